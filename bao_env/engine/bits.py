@@ -1,0 +1,89 @@
+"""Bit and byte-lane arithmetic on 64-bit words, in forms that compile to single instructions.
+
+A row of eight pits is a word of eight bytes, pit 0 lowest. Counts stay below 128, so
+one addition tests all eight bytes at once and the answer is each byte's top bit.
+Everything here is unsigned: numba would turn a mix of uint64 and int64 into floats.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bao_env.engine.compile import jit
+
+U: Final = np.uint64
+
+ZERO: Final = U(0)
+ONE: Final = U(1)
+FULL: Final = U(0xFFFFFFFFFFFFFFFF)
+BYTE: Final = U(0xFF)
+ONES: Final = U(0x0101010101010101)
+TOPS: Final = U(0x8080808080808080)
+
+_LOW7: Final = U(0x7F7F7F7F7F7F7F7F)
+_LOW6E: Final = U(0x7E7E7E7E7E7E7E7E)
+_LOW70: Final = U(0x7070707070707070)
+_GATHER: Final = U(0x0102040810204080)
+_M1: Final = U(0x5555555555555555)
+_M2: Final = U(0x3333333333333333)
+_M4: Final = U(0x0F0F0F0F0F0F0F0F)
+_M8: Final = U(0x00FF00FF00FF00FF)
+_M16: Final = U(0x0000FFFF0000FFFF)
+_S1: Final = U(1)
+_S2: Final = U(2)
+_S3: Final = U(3)
+_S4: Final = U(4)
+_S7: Final = U(7)
+_S8: Final = U(8)
+_S16: Final = U(16)
+_S32: Final = U(32)
+_S56: Final = U(56)
+
+
+@jit
+def popcount(x):
+    """Number of set bits (LLVM knows this form and emits one instruction)."""
+    x = x - ((x >> _S1) & _M1)
+    x = (x & _M2) + ((x >> _S2) & _M2)
+    x = (x + (x >> _S4)) & _M4
+    return (x * ONES) >> _S56
+
+
+@jit
+def trailing_zeros(x):
+    """Index of the lowest set bit of a non-zero word."""
+    return popcount((x - ONE) & ~x)
+
+
+@jit
+def byteswap(x):
+    """The word with its bytes reversed: a front row as the player opposite counts it."""
+    x = ((x >> _S8) & _M8) | ((x & _M8) << _S8)
+    x = ((x >> _S16) & _M16) | ((x & _M16) << _S16)
+    return (x >> _S32) | (x << _S32)
+
+
+@jit
+def nonzero(x):
+    """Eight bits, bit i set where byte i is at least 1."""
+    return ((((x + _LOW7) & TOPS) >> _S7) * _GATHER) >> _S56
+
+
+@jit
+def at_least_2(x):
+    """Eight bits, bit i set where byte i is at least 2."""
+    return ((((x + _LOW6E) & TOPS) >> _S7) * _GATHER) >> _S56
+
+
+@jit
+def at_least_16(x):
+    """Eight bits, bit i set where byte i is at least 16."""
+    return ((((x + _LOW70) & TOPS) >> _S7) * _GATHER) >> _S56
+
+
+@jit
+def byte(x, i):
+    """Byte i (0..7) of a word."""
+    return (x >> (i << _S3)) & BYTE

@@ -1,0 +1,55 @@
+"""The one decorator under which kernel functions compile.
+
+A kernel function is plain Python on integers and arrays: no objects, exceptions or
+growing lists. ``NUMBA_DISABLE_JIT=1`` runs it as it stands, in a debugger if need be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_checked: set[Path] = set()
+
+
+def _engine_digest() -> str:
+    """Hash of every source file of the engine: what a compiled function may have inlined."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def _drop_stale_cache(directory: Path) -> None:
+    """Delete numba's cache files in ``directory`` when any engine source has changed.
+
+    Numba looks only at the file a function stands in, not at the files it calls
+    into, and would go on running yesterday's kernel inside today's batch.
+    """
+    if directory in _checked:
+        return
+    _checked.add(directory)
+    cache = directory / "__pycache__"
+    stamp = cache / "engine.digest"
+    digest = _engine_digest()
+    try:
+        if stamp.exists() and stamp.read_text() == digest:
+            return
+        for file in [*cache.glob("*.nbi"), *cache.glob("*.nbc")]:
+            file.unlink(missing_ok=True)
+        cache.mkdir(exist_ok=True)
+        stamp.write_text(digest)
+    except OSError:
+        pass  # a read-only installation: its sources do not change either
+
+
+def jit(function: F) -> F:
+    """Compile ``function`` with numba on its first call; cached on disk, releases the GIL."""
+    _drop_stale_cache(Path(function.__code__.co_filename).parent)
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)

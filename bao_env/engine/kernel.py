@@ -1,0 +1,626 @@
+"""THE rules of Bao, once, on packed positions (:mod:`bao_env.engine.position`).
+
+A move is a chain of sowings. It is simulated as a *hand*: the mover's two rows, the
+opponent's front row byte-swapped so that byte r faces own pit r (``facing``), the
+seeds in the hand, where the next one goes, and a few switches. The functions are
+
+    candidates()  which (pit, step) may start a move, before infinite moves are struck out
+    begin()       the hand after the first lift of one of them
+    relay()       one sowing, and what the rules say at its last pit; branch-free, so that
+                  the batch layer can run many hands in lock step
+    finish()      the position after the move
+    legal_mask(), play()   the same put together for one position
+
+All values are uint64; a truth value that takes part in arithmetic is a mask, all
+ones or all zeros. ``down`` is 0 for step +1 along the ring and 1 for step -1.
+
+Rule numbers are Donkers' unless another source is named; see ``bao_env/RULES.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bao_env.engine import layout, position
+from bao_env.engine.bits import (
+    BYTE,
+    FULL,
+    ONE,
+    ONES,
+    U,
+    ZERO,
+    at_least_2,
+    at_least_16,
+    byte,
+    byteswap,
+    nonzero,
+    popcount,
+    trailing_zeros,
+)
+from bao_env.engine.compile import jit
+
+HOUSE: Final = U(layout.HOUSE)
+NO_PIT: Final = U(position.NO_PIT)
+
+# A hand's tally: seeds sown in the move so far, shifted past these eight flags.
+INFINITE: Final = U(1)  # more than sow_limit seeds sown: the move is illegal (1.5a)
+CHOICE: Final = U(2)  # the move came to a house that may be played (2.5b)
+WON: Final = U(4)  # the capture waiting at `start` takes the last front seeds (1.2)
+LOST: Final = U(8)  # the first lift empties the mover's front row for good (1.2)
+PAUSED: Final = U(16)  # the capture at `start` awaits its side (Dutch I.a)
+HOUSE_LIFTED: Final = U(32)  # the mover emptied hole 5
+FREE_SIDE: Final = U(64)  # input: captures of this move choose their side
+TALLY_SHIFT: Final = U(8)
+
+# Flags that candidates() puts above the 32 bits of its starts.
+STARTS: Final = U(0xFFFFFFFF)
+CAPTURE_TURN: Final = U(1 << 32)
+
+# Byte 2 of the META word, as bits of the whole word.
+OWNS_HOUSE: Final = U(1 << 16)
+OTHER_OWNS_HOUSE: Final = U(2 << 16)
+MOVER_IS_NORTH: Final = U(4 << 16)
+NO_BARRED: Final = U(position.NO_PIT << 24)
+NO_PENDING: Final = U(position.NO_PIT << 32)
+
+_2: Final = U(2)
+_3: Final = U(3)
+_4: Final = U(4)
+_5: Final = U(5)
+_6: Final = U(6)
+_7: Final = U(7)
+_8: Final = U(8)
+_15: Final = U(15)
+_16: Final = U(16)
+_17: Final = U(17)
+_23: Final = U(23)
+_24: Final = U(24)
+_32: Final = U(32)
+_40: Final = U(40)
+_64: Final = U(64)
+_FRONT: Final = U(0xFF)
+_NOT_LEFT_END: Final = U(0xFC)
+_NOT_RIGHT_END: Final = U(0x3F)
+_TAKASIA_ZANZIBAR: Final = ONE
+_TAKASIA_DUTCH: Final = _2
+
+
+@jit
+def _mask(condition):
+    """All ones where the condition holds."""
+    return FULL if condition else ZERO
+
+
+@jit
+def _below(k):
+    """One seed for each ring pit below k (0..15): the front and the back word of it."""
+    partial = (ONE << ((k & _7) << _3)) - ONE
+    in_back = ZERO - (k >> _3)
+    return (partial | in_back) & ONES, (partial & in_back) & ONES
+
+
+@jit
+def sow(front, back, n, start, down):
+    """Both rows after sowing n seeds (0..64) one by one from ring pit ``start`` (1.3)."""
+    lowest = (start - ((n - ONE) & (ZERO - down))) & _15  # the run as if sown upward
+    end = lowest + n
+    # Pit r of an upward run [lowest, end) gets: [r < end mod 16] - [r < lowest] + rounds.
+    rounds = end >> _4
+    rounds |= rounds << _8
+    rounds |= rounds << _16
+    rounds |= rounds << _32
+    front_end, back_end = _below(end & _15)
+    front_low, back_low = _below(lowest)
+    return front + (front_end - front_low + rounds), back + (back_end - back_low + rounds)
+
+
+@jit
+def relay(rules, front, back, facing, n, start, down, house_min, barred, stops, tally):
+    """One sowing of the hand and what follows at its last pit, without a branch.
+
+    ``house_min`` is the count at which an owned house acts, or all ones where hole 5 is
+    an ordinary hole; ``barred`` the ring pit of a takasia, or 255; ``stops`` a mask:
+    stop at an acting house rather than play it. A takasa has ``facing`` = 0, so it never
+    captures (1.7). An empty hand (n = 0) passes through unchanged.
+
+    Returns the new (front, back, facing, n, start, down, house_min, tally). n = 0 ends
+    the move; then ``start`` is the pit where it ended. A capture that wins or pauses
+    leaves the captured seeds in ``facing``, to be lifted by finish() or by the next action.
+
+    Endelea never empties the mover's front row with the next seed going to the back row:
+    it would have to lift a kichwa while heading outward, and the sowing that led there
+    either left a seed in the kimbi before it or was a lone captured seed heading inward.
+    """
+    live = _mask(n != ZERO)
+    tally += n << TALLY_SHIFT
+    finite = _mask((tally >> TALLY_SHIFT) <= rules.sow_limit)  # 1.5a
+    tally |= live & ~finite & INFINITE
+    last = (start + ((n - ONE) ^ (ZERO - down)) + down) & _15
+    front, back = sow(front, back, n, start, down)
+
+    in_back = ZERO - (last >> _3)
+    shift = (last & _7) << _3
+    at_last = BYTE << shift
+    count = (((front & ~in_back) | (back & in_back)) >> shift) & BYTE
+    prey = (facing >> shift) & BYTE & ~in_back
+    left_end = _mask(last < _2)
+    right_end = _mask(last >= _6) & ~in_back
+
+    goes_on = live & finite & _mask(count != ONE)  # 1.5: a sowing that ends in an empty pit stops
+    captures = goes_on & _mask(prey != ZERO)  # 1.4, 1.6c
+    pauses = captures & ~left_end & ~right_end & (ZERO - ((tally >> _6) & ONE))  # Dutch I.a
+    wins = captures & ~pauses & _mask((facing & ~at_last) == ZERO)  # 1.2
+    lifts = goes_on & ~captures
+    at_house = lifts & _mask(last == HOUSE)
+    house_acts = at_house & _mask(count >= house_min)
+    tally |= house_acts & ~stops & CHOICE  # 2.5b (2)
+    lifts &= ~(house_acts & stops)  # 2.5b (1), and the choice not to play it
+    lifts &= _mask(last != barred)  # 1.6b, 4.1b
+    tally |= wins & WON
+    tally |= pauses & PAUSED
+    tally |= lifts & at_house & HOUSE_LIFTED  # 2.5a
+    house_min |= lifts & at_house
+    eats = captures & ~wins & ~pauses
+
+    # 1.4b: a capture at a kichwa or kimbi is sown inward from the near kichwa; 1.4c: elsewhere
+    # the running direction stays. Dutch I.a: endelea from there turns inward as well.
+    turns = captures | (lifts & rules.turns_mask & _mask(facing != ZERO))
+    inward = ((down | (right_end & ONE)) & ~left_end) & ONE
+    down = (turns & inward) | (~turns & down)
+    front &= ~(lifts & at_last & ~in_back)
+    back &= ~(lifts & at_last & in_back)
+    facing &= ~(eats & at_last)
+    n = (eats & prey) | (lifts & count)
+    from_kichwa = (ZERO - down) & _7
+    onward = (last + ((ZERO - down) | ONE)) & _15
+    start = (eats & from_kichwa) | (lifts & onward) | (~eats & ~lifts & last)
+    return front, back, facing, n, start, down, house_min, tally
+
+
+@jit
+def first_captures(front, back, facing, capture_limit):
+    """Where a first sowing in mtaji can capture (3.4).
+
+    Returns bit sets over ring pits: starts that capture going up, going down, and the own
+    front pits at which they capture.
+    """
+    up = ZERO
+    down = ZERO
+    targets = ZERO
+    prey = nonzero(facing)
+    filled = nonzero(front) & prey
+    if filled == ZERO:
+        if capture_limit <= _15 or prey == ZERO:
+            return up, down, targets
+    playable = at_least_2(front) | (at_least_2(back) << _8)
+    large = at_least_16(front) | (at_least_16(back) << _8)
+    small = playable & ~large
+    while small != ZERO:
+        ring = trailing_zeros(small)
+        small &= small - ONE
+        n = byte(back if ring >= _8 else front, ring & _7)
+        if n > capture_limit:
+            continue
+        end = (ring + n) & _15
+        hit = (filled >> end) & ONE
+        up |= hit << ring
+        targets |= hit << end
+        end = (ring - n) & _15
+        hit = (filled >> end) & ONE
+        down |= hit << ring
+        targets |= hit << end
+    while capture_limit > _15 and large != ZERO:
+        # Dutch: no limit. A hand of 17 or more has put a seed into every pit before its last
+        # one; a hand of 16 ends in the pit it left, which is empty then.
+        ring = trailing_zeros(large)
+        large &= large - ONE
+        n = byte(back if ring >= _8 else front, ring & _7)
+        if n < _17 or n > capture_limit:
+            continue
+        end = (ring + n) & _15
+        hit = (prey >> end) & ONE
+        up |= hit << ring
+        targets |= hit << end
+        end = (ring - n) & _15
+        hit = (prey >> end) & ONE
+        down |= hit << ring
+        targets |= hit << end
+    return up, down, targets
+
+
+@jit
+def _namua_captures(front, facing):
+    """Own front pits, as a bit set, at which a seed from the store captures (2.3)."""
+    return nonzero(front) & nonzero(facing)
+
+
+@jit
+def _capture_targets(rules, front, back, facing, store):
+    """Own front pits, as a bit set, at which the owner could capture with a first sowing."""
+    if store != ZERO:
+        return _namua_captures(front, facing)
+    up, down, targets = first_captures(front, back, facing, rules.capture_limit)
+    return targets
+
+
+@jit
+def _single(bits):
+    """Whether exactly one bit is set."""
+    return bits != ZERO and (bits & (bits - ONE)) == ZERO
+
+
+@jit
+def candidates(rules, front, back, other_front, other_back, meta):
+    """The starts that the rules allow before infinite moves are struck out.
+
+    Returns bits: ``ring`` for a move going up (step +1) from ring pit ``ring``, ``16 + ring``
+    for one going down, and CAPTURE_TURN if they capture. In a namua capture the step is
+    that of the captured seeds.
+    """
+    facing = byteswap(other_front)
+    store = meta & BYTE
+    pending = (meta >> _32) & BYTE
+    filled = nonzero(front)
+
+    if pending != NO_PIT:  # Dutch I.a: the side of the capture that waits
+        return CAPTURE_TURN | (ONE << pending) | (ONE << (pending + _16))
+
+    if store != ZERO:
+        captures = _namua_captures(front, facing)
+        if captures != ZERO:  # 2.3b, 1.7a; side forced at kichwa and kimbi, 1.4b
+            return (
+                CAPTURE_TURN
+                | (captures & _NOT_RIGHT_END)
+                | ((captures & _NOT_LEFT_END) << _16)
+            )
+        starts = _namua_takasa(rules, front, back, filled, meta)
+    else:
+        up, down, targets = first_captures(front, back, facing, rules.capture_limit)
+        if targets != ZERO:  # 3.4, 1.7a
+            return CAPTURE_TURN | up | (down << _16)
+        starts = at_least_2(front)
+        barred = (meta >> _24) & BYTE
+        if barred != NO_PIT:  # 4.1
+            starts &= ~(ONE << barred)
+        if rules.takasia == _TAKASIA_DUTCH:
+            starts = _dutch_takasia(rules, front, other_front, other_back, meta, starts)
+        if starts == ZERO:  # 3.5a: the back row only if the front row offers nothing
+            starts = at_least_2(back) << _8
+            return starts | (starts << _16)
+    up = starts
+    down = starts
+    if _single(filled) and rules.lone_kichwa_loses == ZERO:  # 2.4a, 3.5b
+        up &= ~(ONE << _7)
+        down &= ~ONE
+    return up | (down << _16)
+
+
+@jit
+def _namua_takasa(rules, front, back, filled, meta):
+    """Front pits, as a bit set, from which a takasa in namua may start (2.4)."""
+    starts = filled
+    owned = (meta & OWNS_HOUSE) != ZERO
+    house = ONE << HOUSE
+    acts = owned and byte(front, HOUSE) >= rules.house_min
+    if acts and filled != house:  # 2.4b
+        starts &= ~house
+    if rules.singletons_only != ZERO:  # Dutch I.b
+        fuller = at_least_2(front)
+        if acts:
+            fuller &= ~house
+        if fuller != ZERO:
+            starts &= fuller
+    elif not owned:  # 2.4c
+        fuller = at_least_2(front)
+        if fuller != ZERO:
+            starts = fuller
+    return starts
+
+
+@jit
+def _dutch_takasia(rules, front, other_front, other_back, meta, starts):
+    """Strike out the one threatened pit where the mover has a choice of pits (Dutch II)."""
+    if _single(starts) or starts == ZERO:
+        return starts
+    threats = _capture_targets(
+        rules, other_front, other_back, byteswap(front), (meta >> _8) & BYTE
+    )
+    if not _single(threats):
+        return starts
+    return starts & ~(ONE << (_7 - trailing_zeros(threats)))
+
+
+@jit
+def begin(rules, front, back, other_front, meta, capture_turn, ring, down, stops):
+    """The hand after the first lift of a move.
+
+    ``stops``: a mask, stop at an acting house in a capture move (a takasa always stops).
+
+    Returns (front, back, facing, n, start, down, house_min, barred, stops, tally), the
+    arguments of relay().
+    """
+    facing = byteswap(other_front)
+    store = meta & BYTE
+    pending = (meta >> _32) & BYTE
+    owned = (meta & OWNS_HOUSE) != ZERO
+    house_min = FULL
+    barred = NO_PIT
+    tally = ZERO
+    shift = (ring & _7) << _3
+    at_ring = BYTE << shift
+
+    # CHOICE (Dutch I.a): each action has the stage of the store it finds, so a capture that
+    # waits after the last store seed goes on as in mtaji.
+    if store != ZERO:
+        if owned:
+            house_min = rules.house_min
+        tally = rules.free_side * FREE_SIDE
+    if capture_turn and (store != ZERO or pending != NO_PIT):
+        if pending != NO_PIT:
+            tally |= (meta >> _40) << TALLY_SHIFT
+        else:
+            front += ONE << shift  # 2.2
+            tally += ONE << TALLY_SHIFT
+        n = (facing >> shift) & BYTE
+        start = (ZERO - down) & _7
+        if (facing & ~at_ring) == ZERO:  # 1.2
+            tally |= WON
+            n = ZERO
+            start = ring
+        else:
+            facing &= ~at_ring
+        return front, back, facing, n, start, down, house_min, barred, stops, tally
+    if store != ZERO:
+        tally += ONE << TALLY_SHIFT
+        facing = ZERO
+        stops = FULL
+        n = byte(front, ring) + ONE
+        front &= ~at_ring
+        alone = front == ZERO and (rules.lone_house_side == ZERO or back == ZERO)
+        if ring == HOUSE and owned:
+            if n > rules.house_min and alone:  # 2.4b
+                front |= (n - _2) << shift
+                if rules.house_lost_below_min != ZERO and n - _2 < rules.house_min:
+                    house_min = FULL  # Dutch footnote 2
+                n = _2
+            else:
+                house_min = FULL
+                tally |= HOUSE_LIFTED
+    else:
+        if capture_turn:
+            pass  # 2.5a: both houses end with the first capture in mtaji
+        else:
+            facing = ZERO
+            stops = FULL
+            barred = (meta >> _24) & BYTE
+            if owned and rules.house_stops_mtaji_takasa != ZERO:  # kibao 1.6.2
+                house_min = rules.house_min
+        if ring >= _8:
+            n = byte(back, ring & _7)
+            back &= ~at_ring
+        else:
+            n = byte(front, ring)
+            front &= ~at_ring
+            if ring == HOUSE:
+                house_min = FULL
+                tally |= HOUSE_LIFTED
+    start = (ring + ((ZERO - down) | ONE)) & _15
+    if front == ZERO and start >= _8 and ring < _8:
+        # 1.2: the mover's front row is empty. Reached by a lone kichwa heading for the back row.
+        tally |= LOST
+        front = n << shift
+        n = ZERO
+    return front, back, facing, n, start, down, house_min, barred, stops, tally
+
+
+@jit
+def finish(rules, words, capture_turn, front, back, facing, start, down, tally):
+    """Write the position after a finished move into ``words``, uint64[6], in place.
+
+    Returns the winner's view: ONE if the mover has won, FULL if he has lost, else ZERO.
+    """
+    meta = words[position.META]
+    other_back = words[position.OTHER_BACK]
+    store = meta & BYTE
+    pending = (meta >> _32) & BYTE
+    namua = store != ZERO
+    if store != ZERO and pending == NO_PIT:
+        store -= ONE
+    other_store = (meta >> _8) & BYTE
+    owned = (meta & OWNS_HOUSE) != ZERO
+    other_owned = (meta & OTHER_OWNS_HOUSE) != ZERO
+    seat = meta & MOVER_IS_NORTH
+    words[position.PLY] += ONE
+
+    if tally & HOUSE_LIFTED:  # 2.5a
+        owned = False
+    if rules.house_lost_below_min != ZERO:  # Dutch footnote 2
+        if byte(front, HOUSE) < rules.house_min:
+            owned = False
+    if tally & WON:
+        # The game is over; the captured seeds are sown once so that all 64 stay on the board.
+        n = byte(facing, start)
+        facing = ZERO
+        front, back = sow(front, back, n, (ZERO - down) & _7, down)
+    other_front = byteswap(facing) if capture_turn else words[position.OTHER_FRONT]
+    if capture_turn:
+        if not namua:  # 2.5a
+            owned = False
+            other_owned = False
+        count = byte(other_front, HOUSE)
+        if count == ZERO or (rules.house_lost_below_min != ZERO and count < rules.house_min):
+            other_owned = False
+
+    if tally & PAUSED:  # Dutch I.a: the same player acts again
+        words[position.MOVER_FRONT] = front
+        words[position.MOVER_BACK] = back
+        words[position.OTHER_FRONT] = other_front
+        words[position.META] = (
+            store
+            | (other_store << _8)
+            | (OWNS_HOUSE if owned else ZERO)
+            | (OTHER_OWNS_HOUSE if other_owned else ZERO)
+            | seat
+            | NO_BARRED
+            | (start << _32)
+            | ((tally >> TALLY_SHIFT) << _40)
+        )
+        return ZERO
+
+    barred = NO_PIT
+    if rules.takasia == _TAKASIA_ZANZIBAR and not namua and not capture_turn:
+        barred = _takasia(rules, front, back, other_front, other_back, other_store, other_owned)
+    words[position.MOVER_FRONT] = other_front
+    words[position.MOVER_BACK] = other_back
+    words[position.OTHER_FRONT] = front
+    words[position.OTHER_BACK] = back
+    words[position.META] = (
+        other_store
+        | (store << _8)
+        | (OWNS_HOUSE if other_owned else ZERO)
+        | (OTHER_OWNS_HOUSE if owned else ZERO)
+        | (seat ^ MOVER_IS_NORTH)
+        | (barred << _24)
+        | NO_PENDING
+    )
+    if tally & WON:
+        return ONE
+    return FULL if tally & LOST else ZERO
+
+
+@jit
+def _takasia(rules, front, back, other_front, other_back, other_store, other_owned):
+    """The ring pit barred to the next player after a takasa in mtaji, or 255 (4.1)."""
+    if _capture_targets(rules, other_front, other_back, byteswap(front), other_store) != ZERO:
+        return NO_PIT  # he need not takasa
+    up, down, targets = first_captures(front, back, byteswap(other_front), rules.capture_limit)
+    if not _single(targets):
+        return NO_PIT
+    ring = _7 - trailing_zeros(targets)
+    pit = ONE << ring
+    if ring == HOUSE and other_owned:  # 4.1c
+        return NO_PIT
+    if nonzero(other_front) == pit or at_least_2(other_front) == pit:  # 4.1a
+        return NO_PIT
+    return ring
+
+
+@jit
+def action_of(meta, capture_turn, ring, down):
+    """The action, its house bit 0, of a start as candidates() counts it."""
+    pit = ring if ring < _8 else _23 - ring
+    if capture_turn and ((meta & BYTE) != ZERO or ((meta >> _32) & BYTE) != NO_PIT):
+        right = down  # a namua capture names the kichwa: left = sown upward (1.4a)
+    else:
+        right = ONE - down if ring < _8 else down
+    return (pit << _2) | (right << ONE)
+
+
+@jit
+def start_of(meta, capture_turn, action):
+    """The start (ring + 16 * down) of an action: the inverse of action_of()."""
+    pit = action >> _2
+    right = (action >> ONE) & ONE
+    ring = pit if pit < _8 else _23 - pit
+    if capture_turn and ((meta & BYTE) != ZERO or ((meta >> _32) & BYTE) != NO_PIT):
+        down = right
+    else:
+        down = ONE - right if ring < _8 else right
+    return ring | (down << _4)
+
+
+@jit
+def legal_bits(tally):
+    """The two mask bits (house 0, house 1) of a simulated start.
+
+    With a house choice, stopping there was finite whatever playing it turns out to be (2.5b);
+    without one only house = 0 exists, and an infinite move is illegal (1.5a).
+    """
+    infinite = tally & INFINITE
+    if tally & CHOICE:
+        return _3 ^ (infinite << ONE)
+    return ONE ^ infinite
+
+
+@jit
+def legal_mask(rules, words):
+    """The legal actions of a packed position, uint64[6], as a uint64: bit a = action a.
+
+    Zero means that the mover has no legal move and has lost (1.2, 1.5a).
+    """
+    front = words[position.MOVER_FRONT]
+    back = words[position.MOVER_BACK]
+    other_front = words[position.OTHER_FRONT]
+    meta = words[position.META]
+    found = candidates(rules, front, back, other_front, words[position.OTHER_BACK], meta)
+    capture_turn = (found & CAPTURE_TURN) != ZERO
+    starts = found & STARTS
+    mask = ZERO
+    while starts != ZERO:
+        q = trailing_zeros(starts)
+        starts &= starts - ONE
+        f, b, facing, n, start, down, house_min, barred, stops, tally = begin(
+            rules, front, back, other_front, meta, capture_turn, q & _15, q >> _4, ZERO
+        )
+        while n != ZERO:
+            f, b, facing, n, start, down, house_min, tally = relay(
+                rules, f, b, facing, n, start, down, house_min, barred, stops, tally
+            )
+        mask |= legal_bits(tally) << action_of(meta, capture_turn, q & _15, q >> _4)
+    return mask
+
+
+@jit
+def is_capture_turn(rules, words):
+    """Whether the mover must capture (2.3b, 3.4) or has a capture waiting."""
+    meta = words[position.META]
+    if ((meta >> _32) & BYTE) != NO_PIT:
+        return True
+    return (
+        _capture_targets(
+            rules,
+            words[position.MOVER_FRONT],
+            words[position.MOVER_BACK],
+            byteswap(words[position.OTHER_FRONT]),
+            meta & BYTE,
+        )
+        != ZERO
+    )
+
+
+@jit
+def begin_action(rules, words, capture_turn, action):
+    """The hand of a legal action: begin() with the action's own start and house choice."""
+    meta = words[position.META]
+    q = start_of(meta, capture_turn, action)
+    return begin(
+        rules,
+        words[position.MOVER_FRONT],
+        words[position.MOVER_BACK],
+        words[position.OTHER_FRONT],
+        meta,
+        capture_turn,
+        q & _15,
+        q >> _4,
+        ZERO if action & ONE else FULL,
+    )
+
+
+@jit
+def play(rules, words, action):
+    """Play a legal action on a packed position, uint64[6], in place.
+
+    The action is not checked: play only what legal_mask() allows.
+
+    Returns ONE if the mover has won by emptying the opponent's front row, FULL if he has
+    emptied his own, else ZERO; a next player without a legal move shows in legal_mask().
+    """
+    capture_turn = is_capture_turn(rules, words)
+    f, b, facing, n, start, down, house_min, barred, stops, tally = begin_action(
+        rules, words, capture_turn, action
+    )
+    while n != ZERO:
+        f, b, facing, n, start, down, house_min, tally = relay(
+            rules, f, b, facing, n, start, down, house_min, barred, stops, tally
+        )
+    return finish(rules, words, capture_turn, f, b, facing, start, down, tally)

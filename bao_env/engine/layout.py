@@ -1,0 +1,59 @@
+"""The geometry of the board: the ring, the rows, the kichwas, and what faces what.
+
+Each player owns sixteen pits, walked as one ring. This module's numbering of that
+ring is the only one the engine uses; everything else converts here::
+
+      ring  8   9  10  11  12  13  14  15    North's back row  b8 .. b1, as South sees it
+      ring  7   6   5   4   3   2   1   0    North's front row a8 .. a1, as South sees it
+            ---------------------------------
+      ring  0   1   2   3   4   5   6   7    South's front row A1 .. A8, left to right
+      ring 15  14  13  12  11  10   9   8    South's back row  B1 .. B8, left to right
+
+    step +1 walks up the ring   (A1 -> A8 -> B8 -> B1 -> A1, clockwise for its owner)
+    step -1 walks down the ring (A8 -> A1 -> B1 -> B8 -> A8, anti-clockwise)
+
+* kichwa: ring 0 and 7, the ends of the front row; kimbi: ring 1 and 6.
+* nyumba, the house: ring 4 (hole 5).
+* Ring pit ``r`` of a front row faces the opponent's ring pit ``7 - r``.
+* A *pit* is what actions and names count: 0..7 = front holes 1..8, 8..15 = back
+  holes 1..8, both from the owner's left.
+* A *direction* is the hand leaving the pit as its owner sees it: LEFT or RIGHT.
+  A *down* bit is the step along the ring: 0 = +1, 1 = -1.
+
+Numbering from the left follows the diagram of Donkers 2.1 and his example game.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SOUTH: Final = 0
+NORTH: Final = 1
+
+LEFT: Final = 0
+RIGHT: Final = 1
+
+NUM_PITS: Final = 16
+NUM_SEEDS: Final = 64
+HOUSE: Final = 4
+"""Ring index and pit index of the nyumba, hole 5 of the front row."""
+
+
+def ring_of_pit(pit: int) -> int:
+    """Ring index of a pit 0..15 (front holes 1..8, then back holes 1..8). Its own inverse."""
+    return pit if pit < 8 else 23 - pit
+
+
+def facing(ring: int) -> int:
+    """The opponent's front ring index opposite the front ring index ``ring`` (0..7)."""
+    return 7 - ring
+
+
+def step_of(pit: int, direction: int) -> int:
+    """Ring step (+1 or -1) of a hand that leaves ``pit`` to its owner's LEFT or RIGHT."""
+    return 1 if (direction == RIGHT) == (pit < 8) else -1
+
+
+def pit_name(pit: int) -> str:
+    """Name of a pit as its owner writes it: ``A1``..``A8`` front, ``B1``..``B8`` back."""
+    return f"{'AB'[pit >> 3]}{(pit & 7) + 1}"

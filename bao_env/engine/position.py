@@ -1,0 +1,191 @@
+"""A position as six 64-bit words, and the same as plain tuples.
+
+A packed position is ``uint64[6]``; a batch is ``uint64[B, 6]``, C-contiguous::
+
+    word 0  MOVER_FRONT    byte r = seeds in the mover's ring pit r      (r = 0..7)
+    word 1  MOVER_BACK     byte r = seeds in the mover's ring pit 8 + r
+    word 2  OTHER_FRONT    the same for the opponent, counted from the opponent's own left
+    word 3  OTHER_BACK
+    word 4  META           byte 0  seeds in the mover's store
+                           byte 1  seeds in the opponent's store
+                           byte 2  bit 0 the mover owns his house, bit 1 the opponent owns his,
+                                   bit 2 the mover is North
+                           byte 3  ring pit barred to the mover by takasia, 255 = none
+                           byte 4  ring pit whose capture awaits its side, 255 = none
+                           bytes 5..7  seeds sown so far in the move that waits
+    word 5  PLY            actions played since the start of the game
+
+Everything is seen from the mover, so the kernel knows no colours; :class:`Position`
+is seen from the board, South and North.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from bao_env.engine.layout import (
+    HOUSE,
+    NORTH,
+    NUM_SEEDS,
+    SOUTH,
+    pit_name,
+    ring_of_pit,
+)
+from bao_env.engine.ruleset import Ruleset
+
+Words = npt.NDArray[np.uint64]
+
+WORDS: Final = 6
+MOVER_FRONT: Final = 0
+MOVER_BACK: Final = 1
+OTHER_FRONT: Final = 2
+OTHER_BACK: Final = 3
+META: Final = 4
+PLY: Final = 5
+
+NO_PIT: Final = 255
+"""Byte value of "no pit is barred" and "no capture is waiting"."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """A position in plain Python, each seat's pits counted from its owner's left."""
+
+    front: tuple[tuple[int, ...], tuple[int, ...]]
+    """Seeds in front holes 1..8 of South and of North."""
+    back: tuple[tuple[int, ...], tuple[int, ...]]
+    """Seeds in back holes 1..8 of South and of North."""
+    store: tuple[int, int]
+    """Seeds in the stores of South and of North."""
+    owns_house: tuple[bool, bool]
+    """Whether South and North still own their house."""
+    mover: int
+    """SOUTH or NORTH."""
+    barred: int | None = None
+    """The mover's pit (0..15) that takasia bars, if any."""
+    pending: int | None = None
+    """The mover's front pit whose capture awaits its side (rule sets with a free side)."""
+    pending_sown: int = 0
+    """Seeds sown so far in the move that waits."""
+    ply: int = 0
+    """Actions played since the start of the game."""
+
+    def pits(self, seat: int) -> tuple[int, ...]:
+        """Seeds in pits 0..15 of a seat (front holes 1..8, then back holes 1..8)."""
+        return self.front[seat] + self.back[seat]
+
+
+def opening(ruleset: Ruleset, first_player: int = SOUTH) -> Position:
+    """The start of a game (Donkers 2.1), with ``first_player`` to move."""
+    return Position(
+        front=(ruleset.opening_front, ruleset.opening_front),
+        back=(ruleset.opening_back, ruleset.opening_back),
+        store=(ruleset.opening_store, ruleset.opening_store),
+        owns_house=(ruleset.house, ruleset.house),
+        mover=first_player,
+    )
+
+
+def validate(position: Position, ruleset: Ruleset) -> None:
+    """Check that a position can be played under a rule set.
+
+    Raises:
+        ValueError: it cannot; the message says what is wrong and what was expected.
+    """
+    for seat, who in ((SOUTH, "South"), (NORTH, "North")):
+        pits = position.pits(seat)
+        if len(position.front[seat]) != 8 or len(position.back[seat]) != 8:
+            raise ValueError(f"{who}: a row has eight holes")
+        if min(pits) < 0 or position.store[seat] < 0:
+            raise ValueError(f"{who}: a count of seeds is negative")
+        if not any(position.front[seat]):
+            raise ValueError(f"{who}'s front row is empty: the game is over (Donkers 1.2)")
+        if position.owns_house[seat] and not ruleset.house:
+            raise ValueError(f"{who} owns a house, but rule set {ruleset.name!r} has none")
+        if position.owns_house[seat] and position.front[seat][HOUSE] == 0:
+            raise ValueError(f"{who} owns an empty house: a house ends when emptied (Donkers 2.5a)")
+    seeds = sum(position.pits(SOUTH)) + sum(position.pits(NORTH)) + sum(position.store)
+    if seeds != NUM_SEEDS:
+        raise ValueError(f"{seeds} seeds on the board and in the stores; expected {NUM_SEEDS}")
+    mover, other = position.mover, 1 - position.mover
+    if mover not in (SOUTH, NORTH):
+        raise ValueError(f"mover {mover!r}: expected SOUTH (0) or NORTH (1)")
+    if position.barred is not None:
+        if ruleset.takasia != "zanzibar":
+            raise ValueError(f"a barred hole, but rule set {ruleset.name!r} bars none in a position")
+        if not 0 <= position.barred < 8:
+            raise ValueError("takasia bars a front hole, A1 to A8 (Donkers 4.1)")
+        if position.store[mover]:
+            raise ValueError("takasia bars a hole in mtaji only, but the mover's store is not empty")
+    if position.pending is not None:
+        if ruleset.capture_side != "free":
+            raise ValueError(f"a waiting capture, but rule set {ruleset.name!r} has no choice of side")
+        if not 2 <= position.pending <= 5:
+            raise ValueError("a capture waits for its side at A3 to A6 only (Dutch I.a)")
+        if not position.front[mover][position.pending]:
+            raise ValueError(f"the capture at {pit_name(position.pending)} waits at an empty hole")
+        if not position.front[other][7 - position.pending]:
+            raise ValueError(f"the capture at {pit_name(position.pending)} faces an empty hole")
+        if not 0 <= position.pending_sown <= ruleset.sow_limit:
+            raise ValueError(f"seeds sown so far: expected 0 to {ruleset.sow_limit}")
+    if not 0 <= position.ply < 2**31:
+        raise ValueError("ply: expected 0 to 2**31 - 1")
+
+
+def pack(position: Position, out: Words) -> None:
+    """Write a position into ``out``, uint64[6], in place."""
+    mover, other = position.mover, 1 - position.mover
+    for word, seat in ((MOVER_FRONT, mover), (OTHER_FRONT, other)):
+        pits = position.pits(seat)
+        out[word] = int.from_bytes(bytes(pits[:8]), "little")
+        out[word + 1] = int.from_bytes(bytes(pits[15:7:-1]), "little")
+    flags = position.owns_house[mover] | position.owns_house[other] << 1 | mover << 2
+    barred = NO_PIT if position.barred is None else ring_of_pit(position.barred)
+    pending = NO_PIT if position.pending is None else ring_of_pit(position.pending)
+    out[META] = (
+        position.store[mover]
+        | position.store[other] << 8
+        | flags << 16
+        | barred << 24
+        | pending << 32
+        | position.pending_sown << 40
+    )
+    out[PLY] = position.ply
+
+
+def unpack(words: Words) -> Position:
+    """The position in ``words``, uint64[6]."""
+    front0, back0, front1, back1 = (int(word).to_bytes(8, "little") for word in words[:4])
+    meta = int(words[META])
+    flags = meta >> 16 & 255
+    mover = flags >> 2 & 1
+    barred, pending = meta >> 24 & 255, meta >> 32 & 255
+    sides = [
+        (tuple(front0), tuple(back0[::-1]), meta & 255, bool(flags & 1)),
+        (tuple(front1), tuple(back1[::-1]), meta >> 8 & 255, bool(flags & 2)),
+    ]
+    if mover == NORTH:
+        sides.reverse()
+    south, north = sides
+    return Position(
+        front=(south[0], north[0]),
+        back=(south[1], north[1]),
+        store=(south[2], north[2]),
+        owns_house=(south[3], north[3]),
+        mover=mover,
+        barred=None if barred == NO_PIT else ring_of_pit(barred),
+        pending=None if pending == NO_PIT else ring_of_pit(pending),
+        pending_sown=meta >> 40,
+        ply=int(words[PLY]),
+    )
+
+
+def packed_opening(ruleset: Ruleset, first_player: int = SOUTH) -> Words:
+    """The start of a game as a fresh packed position, uint64[6]."""
+    words = np.empty(WORDS, np.uint64)
+    pack(opening(ruleset, first_player), words)
+    return words

@@ -1,0 +1,226 @@
+"""Rule sets as data: every switch in which the sources of Bao differ, and the five named sets.
+
+The rules themselves, with sources and rule numbers, are in ``bao_env/RULES.md``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from bao_env.engine.layout import HOUSE, NUM_SEEDS
+
+RULES_VERSION: Final = 1
+"""Raised whenever the same moves in the same rule set lead to another position."""
+
+_CHOICES: Final[dict[str, tuple[str, ...]]] = {
+    "lone_house": ("front", "side"),
+    "singleton_takasa": ("house", "singletons"),
+    "capture_side": ("running", "free"),
+    "lone_kichwa_takasa": ("illegal", "loses"),
+    "takasia": ("none", "zanzibar", "dutch"),
+    "first_player": ("south", "lot"),
+}
+MAX_SOW_LIMIT: Final = 1_000_000
+NO_CAPTURE_LIMIT: Final = 63
+"""``capture_limit`` that limits nothing: no capturing hole can hold more."""
+
+
+class KernelRules(NamedTuple):
+    """The switches as the kernel reads them: uint64 scalars, masks all ones or all zeros."""
+
+    house_min: np.uint64
+    house_lost_below_min: np.uint64
+    house_stops_mtaji_takasa: np.uint64
+    lone_house_side: np.uint64
+    singletons_only: np.uint64
+    free_side: np.uint64
+    turns_mask: np.uint64
+    capture_limit: np.uint64
+    lone_kichwa_loses: np.uint64
+    takasia: np.uint64
+    sow_limit: np.uint64
+
+
+@dataclass(frozen=True)
+class Ruleset:
+    """One system of rules. The defaults are Zanzibar Bao as Donkers wrote it down.
+
+    Raises:
+        ValueError: a switch has an unknown value, or the settings contradict each other.
+    """
+
+    name: str = "zanzibar"
+    opening_front: tuple[int, ...] = (0, 0, 0, 0, 6, 2, 2, 0)
+    """Seeds in front holes 1..8 of each player at the start (Donkers 2.1)."""
+    opening_back: tuple[int, ...] = (0,) * 8
+    """Seeds in back holes 1..8 of each player at the start."""
+    opening_store: int = 22
+    """Seeds in each player's store at the start; 0 starts the game in mtaji."""
+    house: bool = True
+    """Hole 5 is a house (nyumba) that both players own at the start (Donkers 2.5)."""
+    house_min: int = 6
+    """Seeds from which an owned house follows the rules of the house (Donkers 2.4b, 2.5b)."""
+    house_lost_below_min: bool = False
+    """An owned house ends for good when it falls below the minimum (Dutch footnote 2)."""
+    house_stops_mtaji_takasa: bool = False
+    """A takasa in mtaji, too, stops at the owned house at its minimum (kibao 1.6.2)."""
+    lone_house: str = "front"
+    """Two seeds are taken from an active house that is the only filled hole of the ``front``
+    row (Donkers 2.4b) or of the whole ``side`` (Dutch I.c), where it is else ordinary."""
+    singleton_takasa: str = "house"
+    """A namua takasa from a hole with one seed needs no fuller front hole or, with ``house``,
+    an owned house (Donkers 2.4c); with ``singletons`` nothing but an active house beside
+    (Dutch I.b)."""
+    capture_side: str = "running"
+    """A later capture in namua keeps the ``running`` direction (Donkers 1.4c) or lets the
+    player choose the side anew, ``free`` (Dutch I.a): the same player acts again."""
+    endelea_turns: bool = False
+    """In a capture move, endelea from a kichwa or kimbi turns inward (Dutch I.a)."""
+    capture_limit: int = 15
+    """Most seeds that may start a capture in mtaji (Donkers 3.4); 63 means no limit."""
+    lone_kichwa_takasa: str = "illegal"
+    """A takasa from the only filled front hole, a kichwa, toward the back row is ``illegal``
+    (Donkers 2.4a, 3.5b) or ``loses`` at once (deepblao)."""
+    takasia: str = "zanzibar"
+    """``zanzibar`` (Donkers 4.1), ``dutch`` (Dutch II) or ``none``."""
+    sow_limit: int = 1000
+    """A move that sows more seeds than this is infinite, hence illegal (Donkers 1.5a)."""
+    first_player: str = "south"
+    """Who begins: ``south``, or by ``lot``."""
+
+    def __post_init__(self) -> None:
+        for switch, allowed in _CHOICES.items():
+            value = getattr(self, switch)
+            if value not in allowed:
+                raise ValueError(f"{switch}={value!r}: expected one of {', '.join(allowed)}")
+        for row in ("opening_front", "opening_back"):
+            pits = tuple(getattr(self, row))
+            object.__setattr__(self, row, pits)
+            if len(pits) != 8 or any(not isinstance(n, int) or n < 0 for n in pits):
+                raise ValueError(f"{row}={pits!r}: expected eight counts of seeds, none negative")
+        side = sum(self.opening_front) + sum(self.opening_back) + self.opening_store
+        if self.opening_store < 0 or 2 * side != NUM_SEEDS:
+            raise ValueError(
+                f"opening: each player must start with {NUM_SEEDS // 2} seeds on the board and in "
+                f"the store, not {side}"
+            )
+        if not any(self.opening_front):
+            raise ValueError("opening_front is empty: a player without front seeds has lost")
+        if self.house and self.opening_front[HOUSE] == 0:
+            raise ValueError("house=True needs seeds in hole 5 at the start: an empty house is lost")
+        for name, value, low, high in (
+            ("house_min", self.house_min, 2, NUM_SEEDS),
+            ("capture_limit", self.capture_limit, 2, NO_CAPTURE_LIMIT),
+            ("sow_limit", self.sow_limit, NUM_SEEDS, MAX_SOW_LIMIT),
+        ):
+            if not isinstance(value, int) or not low <= value <= high:
+                raise ValueError(f"{name}={value!r}: expected an integer from {low} to {high}")
+        if not self.house and (self.house_lost_below_min or self.house_stops_mtaji_takasa):
+            raise ValueError("house=False leaves house_lost_below_min and house_stops_mtaji_takasa idle")
+
+    def replace(self, **switches: Any) -> Ruleset:
+        """This rule set with some switches changed; its name gains a ``+`` unless one is given.
+
+        Raises:
+            ValueError: an unknown switch, or a contradictory setting.
+        """
+        known = {field.name for field in dataclasses.fields(self)}
+        for switch in switches:
+            if switch not in known:
+                raise ValueError(
+                    f"unknown rule switch {switch!r}; the switches are {', '.join(sorted(known))}"
+                )
+        switches.setdefault("name", f"{self.name}+")
+        return dataclasses.replace(self, **switches)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values of every switch, for JSON or TOML; :meth:`from_dict` reads it back."""
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in dataclasses.asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, switches: Mapping[str, Any]) -> Ruleset:
+        """The rule set of a mapping made by :meth:`to_dict`; missing keys keep their defaults.
+
+        Raises:
+            ValueError: an unknown switch, or a contradictory setting.
+        """
+        return cls().replace(**{"name": "custom", **switches})
+
+    def kernel_rules(self) -> KernelRules:
+        """The switches in the kernel's form."""
+        full = np.uint64(0xFFFFFFFFFFFFFFFF)
+        zero = np.uint64(0)
+        return KernelRules(
+            house_min=np.uint64(self.house_min),
+            house_lost_below_min=np.uint64(self.house_lost_below_min),
+            house_stops_mtaji_takasa=np.uint64(self.house_stops_mtaji_takasa),
+            lone_house_side=np.uint64(self.lone_house == "side"),
+            singletons_only=np.uint64(self.singleton_takasa == "singletons"),
+            free_side=np.uint64(self.capture_side == "free"),
+            turns_mask=full if self.endelea_turns else zero,
+            capture_limit=np.uint64(self.capture_limit),
+            lone_kichwa_loses=np.uint64(self.lone_kichwa_takasa == "loses"),
+            takasia=np.uint64(_CHOICES["takasia"].index(self.takasia)),
+            sow_limit=np.uint64(self.sow_limit),
+        )
+
+
+_ZANZIBAR: Final = Ruleset()
+
+RULESETS: Final[Mapping[str, Ruleset]] = MappingProxyType(
+    {
+        ruleset.name: ruleset
+        for ruleset in (
+            _ZANZIBAR,
+            _ZANZIBAR.replace(name="kibao", takasia="none", house_stops_mtaji_takasa=True),
+            _ZANZIBAR.replace(
+                name="kujifunza",
+                opening_front=(2,) * 8,
+                opening_back=(2,) * 8,
+                opening_store=0,
+                house=False,
+                takasia="none",
+                lone_kichwa_takasa="loses",
+                first_player="lot",
+            ),
+            _ZANZIBAR.replace(
+                name="dutch",
+                capture_side="free",
+                endelea_turns=True,
+                lone_house="side",
+                singleton_takasa="singletons",
+                capture_limit=NO_CAPTURE_LIMIT,
+                takasia="dutch",
+            ),
+            _ZANZIBAR.replace(
+                name="malawi",
+                opening_front=(0, 0, 0, 0, 10, 2, 2, 0),
+                opening_store=18,
+                house_min=10,
+            ),
+        )
+    }
+)
+"""The named rule sets."""
+
+
+def get_ruleset(ruleset: str | Ruleset) -> Ruleset:
+    """A rule set by name, or the one given.
+
+    Raises:
+        ValueError: no rule set has that name.
+    """
+    if isinstance(ruleset, Ruleset):
+        return ruleset
+    if ruleset not in RULESETS:
+        raise ValueError(f"unknown rule set {ruleset!r}; the rule sets are {', '.join(RULESETS)}")
+    return RULESETS[ruleset]

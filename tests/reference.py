@@ -1,0 +1,783 @@
+"""A slow, literal second implementation of Bao: the oracle the fast engine is compared with.
+
+It is written from the rules page (RULES.md) and the rule sheets named there, one branch for
+each rule, with the rule's number beside it ("Donkers 2.4b", "kibao 1.6.2", "rules page 7").
+Seeds are put down one at a time, holes have names, nothing is packed or precomputed except the
+geometry of the board. Speed is no aim here; being obviously right is.
+
+Holes. ("A", 3) is the third front hole of South counted from South's own left, ("b", 3) the
+third back hole of North counted from North's own left. Seen by its owner each side is this
+ring, and "clockwise" runs along the arrows:
+
+        front   1 > 2 > 3 > 4 > 5 > 6 > 7 > 8
+                ^                           v
+        back    1 < 2 < 3 < 4 < 5 < 6 < 7 < 8
+
+Front hole n faces the opponent's front hole 9 - n.
+
+The rule set comes in as an object with plain attributes:
+
+    opening_front, opening_back, opening_store    the opening (here only bounds for the generator)
+    house                      whether hole 5 is a house at all
+    house_min                  seeds from which an owned house is more than an ordinary hole
+    house_lost_below_min       an owned house that sinks below the minimum ends for good
+    house_stops_mtaji_takasa   a takasa stops at the owned, full house in mtaji too
+    lone_house                 "front": the two-seed takasa when the house is alone in the front
+                               row; "side": only when it is alone on both rows
+    singleton_takasa           "house" or "singletons": when a hole with one seed may start
+    capture_side               "running" or "free": how later captures of namua choose a side
+    endelea_turns              endelea of a capture move turns inward at a kichwa or kimbi
+    capture_limit              most seeds a mtaji capture may start with
+    lone_kichwa_takasa         "illegal" or "loses": a lone kichwa played to the back row
+    takasia                    "zanzibar", "dutch" or "none"
+    sow_limit                  most seeds one move may put down
+"""
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+Hole = tuple[str, int]
+Start = tuple[Hole, str]
+"""Where a move starts: a hole and the way round in which the first seeds of the hand go."""
+
+SOUTH, NORTH = "S", "N"
+OPPONENT = {SOUTH: NORTH, NORTH: SOUTH}
+
+FRONT: dict[str, list[Hole]] = {
+    SOUTH: [("A", number) for number in range(1, 9)],
+    NORTH: [("a", number) for number in range(1, 9)],
+}
+BACK: dict[str, list[Hole]] = {
+    SOUTH: [("B", number) for number in range(1, 9)],
+    NORTH: [("b", number) for number in range(1, 9)],
+}
+SIDE: dict[str, list[Hole]] = {player: FRONT[player] + BACK[player] for player in (SOUTH, NORTH)}
+FRONT_HOLES: set[Hole] = {*FRONT[SOUTH], *FRONT[NORTH]}
+HOUSE: dict[str, Hole] = {SOUTH: ("A", 5), NORTH: ("a", 5)}
+
+FACING: dict[Hole, Hole] = {}
+for _number in range(1, 9):
+    FACING["A", _number] = ("a", 9 - _number)
+    FACING["a", 9 - _number] = ("A", _number)
+
+CLOCKWISE, ANTICLOCKWISE = "clockwise", "anti-clockwise"
+NEXT: dict[str, dict[Hole, Hole]] = {CLOCKWISE: {}, ANTICLOCKWISE: {}}
+for _player in (SOUTH, NORTH):
+    _ring = FRONT[_player] + BACK[_player][::-1]
+    for _here, _there in zip(_ring, _ring[1:] + _ring[:1], strict=True):
+        NEXT[CLOCKWISE][_here] = _there
+        NEXT[ANTICLOCKWISE][_there] = _here
+
+WINS = {SOUTH: "S wins", NORTH: "N wins"}
+
+
+def is_kichwa(hole: Hole) -> bool:
+    """True for the two ends of a front row."""
+    return hole in FRONT_HOLES and hole[1] in (1, 8)
+
+
+def forced_direction(hole: Hole) -> str | None:
+    """The way captured seeds must go round for a capture at a kichwa or kimbi, else None."""
+    if hole[1] in (1, 2):
+        return CLOCKWISE
+    if hole[1] in (7, 8):
+        return ANTICLOCKWISE
+    return None
+
+
+def kichwa_to_sow_from(player: str, direction: str) -> Hole:
+    """The kichwa at which a sowing of captured seeds begins."""
+    # Donkers 1.4a: clockwise from the left kichwa, anti-clockwise from the right one.
+    return FRONT[player][0] if direction == CLOCKWISE else FRONT[player][7]
+
+
+# --- positions as text ------------------------------------------------------------------------
+
+
+@dataclass
+class Position:
+    """One position, taken apart."""
+
+    holes: dict[Hole, int]
+    stores: dict[str, int]
+    owned: dict[str, bool]
+    """Whether each player still owns the house."""
+    mover: str
+    barred: Hole | None = None
+    """The mover's hole under takasia."""
+    pending: Hole | None = None
+    """The mover's hole where a capture waits for its side."""
+    sown: int = 0
+    """Seeds put down so far in a move that waits for a side."""
+
+
+def own_hole(player: str, name: str) -> Hole:
+    """The hole that `player` calls `name`, always spelled with a capital: A3, B8."""
+    row = name[0] if player == SOUTH else name[0].lower()
+    return (row, int(name[1:]))
+
+
+def parse(text: str, rules: Any) -> Position:
+    """Read a position text of five or six fields."""
+    fields = text.split()
+    holes = {}
+    for row, numbers in zip("ABab", fields[0].split("/"), strict=True):
+        for number, seeds in enumerate(numbers.split(","), start=1):
+            holes[row, number] = int(seeds)
+    south, north = fields[1].split(",")
+    mover = fields[3]
+    position = Position(
+        holes=holes,
+        stores={SOUTH: int(south), NORTH: int(north)},
+        owned={player: rules.house and player in fields[2] for player in (SOUTH, NORTH)},
+        mover=mover,
+    )
+    if fields[4] != "-":
+        position.barred = own_hole(mover, fields[4])
+    if len(fields) == 6:
+        name, sown = fields[5].split(":")
+        position.pending = own_hole(mover, name)
+        position.sown = int(sown)
+    return position
+
+
+def write(position: Position) -> str:
+    """The position as text; the inverse of `parse`."""
+    rows = []
+    for row in "ABab":
+        rows.append(",".join(str(position.holes[row, number]) for number in range(1, 9)))
+    board = "/".join(rows)
+    stores = f"{position.stores[SOUTH]},{position.stores[NORTH]}"
+    houses = "".join(player for player in (SOUTH, NORTH) if position.owned[player]) or "-"
+    barred = "-"
+    if position.barred is not None:
+        barred = f"{position.barred[0].upper()}{position.barred[1]}"
+    text = f"{board} {stores} {houses} {position.mover} {barred}"
+    if position.pending is not None:
+        text += f" {position.pending[0].upper()}{position.pending[1]}:{position.sown}"
+    return text
+
+
+# --- which holes may start --------------------------------------------------------------------
+
+
+def in_namua(position: Position, player: str) -> bool:
+    """True while `player` still has seeds in store (rules page, Zanzibar 2)."""
+    return position.stores[player] > 0
+
+
+def filled_front(position: Position, player: str) -> list[Hole]:
+    """The player's front holes that hold at least one seed."""
+    return [hole for hole in FRONT[player] if position.holes[hole] > 0]
+
+
+def house_is_full(position: Position, player: str, rules: Any) -> bool:
+    """True if the player owns the house and it holds at least the minimum."""
+    return position.owned[player] and position.holes[HOUSE[player]] >= rules.house_min
+
+
+def namua_captures(position: Position, player: str) -> list[Start]:
+    """The captures `player` could start with a seed from the store."""
+    starts: list[Start] = []
+    for hole in FRONT[player]:
+        # Donkers 2.3: a filled front hole that faces a filled hole.
+        if position.holes[hole] > 0 and position.holes[FACING[hole]] > 0:
+            forced = forced_direction(hole)
+            if forced is not None:
+                # Donkers 1.4b: kichwa and kimbi leave no choice of side.
+                starts.append((hole, forced))
+            else:
+                # Donkers 2.3b: elsewhere the player chooses the side.
+                starts += [(hole, CLOCKWISE), (hole, ANTICLOCKWISE)]
+    return starts
+
+
+def first_sowing_captures(position: Position, hole: Hole, direction: str) -> Hole | None:
+    """The hole captured if the seeds of `hole` were sown once in `direction`, or None."""
+    holes = dict(position.holes)
+    seeds, holes[hole] = holes[hole], 0
+    was_empty = False
+    for _ in range(seeds):
+        hole = NEXT[direction][hole]
+        was_empty = holes[hole] == 0
+        holes[hole] += 1
+    # Donkers 1.4: a non-empty front hole (before its last seed) that faces a filled hole.
+    if not was_empty and hole in FRONT_HOLES and holes[FACING[hole]] > 0:
+        return FACING[hole]
+    return None
+
+
+def mtaji_captures(position: Position, player: str, rules: Any) -> dict[Start, Hole]:
+    """The captures `player` could start from the board, each with the hole it would capture."""
+    starts: dict[Start, Hole] = {}
+    for hole in SIDE[player]:
+        # Donkers 3.4: more than one seed and fewer than 16. (The Dutch sheet has no upper limit.)
+        if 2 <= position.holes[hole] <= rules.capture_limit:
+            for direction in (CLOCKWISE, ANTICLOCKWISE):
+                captured = first_sowing_captures(position, hole, direction)
+                if captured is not None:
+                    starts[hole, direction] = captured
+    return starts
+
+
+def captures(position: Position, player: str, rules: Any) -> list[Start]:
+    """The captures `player` could start in this position, whoever is to move."""
+    if in_namua(position, player):
+        return namua_captures(position, player)
+    return list(mtaji_captures(position, player, rules))
+
+
+def threatened_holes(position: Position, player: str, rules: Any) -> set[Hole]:
+    """The player's holes that the opponent, were it his turn, could capture to begin a move."""
+    opponent = OPPONENT[player]
+    if in_namua(position, opponent):
+        return {FACING[hole] for hole, _ in namua_captures(position, opponent)}
+    return set(mtaji_captures(position, opponent, rules).values())
+
+
+def both_ways(position: Position, player: str, holes: list[Hole], rules: Any) -> list[Start]:
+    """The player's takasa starts from these holes in both directions, the lone kichwa aside."""
+    starts: list[Start] = []
+    for hole in holes:
+        for direction in (CLOCKWISE, ANTICLOCKWISE):
+            # Donkers 2.4a, 3.5b: a kichwa that is the only filled front hole is not played
+            # toward the back row. In the learners' game it may be, and loses (rules page 7).
+            if (
+                rules.lone_kichwa_takasa == "illegal"
+                and is_kichwa(hole)
+                and filled_front(position, player) == [hole]
+                and NEXT[direction][hole] not in FRONT_HOLES
+            ):
+                continue
+            starts.append((hole, direction))
+    return starts
+
+
+def singleton_may_start(position: Position, player: str, rules: Any) -> bool:
+    """Whether a front hole with one seed may start a takasa in namua."""
+    if rules.singleton_takasa == "house":
+        # Donkers 2.4c: yes, while the house is owned (with however few seeds) ...
+        if position.owned[player]:
+            return True
+        # ... or if no front hole holds more than one.
+        return all(position.holes[hole] <= 1 for hole in FRONT[player])
+    # Dutch I.1b: only if every other front hole is a singleton too, the full house aside.
+    for hole in filled_front(position, player):
+        if hole == HOUSE[player] and house_is_full(position, player, rules):
+            continue
+        if position.holes[hole] > 1:
+            return False
+    return True
+
+
+def namua_takasas(position: Position, player: str, rules: Any) -> list[Start]:
+    """The takasa starts of a player who has seeds in store and no capture."""
+    may_start = []
+    for hole in filled_front(position, player):
+        if hole == HOUSE[player] and house_is_full(position, player, rules):
+            # Donkers 2.4b: the owned, full house starts only if it is the only filled front hole.
+            if filled_front(position, player) == [hole]:
+                may_start.append(hole)
+            continue
+        if position.holes[hole] == 1 and not singleton_may_start(position, player, rules):
+            continue  # Donkers 2.4c, Dutch I.1b
+        may_start.append(hole)
+    return both_ways(position, player, may_start, rules)
+
+
+def mtaji_takasas(position: Position, player: str, rules: Any) -> list[Start]:
+    """The takasa starts of a player whose store is empty and who has no capture."""
+    # Donkers 3.5a: from the front row if possible. Donkers 3.3: never from a single seed.
+    may_start = [hole for hole in FRONT[player] if position.holes[hole] >= 2]
+    if not may_start:
+        may_start = [hole for hole in BACK[player] if position.holes[hole] >= 2]
+    if rules.takasia == "zanzibar":
+        # Donkers 4.1: the hole under takasia may not be emptied.
+        may_start = [hole for hole in may_start if hole != position.barred]
+    if rules.takasia == "dutch" and len(may_start) >= 2:
+        # Dutch II: with a choice of holes, the only threatened one has to stay.
+        threatened = threatened_holes(position, player, rules)
+        if len(threatened) == 1:
+            may_start = [hole for hole in may_start if hole not in threatened]
+    return both_ways(position, player, may_start, rules)
+
+
+def exempt_from_takasia(position: Position, hole: Hole) -> bool:
+    """Whether the mover's `hole` can never be barred."""
+    mover = position.mover
+    # Donkers 4.1c: the owned house.
+    if hole == HOUSE[mover] and position.owned[mover]:
+        return True
+    # Donkers 4.1a: the only filled front hole ...
+    if filled_front(position, mover) == [hole]:
+        return True
+    # ... and the only front hole with more than one seed.
+    return [other for other in FRONT[mover] if position.holes[other] >= 2] == [hole]
+
+
+def takasia_hole(position: Position, rules: Any) -> Hole | None:
+    """The hole barred for the mover after the opponent's mtaji takasa, or None (Donkers 4.1)."""
+    mover = position.mover
+    if rules.takasia != "zanzibar" or in_namua(position, mover):
+        return None
+    # Donkers 4.1 (1): the mover must takasa as well.
+    if captures(position, mover, rules):
+        return None
+    # Donkers 4.1 (2): exactly one of the mover's holes could be captured.
+    threatened = threatened_holes(position, mover, rules)
+    if len(threatened) != 1:
+        return None
+    (hole,) = threatened
+    return None if exempt_from_takasia(position, hole) else hole
+
+
+# --- one move ---------------------------------------------------------------------------------
+
+
+class FrontRowEmpty(Exception):
+    """A front row has become empty: the game is over, even in the middle of a move."""
+
+    def __init__(self, winner: str) -> None:
+        super().__init__(winner)
+        self.winner = winner
+
+
+class InfiniteMove(Exception):
+    """More seeds than allowed have been put down in one move."""
+
+
+class Move:
+    """One move being carried out on a board of its own."""
+
+    def __init__(self, before: Position, play_house: bool, rules: Any) -> None:
+        """Set up the board; `play_house` is the answer if the house asks stop or go on."""
+        self.rules = rules
+        self.player = before.mover
+        self.opponent = OPPONENT[before.mover]
+        # Rules page, Zanzibar 2: the stage is that of the position acted in, so the last store
+        # seed is played in namua. CHOICE (Dutch I.1a): a capture that waits for its side after
+        # that last seed is acted on with an empty store, hence in mtaji.
+        self.namua = in_namua(before, before.mover)
+        self.play_house = play_house
+        self.house_choice_arose = False
+        self.barred = before.barred if rules.takasia == "zanzibar" else None
+        self.sown = before.sown
+        self.board = Position(
+            holes=dict(before.holes),
+            stores=dict(before.stores),
+            owned=dict(before.owned),
+            mover=before.mover,
+        )
+        self.holes = self.board.holes
+        self.owned = self.board.owned
+
+    # Single motions of the hand.
+
+    def put_down(self, hole: Hole) -> None:
+        """Let one seed fall into a hole."""
+        self.sown += 1
+        if self.sown > self.rules.sow_limit:
+            raise InfiniteMove  # Donkers 1.5a
+        self.holes[hole] += 1
+
+    def put_store_seed(self, hole: Hole) -> None:
+        """Bring one seed from the store into play."""
+        self.board.stores[self.player] -= 1  # Donkers 2.2
+        self.put_down(hole)
+
+    def sow(self, seeds: int, hole: Hole, direction: str) -> tuple[Hole, bool]:
+        """Sow `seeds` from `hole` on; the last hole, and whether it was empty before."""
+        while True:
+            was_empty = self.holes[hole] == 0
+            self.put_down(hole)
+            seeds -= 1
+            if seeds == 0:
+                return hole, was_empty
+            hole = NEXT[direction][hole]
+
+    def lift_and_sow(self, hole: Hole, direction: str) -> tuple[Hole, bool]:
+        """Lift a whole own hole and sow it from the next one on; as `sow`."""
+        seeds, self.holes[hole] = self.holes[hole], 0
+        if hole == HOUSE[self.player]:
+            self.owned[self.player] = False  # Donkers 2.5a: an emptied house is lost.
+        first = NEXT[direction][hole]
+        # Rules page 7 (Donkers 1.2): the lift has emptied the own front row and the next seed
+        # does not go there either: lost at once.
+        if not filled_front(self.board, self.player) and first not in FRONT_HOLES:
+            raise FrontRowEmpty(winner=self.opponent)
+        return self.sow(seeds, first, direction)
+
+    def take_two_and_sow(self, hole: Hole, direction: str) -> tuple[Hole, bool]:
+        """The takasa of the lone house: two of its seeds are sown, the others stay."""
+        self.holes[hole] -= 2
+        # Donkers 2.4b leaves the house owned. Dutch footnote 2, if switched on, ends a house
+        # that has come below the minimum.
+        if self.rules.house_lost_below_min and self.holes[hole] < self.rules.house_min:
+            self.owned[self.player] = False
+        return self.sow(2, NEXT[direction][hole], direction)
+
+    def capture(self, hole: Hole, direction: str) -> tuple[Hole, bool]:
+        """Take the seeds facing `hole` and sow them from a kichwa; as `sow`."""
+        captured = FACING[hole]
+        seeds, self.holes[captured] = self.holes[captured], 0
+        if captured == HOUSE[self.opponent]:
+            self.owned[self.opponent] = False  # Rules page 5: a captured house is lost.
+        if not self.namua:
+            # Donkers 2.5a, 3.2: the first capture of mtaji ends both houses.
+            self.owned[SOUTH] = self.owned[NORTH] = False
+        if not filled_front(self.board, self.opponent):
+            raise FrontRowEmpty(winner=self.player)  # Donkers 1.2
+        return self.sow(seeds, kichwa_to_sow_from(self.player, direction), direction)
+
+    # Whole moves.
+
+    def run(self, start: Start, capturing: bool) -> Position:
+        """Play the move that begins at `start` to its end; the position after it.
+
+        Raises FrontRowEmpty if a front row becomes empty, InfiniteMove beyond the sowing limit.
+        """
+        hole, direction = start
+        if self.namua and capturing:
+            self.put_store_seed(hole)
+            last, was_empty = self.capture(hole, direction)  # Donkers 2.3
+        elif self.namua:
+            # Looked up before the store seed goes in (rules page, Zanzibar 2).
+            takes_two = self.lone_house_takes_two(hole)
+            self.put_store_seed(hole)
+            if takes_two:
+                last, was_empty = self.take_two_and_sow(hole, direction)  # Donkers 2.4b
+            else:
+                last, was_empty = self.lift_and_sow(hole, direction)  # Donkers 2.4
+        else:
+            last, was_empty = self.lift_and_sow(hole, direction)  # Donkers 3.3
+        return self.carry_on(last, was_empty, direction, capturing)
+
+    def resume(self, hole: Hole, direction: str) -> Position:
+        """Go on with a namua capture that waited for its side; otherwise as `run`."""
+        last, was_empty = self.capture(hole, direction)
+        return self.carry_on(last, was_empty, direction, capturing=True)
+
+    def lone_house_takes_two(self, hole: Hole) -> bool:
+        """Whether a namua takasa from `hole` is the two-seed takasa of a lone, full house."""
+        if hole != HOUSE[self.player] or not house_is_full(self.board, self.player, self.rules):
+            return False
+        if self.rules.lone_house == "side":
+            # Dutch I.c: all other holes of both rows are empty; else an ordinary hole.
+            return [own for own in SIDE[self.player] if self.holes[own] > 0] == [hole]
+        # Donkers 2.4b: all other front holes are empty.
+        return filled_front(self.board, self.player) == [hole]
+
+    def carry_on(self, last: Hole, was_empty: bool, direction: str, capturing: bool) -> Position:
+        """Continue after a sowing that ended at `last` until the move ends."""
+        while True:
+            # Donkers 1.5: a last seed in an empty hole ends the move.
+            if was_empty:
+                return self.finish(capturing)
+
+            # Donkers 1.6c: a capture goes before endelea. Donkers 1.7: never in a takasa.
+            if capturing and last in FRONT_HOLES and self.holes[FACING[last]] > 0:
+                forced = forced_direction(last)
+                if forced is not None:
+                    direction = forced  # Donkers 1.4b, kibao 4.1
+                elif self.namua and self.rules.capture_side == "free":
+                    return self.wait_for_side(last)  # Dutch I.1a: chosen anew each time
+                # Otherwise Donkers 1.4c: the running direction is kept.
+                last, was_empty = self.capture(last, direction)
+                continue
+
+            at_full_house = last == HOUSE[self.player] and house_is_full(
+                self.board, self.player, self.rules
+            )
+            if at_full_house and self.namua and not capturing:
+                return self.finish(capturing)  # Donkers 2.5b (1)
+            if at_full_house and self.namua and capturing:
+                self.house_choice_arose = True
+                if not self.play_house:
+                    return self.finish(capturing)  # Donkers 2.5b (2): stop ...
+                # ... or play the house: it is lifted below like any other hole.
+            in_mtaji_takasa = not self.namua and not capturing
+            if at_full_house and in_mtaji_takasa and self.rules.house_stops_mtaji_takasa:
+                return self.finish(capturing)  # kibao 1.6.2
+            # Otherwise Donkers 3.2: an ordinary hole in mtaji.
+
+            # Donkers 1.6b, 4.1b: endelea stops at the hole under takasia.
+            if not capturing and last == self.barred:
+                return self.finish(capturing)
+
+            # Donkers 1.6: endelea, in the same direction ...
+            if capturing and self.rules.endelea_turns and last in FRONT_HOLES:
+                # ... save that on the Dutch sheet (I.1a) kichwa and kimbi turn it inward.
+                direction = forced_direction(last) or direction
+            last, was_empty = self.lift_and_sow(last, direction)
+
+    def finish(self, capturing: bool) -> Position:
+        """End the move and pass the turn to the opponent."""
+        self.board.mover = self.opponent
+        if not self.namua and not capturing:
+            # Donkers 4.1: only a takasa made in mtaji can put a hole under takasia.
+            self.board.barred = takasia_hole(self.board, self.rules)
+        return self.board
+
+    def wait_for_side(self, hole: Hole) -> Position:
+        """Break off before a capture whose side the same player has still to choose."""
+        self.board.pending = hole
+        self.board.sown = self.sown
+        return self.board
+
+
+# --- all moves --------------------------------------------------------------------------------
+
+
+def action_number(start: Start, house: int, captured_first: bool) -> int:
+    """The action integer `pit*4 + direction*2 + house` of a move.
+
+    `captured_first` is True if the first seeds sown in a direction are captured ones.
+    """
+    (row, number), direction = start
+    in_front = row in "Aa"
+    pit = number - 1 if in_front else 8 + number - 1
+    if captured_first:
+        left = direction == CLOCKWISE  # from hole 1, the left kichwa
+    elif in_front:
+        left = direction == ANTICLOCKWISE
+    else:
+        left = direction == CLOCKWISE
+    return pit * 4 + (0 if left else 1) * 2 + house
+
+
+def legal_moves(text: str, rules: Any) -> dict[int, str]:
+    """Every legal action in the position `text`, mapped to the position text after it.
+
+    A move that ends the game maps to 'S wins' or 'N wins' instead: a front row has become
+    empty, or the player who would act next has no legal move. A position without legal moves
+    gives {}: its mover has lost.
+    """
+    moves = moves_before_end(text, rules)
+    for action, after in moves.items():
+        if after in WINS.values():
+            continue
+        # Donkers 1.2 (2), 1.5a: who cannot move loses.
+        if not moves_before_end(after, rules):
+            next_player = after.split()[3]
+            moves[action] = WINS[OPPONENT[next_player]]
+    return moves
+
+
+def moves_before_end(text: str, rules: Any) -> dict[int, str]:
+    """As `legal_moves`, but without asking whether the next player can move."""
+    position = parse(text, rules)
+    player = position.mover
+
+    capturing = True
+    if position.pending is not None:
+        # Dutch I.1a: the capture waits at this hole; only its side is open.
+        starts = [(position.pending, CLOCKWISE), (position.pending, ANTICLOCKWISE)]
+    else:
+        starts = captures(position, player, rules)
+        if not starts:
+            # Donkers 1.7a: takasa only if there is no capture, finite or not (rules page 8).
+            capturing = False
+            if in_namua(position, player):
+                starts = namua_takasas(position, player, rules)
+            else:
+                starts = mtaji_takasas(position, player, rules)
+    # Rules page, "Board, numbering, notation": the letter of a capture that begins with captured
+    # seeds names the kichwa; any other letter is the motion of the hand.
+    captured_first = position.pending is not None or (in_namua(position, player) and capturing)
+
+    moves: dict[int, str] = {}
+    for start in starts:
+        for house in (0, 1):
+            move = Move(position, play_house=bool(house), rules=rules)
+            after: str | None
+            try:
+                if position.pending is not None:
+                    after = write(move.resume(*start))
+                else:
+                    after = write(move.run(start, capturing))
+            except FrontRowEmpty as end:
+                after = WINS[end.winner]
+            except InfiniteMove:
+                after = None  # Donkers 1.5a: illegal
+            if after is not None:
+                moves[action_number(start, house, captured_first)] = after
+            # Rules page, "Action integer": house = 1 only where the choice arises.
+            if not move.house_choice_arose:
+                break
+    return moves
+
+
+# --- random positions -------------------------------------------------------------------------
+
+
+def lay_open(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
+    """Both rows filled at random, from sparse to dense."""
+    density = rng.choice((0.15, 0.3, 0.5, 0.75, 0.95))
+    most = rng.choice((1, 2, 3, 6))
+    laid = {hole: rng.randint(1, most) for hole in SIDE[player] if rng.random() < density}
+    return laid, list(laid)
+
+
+def lay_full_front(
+    rng: random.Random, rules: Any, player: str
+) -> tuple[dict[Hole, int], list[Hole]]:
+    """No empty hole in the front row, and often none in the back row either."""
+    most = rng.choice((1, 2, 3))
+    rows = SIDE[player] if rng.random() < 0.5 else FRONT[player]
+    return {hole: rng.randint(1, most) for hole in rows}, list(rows)
+
+
+def lay_lone_front(
+    rng: random.Random, rules: Any, player: str
+) -> tuple[dict[Hole, int], list[Hole]]:
+    """A single filled front hole, mostly a kichwa."""
+    lone = rng.choice((FRONT[player][0], FRONT[player][7], rng.choice(FRONT[player])))
+    density = rng.choice((0.0, 0.2, 0.6, 1.0))
+    laid = {hole: rng.randint(1, 3) for hole in BACK[player] if rng.random() < density}
+    laid[lone] = rng.choice((1, 1, 2, 3, rng.randint(4, 20)))
+    return laid, [hole for hole in laid if hole != lone]
+
+
+def house_seeds(rng: random.Random, rules: Any) -> int:
+    """A number of seeds for hole 5 about the minimum of a house."""
+    return max(1, rules.house_min + rng.choice((-1, -1, 0, 0, 1, 1, rng.randint(2, 8))))
+
+
+def lay_lone_house(
+    rng: random.Random, rules: Any, player: str
+) -> tuple[dict[Hole, int], list[Hole]]:
+    """Hole 5 alone in the front row, and often alone on both rows."""
+    density = rng.choice((0.0, 0.0, 0.2, 0.6))
+    laid = {hole: rng.randint(1, 3) for hole in BACK[player] if rng.random() < density}
+    sinks = list(laid)
+    laid[HOUSE[player]] = house_seeds(rng, rules)
+    return laid, sinks
+
+
+def lay_house(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
+    """Hole 5 about its minimum among other filled holes."""
+    laid, sinks = lay_open(rng, rules, player)
+    laid[HOUSE[player]] = house_seeds(rng, rules)
+    return laid, [hole for hole in sinks if hole != HOUSE[player]]
+
+
+def lay_singletons(
+    rng: random.Random, rules: Any, player: str
+) -> tuple[dict[Hole, int], list[Hole]]:
+    """Single seeds only, sometimes with one fuller hole in the front or a filled house."""
+    density = rng.choice((0.3, 0.6, 0.9))
+    laid = {hole: 1 for hole in SIDE[player] if rng.random() < density}
+    extra = rng.random()
+    if extra < 0.2:
+        laid[rng.choice(FRONT[player])] = rng.randint(2, 4)
+    elif extra < 0.5:
+        laid[HOUSE[player]] = house_seeds(rng, rules)
+    return laid, []
+
+
+def lay_huge(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
+    """One or two pits of 16 seeds or more, and sometimes one at the limit for a capture."""
+    laid, sinks = lay_open(rng, rules, player)
+    for hole in rng.sample(SIDE[player], rng.choice((1, 1, 2))):
+        laid[hole] = rng.choice((15, 16, 17, rng.randint(16, 30), rng.randint(16, 50)))
+    return laid, sinks
+
+
+LAYOUTS = (
+    lay_open,
+    lay_open,
+    lay_full_front,
+    lay_lone_front,
+    lay_lone_house,
+    lay_house,
+    lay_singletons,
+    lay_huge,
+)
+
+
+def random_stores(rng: random.Random, rules: Any) -> tuple[dict[str, int], str]:
+    """Stores as they occur in play, and the player to move."""
+    starter = rng.choice((SOUTH, SOUTH, SOUTH, NORTH))
+    mover = rng.choice((SOUTH, NORTH))
+    full = min(rules.opening_store, 30)
+    # Half of the positions in mtaji, and among the others many at the very end of namua.
+    store = rng.choice((0, 0, 0, 1, rng.randint(0, full), rng.randint(0, full)))
+    store = min(store, full)
+    stores = {SOUTH: store, NORTH: store}
+    # The starter always moves with equal stores; the other player then has one seed more,
+    # until both stores are empty.
+    if mover != starter and store > 0:
+        stores[starter] = store - 1
+    return stores, mover
+
+
+def random_board(rng: random.Random, rules: Any, mover: str, seeds: int) -> dict[Hole, int] | None:
+    """A board with so many seeds, or None if the first attempt does not come out."""
+    holes = dict.fromkeys(SIDE[SOUTH] + SIDE[NORTH], 0)
+    sinks = []
+    for player in (SOUTH, NORTH):
+        laid, player_sinks = rng.choice(LAYOUTS)(rng, rules, player)
+        holes.update(laid)
+        sinks += player_sinks
+
+    # Every other time or so: no filled hole faces another. The one whose seeds go to the hole
+    # behind it is rather the opponent's, so that the mover's layout survives.
+    if rng.random() < 0.4:
+        yielding = OPPONENT[mover] if rng.random() < 0.7 else mover
+        for hole, behind in zip(FRONT[yielding], BACK[yielding], strict=True):
+            if holes[hole] > 0 and holes[FACING[hole]] > 0:
+                holes[behind] += holes[hole]
+                holes[hole] = 0
+                sinks = [sink for sink in sinks if sink != hole] + [behind]
+    for player in (SOUTH, NORTH):
+        if all(holes[hole] == 0 for hole in FRONT[player]):
+            return None
+
+    # The seeds still missing go one by one to the sinks: to all of them, or to a few.
+    missing = seeds - sum(holes.values())
+    if missing < 0:
+        return None
+    if not sinks:
+        sinks = rng.sample(BACK[SOUTH] + BACK[NORTH], rng.choice((1, 3, 16)))
+    elif rng.random() < 0.3:
+        sinks = rng.sample(sinks, min(len(sinks), rng.choice((1, 2, 4))))
+    for _ in range(missing):
+        holes[rng.choice(sinks)] += 1
+    return holes
+
+
+def random_position(rng: random.Random, rules: Any) -> str:
+    """A random valid position text, rich in corner cases.
+
+    64 seeds, no empty front row, no empty owned house, stores as they occur in play (either
+    player may have begun the game), takasia only where it could be: the mover in mtaji, without
+    a capture, and a front hole that is not exempt. No position waits for a side.
+    """
+    stores, mover = random_stores(rng, rules)
+    seeds = 64 - stores[SOUTH] - stores[NORTH]
+    holes = None
+    while holes is None:
+        holes = random_board(rng, rules, mover, seeds)
+    position = Position(
+        holes=holes,
+        stores=stores,
+        owned={
+            player: rules.house and holes[HOUSE[player]] > 0 and rng.random() < 0.65
+            for player in (SOUTH, NORTH)
+        },
+        mover=mover,
+    )
+    if (
+        rules.takasia == "zanzibar"
+        and not in_namua(position, mover)
+        and not captures(position, mover, rules)
+        and rng.random() < 0.5
+    ):
+        could_be = [hole for hole in FRONT[mover] if not exempt_from_takasia(position, hole)]
+        filled = [hole for hole in could_be if holes[hole] > 0]
+        if filled and rng.random() < 0.9:
+            could_be = filled
+        if could_be:
+            position.barred = rng.choice(could_be)
+    return write(position)
