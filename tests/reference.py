@@ -411,8 +411,11 @@ class Move:
     def take_two_and_sow(self, hole: Hole, direction: str) -> tuple[Hole, bool]:
         """The takasa of the lone house: two of its seeds are sown, the others stay."""
         self.holes[hole] -= 2
-        # Donkers 2.4b leaves the house owned. Dutch footnote 2, if switched on, ends a house
-        # that has come below the minimum.
+        # Donkers 2.4b leaves the house owned, unless (with a minimum of 1) these were its last
+        # two seeds: Donkers 2.5a.
+        if self.holes[hole] == 0:
+            self.owned[self.player] = False
+        # Dutch footnote 2, if switched on, ends a house that has come below the minimum.
         if self.rules.house_lost_below_min and self.holes[hole] < self.rules.house_min:
             self.owned[self.player] = False
         return self.sow(2, NEXT[direction][hole], direction)
@@ -641,7 +644,8 @@ def lay_lone_front(
 
 def house_seeds(rng: random.Random, rules: Any) -> int:
     """A number of seeds for hole 5 about the minimum of a house."""
-    return max(1, rules.house_min + rng.choice((-1, -1, 0, 0, 1, 1, rng.randint(2, 8))))
+    seeds: int = max(1, rules.house_min + rng.choice((-1, -1, 0, 0, 1, 1, rng.randint(2, 8))))
+    return seeds
 
 
 def lay_lone_house(

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from bao_env.engine.compile import jit
+from bao_env.engine.compile import jit_inline
 
 U: Final = np.uint64
 
@@ -26,6 +26,7 @@ _LOW7: Final = U(0x7F7F7F7F7F7F7F7F)
 _LOW6E: Final = U(0x7E7E7E7E7E7E7E7E)
 _LOW70: Final = U(0x7070707070707070)
 _GATHER: Final = U(0x0102040810204080)
+_DIAGONAL: Final = U(0x8040201008040201)
 _M1: Final = U(0x5555555555555555)
 _M2: Final = U(0x3333333333333333)
 _M4: Final = U(0x0F0F0F0F0F0F0F0F)
@@ -42,7 +43,7 @@ _S32: Final = U(32)
 _S56: Final = U(56)
 
 
-@jit
+@jit_inline
 def popcount(x):
     """Number of set bits (LLVM knows this form and emits one instruction)."""
     x = x - ((x >> _S1) & _M1)
@@ -51,13 +52,28 @@ def popcount(x):
     return (x * ONES) >> _S56
 
 
-@jit
+@jit_inline
 def trailing_zeros(x):
     """Index of the lowest set bit of a non-zero word."""
     return popcount((x - ONE) & ~x)
 
 
-@jit
+@jit_inline
+def select_bit(x, k):
+    """Index of the k-th (from 0) set bit of x; k must be below popcount(x). Branch-free."""
+    sums = x - ((x >> _S1) & _M1)
+    sums = (sums & _M2) + ((sums >> _S2) & _M2)
+    sums = ((sums + (sums >> _S4)) & _M4) * ONES  # byte i: set bits in bytes 0..i
+    before = (((k * ONES) | TOPS) - sums) & TOPS  # bytes that end at or before bit k
+    place = popcount(before) << _S3
+    k -= ((sums << _S8) >> place) & BYTE
+    bits = ((((x >> place) & BYTE) * ONES) & _DIAGONAL) + _LOW7
+    sums = ((bits >> _S7) & ONES) * ONES  # byte i: set bits 0..i of that byte
+    before = (((k * ONES) | TOPS) - sums) & TOPS
+    return place + popcount(before)
+
+
+@jit_inline
 def byteswap(x):
     """The word with its bytes reversed: a front row as the player opposite counts it."""
     x = ((x >> _S8) & _M8) | ((x & _M8) << _S8)
@@ -65,25 +81,25 @@ def byteswap(x):
     return (x >> _S32) | (x << _S32)
 
 
-@jit
+@jit_inline
 def nonzero(x):
     """Eight bits, bit i set where byte i is at least 1."""
     return ((((x + _LOW7) & TOPS) >> _S7) * _GATHER) >> _S56
 
 
-@jit
+@jit_inline
 def at_least_2(x):
     """Eight bits, bit i set where byte i is at least 2."""
     return ((((x + _LOW6E) & TOPS) >> _S7) * _GATHER) >> _S56
 
 
-@jit
+@jit_inline
 def at_least_16(x):
     """Eight bits, bit i set where byte i is at least 16."""
     return ((((x + _LOW70) & TOPS) >> _S7) * _GATHER) >> _S56
 
 
-@jit
+@jit_inline
 def byte(x, i):
     """Byte i (0..7) of a word."""
     return (x >> (i << _S3)) & BYTE

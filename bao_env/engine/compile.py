@@ -53,3 +53,9 @@ def jit(function: F) -> F:
     """Compile ``function`` with numba on its first call; cached on disk, releases the GIL."""
     _drop_stale_cache(Path(function.__code__.co_filename).parent)
     return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+
+
+def jit_inline(function: F) -> F:
+    """Like :func:`jit`, for small functions that must melt into a loop for it to vectorise."""
+    _drop_stale_cache(Path(function.__code__.co_filename).parent)
+    return numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)

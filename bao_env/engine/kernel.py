@@ -37,7 +37,7 @@ from bao_env.engine.bits import (
     popcount,
     trailing_zeros,
 )
-from bao_env.engine.compile import jit
+from bao_env.engine.compile import jit, jit_inline
 
 HOUSE: Final = U(layout.HOUSE)
 NO_PIT: Final = U(position.NO_PIT)
@@ -78,6 +78,8 @@ _24: Final = U(24)
 _32: Final = U(32)
 _40: Final = U(40)
 _64: Final = U(64)
+_128: Final = U(128)
+_FOUR_ONES: Final = U(0x01010101)
 _FRONT: Final = U(0xFF)
 _NOT_LEFT_END: Final = U(0xFC)
 _NOT_RIGHT_END: Final = U(0x3F)
@@ -85,36 +87,36 @@ _TAKASIA_ZANZIBAR: Final = ONE
 _TAKASIA_DUTCH: Final = _2
 
 
-@jit
+@jit_inline
 def _mask(condition):
     """All ones where the condition holds."""
     return FULL if condition else ZERO
 
 
-@jit
+@jit_inline
 def _below(k):
     """One seed for each ring pit below k (0..15): the front and the back word of it."""
-    partial = (ONE << ((k & _7) << _3)) - ONE
-    in_back = ZERO - (k >> _3)
-    return (partial | in_back) & ONES, (partial & in_back) & ONES
+    bits = k << _3
+    front = ((ONE << bits if bits < _64 else ZERO) - ONE) & ONES
+    spare = _128 - bits
+    back = ONES >> spare if spare < _64 else ZERO
+    return front, back
 
 
-@jit
+@jit_inline
 def sow(front, back, n, start, down):
     """Both rows after sowing n seeds (0..64) one by one from ring pit ``start`` (1.3)."""
     lowest = (start - ((n - ONE) & (ZERO - down))) & _15  # the run as if sown upward
     end = lowest + n
     # Pit r of an upward run [lowest, end) gets: [r < end mod 16] - [r < lowest] + rounds.
-    rounds = end >> _4
-    rounds |= rounds << _8
-    rounds |= rounds << _16
+    rounds = ((end >> _4) & _7) * _FOUR_ONES  # at most 4: the bytes don't carry
     rounds |= rounds << _32
     front_end, back_end = _below(end & _15)
     front_low, back_low = _below(lowest)
     return front + (front_end - front_low + rounds), back + (back_end - back_low + rounds)
 
 
-@jit
+@jit_inline
 def relay(rules, front, back, facing, n, start, down, house_min, barred, stops, tally):
     """One sowing of the hand and what follows at its last pit, without a branch.
 
@@ -228,7 +230,7 @@ def first_captures(front, back, facing, capture_limit):
     return up, down, targets
 
 
-@jit
+@jit_inline
 def _namua_captures(front, facing):
     """Own front pits, as a bit set, at which a seed from the store captures (2.3)."""
     return nonzero(front) & nonzero(facing)
@@ -243,13 +245,13 @@ def _capture_targets(rules, front, back, facing, store):
     return targets
 
 
-@jit
+@jit_inline
 def _single(bits):
     """Whether exactly one bit is set."""
     return bits != ZERO and (bits & (bits - ONE)) == ZERO
 
 
-@jit
+@jit_inline
 def candidates(rules, front, back, other_front, other_back, meta):
     """The starts that the rules allow before infinite moves are struck out.
 
@@ -330,7 +332,7 @@ def _dutch_takasia(rules, front, other_front, other_back, meta, starts):
     return starts & ~(ONE << (_7 - trailing_zeros(threats)))
 
 
-@jit
+@jit_inline
 def begin(rules, front, back, other_front, meta, capture_turn, ring, down, stops):
     """The hand after the first lift of a move.
 
@@ -339,153 +341,124 @@ def begin(rules, front, back, other_front, meta, capture_turn, ring, down, stops
     Returns (front, back, facing, n, start, down, house_min, barred, stops, tally), the
     arguments of relay().
     """
-    facing = byteswap(other_front)
-    store = meta & BYTE
+    namua = (meta & BYTE) != ZERO
     pending = (meta >> _32) & BYTE
     owned = (meta & OWNS_HOUSE) != ZERO
-    house_min = FULL
-    barred = NO_PIT
-    tally = ZERO
     shift = (ring & _7) << _3
     at_ring = BYTE << shift
 
-    # CHOICE (Dutch I.a): each action has the stage of the store it finds, so a capture that
-    # waits after the last store seed goes on as in mtaji.
-    if store != ZERO:
-        if owned:
-            house_min = rules.house_min
-        tally = rules.free_side * FREE_SIDE
-    if capture_turn and (store != ZERO or pending != NO_PIT):
-        if pending != NO_PIT:
-            tally |= (meta >> _40) << TALLY_SHIFT
-        else:
+    if capture_turn and (namua or pending != NO_PIT):
+        # 2.3: the store seed captures, and the first hand is the captured seeds.
+        tally = ZERO
+        house_min = FULL
+        if namua:
+            tally = rules.free_side * FREE_SIDE
+            if owned:
+                house_min = rules.house_min
+        if pending == NO_PIT:
             front += ONE << shift  # 2.2
             tally += ONE << TALLY_SHIFT
+        else:
+            # Dutch I.a: a waiting capture goes on; its store seed lies in the pit already.
+            # CHOICE: each action has the stage of the store it finds, so a capture that
+            # waits after the last store seed goes on as in mtaji.
+            tally |= (meta >> _40) << TALLY_SHIFT
+        facing = byteswap(other_front)
         n = (facing >> shift) & BYTE
-        start = (ZERO - down) & _7
-        if (facing & ~at_ring) == ZERO:  # 1.2
-            tally |= WON
-            n = ZERO
-            start = ring
-        else:
-            facing &= ~at_ring
-        return front, back, facing, n, start, down, house_min, barred, stops, tally
-    if store != ZERO:
-        tally += ONE << TALLY_SHIFT
-        facing = ZERO
-        stops = FULL
-        n = byte(front, ring) + ONE
-        front &= ~at_ring
-        alone = front == ZERO and (rules.lone_house_side == ZERO or back == ZERO)
-        if ring == HOUSE and owned:
-            if n > rules.house_min and alone:  # 2.4b
-                front |= (n - _2) << shift
-                if rules.house_lost_below_min != ZERO and n - _2 < rules.house_min:
-                    house_min = FULL  # Dutch footnote 2
-                n = _2
-            else:
-                house_min = FULL
-                tally |= HOUSE_LIFTED
-    else:
-        if capture_turn:
-            pass  # 2.5a: both houses end with the first capture in mtaji
-        else:
-            facing = ZERO
-            stops = FULL
-            barred = (meta >> _24) & BYTE
-            if owned and rules.house_stops_mtaji_takasa != ZERO:  # kibao 1.6.2
-                house_min = rules.house_min
-        if ring >= _8:
-            n = byte(back, ring & _7)
-            back &= ~at_ring
-        else:
-            n = byte(front, ring)
-            front &= ~at_ring
-            if ring == HOUSE:
-                house_min = FULL
-                tally |= HOUSE_LIFTED
+        rest = facing & ~at_ring
+        start = (ZERO - down) & _7  # 1.4a
+        if rest == ZERO:  # 1.2: the first capture takes the last front seeds
+            return front, back, facing, ZERO, ring, down, house_min, NO_PIT, stops, tally | WON
+        return front, back, rest, n, start, down, house_min, NO_PIT, stops, tally
+
+    # 2.4, 3.3: the first hand is lifted from an own pit.
+    seed = ONE if namua else ZERO  # 2.2
+    tally = seed << TALLY_SHIFT
+    in_back = ZERO - (ring >> _3)
+    n = ((((front & ~in_back) | (back & in_back)) >> shift) & BYTE) + seed
+    front &= ~(at_ring & ~in_back)
+    back &= ~(at_ring & in_back)
     start = (ring + ((ZERO - down) | ONE)) & _15
+    house_min = FULL
+    barred = NO_PIT
+    facing = ZERO
+    if capture_turn:
+        facing = byteswap(other_front)
+    else:
+        stops = FULL
+        barred = (meta >> _24) & BYTE
+        if owned and (namua or rules.house_stops_mtaji_takasa != ZERO):  # 2.5b (1); kibao 1.6.2
+            house_min = rules.house_min
+    if ring == HOUSE:
+        alone = front == ZERO and (back == ZERO or rules.lone_house_side == ZERO)
+        if namua and alone and n > house_min:  # 2.4b: two seeds go, the house stays
+            front = (n - _2) << shift
+            if rules.house_lost_below_min != ZERO and n - _2 < house_min:
+                house_min = FULL  # Dutch footnote 2
+            n = _2
+        else:  # 2.5a
+            house_min = FULL
+            tally |= HOUSE_LIFTED
     if front == ZERO and start >= _8 and ring < _8:
         # 1.2: the mover's front row is empty. Reached by a lone kichwa heading for the back row.
-        tally |= LOST
-        front = n << shift
-        n = ZERO
+        return n << shift, back, facing, ZERO, start, down, house_min, barred, stops, tally | LOST
     return front, back, facing, n, start, down, house_min, barred, stops, tally
 
 
-@jit
-def finish(rules, words, capture_turn, front, back, facing, start, down, tally):
-    """Write the position after a finished move into ``words``, uint64[6], in place.
+@jit_inline
+def finish(
+    rules,
+    other_front,
+    other_back,
+    meta,
+    capture_turn,
+    front,
+    back,
+    facing,
+    start,
+    down,
+    tally,
+):
+    """The position after a finished move: ``other_front``, ``other_back`` and ``meta`` from
+    before it, the rest as relay() left it.
 
-    Returns the winner's view: ONE if the mover has won, FULL if he has lost, else ZERO.
+    Returns its words MOVER_FRONT, MOVER_BACK, OTHER_FRONT, OTHER_BACK and META, and a
+    result: ONE if the mover has won, FULL if he has lost, else ZERO.
     """
-    meta = words[position.META]
-    other_back = words[position.OTHER_BACK]
+    captures = _mask(capture_turn)
     store = meta & BYTE
-    pending = (meta >> _32) & BYTE
-    namua = store != ZERO
-    if store != ZERO and pending == NO_PIT:
-        store -= ONE
     other_store = (meta >> _8) & BYTE
-    owned = (meta & OWNS_HOUSE) != ZERO
-    other_owned = (meta & OTHER_OWNS_HOUSE) != ZERO
-    seat = meta & MOVER_IS_NORTH
-    words[position.PLY] += ONE
-
-    if tally & HOUSE_LIFTED:  # 2.5a
-        owned = False
-    if rules.house_lost_below_min != ZERO:  # Dutch footnote 2
-        if byte(front, HOUSE) < rules.house_min:
-            owned = False
+    namua = _mask(store != ZERO)
     if tally & WON:
         # The game is over; the captured seeds are sown once so that all 64 stay on the board.
-        n = byte(facing, start)
+        front, back = sow(front, back, byte(facing, start), (ZERO - down) & _7, down)
         facing = ZERO
-        front, back = sow(front, back, n, (ZERO - down) & _7, down)
-    other_front = byteswap(facing) if capture_turn else words[position.OTHER_FRONT]
-    if capture_turn:
-        if not namua:  # 2.5a
-            owned = False
-            other_owned = False
-        count = byte(other_front, HOUSE)
-        if count == ZERO or (rules.house_lost_below_min != ZERO and count < rules.house_min):
-            other_owned = False
+    other_front = (captures & byteswap(facing)) | (~captures & other_front)
+    store -= namua & _mask(((meta >> _32) & BYTE) == NO_PIT) & ONE  # 2.2
+
+    # 2.5a: a house ends when emptied, by its owner or by capture, and both end with the first
+    # capture in mtaji. Dutch footnote 2: also when it falls below the minimum.
+    least = (rules.house_min & (ZERO - rules.house_lost_below_min)) | ONE
+    both = ~(captures & ~namua)
+    mine = meta & OWNS_HOUSE & both & _mask((tally & HOUSE_LIFTED) == ZERO)
+    mine &= _mask(byte(front, HOUSE) >= least)
+    theirs = meta & OTHER_OWNS_HOUSE & both & _mask(byte(other_front, HOUSE) >= least)
+    seat = meta & MOVER_IS_NORTH
 
     if tally & PAUSED:  # Dutch I.a: the same player acts again
-        words[position.MOVER_FRONT] = front
-        words[position.MOVER_BACK] = back
-        words[position.OTHER_FRONT] = other_front
-        words[position.META] = (
-            store
-            | (other_store << _8)
-            | (OWNS_HOUSE if owned else ZERO)
-            | (OTHER_OWNS_HOUSE if other_owned else ZERO)
-            | seat
-            | NO_BARRED
-            | (start << _32)
-            | ((tally >> TALLY_SHIFT) << _40)
-        )
-        return ZERO
+        sown = (tally >> TALLY_SHIFT) << _40
+        after = store | (other_store << _8) | mine | theirs | seat | NO_BARRED
+        return front, back, other_front, other_back, after | (start << _32) | sown, ZERO
 
     barred = NO_PIT
-    if rules.takasia == _TAKASIA_ZANZIBAR and not namua and not capture_turn:
-        barred = _takasia(rules, front, back, other_front, other_back, other_store, other_owned)
-    words[position.MOVER_FRONT] = other_front
-    words[position.MOVER_BACK] = other_back
-    words[position.OTHER_FRONT] = front
-    words[position.OTHER_BACK] = back
-    words[position.META] = (
-        other_store
-        | (store << _8)
-        | (OWNS_HOUSE if other_owned else ZERO)
-        | (OTHER_OWNS_HOUSE if owned else ZERO)
-        | (seat ^ MOVER_IS_NORTH)
-        | (barred << _24)
-        | NO_PENDING
-    )
-    if tally & WON:
-        return ONE
-    return FULL if tally & LOST else ZERO
+    if (namua | captures) == ZERO and rules.takasia == _TAKASIA_ZANZIBAR:
+        barred = _takasia(rules, front, back, other_front, other_back, other_store, theirs)
+    after = other_store | (store << _8) | (theirs >> ONE) | (mine << ONE) | (seat ^ MOVER_IS_NORTH)
+    after |= (barred << _24) | NO_PENDING
+    result = ZERO
+    if tally & (WON | LOST):
+        result = ONE if tally & WON else FULL
+    return other_front, other_back, front, back, after, result
 
 
 @jit
@@ -498,48 +471,51 @@ def _takasia(rules, front, back, other_front, other_back, other_store, other_own
         return NO_PIT
     ring = _7 - trailing_zeros(targets)
     pit = ONE << ring
-    if ring == HOUSE and other_owned:  # 4.1c
+    if ring == HOUSE and other_owned != ZERO:  # 4.1c
         return NO_PIT
     if nonzero(other_front) == pit or at_least_2(other_front) == pit:  # 4.1a
         return NO_PIT
     return ring
 
 
-@jit
+@jit_inline
+def _enters(meta):
+    """A mask: a capture of this turn starts with captured seeds, not with a lift (2.3)."""
+    return _mask((meta & BYTE) != ZERO) | _mask(((meta >> _32) & BYTE) != NO_PIT)
+
+
+@jit_inline
 def action_of(meta, capture_turn, ring, down):
     """The action, its house bit 0, of a start as candidates() counts it."""
-    pit = ring if ring < _8 else _23 - ring
-    if capture_turn and ((meta & BYTE) != ZERO or ((meta >> _32) & BYTE) != NO_PIT):
-        right = down  # a namua capture names the kichwa: left = sown upward (1.4a)
-    else:
-        right = ONE - down if ring < _8 else down
+    in_back = ZERO - (ring >> _3)
+    pit = ring ^ (in_back & _7)
+    entering = _mask(capture_turn) & _enters(meta)
+    right = down ^ (~entering & ~in_back & ONE)
     return (pit << _2) | (right << ONE)
 
 
-@jit
+@jit_inline
 def start_of(meta, capture_turn, action):
     """The start (ring + 16 * down) of an action: the inverse of action_of()."""
     pit = action >> _2
     right = (action >> ONE) & ONE
-    ring = pit if pit < _8 else _23 - pit
-    if capture_turn and ((meta & BYTE) != ZERO or ((meta >> _32) & BYTE) != NO_PIT):
-        down = right
-    else:
-        down = ONE - right if ring < _8 else right
+    in_back = ZERO - (pit >> _3)
+    ring = pit ^ (in_back & _7)
+    entering = _mask(capture_turn) & _enters(meta)
+    down = right ^ (~entering & ~in_back & ONE)
     return ring | (down << _4)
 
 
-@jit
+@jit_inline
 def legal_bits(tally):
     """The two mask bits (house 0, house 1) of a simulated start.
 
     With a house choice, stopping there was finite whatever playing it turns out to be (2.5b);
     without one only house = 0 exists, and an infinite move is illegal (1.5a).
     """
-    infinite = tally & INFINITE
-    if tally & CHOICE:
-        return _3 ^ (infinite << ONE)
-    return ONE ^ infinite
+    finite = ONE ^ (tally & INFINITE)
+    choice = (tally >> ONE) & ONE
+    return finite | choice | ((finite & choice) << ONE)
 
 
 @jit
@@ -570,6 +546,29 @@ def legal_mask(rules, words):
     return mask
 
 
+@jit_inline
+def is_capture(rules, front, back, other_front, meta, action):
+    """Whether a legal action captures.
+
+    Legality settles the rest: where one start captures, all legal starts do (1.7a).
+    """
+    facing = byteswap(other_front)
+    q = start_of(meta, False, action)
+    ring = q & _15
+    in_back = ZERO - (ring >> _3)
+    shift = (ring & _7) << _3
+    n = (((front & ~in_back) | (back & in_back)) >> shift) & BYTE
+    back_down = ZERO - (q >> _4)
+    end = (ring + ((n ^ back_down) - back_down)) & _15
+    entering = _enters(meta)
+    # 2.3: the store seed's own pit; 3.4: the last pit of the first sowing, where a hand of 17
+    # or more finds a seed of its own first round and one of 16 the emptied pit it left.
+    pit = (entering & ring) | (~entering & end)
+    prey = byte(facing, pit & _7) != ZERO
+    filled = (byte(front, pit & _7) != ZERO and n != _16) or n >= _17
+    return pit < _8 and prey and (entering != ZERO or (filled and n <= rules.capture_limit))
+
+
 @jit
 def is_capture_turn(rules, words):
     """Whether the mover must capture (2.3b, 3.4) or has a capture waiting."""
@@ -589,24 +588,6 @@ def is_capture_turn(rules, words):
 
 
 @jit
-def begin_action(rules, words, capture_turn, action):
-    """The hand of a legal action: begin() with the action's own start and house choice."""
-    meta = words[position.META]
-    q = start_of(meta, capture_turn, action)
-    return begin(
-        rules,
-        words[position.MOVER_FRONT],
-        words[position.MOVER_BACK],
-        words[position.OTHER_FRONT],
-        meta,
-        capture_turn,
-        q & _15,
-        q >> _4,
-        ZERO if action & ONE else FULL,
-    )
-
-
-@jit
 def play(rules, words, action):
     """Play a legal action on a packed position, uint64[6], in place.
 
@@ -615,12 +596,37 @@ def play(rules, words, action):
     Returns ONE if the mover has won by emptying the opponent's front row, FULL if he has
     emptied his own, else ZERO; a next player without a legal move shows in legal_mask().
     """
-    capture_turn = is_capture_turn(rules, words)
-    f, b, facing, n, start, down, house_min, barred, stops, tally = begin_action(
-        rules, words, capture_turn, action
+    front = words[position.MOVER_FRONT]
+    back = words[position.MOVER_BACK]
+    other_front = words[position.OTHER_FRONT]
+    meta = words[position.META]
+    capture_turn = is_capture(rules, front, back, other_front, meta, action)
+    q = start_of(meta, capture_turn, action)
+    stops = ZERO if action & ONE else FULL
+    f, b, facing, n, start, down, house_min, barred, stops, tally = begin(
+        rules, front, back, other_front, meta, capture_turn, q & _15, q >> _4, stops
     )
     while n != ZERO:
         f, b, facing, n, start, down, house_min, tally = relay(
             rules, f, b, facing, n, start, down, house_min, barred, stops, tally
         )
-    return finish(rules, words, capture_turn, f, b, facing, start, down, tally)
+    after = finish(
+        rules,
+        other_front,
+        words[position.OTHER_BACK],
+        meta,
+        capture_turn,
+        f,
+        b,
+        facing,
+        start,
+        down,
+        tally,
+    )
+    words[position.MOVER_FRONT] = after[0]
+    words[position.MOVER_BACK] = after[1]
+    words[position.OTHER_FRONT] = after[2]
+    words[position.OTHER_BACK] = after[3]
+    words[position.META] = after[4]
+    words[position.PLY] += ONE
+    return after[5]

@@ -1,0 +1,150 @@
+"""The two bots every environment knows, and the protocol that any other opponent follows."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bao_env.engine.batch import random_actions, random_states
+from bao_env.engine.bits import FULL, ONE, ONES, U, ZERO, byte, trailing_zeros
+from bao_env.engine.compile import jit
+from bao_env.engine.kernel import PAUSED, WON, begin, is_capture, relay, start_of
+from bao_env.engine.position import META, MOVER_BACK, MOVER_FRONT, OTHER_FRONT
+from bao_env.engine.ruleset import Ruleset, get_ruleset
+
+_4: Final = U(4)
+_15: Final = U(15)
+_56: Final = U(56)
+_WIN: Final = U(1000)
+
+
+class Agent(Protocol):
+    """Anything that chooses actions for a batch of positions."""
+
+    def act(
+        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.int64]:
+        """One legal action, int64[B], for each of ``positions`` uint64[B, 6].
+
+        ``masks``, uint64[B], holds the legal actions; where it is 0 the game is over and
+        any number will do.
+        """
+        ...
+
+
+class RandomAgent:
+    """Uniformly random legal actions.
+
+    Args:
+        seed: of its generator; the same seed and the same calls give the same actions.
+    """
+
+    def __init__(self, seed: int | np.random.SeedSequence = 0) -> None:
+        self._seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        self._states = np.zeros(0, np.uint64)
+
+    def act(
+        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.int64]:
+        """See :meth:`Agent.act`."""
+        missing = len(masks) - len(self._states)
+        if missing > 0:
+            more = random_states(missing, self._seeds.spawn(1)[0])
+            self._states = np.concatenate([self._states, more])
+        actions = np.empty(len(masks), np.int64)
+        random_actions(masks, self._states[: len(masks)], actions)
+        return actions
+
+
+@jit
+def _total(x):
+    """Sum of the eight bytes of a word; the sum must stay below 256."""
+    return (x * ONES) >> _56
+
+
+@jit
+def _captured(rules, front, back, other_front, meta, action):
+    """Seeds that a legal action captures; more than any for one that empties the front row."""
+    capture_turn = is_capture(rules, front, back, other_front, meta, action)
+    if not capture_turn:
+        return ZERO
+    q = start_of(meta, capture_turn, action)
+    stops = ZERO if action & ONE else FULL
+    f, b, facing, n, start, down, house_min, barred, stops, tally = begin(
+        rules, front, back, other_front, meta, capture_turn, q & _15, q >> _4, stops
+    )
+    while n != ZERO:
+        f, b, facing, n, start, down, house_min, tally = relay(
+            rules, f, b, facing, n, start, down, house_min, barred, stops, tally
+        )
+    if tally & WON:
+        return _WIN
+    captured = _total(other_front) - _total(facing)
+    if tally & PAUSED:
+        captured += byte(facing, start)
+    return captured
+
+
+@jit
+def _greedy_actions(rules, positions, masks, actions):
+    for g in range(positions.shape[0]):
+        rest = masks[g]
+        best = ZERO
+        actions[g] = 0
+        if rest != ZERO:
+            actions[g] = trailing_zeros(rest)
+        while rest != ZERO:
+            action = trailing_zeros(rest)
+            rest &= rest - ONE
+            captured = _captured(
+                rules,
+                positions[g, MOVER_FRONT],
+                positions[g, MOVER_BACK],
+                positions[g, OTHER_FRONT],
+                positions[g, META],
+                action,
+            )
+            if captured > best:
+                best = captured
+                actions[g] = action
+
+
+class GreedyAgent:
+    """The action that captures most seeds; of equals, the lowest action number.
+
+    A capture that empties the opponent's front row, and so wins, comes before all others.
+
+    Args:
+        ruleset: a :class:`Ruleset` or the name of one.
+    """
+
+    def __init__(self, ruleset: str | Ruleset = "zanzibar") -> None:
+        self._rules = get_ruleset(ruleset).kernel_rules()
+
+    def act(
+        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.int64]:
+        """See :meth:`Agent.act`."""
+        actions = np.empty(len(masks), np.int64)
+        _greedy_actions(self._rules, positions, masks, actions)
+        return actions
+
+
+def get_agent(opponent: str | Agent, ruleset: str | Ruleset = "zanzibar", seed: int = 0) -> Agent:
+    """``"random"`` or ``"greedy"`` as an agent, or the agent given.
+
+    Raises:
+        ValueError: another name.
+    """
+    if opponent == "random":
+        return RandomAgent(seed)
+    if opponent == "greedy":
+        return GreedyAgent(ruleset)
+    if isinstance(opponent, str):
+        raise ValueError(
+            f"unknown opponent {opponent!r}: expected 'random', 'greedy' or an object with "
+            "act(positions, masks)"
+        )
+    return opponent

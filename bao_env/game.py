@@ -1,0 +1,103 @@
+"""One game in plain Python on top of the kernel: stages, legal actions, playing, and the end.
+
+The functions take packed positions (uint64[6]) and a :class:`Ruleset`. They decide nothing
+themselves; the rules are in :mod:`bao_env.engine.kernel`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import numpy as np
+
+from bao_env.engine import kernel
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.position import META, WORDS, Position, Words, pack
+from bao_env.engine.ruleset import Ruleset
+
+SEAT_NAMES: Final = ("South", "North")
+
+
+class Stage(Enum):
+    """The two stages of a game (Donkers 1.8), seen from the player who is to move."""
+
+    NAMUA = "namua"
+    """His store still holds seeds."""
+    MTAJI = "mtaji"
+    """His store is empty."""
+
+
+class Termination(Enum):
+    """How a game ended."""
+
+    FRONT_ROW_EMPTY = "front row empty"
+    """The loser's front row was emptied (Donkers 1.2)."""
+    NO_LEGAL_MOVE = "no legal move"
+    """The loser, who is to move, has none (Donkers 1.2), or none that ends (Donkers 1.5a)."""
+    TRUNCATED = "truncated"
+    """Cut short from outside, as environments do; the rules know no draw."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a game."""
+
+    winner: int | None
+    """SOUTH or NORTH; None if nobody has won."""
+    termination: Termination
+    """How it came about."""
+
+    def __str__(self) -> str:
+        """``South wins: front row empty``, and the like."""
+        who = "nobody" if self.winner is None else SEAT_NAMES[self.winner]
+        return f"{who} wins: {self.termination.value}"
+
+
+def stage_of(position: Position) -> Stage:
+    """The stage in which the mover of a position is."""
+    return Stage.NAMUA if position.store[position.mover] else Stage.MTAJI
+
+
+def packed(position: Position) -> Words:
+    """A position as fresh words, uint64[6], in the engine's form."""
+    words = np.empty(WORDS, np.uint64)
+    pack(position, words)
+    return words
+
+
+def mover_of(words: Words) -> int:
+    """The seat, SOUTH or NORTH, that is to move in ``words``, uint64[6]."""
+    return NORTH if words[META] & kernel.MOVER_IS_NORTH else SOUTH
+
+
+def legal_actions(words: Words, ruleset: Ruleset) -> list[int]:
+    """The legal actions in ``words``, uint64[6], in ascending order.
+
+    A finished game may show moves here: whether a front row was emptied is known to
+    :func:`play` alone.
+    """
+    mask = int(kernel.legal_mask(ruleset.kernel_rules(), words))
+    return [action for action in range(NUM_ACTIONS) if mask >> action & 1]
+
+
+def play(words: Words, ruleset: Ruleset, action: int) -> Outcome | None:
+    """Play a legal action on ``words``, uint64[6], in place; the outcome if it ends the game.
+
+    The action is not checked: play only what :func:`legal_actions` names.
+    """
+    mover = mover_of(words)
+    result = int(kernel.play(ruleset.kernel_rules(), words, np.uint64(action)))
+    if result:
+        winner = mover if result == int(kernel.ONE) else 1 - mover
+        return Outcome(winner, Termination.FRONT_ROW_EMPTY)
+    return stuck(words, ruleset)
+
+
+def stuck(words: Words, ruleset: Ruleset) -> Outcome | None:
+    """The outcome if the mover of ``words``, uint64[6], has no legal move, else None."""
+    if int(kernel.legal_mask(ruleset.kernel_rules(), words)):
+        return None
+    return Outcome(1 - mover_of(words), Termination.NO_LEGAL_MOVE)
