@@ -48,7 +48,7 @@ CHOICE: Final = U(2)  # the move came to a house that may be played (2.5b)
 WON: Final = U(4)  # the capture waiting at `start` takes the last front seeds (1.2)
 LOST: Final = U(8)  # the first lift empties the mover's front row for good (1.2)
 PAUSED: Final = U(16)  # the capture at `start` awaits its side (Dutch I.a)
-HOUSE_LIFTED: Final = U(32)  # the mover emptied hole 5
+HOUSE_LIFTED: Final = U(32)  # the mover emptied hole 5, or let his house fall (Dutch fn. 2)
 FREE_SIDE: Final = U(64)  # input: captures of this move choose their side
 TALLY_SHIFT: Final = U(8)
 
@@ -175,7 +175,8 @@ def relay(rules, front, back, facing, n, start, down, house_min, barred, stops, 
     n = (eats & prey) | (lifts & count)
     from_kichwa = (ZERO - down) & _7
     onward = (last + ((ZERO - down) | ONE)) & _15
-    start = (eats & from_kichwa) | (lifts & onward) | (~eats & ~lifts & last)
+    stays = (live & last) | (~live & start)
+    start = (eats & from_kichwa) | (lifts & onward) | (~eats & ~lifts & stays)
     return front, back, facing, n, start, down, house_min, tally
 
 
@@ -393,8 +394,9 @@ def begin(rules, front, back, other_front, meta, capture_turn, ring, down, stops
         alone = front == ZERO and (back == ZERO or rules.lone_house_side == ZERO)
         if namua and alone and n > house_min:  # 2.4b: two seeds go, the house stays
             front = (n - _2) << shift
-            if rules.house_lost_below_min != ZERO and n - _2 < house_min:
-                house_min = FULL  # Dutch footnote 2
+            if rules.house_lost_below_min != ZERO and n - _2 < house_min:  # Dutch footnote 2
+                house_min = FULL
+                tally |= HOUSE_LIFTED
             n = _2
         else:  # 2.5a
             house_min = FULL
@@ -437,12 +439,10 @@ def finish(
     store -= namua & _mask(((meta >> _32) & BYTE) == NO_PIT) & ONE  # 2.2
 
     # 2.5a: a house ends when emptied, by its owner or by capture, and both end with the first
-    # capture in mtaji. Dutch footnote 2: also when it falls below the minimum.
-    least = (rules.house_min & (ZERO - rules.house_lost_below_min)) | ONE
+    # capture in mtaji.
     both = ~(captures & ~namua)
     mine = meta & OWNS_HOUSE & both & _mask((tally & HOUSE_LIFTED) == ZERO)
-    mine &= _mask(byte(front, HOUSE) >= least)
-    theirs = meta & OTHER_OWNS_HOUSE & both & _mask(byte(other_front, HOUSE) >= least)
+    theirs = meta & OTHER_OWNS_HOUSE & both & _mask(byte(other_front, HOUSE) != ZERO)
     seat = meta & MOVER_IS_NORTH
 
     if tally & PAUSED:  # Dutch I.a: the same player acts again
@@ -451,8 +451,8 @@ def finish(
         return front, back, other_front, other_back, after | (start << _32) | sown, ZERO
 
     barred = NO_PIT
-    if (namua | captures) == ZERO and rules.takasia == _TAKASIA_ZANZIBAR:
-        barred = _takasia(rules, front, back, other_front, other_back, other_store, theirs)
+    if (namua | captures | other_store) == ZERO and rules.takasia == _TAKASIA_ZANZIBAR:
+        barred = _takasia(rules, front, back, other_front, other_back, theirs)
     after = other_store | (store << _8) | (theirs >> ONE) | (mine << ONE) | (seat ^ MOVER_IS_NORTH)
     after |= (barred << _24) | NO_PENDING
     result = ZERO
@@ -462,9 +462,12 @@ def finish(
 
 
 @jit
-def _takasia(rules, front, back, other_front, other_back, other_store, other_owned):
+def _takasia(rules, front, back, other_front, other_back, other_owned):
     """The ring pit barred to the next player after a takasa in mtaji, or 255 (4.1)."""
-    if _capture_targets(rules, other_front, other_back, byteswap(front), other_store) != ZERO:
+    up, down, targets = first_captures(
+        other_front, other_back, byteswap(front), rules.capture_limit
+    )
+    if targets != ZERO:
         return NO_PIT  # he need not takasa
     up, down, targets = first_captures(front, back, byteswap(other_front), rules.capture_limit)
     if not _single(targets):

@@ -108,6 +108,15 @@ def validate(position: Position, ruleset: Ruleset) -> None:
             raise ValueError(f"{who} owns a house, but rule set {ruleset.name!r} has none")
         if position.owns_house[seat] and position.front[seat][HOUSE] == 0:
             raise ValueError(f"{who} owns an empty house: a house ends when emptied (Donkers 2.5a)")
+        if (
+            position.owns_house[seat]
+            and ruleset.house_lost_below_min
+            and position.front[seat][HOUSE] < ruleset.house_min
+        ):
+            raise ValueError(
+                f"{who} owns a house of {position.front[seat][HOUSE]} seeds, but rule set "
+                f"{ruleset.name!r} ends it below {ruleset.house_min} (Dutch footnote 2)"
+            )
     seeds = sum(position.pits(SOUTH)) + sum(position.pits(NORTH)) + sum(position.store)
     if seeds != NUM_SEEDS:
         raise ValueError(f"{seeds} seeds on the board and in the stores; expected {NUM_SEEDS}")

@@ -121,6 +121,8 @@ class Ruleset:
         ):
             if not isinstance(value, int) or not low <= value <= high:
                 raise ValueError(f"{name}={value!r}: expected an integer from {low} to {high}")
+        if self.house_lost_below_min and self.opening_front[HOUSE] < self.house_min:
+            raise ValueError("house_lost_below_min ends a house that starts below house_min")
         if not self.house and (self.house_lost_below_min or self.house_stops_mtaji_takasa):
             raise ValueError("house=False leaves house_lost_below_min and house_stops_mtaji_takasa idle")
 

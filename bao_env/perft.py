@@ -1,0 +1,110 @@
+"""Count the action sequences of a given length: the classic check of a move generator.
+
+``perft(position, depth)`` is the number of ways to play exactly ``depth`` actions. A
+game that ends earlier contributes nothing, as in chess programming.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+import numpy as np
+import numpy.typing as npt
+
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.bits import ONE, ZERO, popcount, trailing_zeros
+from bao_env.engine.compile import jit
+from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.position import WORDS, pack, packed_opening
+from bao_env.engine.ruleset import RULESETS, KernelRules, get_ruleset
+from bao_env.notation import action_to_move, parse_position
+
+
+@jit
+def _perft(rules, stack, masks, depth):
+    """Leaves below stack[0]; ``stack`` uint64[depth, 6] and ``masks`` uint64[depth] are scratch."""
+    leaves = ZERO  # uint64, like popcount()
+    level = 0
+    masks[0] = legal_mask(rules, stack[0])
+    while level >= 0:
+        if level == depth - 1:
+            leaves += popcount(masks[level])
+            level -= 1
+            continue
+        if masks[level] == ZERO:
+            level -= 1
+            continue
+        action = trailing_zeros(masks[level])
+        masks[level] &= masks[level] - ONE
+        for word in range(WORDS):
+            stack[level + 1, word] = stack[level, word]
+        if play(rules, stack[level + 1], action) == ZERO:
+            level += 1
+            masks[level] = legal_mask(rules, stack[level])
+    return leaves
+
+
+def perft(rules: KernelRules, words: npt.NDArray[np.uint64], depth: int) -> int:
+    """Number of action sequences of length ``depth`` from a packed position, uint64[6].
+
+    Raises:
+        ValueError: ``depth`` is negative.
+    """
+    if depth < 0:
+        raise ValueError(f"depth {depth}: expected 0 or more")
+    if depth == 0:
+        return 1
+    stack = np.zeros((depth, WORDS), np.uint64)
+    stack[0] = words
+    return int(_perft(rules, stack, np.zeros(depth, np.uint64), depth))
+
+
+def divide(rules: KernelRules, words: npt.NDArray[np.uint64], depth: int) -> dict[int, int]:
+    """``perft(depth)`` split by the first action."""
+    mask = int(legal_mask(rules, words))
+    split = {}
+    for action in range(NUM_ACTIONS):
+        if mask >> action & 1:
+            after = words.copy()
+            over = play(rules, after, np.uint64(action)) != 0
+            split[action] = int(depth == 1) if over else perft(rules, after, depth - 1)
+    return split
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m bao_env.perft``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bao_env.perft",
+        description="Count the action sequences of a given length from a position.",
+        epilog="example: python -m bao_env.perft 8 --divide",
+    )
+    parser.add_argument("depth", type=int, help="length of the sequences (8 takes well under 1 s)")
+    parser.add_argument("--position", metavar="TEXT", help="position text; default: the opening")
+    parser.add_argument("--ruleset", default="zanzibar", choices=RULESETS, help="default: zanzibar")
+    parser.add_argument("--divide", action="store_true", help="print the count of each first move")
+    args = parser.parse_args(argv)
+    if args.depth < 1:
+        parser.error(f"depth {args.depth}: expected 1 or more")
+    ruleset = get_ruleset(args.ruleset)
+    words = packed_opening(ruleset)
+    if args.position is not None:
+        try:
+            pack(parse_position(args.position, ruleset), words)
+        except ValueError as error:
+            parser.error(str(error))
+    rules = ruleset.kernel_rules()
+    if args.divide:
+        for action, leaves in divide(rules, words, args.depth).items():
+            print(f"{action_to_move(action)}: {leaves}")
+    start = time.perf_counter()
+    for depth in range(1, args.depth + 1):
+        leaves = perft(rules, words, depth)
+        print(f"perft({depth}) = {leaves}", flush=True)
+    print(f"{time.perf_counter() - start:.2f} s", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

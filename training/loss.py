@@ -1,0 +1,139 @@
+"""The PPO objective and generalised advantages of alternating self-play, compiled.
+
+The network hands over logits and values; this module returns the loss's gradient with
+respect to both, in one pass over the few legal actions of each row. The rest is
+autograd's. ``tests/test_loss.py`` checks the gradient against torch's own.
+
+PPO: Schulman et al. 2017, "Proximal Policy Optimization Algorithms", eq. 7 and 9.
+GAE: Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized
+Advantage Estimation", eq. 16, with the sign turned wherever the turn passes: what the
+next player expects to win, this one expects to lose.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from bao_env.engine.bits import ONE, ZERO, trailing_zeros
+from bao_env.engine.compile import jit
+
+STATS: Final = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
+"""What :func:`ppo_gradient` sums up, in this order."""
+
+
+@jit
+def advantages(rewards, values, next_values, ends, passes, gamma, lam, out):
+    """Generalised advantages, for the player who acts at each step.
+
+    Args:
+        rewards: float32[T, B], what the player who acts gets from that action.
+        values: float32[T, B], expected result for the player who acts.
+        next_values: float32[B], expected result after the last step, for the player then
+            to act.
+        ends: bool[T, B], the game ended with this action.
+        passes: bool[T, B], the turn passed to the other player after this action.
+        gamma: discount a ply.
+        lam: GAE's lambda.
+        out: float32[T, B], filled.
+    """
+    for b in range(rewards.shape[1]):
+        following = np.float32(0.0)
+        expected = next_values[b]
+        for t in range(rewards.shape[0] - 1, -1, -1):
+            sign = np.float32(-1.0) if passes[t, b] else np.float32(1.0)
+            if ends[t, b]:
+                sign = np.float32(0.0)
+            delta = rewards[t, b] + gamma * sign * expected - values[t, b]
+            following = delta + gamma * lam * sign * following
+            out[t, b] = following
+            expected = values[t, b]
+
+
+@jit
+def ppo_gradient(
+    logits,
+    values,
+    masks,
+    actions,
+    old_log_probs,
+    advantage,
+    returns,
+    scale,
+    clip,
+    value_weight,
+    entropy_weight,
+    logit_gradient,
+    value_gradient,
+    stats,
+):
+    """Gradient of the PPO loss, summed over rows and multiplied by ``scale``.
+
+    A row's loss is the clipped surrogate, plus ``value_weight`` times half the squared value
+    error, minus ``entropy_weight`` times the entropy over the legal actions.
+
+    Args:
+        logits: float32[B, 64].
+        values: float32[B].
+        masks: uint64[B], none zero.
+        actions: int64[B], the actions taken.
+        old_log_probs: float32[B], their log probabilities when they were taken.
+        advantage: float32[B], normalised as the caller wants it.
+        returns: float32[B], what the values should be.
+        scale: 1 / rows of the whole minibatch.
+        clip: PPO's epsilon.
+        value_weight, entropy_weight: of the loss's parts.
+        logit_gradient: float32[B, 64], filled.
+        value_gradient: float32[B], filled.
+        stats: float64[5], sums over rows of :data:`STATS`, added to.
+    """
+    logs = np.empty(64, np.float32)
+    for i in range(masks.shape[0]):
+        mask = masks[i]
+        top = -np.float32(np.inf)
+        rest = mask
+        while rest != ZERO:
+            top = max(top, logits[i, np.int64(trailing_zeros(rest))])
+            rest &= rest - ONE
+        total = np.float32(0.0)
+        rest = mask
+        while rest != ZERO:
+            action = np.int64(trailing_zeros(rest))
+            rest &= rest - ONE
+            logs[action] = logits[i, action] - top
+            total += math.exp(logs[action])
+        log_total = np.float32(math.log(total))
+        entropy = np.float32(0.0)
+        rest = mask
+        while rest != ZERO:
+            action = np.int64(trailing_zeros(rest))
+            rest &= rest - ONE
+            logs[action] -= log_total
+            entropy -= np.float32(math.exp(logs[action])) * logs[action]
+
+        change = logs[actions[i]] - old_log_probs[i]
+        ratio = np.float32(math.exp(min(change, np.float32(20.0))))
+        gain = advantage[i]
+        outside = (gain >= 0.0 and ratio > 1.0 + clip) or (gain < 0.0 and ratio < 1.0 - clip)
+        pull = np.float32(0.0) if outside else -gain * ratio
+        limited = min(max(ratio, np.float32(1.0) - clip), np.float32(1.0) + clip)
+        for action in range(64):
+            logit_gradient[i, action] = 0.0
+        rest = mask
+        while rest != ZERO:
+            action = np.int64(trailing_zeros(rest))
+            rest &= rest - ONE
+            p = np.float32(math.exp(logs[action]))
+            slope = -pull * p + entropy_weight * p * (logs[action] + entropy)
+            logit_gradient[i, action] = scale * slope
+        logit_gradient[i, actions[i]] += scale * pull
+        error = values[i] - returns[i]
+        value_gradient[i] = scale * value_weight * error
+
+        stats[0] -= min(ratio * gain, limited * gain)
+        stats[1] += 0.5 * error * error
+        stats[2] += entropy
+        stats[3] += ratio - 1.0 - change
+        stats[4] += 1.0 if abs(ratio - 1.0) > clip else 0.0
