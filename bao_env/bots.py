@@ -42,7 +42,9 @@ class RandomAgent:
     """
 
     def __init__(self, seed: int | np.random.SeedSequence = 0) -> None:
-        self._seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        self._seeds = (
+            seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        )
         self._states = np.zeros(0, np.uint64)
 
     def act(

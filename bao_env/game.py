@@ -14,6 +14,7 @@ import numpy as np
 
 from bao_env.engine import kernel
 from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.bits import ONE
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import META, WORDS, Position, Words, pack
 from bao_env.engine.ruleset import Ruleset
@@ -91,7 +92,7 @@ def play(words: Words, ruleset: Ruleset, action: int) -> Outcome | None:
     mover = mover_of(words)
     result = int(kernel.play(ruleset.kernel_rules(), words, np.uint64(action)))
     if result:
-        winner = mover if result == int(kernel.ONE) else 1 - mover
+        winner = mover if result == int(ONE) else 1 - mover
         return Outcome(winner, Termination.FRONT_ROW_EMPTY)
     return stuck(words, ruleset)
 

@@ -45,6 +45,34 @@ _DIRECTION_SIGNS: Final = {"donkers": "LR", "kibao": "<>"}
 _HOUSE_SIGN: Final = {"donkers": ">", "kibao": "+"}
 
 
+def may_start(words: Words, ruleset: Ruleset, action: int) -> bool:
+    """Whether the rules let an action's hole and direction start, infinite or not.
+
+    Its house choice is not looked at. ``words`` is uint64[6].
+
+    Raises:
+        ValueError: ``action`` is not in 0..63.
+    """
+    pit, direction, _ = unpack_action(action)
+    position = unpack(words)
+    found = int(
+        kernel.candidates(
+            ruleset.kernel_rules(),
+            words[MOVER_FRONT],
+            words[MOVER_BACK],
+            words[OTHER_FRONT],
+            words[OTHER_BACK],
+            words[META],
+        )
+    )
+    captures = bool(found & int(kernel.CAPTURE_TURN))
+    if captures and (stage_of(position) is Stage.NAMUA or position.pending is not None):
+        down = direction == RIGHT  # the side of a namua capture, not the hand's way
+    else:
+        down = step_of(pit, direction) < 0
+    return bool(found >> (ring_of_pit(pit) + 16 * down) & 1)
+
+
 def why_illegal(words: Words, ruleset: Ruleset, action: int) -> str:
     """The rule that an illegal action breaks, in words. ``words`` is uint64[6].
 
@@ -52,28 +80,18 @@ def why_illegal(words: Words, ruleset: Ruleset, action: int) -> str:
         ValueError: ``action`` is not in 0..63.
     """
     pit, direction, house = unpack_action(action)
-    rules = ruleset.kernel_rules()
     position = unpack(words)
     mover = position.mover
     name = hole_name(mover, pit)
     if position.pending not in (None, pit):
         waiting = hole_name(mover, position.pending or 0)
         return f"the capture at {waiting} waits for its side, left or right (Dutch I.a)"
-    front, back = words[MOVER_FRONT], words[MOVER_BACK]
-    found = int(
-        kernel.candidates(rules, front, back, words[OTHER_FRONT], words[OTHER_BACK], words[META])
-    )
-    captures = bool(found & int(kernel.CAPTURE_TURN))
+    captures = bool(kernel.is_capture_turn(ruleset.kernel_rules(), words))
     namua = stage_of(position) is Stage.NAMUA
     seeds = position.pits(mover)[pit]
-
-    def may_start(way: int) -> bool:
-        side = (captures and namua) or position.pending is not None
-        step = (1 if way == LEFT else -1) if side else step_of(pit, way)
-        return bool(found >> (ring_of_pit(pit) + (16 if step < 0 else 0)) & 1)
-
-    if may_start(direction):
-        if house and int(kernel.legal_mask(rules, words)) >> (action - 1) & 1:
+    other_way = may_start(words, ruleset, pack_action(pit, 1 - direction))
+    if may_start(words, ruleset, action):
+        if house and action - 1 in legal_actions(words, ruleset):
             return (
                 "the move comes to no house that may be played, or would never end if it were "
                 "(Donkers 2.5b, 1.5a)"
@@ -83,13 +101,14 @@ def why_illegal(words: Words, ruleset: Ruleset, action: int) -> str:
         return "in namua a move starts in the front row (Donkers 2.3, 2.4)"
     if seeds == 0:
         return f"{name} is empty"
-    if captures and may_start(1 - direction) and namua:
+    if captures and other_way and namua:
         return f"at a kichwa or kimbi the side is forced, and {name} has the other (Donkers 1.4b)"
     if captures:
-        return f"a capture is possible and must be made; {name} that way makes none (Donkers 1.7a)"
+        which = name if namua else f"{name} that way"
+        return f"a capture is possible and must be made; {which} makes none (Donkers 1.7a)"
     if pit == position.barred:
         return f"takasia bars {name} (Donkers 4.1)"
-    if may_start(1 - direction):
+    if other_way:
         return (
             "the only filled front hole, a kichwa, may not go to the back row (Donkers 2.4a, 3.5b)"
         )
@@ -221,10 +240,10 @@ def _resolve(
     elif _side_is_forced(position, captures, pit):
         direction = LEFT if pit < 4 else RIGHT
     else:
-        left, right = _DIRECTION_SIGNS[spelling]
+        signs = " or ".join(_DIRECTION_SIGNS[spelling])
         raise NotationError(
-            f"needs a direction, {left} or {right}: it is left out only for a capture in namua "
-            "at a kichwa or kimbi (Donkers part 5)"
+            f"needs a direction, {signs}: it is left out only for a capture in namua at a kichwa "
+            "or kimbi (Donkers part 5)"
         )
     action = pack_action(pit, direction, len(house))
     if action not in legal_actions(words, ruleset):

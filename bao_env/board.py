@@ -1,0 +1,361 @@
+"""Board: one game for people, with moves by name, undo and everything a screen needs."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.position import Position, Words, opening, unpack
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.game import (
+    SEAT_NAMES,
+    Outcome,
+    Stage,
+    Termination,
+    legal_actions,
+    mover_of,
+    packed,
+    play,
+    stage_of,
+    stuck,
+)
+from bao_env.move_text import format_move, may_start, read_move, why_illegal
+from bao_env.notation import (
+    NotationError,
+    action_to_move,
+    format_position,
+    move_to_action,
+    parse_position,
+    quoted,
+)
+from bao_env.render import ascii_board, svg_board
+from bao_env.trace import Event, EventKind, trace_move
+from bao_env.transcript import Transcript, format_transcript, parse_transcripts, replay, transcribe
+
+__all__ = [
+    "Board",
+    "Event",
+    "EventKind",
+    "IllegalMoveError",
+    "Outcome",
+    "Stage",
+    "Termination",
+]
+
+
+class IllegalMoveError(ValueError):
+    """A move that cannot be made; the message says why and names the legal moves."""
+
+
+class Board:
+    """A game of Bao from its start to the position reached.
+
+    >>> board = Board()
+    >>> board.push("A7L")
+    >>> board.push("5R")
+    >>> board.legal_moves
+    ['A6L', 'A6R']
+    >>> board.pop()
+    18
+
+    Args:
+        ruleset: name of a rule set, or one of your own.
+        first_player: SOUTH or NORTH; None stands for South, also where the rules draw lots,
+            for a board has no dice.
+
+    Raises:
+        ValueError: the rule set or the first player is unknown.
+    """
+
+    def __init__(
+        self, ruleset: str | Ruleset = "zanzibar", first_player: int | None = SOUTH
+    ) -> None:
+        if first_player not in (SOUTH, NORTH, None):
+            raise ValueError(
+                f"first_player={first_player!r}: expected SOUTH (0), NORTH (1) or None"
+            )
+        rules = get_ruleset(ruleset)
+        self._reset(rules, opening(rules, SOUTH if first_player is None else first_player))
+
+    def _reset(self, ruleset: Ruleset, start: Position) -> None:
+        self._ruleset = ruleset
+        self._start = start
+        self._words = packed(start)
+        self._outcome = stuck(self._words, ruleset)
+        self._actions: list[int] = []
+        self._past: list[Words] = []
+        """The words before each action of the stack. No array is changed after it is stored."""
+
+    @classmethod
+    def from_text(
+        cls,
+        text: str,
+        ruleset: str | Ruleset = "zanzibar",
+        moves: str | Iterable[str | int] = (),
+    ) -> Board:
+        """A board that starts from a position text, with ``moves`` played on it.
+
+        Args:
+            text: see :mod:`bao_env.notation`; the ply counts from 0 there.
+            ruleset: name of a rule set, or one of your own.
+            moves: moves as :meth:`push` takes them, or one string with blanks between.
+
+        Raises:
+            NotationError: ``text`` is no position that these rules allow.
+            IllegalMoveError: one of the moves cannot be made.
+            ValueError: the rule set is unknown.
+        """
+        board = cls(ruleset)
+        board._reset(board._ruleset, parse_position(text, board._ruleset))
+        for move in moves.split() if isinstance(moves, str) else moves:
+            board.push(move)
+        return board
+
+    @classmethod
+    def from_transcript(
+        cls, transcript: str | Transcript, ruleset: str | Ruleset | None = None
+    ) -> Board:
+        """The board at the end of a game, given as text or parsed, with all its moves.
+
+        Args:
+            transcript: one game.
+            ruleset: the rules; None takes those that the head names, or zanzibar.
+
+        Raises:
+            NotationError: the text isn't one game, or a move in it is wrong.
+            ValueError: the rule set is unknown.
+        """
+        if isinstance(transcript, str):
+            games = parse_transcripts(transcript)
+            if len(games) != 1:
+                raise NotationError(f"{len(games)} games in the text; expected one")
+            transcript = games[0]
+        game = replay(transcript, ruleset)
+        board = cls(game.ruleset)
+        board._reset(game.ruleset, game.start)
+        for action in game.actions:
+            board.push(action)
+        return board
+
+    # --- the position --------------------------------------------------------------------------
+
+    @property
+    def ruleset(self) -> Ruleset:
+        """The rules in force."""
+        return self._ruleset
+
+    @property
+    def words(self) -> Words:
+        """The packed position, uint64[6]; a copy."""
+        return self._words.copy()
+
+    @property
+    def position(self) -> Position:
+        """The position in plain Python."""
+        return unpack(self._words)
+
+    @property
+    def turn(self) -> int:
+        """The seat that is to move, SOUTH or NORTH; after the end the one that would be."""
+        return mover_of(self._words)
+
+    @property
+    def stage(self) -> Stage:
+        """The stage of the player to move."""
+        return stage_of(self.position)
+
+    @property
+    def ply(self) -> int:
+        """Actions played since the start."""
+        return self.position.ply
+
+    def text(self) -> str:
+        """The position text; :meth:`from_text` reads it back while both front rows hold seeds."""
+        return format_position(self.position)
+
+    def outcome(self) -> Outcome | None:
+        """How the game ended; None while it goes on."""
+        return self._outcome
+
+    # --- moves ---------------------------------------------------------------------------------
+
+    @property
+    def legal_actions(self) -> list[int]:
+        """The legal actions in ascending order; none after the end."""
+        return [] if self._outcome else legal_actions(self._words, self._ruleset)
+
+    @property
+    def legal_moves(self) -> list[str]:
+        """The canonical names of :attr:`legal_actions`, in the same order."""
+        return [action_to_move(action) for action in self.legal_actions]
+
+    @property
+    def move_stack(self) -> list[int]:
+        """The actions played, first to last; a copy."""
+        return list(self._actions)
+
+    def parse_move(self, move: str | int) -> int:
+        """The legal action that ``move`` means, without playing it.
+
+        Args:
+            move: an action; a canonical name (``A6L``, the mover's own rows, for North too); or
+                a move text in Donkers' or the kibao spelling, whose stars are not looked at.
+
+        Raises:
+            IllegalMoveError: it is no move, it means several, or it is illegal now.
+        """
+        if self._outcome:
+            raise IllegalMoveError(f"{_shown(move)}: the game is over, {self._outcome}")
+        action = self._named(move)
+        if action is None:
+            try:
+                return read_move(str(move), self._words, self._ruleset, strict=False)
+            except NotationError as error:
+                reason = error.reason
+        elif action in self.legal_actions:
+            return action
+        elif 0 <= action < NUM_ACTIONS:
+            reason = why_illegal(self._words, self._ruleset, action)
+        else:
+            reason = f"an action is an integer from 0 to {NUM_ACTIONS - 1}"
+        raise IllegalMoveError(f"{_shown(move)}: {reason}; legal: {' '.join(self.legal_moves)}")
+
+    def _named(self, move: str | int) -> int | None:
+        """The action of an integer or a canonical name, legal or not; None for other texts."""
+        if not isinstance(move, str):
+            return operator.index(move)
+        try:
+            return move_to_action(move)
+        except NotationError:
+            return None
+
+    def push(self, move: str | int) -> None:
+        """Play a move, given as :meth:`parse_move` takes it.
+
+        Raises:
+            IllegalMoveError: it cannot be made; the board stays as it was.
+        """
+        action = self.parse_move(move)
+        after = self._words.copy()
+        self._outcome = play(after, self._ruleset, action)
+        self._past.append(self._words)
+        self._words = after
+        self._actions.append(action)
+
+    def pop(self) -> int:
+        """Take the last action back and return it.
+
+        Raises:
+            IndexError: no action has been played.
+        """
+        if not self._actions:
+            raise IndexError("no move to take back: the board is at its start")
+        self._words = self._past.pop()
+        self._outcome = None
+        return self._actions.pop()
+
+    def move_text(self, move: str | int, spelling: str = "donkers") -> str:
+        """A legal move as players write it here, stars included.
+
+        Raises:
+            IllegalMoveError: the move cannot be made.
+            ValueError: the spelling is neither ``donkers`` nor ``kibao``.
+        """
+        return format_move(self._words, self._ruleset, self.parse_move(move), spelling)
+
+    def trace(self, move: str | int) -> list[Event]:
+        """What a move does, event by event, without playing it.
+
+        Takes infinite moves too: their last event says that they are illegal.
+
+        Raises:
+            IllegalMoveError: the move cannot be made for another reason.
+        """
+        action = self._named(move)
+        if action is None or self._outcome or action in self.legal_actions:
+            return trace_move(self._words, self._ruleset, self.parse_move(move))
+        if 0 <= action < NUM_ACTIONS and may_start(self._words, self._ruleset, action):
+            events = trace_move(self._words, self._ruleset, action)
+            if events[-1].kind is EventKind.INFINITE:
+                return events
+        return trace_move(self._words, self._ruleset, self.parse_move(move))
+
+    # --- copies and texts ----------------------------------------------------------------------
+
+    def copy(self) -> Board:
+        """An independent board with the same game on it."""
+        board = type(self)(self._ruleset)
+        board._start = self._start
+        board._words = self._words
+        board._outcome = self._outcome
+        board._actions = list(self._actions)
+        board._past = list(self._past)
+        return board
+
+    def transcript(self, head: Mapping[str, str] | None = None, spelling: str = "donkers") -> str:
+        """The game as text, as :meth:`from_transcript` reads it.
+
+        The head names the rule set, the start if it isn't the opening, and the winner; a
+        rule set of your own must be passed again on reading.
+
+        Args:
+            head: lines to put in front, say ``{"south": "Omar", "north": "Shamte"}``.
+            spelling: ``donkers`` or ``kibao``.
+
+        Raises:
+            NotationError: ``head`` holds something that no head line can.
+            ValueError: the spelling is unknown.
+        """
+        lines = {**(head or {}), "ruleset": self._ruleset.name}
+        if self._start == opening(self._ruleset, NORTH):
+            lines["first player"] = SEAT_NAMES[NORTH]
+        elif self._start != opening(self._ruleset, SOUTH):
+            lines["position"] = format_position(self._start)
+        if spelling != "donkers":
+            lines["spelling"] = spelling
+        if self._outcome and self._outcome.winner is not None:
+            lines["winner"] = SEAT_NAMES[self._outcome.winner]
+        game = transcribe(self._start, self._actions, self._ruleset, spelling=spelling, head=lines)
+        return format_transcript(game)
+
+    def __eq__(self, other: object) -> bool:
+        """Same rules, same position, same outcome; the way there and its length may differ."""
+        if not isinstance(other, Board):
+            return NotImplemented
+        return (
+            self._ruleset == other._ruleset
+            and self.text() == other.text()
+            and self._outcome == other._outcome
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # boards change
+
+    def __repr__(self) -> str:
+        """An expression that makes this board again, moves and all."""
+        named = RULESETS.get(self._ruleset.name) == self._ruleset
+        ruleset = self._ruleset.name if named else self._ruleset
+        moves = " ".join(map(action_to_move, self._actions))
+        return f"Board.from_text({format_position(self._start)!r}, {ruleset!r}, {moves!r})"
+
+    def __str__(self) -> str:
+        """The board in plain characters."""
+        return ascii_board(self.position, status=self._status())
+
+    def _repr_svg_(self) -> str:
+        """The board as a picture, for notebooks; the hole of the last action is marked."""
+        marked = []
+        if self._actions:
+            marked = [(mover_of(self._past[-1]), self._actions[-1] >> 2)]
+        return svg_board(self.position, marked=marked, status=self._status())
+
+    def _status(self) -> str | None:
+        return str(self._outcome) if self._outcome else None
+
+
+def _shown(move: str | int) -> str:
+    """A move as an error message quotes it."""
+    if isinstance(move, str):
+        return quoted(move)
+    return f"{move} ({action_to_move(move)})" if 0 <= move < NUM_ACTIONS else f"{move}"

@@ -1,0 +1,318 @@
+"""Board: playing, taking back, names, outcomes, texts and pictures."""
+
+from __future__ import annotations
+
+import doctest
+import random
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+from bao_env import board as board_module
+from bao_env.board import Board, IllegalMoveError, Outcome, Stage, Termination
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.position import opening, packed_opening
+from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.notation import NotationError
+from bao_env.render import Circle, Rect, Text, ascii_board, drawing, svg_board
+from bao_env.transcript import parse_transcripts
+
+OPENING = "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"
+HOUSE_CHOICE = "1,0,0,0,12,0,0,1/0,0,0,0,0,0,1,1/0,1,3,0,9,0,3,1/1,1,1,1,1,1,0,0 12,13 SN N -"
+TAKASIA = "2,3,0,7,1,8,0,3/5,7,3,2,2,3,4,4/0,0,0,0,0,0,1,0/1,0,0,1,2,1,2,2 0,0 - S A2"
+WAITING = "0,0,5,3,0,2,0,4/1,3,1,2,1,1,1,0/1,1,3,1,9,2,3,0/2,5,1,4,1,3,4,0 0,0 - N - A3:14"
+NO_MOVE = "0,1,1,1,0,0,0,1/1,0,0,0,0,1,0,1/2,0,11,10,2,3,5,0/1,3,1,6,0,1,2,10 0,0 - N -"
+LONE_KICHWA = "4,0,0,0,0,0,0,0/0,1,2,1,3,0,2,2/1,5,8,13,2,3,0,0/4,0,3,0,5,1,3,1 0,0 - S -"
+ODD = RULESETS["zanzibar"].replace(sow_limit=64, house_min=8)
+
+
+def played(ruleset: str | Ruleset, seed: int, first_player: int = SOUTH) -> Board:
+    """A random game to its end."""
+    rng = random.Random(seed)
+    board = Board(ruleset, first_player)
+    while not board.outcome():
+        board.push(rng.choice(board.legal_actions))
+    return board
+
+
+def test_a_new_board() -> None:
+    board = Board()
+    assert board.text() == OPENING and board.position == opening(board.ruleset)
+    assert (board.turn, board.stage, board.ply) == (SOUTH, Stage.NAMUA, 0)
+    assert board.legal_actions == [20, 22, 24, 26]
+    assert board.legal_moves == ["A6L", "A6R", "A7L", "A7R"]
+    assert board.outcome() is None and board.move_stack == []
+    assert board.ruleset is RULESETS["zanzibar"]
+    assert np.array_equal(board.words, packed_opening(board.ruleset))
+    assert Board(first_player=NORTH).turn == NORTH
+    assert Board("kujifunza", first_player=None).turn == SOUTH
+    assert Board("kujifunza").stage is Stage.MTAJI
+    for first_player in (2, -1, "south"):
+        with pytest.raises(ValueError, match="first_player"):
+            Board(first_player=first_player)
+    with pytest.raises(ValueError, match="unknown rule set"):
+        Board("chess")
+
+
+def test_words_are_a_copy() -> None:
+    board = Board()
+    board.words[:] = 0
+    board.move_stack.append(1)
+    assert board == Board() and board.move_stack == []
+
+
+def test_push_takes_all_kinds_of_names() -> None:
+    boards = []
+    for moves in (
+        (24, np.int64(18)),
+        ("A7L", "A5R"),
+        ("7L*", "5R"),
+        ("7<*", "5>"),
+        ("7L", "a5R"),
+        ("A7L*", "a5>"),
+    ):
+        board = Board()
+        for move in moves:
+            board.push(move)
+        boards.append(board)
+    assert all(board == boards[0] and board.move_stack == [24, 18] for board in boards)
+    assert boards[0].ply == 2
+
+
+def test_ambiguous_texts_need_a_clearer_one() -> None:
+    board = Board.from_text(HOUSE_CHOICE)
+    with pytest.raises(IllegalMoveError, match=r"A8R> \(donkers\) or A8R \(kibao\)"):
+        board.push("8>")
+    assert board.parse_move("8R>") == board.parse_move("A8R>") == board.parse_move("8+") == 31
+    assert board.move_text("A8R>") == "8>" and board.move_text(31, "kibao") == "8+"
+
+
+@pytest.mark.parametrize(
+    ("move", "complaint"),
+    [
+        ("A1L", "'A1L': A1 is empty; legal: A6L A6R A7L A7R"),
+        ("A5R", "Donkers 2.4b"),
+        (64, "64: an action is an integer from 0 to 63"),
+        (-1, "-1: an action"),
+        (18, "18 \\(A5R\\): no takasa"),
+        ("", "not a move"),
+        ("A9L", "not a move"),
+        ("7", "needs a direction"),
+        ("a6L", "row a is North's"),
+        ("A6L\n", "not a move"),
+        ("A6L" * 100, "not a move"),
+        ("\u0410" + "6L", "not a move"),
+    ],
+)
+def test_illegal_moves_leave_the_board_untouched(move: str | int, complaint: str) -> None:
+    board = Board()
+    for method in (board.push, board.move_text, board.parse_move, board.trace):
+        with pytest.raises(IllegalMoveError, match=complaint) as caught:
+            method(move)
+        assert str(caught.value).isascii() and "legal: A6L A6R A7L A7R" in str(caught.value)
+    assert board == Board() and board.move_stack == [] and board.text() == OPENING
+    with pytest.raises(TypeError):
+        board.push(2.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", RULESETS)
+def test_push_and_pop_on_random_games(name: str) -> None:
+    rng = random.Random(11)
+    for seed in range(6):
+        board = Board(name, first_player=seed % 2)
+        seen = []
+        while not board.outcome():
+            seen.append((board.words, board.legal_actions))
+            assert board.legal_actions
+            action = rng.choice(board.legal_actions)
+            board.push(action)
+            assert board.pop() == action
+            assert np.array_equal(board.words, seen[-1][0])
+            twin = board.copy()
+            twin.push(action)
+            assert twin.ply == board.ply + 1
+            board.push(action)
+            assert board == twin
+        outcome = board.outcome()
+        assert outcome is not None and outcome.winner in (SOUTH, NORTH)
+        assert board.legal_actions == [] and board.legal_moves == []
+        with pytest.raises(IllegalMoveError, match="the game is over"):
+            board.push(0)
+        with pytest.raises(IllegalMoveError, match="the game is over"):
+            board.trace("A1L")
+        actions = board.move_stack
+        end = board.copy()
+        while seen:
+            words, legal = seen.pop()
+            assert board.pop() == actions.pop()
+            assert np.array_equal(board.words, words) and board.legal_actions == legal
+            assert board.outcome() is None
+        with pytest.raises(IndexError, match="no move to take back"):
+            board.pop()
+        for action in end.move_stack:
+            board.push(action)
+        assert board == end and np.array_equal(board.words, end.words)
+
+
+def test_copies_are_independent() -> None:
+    board = Board()
+    board.push("7L")
+    twin = board.copy()
+    twin.push("5R")
+    twin.pop()
+    twin.pop()
+    assert board.move_stack == [24] and twin.move_stack == []
+    assert board != twin and twin == Board()
+    # Neither may write into a past that the other still remembers.
+    board.push("5R")
+    twin = board.copy()
+    board.pop()
+    board.push("A5L")
+    twin.pop()
+    assert twin.text() == Board.from_text(OPENING, moves="A7L").text()
+
+
+def test_the_example_in_the_docstring() -> None:
+    done = doctest.testmod(board_module)
+    assert done.attempted >= 5 and done.failed == 0
+
+
+def test_equality() -> None:
+    assert Board() != Board("kibao") and Board() != Board(first_player=NORTH)
+    assert Board() == Board.from_text(OPENING) and Board() != OPENING
+    with pytest.raises(TypeError):
+        hash(Board())
+
+
+def test_outcomes() -> None:
+    board = Board.from_text(NO_MOVE)
+    board.push("A5R")
+    assert board.outcome() == Outcome(NORTH, Termination.NO_LEGAL_MOVE)
+    assert str(board.outcome()) == "North wins: no legal move"
+    board = Board.from_text(LONE_KICHWA, "kujifunza")
+    board.push("A1L")
+    assert board.outcome() == Outcome(NORTH, Termination.FRONT_ROW_EMPTY)
+    assert board.legal_actions == [] and "North wins" in str(board)
+    assert board.pop() == 0 and board.outcome() is None and board.legal_actions
+    # A board may start where the mover is stuck already.
+    stuck = Board.from_text(
+        "1,1,1,1,1,1,1,1/1,1,1,1,1,1,1,1/6,0,0,0,0,0,0,0/42,0,0,0,0,0,0,0 0,0 - S -"
+    )
+    assert stuck.outcome() == Outcome(NORTH, Termination.NO_LEGAL_MOVE)
+
+
+@pytest.mark.parametrize("ruleset", [*RULESETS, ODD], ids=str)
+def test_repr_and_transcripts_make_the_board_again(ruleset: str | Ruleset) -> None:
+    for seed in range(4):
+        board = played(ruleset, seed, first_player=seed % 2)
+        for _ in range(seed * 5 % (board.ply + 1)):
+            board.pop()
+        again = eval(repr(board), {"Board": Board, "Ruleset": Ruleset})
+        assert again == board and again.move_stack == board.move_stack
+        assert repr(again) == repr(board)
+        for spelling in ("donkers", "kibao"):
+            text = board.transcript({"south": "Omar", "north": "Shamte"}, spelling)
+            again = Board.from_transcript(text, ruleset)
+            assert again == board and again.move_stack == board.move_stack
+            assert again.transcript({"south": "Omar", "north": "Shamte"}, spelling) == text
+    assert repr(Board()) == f"Board.from_text({OPENING!r}, 'zanzibar', '')"
+
+
+def test_a_transcript() -> None:
+    board = Board()
+    for move in ("7L", "5R", "6R"):
+        board.push(move)
+    assert board.transcript() == "ruleset: zanzibar\n1: 7L* 5R;\n2: 6R*;\n"
+    assert board.transcript({"south": "A"}, "kibao") == (
+        "south: A\nruleset: zanzibar\nspelling: kibao\n1: 7<* 5>;\n2: 6>*;\n"
+    )
+    assert Board.from_transcript(parse_transcripts(board.transcript())[0]) == board
+    board = Board.from_text(WAITING, "dutch", "A3L")
+    assert board.transcript() == f"ruleset: dutch\nposition: {WAITING}\n1: - 3L;\n"
+    assert Board.from_transcript(board.transcript()) == board
+    with pytest.raises(ValueError, match="unknown spelling"):
+        Board().transcript(spelling="runes")
+    for text in ("", "1: 7L*;\nsouth: A\n1: 7L*;\n"):
+        with pytest.raises(NotationError, match="games in the text; expected one"):
+            Board.from_transcript(text)
+
+
+def test_from_text_refuses_bad_input() -> None:
+    with pytest.raises(NotationError, match="barred"):
+        Board.from_text(TAKASIA, "kibao")
+    with pytest.raises(IllegalMoveError, match="A1 is empty"):
+        Board.from_text(OPENING, moves="A7L A5R A1L")
+    assert Board.from_text(OPENING, moves=[24, "5R"]).ply == 2
+
+
+# --- pictures ---------------------------------------------------------------------------------
+
+
+def test_the_board_in_characters() -> None:
+    assert str(Board()) == "\n".join(
+        [
+            "       8    7    6    5    4    3    2    1",
+            "  b    0    0    0    0    0    0    0    0     North, 22 in store",
+            "  a    0    2    2   [6]   0    0    0    0",
+            "  A    0    0    0    0   [6]   2    2    0",
+            "  B    0    0    0    0    0    0    0    0     South, 22 in store",
+            "       1    2    3    4    5    6    7    8",
+            "  South to move, namua",
+        ]
+    )
+    text = str(Board.from_text(TAKASIA))
+    assert "(3)" in text and text.endswith("South to move, mtaji; takasia bars A2")
+    text = str(Board.from_text(WAITING, "dutch"))
+    assert "<3>" in text and text.endswith("North to move, mtaji; the capture at a3 waits")
+
+
+def test_columns_line_up_whatever_the_counts() -> None:
+    rng = random.Random(5)
+    for seed in range(20):
+        board = played("zanzibar", seed)
+        for _ in range(rng.randrange(board.ply)):
+            board.pop()
+        position = board.position
+        lines = ascii_board(position).splitlines()[1:5]
+        north_back, north_front, south_front, south_back = (
+            [int(line[5 + 5 * i : 9 + 5 * i].strip(" []()<>")) for i in range(8)] for line in lines
+        )
+        assert (tuple(north_back[::-1]), tuple(north_front[::-1])) == (
+            position.back[NORTH],
+            position.front[NORTH],
+        )
+        assert (tuple(south_front), tuple(south_back)) == (
+            position.front[SOUTH],
+            position.back[SOUTH],
+        )
+
+
+@pytest.mark.parametrize("name", RULESETS)
+def test_the_picture_shows_every_seed(name: str) -> None:
+    board = played(name, 2)
+    while board.move_stack:
+        board.pop()
+        if board.ply % 5:
+            continue
+        position = board.position
+        shapes = drawing(position)
+        seeds = [s for s in shapes if isinstance(s, Circle) and s.radius == 5]
+        assert len(seeds) == 64
+        for shape in shapes:
+            assert isinstance(shape, Circle | Rect | Text)
+        root = ElementTree.fromstring(svg_board(position, marked=[(NORTH, 3)]))
+        assert root.tag.endswith("svg") and len(root) == len(shapes) + 1
+        assert svg_board(position) == svg_board(position)  # deterministic
+    assert ElementTree.fromstring(board._repr_svg_()) is not None
+
+
+def test_seeds_lie_still_while_a_heap_grows() -> None:
+    fewer = Board.from_text(OPENING.replace("6,2,2,0/", "6,2,3,0/", 1).replace("22,22", "21,22"))
+    before = {s for s in drawing(Board().position) if isinstance(s, Circle) and s.radius == 5}
+    after = {s for s in drawing(fewer.position) if isinstance(s, Circle) and s.radius == 5}
+    assert len(before & after) == 63
+
+
+def test_texts_in_pictures_are_escaped() -> None:
+    assert "a &lt;b&gt; &amp; c" in svg_board(Board().position, status="a <b> & c")

@@ -1,0 +1,188 @@
+"""Events of a move: they lead to the position that the move leads to, and cite their rules."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from bao_env.board import Board, IllegalMoveError
+from bao_env.engine.layout import HOUSE, NORTH, SOUTH
+from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.notation import move_to_action
+from bao_env.trace import Event, EventKind, trace_move
+
+CONFORMANCE = Path(__file__).parent / "data" / "conformance"
+TAKASIA_STOP = "2,3,0,7,1,8,0,3/5,7,3,2,2,3,4,4/0,0,0,0,0,0,1,0/1,0,0,1,2,1,2,2 0,0 - S A2"
+TAKASIA = "0,0,0,0,0,0,2,6/0,1,1,2,2,0,2,0/0,0,1,3,4,4,6,1/1,4,2,1,0,3,12,6 0,0 - N -"
+NO_MOVE = "0,1,1,1,0,0,0,1/1,0,0,0,0,1,0,1/2,0,11,10,2,3,5,0/1,3,1,6,0,1,2,10 0,0 - N -"
+LONE_HOUSE = "0,0,0,0,9,0,0,0/0,0,0,0,0,0,1,1/1,0,4,0,9,2,1,0/0,0,0,0,0,0,0,0 18,18 SN S -"
+LONE_KICHWA = "4,0,0,0,0,0,0,0/0,1,2,1,3,0,2,2/1,5,8,13,2,3,0,0/4,0,3,0,5,1,3,1 0,0 - S -"
+KIBAO_STOP = "2,1,0,0,7,0,0,0/0,9,0,0,0,0,0,0/30,0,0,0,0,0,0,0/7,0,0,0,8,0,0,0 0,0 S S -"
+HOUSE_CHOICE = "1,0,0,0,12,0,0,1/0,0,0,0,0,0,1,1/0,1,3,0,9,0,3,1/1,1,1,1,1,1,0,0 12,13 SN N -"
+PAUSE = "0,1,0,1,8,2,1,1/0,0,0,0,0,0,0,1/0,1,1,1,8,0,0,0/0,0,0,0,0,0,0,1 18,19 SN N -"
+ENDLESS = "4,2,5,4,5,0,1,0/3,4,7,6,0,3,4,1/0,0,2,0,0,0,0,0/13,0,0,0,0,0,0,0 0,0 - S -"
+
+
+def check(board: Board, action: int) -> list[Event]:
+    """The events of a legal action, after comparing them with what the action does."""
+    before = board.position
+    events = board.trace(action)
+    after = board.copy()
+    after.push(action)
+    position = after.position
+    last = events[-1]
+    assert last.counts == (position.pits(SOUTH), position.pits(NORTH))
+    assert last.store == position.store and last.hand == 0
+    counts = [list(before.pits(SOUTH)), list(before.pits(NORTH))]
+    for event in events:
+        assert sum(map(sum, event.counts)) + sum(event.store) + event.hand == 64
+        assert min(map(min, event.counts)) >= 0 and event.hand >= 0
+        if event.kind is EventKind.SOW:
+            assert len(event.pits) == event.seeds
+            for pit in event.pits:
+                counts[event.seat][pit] += 1
+            assert event.counts == (tuple(counts[SOUTH]), tuple(counts[NORTH]))
+        counts = [list(side) for side in event.counts]
+        assert str(event).endswith(f"({event.rule})") and str(event).isascii()
+    ends = {EventKind.FRONT_ROW_EMPTY, EventKind.NO_LEGAL_MOVE} & {event.kind for event in events}
+    outcome = after.outcome()
+    assert bool(ends) == (outcome is not None)
+    if outcome is not None:
+        assert last.seat == 1 - (outcome.winner or 0)
+        assert last.kind.value == outcome.termination.value
+    lost = {event.seat for event in events if event.kind is EventKind.HOUSE_LOST}
+    assert lost == {s for s in (0, 1) if before.owns_house[s] and not position.owns_house[s]}
+    barred = [event.pits[0] for event in events if event.kind is EventKind.TAKASIA]
+    assert barred == ([] if position.barred is None else [position.barred])
+    assert (position.pending is not None) == (EventKind.PAUSE in {e.kind for e in events})
+    return events
+
+
+@pytest.mark.parametrize("name", RULESETS)
+def test_recorded_positions(name: str) -> None:
+    lines = (CONFORMANCE / f"{name}.jsonl").read_text().splitlines()
+    for line in lines[::3]:
+        case = json.loads(line)
+        board = Board.from_text(case["position"], name)
+        for move in case["moves"]:
+            check(board, move_to_action(move))
+
+
+@pytest.mark.parametrize(
+    "ruleset",
+    [
+        *RULESETS.values(),
+        RULESETS["malawi"].replace(house_lost_below_min=True),
+        RULESETS["kibao"].replace(takasia="zanzibar", capture_side="free", endelea_turns=True),
+    ],
+    ids=lambda ruleset: ruleset.name,
+)
+def test_random_games(ruleset: Ruleset) -> None:
+    rng = random.Random(7)
+    for _ in range(8):
+        board = Board(ruleset)
+        while not board.outcome():
+            action = rng.choice(board.legal_actions)
+            check(board, action)
+            board.push(action)
+
+
+def kinds(events: list[Event]) -> list[EventKind]:
+    return [event.kind for event in events]
+
+
+def test_opening_move_word_for_word() -> None:
+    assert [str(event) for event in Board().trace("7L*")] == [
+        "South puts a seed from the store into A7 (Donkers 2.2)",
+        "South lifts 3 seeds from A7 (Donkers 2.4)",
+        "South sows 3 seeds: A6 A5 A4 (Donkers 1.3)",
+        "A4 was empty: the move ends (Donkers 1.5)",
+    ]
+
+
+def test_capture_move_word_for_word() -> None:
+    board = Board()
+    board.push("7L*")
+    assert [str(event) for event in board.trace("5R")] == [
+        "North puts a seed from the store into a5 (Donkers 2.2)",
+        "North captures 1 seed from A4 at a5 (Donkers 2.3)",
+        "the captured seeds are sown from a8 (Donkers 1.4c)",
+        "North sows 1 seed: a8 (Donkers 1.3)",
+        "a8 was empty: the move ends (Donkers 1.5)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("position", "name", "move", "kind", "rule", "words"),
+    [
+        (TAKASIA_STOP, "zanzibar", "A6L", EventKind.TAKASIA_STOP, "Donkers 4.1b", "A2"),
+        (TAKASIA, "zanzibar", "A7R", EventKind.TAKASIA, "Donkers 4.1", "South may not start"),
+        (NO_MOVE, "zanzibar", "A5R", EventKind.NO_LEGAL_MOVE, "Donkers 1.2", "North wins"),
+        (LONE_KICHWA, "kujifunza", "A1L", EventKind.FRONT_ROW_EMPTY, "Donkers 1.2", "North wins"),
+        (KIBAO_STOP, "kibao", "A1L", EventKind.HOUSE_STOP, "kibao 1.6.2", "house A5"),
+        (HOUSE_CHOICE, "zanzibar", "A8R", EventKind.HOUSE_STOP, "Donkers 2.5b", "house a5"),
+        (PAUSE, "dutch", "A3L", EventKind.PAUSE, "Dutch I.a", "choose the side"),
+        (ENDLESS, "zanzibar", "A1R", EventKind.INFINITE, "Donkers 1.5a", "illegal"),
+    ],
+)
+def test_how_moves_end(
+    position: str, name: str, move: str, kind: EventKind, rule: str, words: str
+) -> None:
+    last = Board.from_text(position, name).trace(move)[-1]
+    assert (last.kind, last.rule) == (kind, rule)
+    assert words in str(last)
+
+
+def test_the_house_played_and_lost() -> None:
+    events = Board.from_text(HOUSE_CHOICE).trace("A8R>")
+    assert EventKind.HOUSE_PLAYED in kinds(events)
+    lost = [event for event in events if event.kind is EventKind.HOUSE_LOST]
+    assert [(event.seat, event.pits, event.rule) for event in lost] == [
+        (NORTH, (HOUSE,), "Donkers 2.5a")
+    ]
+
+
+def test_two_seeds_leave_the_lone_house() -> None:
+    events = Board.from_text(LONE_HOUSE).trace("A5L")
+    assert (events[1].kind, events[1].seeds, events[1].rule) == (EventKind.LIFT, 2, "Donkers 2.4b")
+    assert events[1].counts[SOUTH][HOUSE] == 8 and events[1].hand == 2
+    assert EventKind.HOUSE_LOST not in kinds(events)
+    shrinking = RULESETS["malawi"].replace(house_min=9, house_lost_below_min=True)
+    events = Board.from_text(LONE_HOUSE, shrinking).trace("A5L")
+    assert [e.rule for e in events if e.kind is EventKind.HOUSE_LOST] == ["Dutch footnote 2"]
+
+
+def test_the_choice_of_a_side_is_the_rest_of_the_move() -> None:
+    board = Board.from_text(PAUSE, "dutch")
+    board.push("A3L")
+    assert board.turn == NORTH
+    events = board.trace("A4R")
+    assert [(event.kind, event.rule) for event in events[:2]] == [
+        (EventKind.CAPTURE, "Dutch I.a"),
+        (EventKind.SIDE, "Dutch I.a"),
+    ]
+    assert events[0].at == 3 and events[0].pits == (4,) and events[0].seat == SOUTH
+    assert events[1].pits == (7,)
+
+
+def test_infinite_moves_stop_at_the_limit() -> None:
+    board = Board.from_text(ENDLESS)
+    events = board.trace("A1R")
+    sown = sum(event.seeds for event in events if event.kind is EventKind.SOW)
+    assert 1000 < sown == events[-1].seeds < 1064
+    with pytest.raises(IllegalMoveError, match="never ends"):
+        board.push("A1R")
+
+
+def test_tracing_changes_nothing_and_refuses_illegal_moves() -> None:
+    board = Board()
+    words = board.words
+    trace_move(words, board.ruleset, 26)
+    board.trace("A7R")
+    assert (board.words == words).all()
+    for move in ("A1L", "A5L", "nonsense", 99, -1):
+        with pytest.raises(IllegalMoveError):
+            board.trace(move)

@@ -1,0 +1,59 @@
+"""What a run writes down: a CSV file for people and scripts, and TensorBoard's log."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch.utils.tensorboard import SummaryWriter
+
+
+class Metrics:
+    """One row an update, in ``metrics.csv`` and in TensorBoard.
+
+    Args:
+        folder: of the run.
+        columns: of the file, ``update`` first.
+        update: the update from which the run goes on; later rows of an earlier start, written
+            after its last checkpoint, are dropped.
+    """
+
+    def __init__(self, folder: Path, columns: list[str], update: int) -> None:
+        self._path = folder / "metrics.csv"
+        kept: list[dict[str, str]] = []
+        if self._path.exists():
+            with open(self._path, newline="", encoding="utf-8") as old:
+                kept = [row for row in csv.DictReader(old) if _update_of(row) <= update]
+        temporary = self._path.with_suffix(".tmp")
+        with open(temporary, "w", newline="", encoding="utf-8") as new:
+            writer = csv.DictWriter(new, columns, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(kept)
+        os.replace(temporary, self._path)
+        self._file = open(self._path, "a", newline="", encoding="utf-8")  # noqa: SIM115
+        self._writer = csv.DictWriter(self._file, columns)
+        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=update + 1)
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Add a row; columns that it leaves out stay empty."""
+        self._writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
+        self._file.flush()
+        for name, value in row.items():
+            if name != "update":
+                self._board.add_scalar(name, value, row["update"])
+
+    def close(self) -> None:
+        """Flush and close both."""
+        self._file.close()
+        self._board.close()
+
+
+def _update_of(row: Mapping[str, str | None]) -> int:
+    """The update of a row; one cut short by a killed process counts as later than all."""
+    try:
+        return int(row["update"] or "")
+    except (KeyError, ValueError):
+        return 1 << 62

@@ -1,0 +1,269 @@
+"""THE self-play loop: one worker's games, the policy's side of them recorded to learn from.
+
+A worker is one thread with its own games, engine and copy of the network. In part of
+its games one seat is played by a past self; that seat's actions, like the random
+actions that open a game, are recorded but not learnt from.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from agents.arena import movers
+from agents.network import PolicyNetwork
+from agents.sampling import sample_actions
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.batch import Engine, random_actions, random_states
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.position import PLY, WORDS
+from bao_env.observation import OBSERVATION_SIZE, observe
+from training.config import TrainConfig
+from training.loss import STATS, advantages, ppo_gradient
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+_SAVED: Final = ("positions", "masks", "rng", "opening_left")
+
+
+@dataclass
+class Rollout:
+    """T actions in each of B games; every array is [T, B] unless noted."""
+
+    observations: npt.NDArray[np.uint8]
+    """uint8[T, B, 52], the view of the player who acts."""
+    masks: npt.NDArray[np.uint64]
+    actions: npt.NDArray[np.int64]
+    log_probs: npt.NDArray[np.float32]
+    values: npt.NDArray[np.float32]
+    rewards: npt.NDArray[np.float32]
+    """+1 or -1 to the player who acts, with the action that ends the game."""
+    ends: npt.NDArray[np.bool_]
+    passes: npt.NDArray[np.bool_]
+    """The turn passed to the other player."""
+    learns: npt.NDArray[np.bool_]
+    """The action was the policy's own."""
+    advantages: npt.NDArray[np.float32]
+
+
+class Worker:
+    """One thread's games and its copy of the network.
+
+    Args:
+        config: of the run.
+        network: the float32 network whose weights the copy follows.
+        seed: of this worker's games.
+    """
+
+    def __init__(
+        self, config: TrainConfig, network: PolicyNetwork, seed: np.random.SeedSequence
+    ) -> None:
+        self.config = config
+        self.engine = Engine(config.get_ruleset())
+        self.device = next(network.parameters()).device
+        dtype = torch.bfloat16 if config.bfloat16 else torch.float32
+        self.replica = copy.deepcopy(network).to(dtype)
+        self.parameters = list(self.replica.parameters())
+        self.rival = copy.deepcopy(network).to(dtype).requires_grad_(False)
+        self.has_rival = False
+
+        size, steps = config.envs // config.workers, config.rollout
+        generator_seed, game_seed = seed.spawn(2)
+        self.generator = np.random.Generator(np.random.PCG64(generator_seed))
+        self.rng = random_states(size, game_seed)
+        self._openings = [self.engine.opening(first) for first in (SOUTH, NORTH)]
+        self.positions = np.empty((size, WORDS), np.uint64)
+        self.masks = np.empty(size, np.uint64)
+        self.winners = np.full(size, -1, np.int8)
+        self.opening_left = np.zeros(size, np.int64)
+        self._restart(np.arange(size))
+        pool_games = round(config.pool_games * size)
+        # The seat of the past self in each game; -1 = none. Both seats come equally often.
+        self.rival_seat = np.full(size, -1, np.int8)
+        self.rival_seat[:pool_games] = np.arange(pool_games) % 2
+
+        self.rollout = Rollout(
+            observations=np.empty((steps, size, OBSERVATION_SIZE), np.uint8),
+            masks=np.empty((steps, size), np.uint64),
+            actions=np.empty((steps, size), np.int64),
+            log_probs=np.empty((steps, size), np.float32),
+            values=np.empty((steps, size), np.float32),
+            rewards=np.empty((steps, size), np.float32),
+            ends=np.empty((steps, size), np.bool_),
+            passes=np.empty((steps, size), np.bool_),
+            learns=np.empty((steps, size), np.bool_),
+            advantages=np.empty((steps, size), np.float32),
+        )
+        self._random = np.empty(size, np.int64)
+        rows = -(-config.minibatch // config.workers) * 2
+        self._logit_gradient = np.empty((rows, NUM_ACTIONS), np.float32)
+        self._value_gradient = np.empty(rows, np.float32)
+        self._batches: list[npt.NDArray[np.int64]] = []
+
+    def _restart(self, index: npt.NDArray[np.int64]) -> None:
+        """Start games anew."""
+        lot = self.engine.ruleset.first_player == "lot"
+        first = self.generator.integers(2, size=len(index)) if lot else np.zeros(len(index), int)
+        for seat, (words, mask) in enumerate(self._openings):
+            self.positions[index[first == seat]] = words
+            self.masks[index[first == seat]] = mask
+        self.winners[index] = -1
+        self.opening_left[index] = self.generator.integers(
+            self.config.opening_plies + 1, size=len(index)
+        )
+
+    def follow(self, network: PolicyNetwork) -> None:
+        """Take over the weights of ``network``."""
+        with torch.no_grad():
+            for mine, theirs in zip(self.parameters, network.parameters(), strict=True):
+                mine.copy_(theirs)
+
+    def choose_rival(self, pool: list[dict[str, Tensor]]) -> None:
+        """Draw the past self that this worker's next rollout meets."""
+        self.has_rival = bool(pool)
+        if pool:
+            self.rival.load_state_dict(pool[int(self.generator.integers(len(pool)))])
+
+    def _forward(
+        self, network: PolicyNetwork, observations: npt.NDArray[np.uint8]
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        with torch.inference_mode():
+            logits, values = network(torch.from_numpy(observations).to(self.device))
+        return logits.cpu().numpy(), values.cpu().numpy()
+
+    def collect(self) -> dict[str, float]:
+        """Play ``config.rollout`` actions in every game; returns sums over the ended games."""
+        roll, config = self.rollout, self.config
+        totals = {"games": 0.0, "plies": 0.0, "pool_games": 0.0, "pool_points": 0.0}
+        rival_seat = self.rival_seat if self.has_rival else np.full_like(self.rival_seat, -1)
+        for t in range(config.rollout):
+            observe(self.positions, roll.observations[t])
+            roll.masks[t] = self.masks
+            logits, roll.values[t] = self._forward(self.replica, roll.observations[t])
+            seats = movers(self.positions)
+            random_actions(self.masks, self.rng, self._random)
+            opens = self.opening_left > 0
+            others = np.flatnonzero(rival_seat == seats)
+            if len(others):
+                logits[others], _ = self._forward(self.rival, roll.observations[t, others])
+            sample_actions(logits, self.masks, self.rng, roll.actions[t], roll.log_probs[t])
+            np.copyto(roll.actions[t], self._random, where=opens)
+            self.opening_left -= opens
+            roll.learns[t] = ~opens & (rival_seat != seats)
+
+            self.engine.step(self.positions, roll.actions[t], self.masks, self.winners)
+            won = self.winners >= 0
+            roll.rewards[t] = np.where(won, np.where(self.winners == seats, 1.0, -1.0), 0.0)
+            roll.ends[t] = won | (self.positions[:, PLY] >= config.max_plies)
+            roll.passes[t] = movers(self.positions) != seats
+            ended = np.flatnonzero(roll.ends[t])
+            if len(ended):
+                totals["games"] += len(ended)
+                totals["plies"] += float(self.positions[ended, PLY].sum())
+                met = ended[rival_seat[ended] >= 0]
+                totals["pool_games"] += len(met)
+                points = np.where(self.winners[met] < 0, 0.5, self.winners[met] != rival_seat[met])
+                totals["pool_points"] += float(points.sum())
+                self._restart(ended)
+        observations = np.empty((len(self.positions), OBSERVATION_SIZE), np.uint8)
+        observe(self.positions, observations)
+        _, next_values = self._forward(self.replica, observations)
+        advantages(
+            roll.rewards,
+            roll.values,
+            next_values,
+            roll.ends,
+            roll.passes,
+            np.float32(config.gamma),
+            np.float32(config.gae_lambda),
+            roll.advantages,
+        )
+        return totals
+
+    def deal(self, batches: int) -> list[int]:
+        """Shuffle the rows to learn from into ``batches`` parts; returns their sizes."""
+        rows = self.generator.permutation(np.flatnonzero(self.rollout.learns))
+        self._batches = np.array_split(rows, batches)
+        return [len(part) for part in self._batches]
+
+    def learnt_advantages(self) -> npt.NDArray[np.float32]:
+        """The advantages to learn from, float32[rows]."""
+        return self.rollout.advantages[self.rollout.learns]
+
+    def gradient(
+        self, batch: int, rows: int, mean: float, deviation: float, entropy_weight: float
+    ) -> npt.NDArray[np.float64]:
+        """Leave this worker's part of a minibatch's gradient in ``replica``.
+
+        Args:
+            batch: which part, as dealt.
+            rows: rows of the minibatch over all workers.
+            mean, deviation: of the advantages, to normalise them.
+            entropy_weight: of the entropy bonus.
+
+        Returns the sums of :data:`training.loss.STATS`.
+        """
+        roll, index = self.rollout, self._batches[batch]
+        stats = np.zeros(len(STATS))
+        self.replica.zero_grad(set_to_none=True)
+        if not len(index):
+            return stats
+        t, b = np.divmod(index, roll.masks.shape[1])
+        logits, values = self.replica(
+            torch.from_numpy(roll.observations[t, b]).to(self.device)
+        )
+        advantage = roll.advantages[t, b]
+        if len(index) > len(self._logit_gradient):
+            self._logit_gradient = np.empty((len(index), NUM_ACTIONS), np.float32)
+            self._value_gradient = np.empty(len(index), np.float32)
+        logit_gradient = self._logit_gradient[: len(index)]
+        value_gradient = self._value_gradient[: len(index)]
+        ppo_gradient(
+            logits.detach().cpu().numpy(),
+            values.detach().cpu().numpy(),
+            roll.masks[t, b],
+            roll.actions[t, b],
+            roll.log_probs[t, b],
+            (advantage - np.float32(mean)) / np.float32(deviation),
+            advantage + roll.values[t, b],
+            np.float32(1.0 / rows),
+            np.float32(self.config.clip),
+            np.float32(self.config.value_weight),
+            np.float32(entropy_weight),
+            logit_gradient,
+            value_gradient,
+            stats,
+        )
+        torch.autograd.backward(
+            [logits, values],
+            [
+                torch.from_numpy(logit_gradient).to(self.device),
+                torch.from_numpy(value_gradient).to(self.device),
+            ],
+        )
+        return stats
+
+    def state(self, prefix: str) -> tuple[Arrays, dict[str, Any]]:
+        """Everything the next rollout depends on: arrays, and plain values for JSON."""
+        arrays = {f"{prefix}{name}": getattr(self, name).copy() for name in _SAVED}
+        return arrays, self.generator.bit_generator.state
+
+    def restore(self, prefix: str, arrays: Arrays, generator: Mapping[str, Any]) -> None:
+        """Take over what :meth:`state` gave.
+
+        Raises:
+            ValueError: the arrays have other shapes than this worker's.
+        """
+        for name in _SAVED:
+            mine, saved = getattr(self, name), arrays[f"{prefix}{name}"]
+            if mine.shape != saved.shape or mine.dtype != saved.dtype:
+                raise ValueError(f"{prefix}{name}: {saved.shape} does not fit {mine.shape}")
+            mine[...] = saved
+        self.generator.bit_generator.state = dict(generator)
