@@ -2,65 +2,98 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from agents.network import PolicyNetwork
-from agents.sampling import best_actions, sample_actions
+from agents.network import Inputs, PolicyNetwork
+from agents.options import best_options, encode, sample_options
 from bao_env.engine.batch import random_states
-from bao_env.observation import OBSERVATION_SIZE, observe
+from bao_env.engine.ruleset import Ruleset
 
 _CHUNK: Final = 8192
+
+
+class Judgement(NamedTuple):
+    """What a network says of a batch of B positions with K options in all."""
+
+    logits: npt.NDArray[np.float32]
+    """float32[K]."""
+    values: npt.NDArray[np.float32]
+    """float32[B], or float32[K] from a network that judges each option."""
+    options: npt.NDArray[np.int64]
+    """int64[K], position * 64 + action."""
+    offsets: npt.NDArray[np.int64]
+    """int64[B + 1], where each position's options lie."""
 
 
 class PolicyAgent:
     """Plays what a network prefers.
 
     Args:
-        network: logits and values from observations; it is put into evaluation mode.
+        network: it is put into evaluation mode.
+        ruleset: the rules to play by.
         sample: draw from the policy's probabilities instead of taking its best action.
         seed: of the draws.
     """
 
-    def __init__(self, network: PolicyNetwork, *, sample: bool = False, seed: int = 0) -> None:
+    def __init__(
+        self, network: PolicyNetwork, ruleset: Ruleset, *, sample: bool = False, seed: int = 0
+    ) -> None:
         self.network = network.eval()
         self.sample = sample
+        self._rules = ruleset.kernel_rules()
         self._seeds = np.random.SeedSequence(seed)
         self._states = np.zeros(0, np.uint64)
 
-    def evaluate(
-        self, positions: npt.NDArray[np.uint64]
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Logits float32[B, 64] and expected results float32[B] (-1..1, for the mover)."""
-        observations = np.empty((len(positions), OBSERVATION_SIZE), np.uint8)
-        observe(positions, observations)
+    def judge(
+        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    ) -> Judgement:
+        """Run the network on positions uint64[B, 6] with legal actions uint64[B]."""
+        per_option = self.network.config.per_option
+        rows, options, offsets = encode(self._rules, positions, masks, per_option)
         device = next(self.network.parameters()).device
+        logits, values = [], []
         with torch.inference_mode():
-            parts = [
-                self.network(torch.from_numpy(observations[low : low + _CHUNK]).to(device))
-                for low in range(0, len(positions), _CHUNK)
-            ]
-        logits, values = (torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True))
-        return logits, values
+            for low in range(0, len(positions), _CHUNK):
+                high = min(low + _CHUNK, len(positions))
+                first, last = offsets[low], offsets[high]
+                part = rows[first:last] if per_option else rows[low:high]
+                inputs = Inputs(
+                    torch.from_numpy(part).to(device),
+                    torch.from_numpy(options[first:last] - low * 64).to(device),
+                )
+                for column, out in zip((logits, values), self.network(inputs), strict=True):
+                    column.append(out.cpu().numpy())
+        return Judgement(np.concatenate(logits), np.concatenate(values), options, offsets)
 
     def act(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
         """See :meth:`bao_env.bots.Agent.act`."""
-        actions = np.zeros(len(masks), np.int64)
-        if not len(masks):
+        size = len(masks)
+        actions = np.zeros(size, np.int64)
+        if not masks.any():
             return actions
-        logits, _ = self.evaluate(positions)
+        logits, values, _, offsets = self.judge(positions, masks)
         if not self.sample:
-            best_actions(logits, masks, actions)
+            best_options(logits, offsets, masks, actions)
             return actions
-        missing = len(masks) - len(self._states)
+        missing = size - len(self._states)
         if missing > 0:
             more = random_states(missing, self._seeds.spawn(1)[0])
             self._states = np.concatenate([self._states, more])
-        log_probs = np.empty(len(masks), np.float32)
-        sample_actions(logits, masks, self._states[: len(masks)], actions, log_probs)
+        sample_options(
+            logits,
+            values,
+            offsets,
+            masks,
+            self.network.config.per_option,
+            self._states[:size],
+            actions,
+            np.empty(size, np.float32),
+            np.empty(size, np.float32),
+        )
         return actions

@@ -50,7 +50,11 @@ _NORTH_BIT: Final = U(18)
 
 
 @jit
-def _observe(positions, viewers, scale, out):
+def observe_compiled(positions, viewers, scale, out):
+    """:func:`observe` for callers that are compiled themselves.
+
+    ``scale`` multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
+    """
     for g in range(positions.shape[0]):
         meta = positions[g, META]
         mover = (meta >> _NORTH_BIT) & ONE
@@ -104,4 +108,4 @@ def observe(
     if viewers is None:
         viewers = np.full(len(positions), -1, np.int8)
     scale = U(1) if out.dtype == np.uint8 else np.float32(1.0 / SEED_UNIT)
-    _observe(positions, viewers, scale, out)
+    observe_compiled(positions, viewers, scale, out)

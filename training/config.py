@@ -29,6 +29,9 @@ class TrainConfig:
     """Name of the rule set to learn."""
     rules: dict[str, Any] = field(default_factory=dict)
     """Rule switches that differ from that rule set (``bao_env.Ruleset``)."""
+    network: str = "board"
+    """What the network sees: the ``board``, or the board after each of the legal ``moves``
+    (:mod:`agents.network`)."""
     hidden: tuple[int, ...] = (256, 256)
     """Units of each hidden layer."""
     seed: int = 0
@@ -106,7 +109,7 @@ class TrainConfig:
 
     def network_config(self) -> NetworkConfig:
         """Shape of the network."""
-        return NetworkConfig(hidden=self.hidden)
+        return NetworkConfig(kind=self.network, hidden=self.hidden)
 
     def get_ruleset(self) -> Ruleset:
         """The rules to learn."""

@@ -1,7 +1,7 @@
 """The PPO objective and generalised advantages of alternating self-play, compiled.
 
 The network hands over logits and values; this module returns the loss's gradient with
-respect to both, in one pass over the few legal actions of each row. The rest is
+respect to both, in one pass over the few legal actions of each decision. The rest is
 autograd's. ``tests/test_loss.py`` checks the gradient against torch's own.
 
 PPO: Schulman et al. 2017, "Proximal Policy Optimization Algorithms", eq. 7 and 9.
@@ -17,7 +17,6 @@ from typing import Final
 
 import numpy as np
 
-from bao_env.engine.bits import ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit
 
 STATS: Final = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
@@ -56,8 +55,9 @@ def advantages(rewards, values, next_values, ends, passes, gamma, lam, out):
 def ppo_gradient(
     logits,
     values,
-    masks,
-    actions,
+    offsets,
+    chosen,
+    judged,
     old_log_probs,
     advantage,
     returns,
@@ -69,68 +69,56 @@ def ppo_gradient(
     value_gradient,
     stats,
 ):
-    """Gradient of the PPO loss, summed over rows and multiplied by ``scale``.
+    """Gradient of the PPO loss, summed over decisions and multiplied by ``scale``.
 
-    A row's loss is the clipped surrogate, plus ``value_weight`` times half the squared value
-    error, minus ``entropy_weight`` times the entropy over the legal actions.
+    A decision's loss is the clipped surrogate, plus ``value_weight`` times half the squared
+    value error, minus ``entropy_weight`` times the entropy over its options.
 
     Args:
-        logits: float32[B, 64].
-        values: float32[B].
-        masks: uint64[B], none zero.
-        actions: int64[B], the actions taken.
-        old_log_probs: float32[B], their log probabilities when they were taken.
+        logits: float32[K], of the options (:mod:`agents.options`).
+        values: float32[R], expected results of the network's rows.
+        offsets: int64[B + 1], where each decision's options lie.
+        chosen: int64[B], the option taken, as an index of ``logits``.
+        judged: int64[B], the row whose expected result is held against the return.
+        old_log_probs: float32[B], log probabilities of the options when they were taken.
         advantage: float32[B], normalised as the caller wants it.
-        returns: float32[B], what the values should be.
-        scale: 1 / rows of the whole minibatch.
+        returns: float32[B], what the expected results should be.
+        scale: 1 / decisions of the whole minibatch.
         clip: PPO's epsilon.
         value_weight, entropy_weight: of the loss's parts.
-        logit_gradient: float32[B, 64], filled.
-        value_gradient: float32[B], filled.
-        stats: float64[5], sums over rows of :data:`STATS`, added to.
+        logit_gradient: float32[K], filled.
+        value_gradient: float32[R], filled.
+        stats: float64[5], sums over decisions of :data:`STATS`, added to.
     """
-    logs = np.empty(64, np.float32)
-    for i in range(masks.shape[0]):
-        mask = masks[i]
-        top = -np.float32(np.inf)
-        rest = mask
-        while rest != ZERO:
-            top = max(top, logits[i, np.int64(trailing_zeros(rest))])
-            rest &= rest - ONE
+    value_gradient[:] = 0.0
+    for i in range(chosen.shape[0]):
+        low, high = offsets[i], offsets[i + 1]
+        top = logits[low]
+        for k in range(low + 1, high):
+            top = max(top, logits[k])
         total = np.float32(0.0)
-        rest = mask
-        while rest != ZERO:
-            action = np.int64(trailing_zeros(rest))
-            rest &= rest - ONE
-            logs[action] = logits[i, action] - top
-            total += math.exp(logs[action])
-        log_total = np.float32(math.log(total))
+        for k in range(low, high):
+            total += np.float32(math.exp(logits[k] - top))
+        log_total = top + np.float32(math.log(total))
         entropy = np.float32(0.0)
-        rest = mask
-        while rest != ZERO:
-            action = np.int64(trailing_zeros(rest))
-            rest &= rest - ONE
-            logs[action] -= log_total
-            entropy -= np.float32(math.exp(logs[action])) * logs[action]
+        for k in range(low, high):
+            log_prob = logits[k] - log_total
+            entropy -= np.float32(math.exp(log_prob)) * log_prob
 
-        change = logs[actions[i]] - old_log_probs[i]
+        change = logits[chosen[i]] - log_total - old_log_probs[i]
         ratio = np.float32(math.exp(min(change, np.float32(20.0))))
         gain = advantage[i]
         outside = (gain >= 0.0 and ratio > 1.0 + clip) or (gain < 0.0 and ratio < 1.0 - clip)
         pull = np.float32(0.0) if outside else -gain * ratio
         limited = min(max(ratio, np.float32(1.0) - clip), np.float32(1.0) + clip)
-        for action in range(64):
-            logit_gradient[i, action] = 0.0
-        rest = mask
-        while rest != ZERO:
-            action = np.int64(trailing_zeros(rest))
-            rest &= rest - ONE
-            p = np.float32(math.exp(logs[action]))
-            slope = -pull * p + entropy_weight * p * (logs[action] + entropy)
-            logit_gradient[i, action] = scale * slope
-        logit_gradient[i, actions[i]] += scale * pull
-        error = values[i] - returns[i]
-        value_gradient[i] = scale * value_weight * error
+        for k in range(low, high):
+            log_prob = logits[k] - log_total
+            p = np.float32(math.exp(log_prob))
+            slope = -pull * p + entropy_weight * p * (log_prob + entropy)
+            logit_gradient[k] = scale * slope
+        logit_gradient[chosen[i]] += scale * pull
+        error = values[judged[i]] - returns[i]
+        value_gradient[judged[i]] += scale * value_weight * error
 
         stats[0] -= min(ratio * gain, limited * gain)
         stats[1] += 0.5 * error * error

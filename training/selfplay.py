@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,12 @@ import torch
 from torch import Tensor
 
 from agents.arena import movers
-from agents.network import PolicyNetwork
-from agents.sampling import sample_actions
-from bao_env.engine.action import NUM_ACTIONS
+from agents.network import Inputs, PolicyNetwork
+from agents.options import encode, gather_rows, list_options, sample_options
 from bao_env.engine.batch import Engine, random_actions, random_states
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, WORDS
-from bao_env.observation import OBSERVATION_SIZE, observe
+from bao_env.observation import OBSERVATION_SIZE
 from training.config import TrainConfig
 from training.loss import STATS, advantages, ppo_gradient
 
@@ -37,12 +36,15 @@ _SAVED: Final = ("positions", "masks", "rng", "opening_left")
 class Rollout:
     """T actions in each of B games; every array is [T, B] unless noted."""
 
-    observations: npt.NDArray[np.uint8]
-    """uint8[T, B, 52], the view of the player who acts."""
+    rows: npt.NDArray[np.uint8]
+    """uint8[capacity, 52], the network's rows of all decisions, one after another."""
+    starts: npt.NDArray[np.int64]
+    """Where the rows of a decision start."""
     masks: npt.NDArray[np.uint64]
     actions: npt.NDArray[np.int64]
     log_probs: npt.NDArray[np.float32]
     values: npt.NDArray[np.float32]
+    """Expected result for the player who acts."""
     rewards: npt.NDArray[np.float32]
     """+1 or -1 to the player who acts, with the action that ends the game."""
     ends: npt.NDArray[np.bool_]
@@ -51,6 +53,24 @@ class Rollout:
     learns: npt.NDArray[np.bool_]
     """The action was the policy's own."""
     advantages: npt.NDArray[np.float32]
+
+
+class _Outputs(NamedTuple):
+    """What a network said of some positions."""
+
+    rows: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+    masks: npt.NDArray[np.uint64]
+    logits: npt.NDArray[np.float32]
+    values: npt.NDArray[np.float32]
+
+
+class _Draws(NamedTuple):
+    """What was drawn for some positions."""
+
+    actions: npt.NDArray[np.int64]
+    log_probs: npt.NDArray[np.float32]
+    expected: npt.NDArray[np.float32]
 
 
 class Worker:
@@ -73,6 +93,7 @@ class Worker:
         self.parameters = list(self.replica.parameters())
         self.rival = copy.deepcopy(network).to(dtype).requires_grad_(False)
         self.has_rival = False
+        self.per_option = network.config.per_option
 
         size, steps = config.envs // config.workers, config.rollout
         generator_seed, game_seed = seed.spawn(2)
@@ -90,7 +111,8 @@ class Worker:
         self.rival_seat[:pool_games] = np.arange(pool_games) % 2
 
         self.rollout = Rollout(
-            observations=np.empty((steps, size, OBSERVATION_SIZE), np.uint8),
+            rows=np.empty((steps * size * (6 if self.per_option else 1), OBSERVATION_SIZE), np.uint8),
+            starts=np.empty((steps, size), np.int64),
             masks=np.empty((steps, size), np.uint64),
             actions=np.empty((steps, size), np.int64),
             log_probs=np.empty((steps, size), np.float32),
@@ -102,9 +124,6 @@ class Worker:
             advantages=np.empty((steps, size), np.float32),
         )
         self._random = np.empty(size, np.int64)
-        rows = -(-config.minibatch // config.workers) * 2
-        self._logit_gradient = np.empty((rows, NUM_ACTIONS), np.float32)
-        self._value_gradient = np.empty(rows, np.float32)
         self._batches: list[npt.NDArray[np.int64]] = []
 
     def _restart(self, index: npt.NDArray[np.int64]) -> None:
@@ -132,28 +151,73 @@ class Worker:
             self.rival.load_state_dict(pool[int(self.generator.integers(len(pool)))])
 
     def _forward(
-        self, network: PolicyNetwork, observations: npt.NDArray[np.uint8]
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        self, network: PolicyNetwork, index: npt.NDArray[np.int64] | None = None
+    ) -> _Outputs:
+        """What a network says of all games, or of some."""
+        positions, masks = self.positions, self.masks
+        if index is not None:
+            positions, masks = positions[index], masks[index]
+        rows, options, offsets = encode(self.engine.rules, positions, masks, self.per_option)
         with torch.inference_mode():
-            logits, values = network(torch.from_numpy(observations).to(self.device))
-        return logits.cpu().numpy(), values.cpu().numpy()
+            logits, values = network(self._inputs(rows, options))
+        return _Outputs(rows, offsets, masks, logits.cpu().numpy(), values.cpu().numpy())
+
+    def _inputs(self, rows: npt.NDArray[np.uint8], options: npt.NDArray[np.int64]) -> Inputs:
+        return Inputs(
+            torch.from_numpy(rows).to(self.device), torch.from_numpy(options).to(self.device)
+        )
+
+    def _draw(self, outputs: _Outputs, index: npt.NDArray[np.int64] | None = None) -> _Draws:
+        """An action for each position, drawn by its game's generator."""
+        size = len(outputs.masks)
+        rng = self.rng if index is None else self.rng[index]
+        draws = _Draws(
+            np.empty(size, np.int64), np.empty(size, np.float32), np.empty(size, np.float32)
+        )
+        sample_options(
+            outputs.logits,
+            outputs.values,
+            outputs.offsets,
+            outputs.masks,
+            self.per_option,
+            rng,
+            *draws,
+        )
+        if index is not None:
+            self.rng[index] = rng
+        return draws
+
+    def _record_rows(self, t: int, outputs: _Outputs, filled: int) -> int:
+        """Keep the network's rows of step t; returns how many rows are kept now."""
+        roll, end = self.rollout, filled + len(outputs.rows)
+        if end > len(roll.rows):
+            more = np.empty((max(end, 2 * len(roll.rows)), OBSERVATION_SIZE), np.uint8)
+            more[:filled] = roll.rows[:filled]
+            roll.rows = more
+        roll.rows[filled:end] = outputs.rows
+        within = outputs.offsets[:-1] if self.per_option else np.arange(len(outputs.masks))
+        roll.starts[t] = filled + within
+        return end
 
     def collect(self) -> dict[str, float]:
         """Play ``config.rollout`` actions in every game; returns sums over the ended games."""
         roll, config = self.rollout, self.config
         totals = {"games": 0.0, "plies": 0.0, "pool_games": 0.0, "pool_points": 0.0}
         rival_seat = self.rival_seat if self.has_rival else np.full_like(self.rival_seat, -1)
+        filled = 0
         for t in range(config.rollout):
-            observe(self.positions, roll.observations[t])
             roll.masks[t] = self.masks
-            logits, roll.values[t] = self._forward(self.replica, roll.observations[t])
+            outputs = self._forward(self.replica)
+            filled = self._record_rows(t, outputs, filled)
+            roll.actions[t], roll.log_probs[t], roll.values[t] = self._draw(outputs)
             seats = movers(self.positions)
-            random_actions(self.masks, self.rng, self._random)
-            opens = self.opening_left > 0
             others = np.flatnonzero(rival_seat == seats)
             if len(others):
-                logits[others], _ = self._forward(self.rival, roll.observations[t, others])
-            sample_actions(logits, self.masks, self.rng, roll.actions[t], roll.log_probs[t])
+                roll.actions[t, others] = self._draw(
+                    self._forward(self.rival, others), others
+                ).actions
+            opens = self.opening_left > 0
+            random_actions(self.masks, self.rng, self._random)
             np.copyto(roll.actions[t], self._random, where=opens)
             self.opening_left -= opens
             roll.learns[t] = ~opens & (rival_seat != seats)
@@ -172,9 +236,9 @@ class Worker:
                 points = np.where(self.winners[met] < 0, 0.5, self.winners[met] != rival_seat[met])
                 totals["pool_points"] += float(points.sum())
                 self._restart(ended)
-        observations = np.empty((len(self.positions), OBSERVATION_SIZE), np.uint8)
-        observe(self.positions, observations)
-        _, next_values = self._forward(self.replica, observations)
+        rng = self.rng.copy()
+        next_values = self._draw(self._forward(self.replica)).expected
+        self.rng = rng  # that draw was only for the expected results
         advantages(
             roll.rewards,
             roll.values,
@@ -215,24 +279,24 @@ class Worker:
         self.replica.zero_grad(set_to_none=True)
         if not len(index):
             return stats
-        t, b = np.divmod(index, roll.masks.shape[1])
-        logits, values = self.replica(
-            torch.from_numpy(roll.observations[t, b]).to(self.device)
-        )
-        advantage = roll.advantages[t, b]
-        if len(index) > len(self._logit_gradient):
-            self._logit_gradient = np.empty((len(index), NUM_ACTIONS), np.float32)
-            self._value_gradient = np.empty(len(index), np.float32)
-        logit_gradient = self._logit_gradient[: len(index)]
-        value_gradient = self._value_gradient[: len(index)]
+        masks, actions = roll.masks.reshape(-1)[index], roll.actions.reshape(-1)[index]
+        offsets, options, chosen = list_options(masks, actions)
+        counts = np.diff(offsets) if self.per_option else np.ones(len(index), np.int64)
+        rows_read = np.empty((int(counts.sum()), OBSERVATION_SIZE), np.uint8)
+        gather_rows(roll.rows, roll.starts.reshape(-1)[index], counts, rows_read)
+        logits, values = self.replica(self._inputs(rows_read, options))
+        advantage = roll.advantages.reshape(-1)[index]
+        logit_gradient = np.empty(len(options), np.float32)
+        value_gradient = np.empty(len(rows_read), np.float32)
         ppo_gradient(
             logits.detach().cpu().numpy(),
             values.detach().cpu().numpy(),
-            roll.masks[t, b],
-            roll.actions[t, b],
-            roll.log_probs[t, b],
+            offsets,
+            chosen,
+            chosen if self.per_option else np.arange(len(index)),
+            roll.log_probs.reshape(-1)[index],
             (advantage - np.float32(mean)) / np.float32(deviation),
-            advantage + roll.values[t, b],
+            advantage + roll.values.reshape(-1)[index],
             np.float32(1.0 / rows),
             np.float32(self.config.clip),
             np.float32(self.config.value_weight),

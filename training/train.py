@@ -176,7 +176,7 @@ class Trainer:
 
     def evaluate(self) -> dict[str, float]:
         """Scores of the bare policy against the baseline bots, in paired games."""
-        player = PolicyAgent(self._cpu_network())
+        player = PolicyAgent(self._cpu_network(), self.ruleset)
         scores = {}
         for name in OPPONENTS:
             match = play_match(

@@ -1,0 +1,76 @@
+"""Peers for :mod:`bao_env.bench`: random legal play with masks and auto-reset, on the CPU.
+
+Each function returns ``(play, batch)``, where ``play(calls)`` plays ``calls`` plies in
+each of ``batch`` games and returns the number of plies, or raises ImportError where the
+peer is not installed. They are other, mostly simpler games: a yardstick, not a race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+Play = Callable[[int], int]
+
+_PGX_BATCH = 4096
+
+
+def pgx_game(game: str) -> tuple[Play, int]:
+    """A game of Pgx, vectorised and compiled by JAX, its state kept on the device."""
+    import jax
+    import jax.numpy as jnp
+    import pgx
+    from pgx.experimental import auto_reset
+
+    env = pgx.make(game)
+    step = jax.vmap(auto_reset(env.step, env.init))
+
+    def ply(state, key):  # type: ignore[no-untyped-def]
+        key, draw, reset = jax.random.split(key, 3)
+        logits = jnp.where(state.legal_action_mask, 0.0, -jnp.inf)
+        action = jax.random.categorical(draw, logits, axis=-1)
+        return step(state, action, jax.random.split(reset, _PGX_BATCH)), key
+
+    many = jax.jit(
+        lambda state, key, plies: jax.lax.fori_loop(
+            0, plies, lambda _, carry: ply(*carry), (state, key)
+        )
+    )
+    key = jax.random.PRNGKey(0)
+    carry = (jax.jit(jax.vmap(env.init))(jax.random.split(key, _PGX_BATCH)), key)
+
+    def play(calls: int) -> int:
+        nonlocal carry
+        carry = jax.block_until_ready(many(*carry, calls))
+        return calls * _PGX_BATCH
+
+    return play, _PGX_BATCH
+
+
+def open_spiel_mancala() -> tuple[Play, int]:
+    """OpenSpiel's C++ mancala, played from Python."""
+    import random
+
+    import pyspiel
+
+    game = pyspiel.load_game("mancala")
+    rng = random.Random(1)
+    state = game.new_initial_state()
+
+    def play(calls: int) -> int:
+        nonlocal state
+        for _ in range(calls):
+            if state.is_terminal():
+                state = game.new_initial_state()
+            state.apply_action(rng.choice(state.legal_actions()))
+        return calls
+
+    return play, 1
+
+
+PEERS: dict[str, Callable[[], tuple[Play, int]]] = {
+    "pgx connect_four": partial(pgx_game, "connect_four"),
+    "pgx othello": partial(pgx_game, "othello"),
+    "OpenSpiel mancala": open_spiel_mancala,
+}
+"""How to set each peer up."""
