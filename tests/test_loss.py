@@ -8,37 +8,33 @@ import torch
 from training.loss import STATS, advantages, ppo_gradient
 
 
-def random_batch(rng: np.random.Generator, rows: int) -> dict[str, np.ndarray]:
-    legal = rng.random((rows, 64)) < 0.08
-    legal[np.arange(rows), rng.integers(64, size=rows)] = True
-    masks = np.array([sum(1 << int(a) for a in np.flatnonzero(row)) for row in legal], np.uint64)
-    actions = np.array([rng.choice(np.flatnonzero(row)) for row in legal])
-    return {
-        "logits": rng.normal(0, 2, (rows, 64)).astype(np.float32),
-        "values": np.tanh(rng.normal(0, 1, rows)).astype(np.float32),
-        "legal": legal,
-        "masks": masks,
-        "actions": actions,
-        "old": (-rng.exponential(1.0, rows)).astype(np.float32),
-        "advantage": rng.normal(0, 1, rows).astype(np.float32),
-        "returns": rng.normal(0, 1, rows).astype(np.float32),
-    }
-
-
-def test_gradient_is_torchs() -> None:
-    batch = random_batch(np.random.default_rng(0), 500)
-    clip, value_weight, entropy_weight = 0.2, 0.7, 0.03
-    logit_gradient, value_gradient = np.full((500, 64), 9, np.float32), np.empty(500, np.float32)
+@pytest.mark.parametrize("per_option", [False, True])
+def test_gradient_is_torchs(per_option: bool) -> None:
+    """Values of positions (``board``) and of options (``moves``)."""
+    rng = np.random.default_rng(0)
+    size, clip, value_weight, entropy_weight = 500, 0.2, 0.7, 0.03
+    counts = rng.integers(1, 9, size)
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    chosen = offsets[:-1] + rng.integers(0, counts)
+    judged = chosen if per_option else np.arange(size)
+    logits = rng.normal(0, 2, offsets[-1]).astype(np.float32)
+    values = np.tanh(rng.normal(0, 1, offsets[-1] if per_option else size)).astype(np.float32)
+    old = (-rng.exponential(1.0, size)).astype(np.float32)
+    advantage = rng.normal(0, 1, size).astype(np.float32)
+    returns = rng.normal(0, 1, size).astype(np.float32)
+    logit_gradient = np.full(len(logits), 9, np.float32)
+    value_gradient = np.full(len(values), 9, np.float32)
     stats = np.zeros(len(STATS))
     ppo_gradient(
-        batch["logits"],
-        batch["values"],
-        batch["masks"],
-        batch["actions"],
-        batch["old"],
-        batch["advantage"],
-        batch["returns"],
-        np.float32(1 / 500),
+        logits,
+        values,
+        offsets,
+        chosen,
+        judged,
+        old,
+        advantage,
+        returns,
+        np.float32(1 / size),
         np.float32(clip),
         np.float32(value_weight),
         np.float32(entropy_weight),
@@ -47,23 +43,25 @@ def test_gradient_is_torchs() -> None:
         stats,
     )
 
-    logits = torch.tensor(batch["logits"], dtype=torch.float64, requires_grad=True)
-    values = torch.tensor(batch["values"], dtype=torch.float64, requires_grad=True)
-    masked = logits.masked_fill(~torch.tensor(batch["legal"]), -torch.inf)
-    policy = torch.distributions.Categorical(logits=masked)
-    change = policy.log_prob(torch.tensor(batch["actions"])) - torch.tensor(batch["old"])
+    flat = torch.tensor(logits, dtype=torch.float64, requires_grad=True)
+    judgements = torch.tensor(values, dtype=torch.float64, requires_grad=True)
+    dense = torch.full((size, 8), -torch.inf, dtype=torch.float64)
+    owner = np.repeat(np.arange(size), counts)
+    column = np.arange(len(logits)) - offsets[owner]
+    dense[owner, column] = flat
+    logs = dense.log_softmax(1)
+    change = logs[np.arange(size), chosen - offsets[:-1]] - torch.tensor(old)
     ratio = change.exp()
-    gain = torch.tensor(batch["advantage"])
+    gain = torch.tensor(advantage)
     policy_loss = -torch.minimum(ratio * gain, ratio.clamp(1 - clip, 1 + clip) * gain)
-    value_loss = 0.5 * (values - torch.tensor(batch["returns"])) ** 2
-    logs = masked.log_softmax(1)
+    value_loss = 0.5 * (judgements[judged] - torch.tensor(returns)) ** 2
     entropy = -(logs.exp() * logs.masked_fill(torch.isinf(logs), 0.0)).sum(1)
     loss = (policy_loss + value_weight * value_loss - entropy_weight * entropy).mean()
     loss.backward()
 
-    np.testing.assert_allclose(logit_gradient, logits.grad, atol=2e-7)
-    np.testing.assert_allclose(value_gradient, values.grad, atol=1e-7)
-    assert (logit_gradient[~batch["legal"]] == 0).all()
+    assert flat.grad is not None and judgements.grad is not None
+    np.testing.assert_allclose(logit_gradient, flat.grad, atol=2e-7)
+    np.testing.assert_allclose(value_gradient, judgements.grad, atol=1e-7)
     expected = [
         policy_loss.sum(),
         value_loss.sum(),
@@ -71,7 +69,7 @@ def test_gradient_is_torchs() -> None:
         (ratio - 1 - change).sum(),
         ((ratio - 1).abs() > clip).sum(),
     ]
-    np.testing.assert_allclose(stats, [float(x) for x in expected], rtol=1e-4)
+    np.testing.assert_allclose(stats, [x.item() for x in expected], rtol=1e-4)
 
 
 @pytest.mark.parametrize("gamma, lam", [(1.0, 1.0), (0.99, 0.9), (1.0, 0.0)])

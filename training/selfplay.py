@@ -29,6 +29,9 @@ from training.loss import STATS, advantages, ppo_gradient
 
 Arrays = dict[str, npt.NDArray[Any]]
 
+_CHUNK: Final = 2048
+"""Decisions that go through the network at a time while learning: their activations stay in
+the second-level cache."""
 _SAVED: Final = ("positions", "masks", "rng", "opening_left")
 
 
@@ -91,6 +94,8 @@ class Worker:
         dtype = torch.bfloat16 if config.bfloat16 else torch.float32
         self.replica = copy.deepcopy(network).to(dtype)
         self.parameters = list(self.replica.parameters())
+        self.gradients = [torch.zeros_like(p) for p in network.parameters()]
+        """float32, one for each parameter: what :meth:`gradient` leaves."""
         self.rival = copy.deepcopy(network).to(dtype).requires_grad_(False)
         self.has_rival = False
         self.per_option = network.config.per_option
@@ -264,21 +269,37 @@ class Worker:
     def gradient(
         self, batch: int, rows: int, mean: float, deviation: float, entropy_weight: float
     ) -> npt.NDArray[np.float64]:
-        """Leave this worker's part of a minibatch's gradient in ``replica``.
+        """Compute this worker's part of a minibatch's gradient, into ``gradients``.
 
         Args:
             batch: which part, as dealt.
-            rows: rows of the minibatch over all workers.
+            rows: decisions in the minibatch over all workers.
             mean, deviation: of the advantages, to normalise them.
             entropy_weight: of the entropy bonus.
 
         Returns the sums of :data:`training.loss.STATS`.
         """
-        roll, index = self.rollout, self._batches[batch]
         stats = np.zeros(len(STATS))
-        self.replica.zero_grad(set_to_none=True)
-        if not len(index):
-            return stats
+        for total in self.gradients:
+            total.zero_()
+        index = self._batches[batch]
+        for low in range(0, len(index), _CHUNK):
+            self._accumulate(
+                index[low : low + _CHUNK], rows, mean, deviation, entropy_weight, stats
+            )
+        return stats
+
+    def _accumulate(
+        self,
+        index: npt.NDArray[np.int64],
+        rows: int,
+        mean: float,
+        deviation: float,
+        entropy_weight: float,
+        stats: npt.NDArray[np.float64],
+    ) -> None:
+        """Add the gradient of some decisions."""
+        roll = self.rollout
         masks, actions = roll.masks.reshape(-1)[index], roll.actions.reshape(-1)[index]
         offsets, options, chosen = list_options(masks, actions)
         counts = np.diff(offsets) if self.per_option else np.ones(len(index), np.int64)
@@ -312,7 +333,10 @@ class Worker:
                 torch.from_numpy(value_gradient).to(self.device),
             ],
         )
-        return stats
+        with torch.no_grad():
+            for total, parameter in zip(self.gradients, self.parameters, strict=True):
+                total += parameter.grad
+        self.replica.zero_grad(set_to_none=True)
 
     def state(self, prefix: str) -> tuple[Arrays, dict[str, Any]]:
         """Everything the next rollout depends on: arrays, and plain values for JSON."""

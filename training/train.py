@@ -86,7 +86,7 @@ class Trainer:
         """Updates in the whole run."""
         return math.ceil(self.config.steps / (self.config.envs * self.config.rollout))
 
-    def _each(self, method: str, *args: Any) -> list[Any]:
+    def each(self, method: str, *args: Any) -> list[Any]:
         """Call a method of all workers side by side; results in the workers' order."""
         return list(self._threads.map(lambda worker: getattr(worker, method)(*args), self.workers))
 
@@ -101,21 +101,21 @@ class Trainer:
             group["lr"] = rate
         entropy_weight = config.entropy_weight * rate / max(config.learning_rate, 1e-12)
 
-        self._each("follow", self.network)
-        self._each("choose_rival", self.pool)
-        totals = self._each("collect")
-        learnt = np.concatenate(self._each("learnt_advantages"))
+        self.each("follow", self.network)
+        self.each("choose_rival", self.pool)
+        totals = self.each("collect")
+        learnt = np.concatenate(self.each("learnt_advantages"))
         mean, deviation = float(learnt.mean()), float(learnt.std()) + 1e-8
         stats = np.zeros(len(STATS))
         rows, norm = 0, 0.0
         batches = config.envs * config.rollout // config.minibatch
         for _ in range(config.epochs):
-            sizes = np.sum(self._each("deal", batches), axis=0)
+            sizes = np.sum(self.each("deal", batches), axis=0)
             for batch in range(batches):
                 size = int(sizes[batch])
                 if not size:
                     continue
-                results = self._each("gradient", batch, size, mean, deviation, entropy_weight)
+                results = self.each("gradient", batch, size, mean, deviation, entropy_weight)
                 stats += np.sum(results, axis=0)
                 rows += size
                 norm += self._descend()
@@ -147,12 +147,7 @@ class Trainer:
     def _descend(self) -> float:
         """Add up the workers' gradients and take one step; returns the gradient's norm."""
         for i, parameter in enumerate(self.network.parameters()):
-            total = torch.zeros_like(parameter)
-            for worker in self.workers:
-                gradient = worker.parameters[i].grad
-                if gradient is not None:
-                    total += gradient
-            parameter.grad = total
+            parameter.grad = torch.stack([w.gradients[i] for w in self.workers]).sum(dim=0)
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.max_gradient)
         self.optimizer.step()
         for worker in self.workers:
@@ -161,7 +156,7 @@ class Trainer:
 
     def _explained_variance(self) -> float:
         """How much of the returns' variance the values explained in the last rollout."""
-        errors = np.concatenate(self._each("learnt_advantages"))
+        errors = np.concatenate(self.each("learnt_advantages"))
         values = np.concatenate([w.rollout.values[w.rollout.learns] for w in self.workers])
         spread = float((errors + values).var())
         return 1.0 - float(errors.var()) / spread if spread > 0.0 else 0.0

@@ -1,0 +1,219 @@
+"""Bots, checkpoints as players, the registry."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import agents
+import numpy as np
+import pytest
+import reference
+import torch
+from agents import checkpoint
+from agents.checkpoint import Checkpoint, CheckpointError
+from agents.network import NetworkConfig, PolicyNetwork
+from agents.policy import PolicyAgent
+from bao_env import Board
+from bao_env.bots import GreedyAgent, RandomAgent, get_agent
+from bao_env.engine.batch import Engine, random_states
+from bao_env.engine.position import unpack
+from bao_env.engine.ruleset import RULESETS
+from bao_env.notation import format_position
+from safetensors.numpy import load_file, save_file
+
+
+def some_positions(ruleset: str, plies: int = 25) -> tuple[np.ndarray, np.ndarray]:
+    engine = Engine(ruleset)
+    opening, mask = engine.opening()
+    positions, masks = np.tile(opening, (200, 1)), np.full(200, mask)
+    winners = np.full(200, -1, np.int8)
+    engine.play_random(positions, masks, winners, random_states(200, 4), plies)
+    return positions, masks
+
+
+@pytest.mark.parametrize("ruleset", RULESETS)
+def test_greedy_captures_most(ruleset: str) -> None:
+    """By the literal reference: own seeds after the move, on the board and in the store."""
+    positions, masks = some_positions(ruleset)
+    chosen = GreedyAgent(ruleset).act(positions, masks)
+    captures = 0
+    for words, action in zip(positions, chosen, strict=True):
+        position = unpack(words)
+        mover = position.mover
+        before = sum(position.pits(mover)) + position.store[mover]
+        gains = {}
+        for option, text in reference.legal_moves(
+            format_position(position), RULESETS[ruleset]
+        ).items():
+            if "wins" in text or len(text.split()) > 5:
+                break  # a win or a waiting capture: not told apart by counting seeds
+            rows = [sum(map(int, row.split(","))) for row in text.split()[0].split("/")]
+            store = int(text.split()[1].split(",")[mover])
+            gains[option] = rows[2 * mover] + rows[2 * mover + 1] + store - before
+        else:
+            best = max(gains.values())
+            captures += best > 0
+            assert action == min(a for a, gain in gains.items() if gain == best)
+    assert captures > 50
+
+
+def test_greedy_takes_a_win() -> None:
+    board = Board.from_text(
+        "0,0,4,0,0,2,0,1/0,0,0,0,0,0,0,0/1,0,0,0,0,0,0,0/9,9,9,9,9,2,0,0 5,4 - S -"
+    )
+    board.push(agents.load("greedy").choose(board))
+    outcome = board.outcome()
+    assert outcome is not None and outcome.winner == 0
+
+
+def test_random_agent_is_seeded_and_uniform() -> None:
+    positions, masks = some_positions("zanzibar")
+    first, again, other = (RandomAgent(seed).act(positions, masks) for seed in (3, 3, 4))
+    assert first.tolist() == again.tolist() != other.tolist()
+    agent = RandomAgent(0)
+    counts = np.bincount([agent.act(positions[:1], masks[:1])[0] for _ in range(4000)], minlength=64)
+    legal = [a for a in range(64) if int(masks[0]) >> a & 1]
+    assert counts[legal].sum() == 4000 and len(legal) > 1
+    assert counts[legal].min() > 0.8 * 4000 / len(legal)
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(ValueError, match="unknown player 'gredy': expected random, greedy"):
+        agents.load("gredy")
+    with pytest.raises(ValueError, match="unknown opponent 'gredy'"):
+        get_agent("gredy")
+
+
+def test_choose_is_legal_and_names_the_end() -> None:
+    board = Board()
+    for name in ("random", "greedy"):
+        assert agents.load(name).choose(board) in board.legal_actions
+    while board.outcome() is None:
+        board.push(board.legal_actions[0])
+    with pytest.raises(ValueError, match="the game is over"):
+        agents.load("greedy").choose(board)
+
+
+@pytest.fixture(params=["board", "moves"])
+def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    torch.manual_seed(1)
+    network = PolicyNetwork(NetworkConfig(kind=request.param, hidden=(24, 16)))
+    torch.nn.init.normal_(network.head.weight)
+    path = tmp_path / "net.safetensors"
+    checkpoint.save(path, Checkpoint(network, RULESETS["zanzibar"], {"steps": 5}))
+    return path
+
+
+def test_a_checkpoint_plays_as_its_network(saved: Path) -> None:
+    positions, masks = some_positions("zanzibar")
+    loaded = checkpoint.load(saved)
+    assert loaded.info == {"steps": 5} and loaded.ruleset == RULESETS["zanzibar"]
+    player = agents.load(saved)
+    chosen = player.act(positions, masks)
+    judged = PolicyAgent(loaded.network, loaded.ruleset).judge(positions, masks)
+    for i in range(len(positions)):
+        part = slice(judged.offsets[i], judged.offsets[i + 1])
+        assert chosen[i] == judged.options[part][judged.logits[part].argmax()] % 64
+    assert len(set(chosen)) > 5
+    board = Board()
+    assert player.choose(board) in board.legal_actions
+
+
+def test_sampling_is_seeded(saved: Path) -> None:
+    positions, masks = some_positions("zanzibar")
+    network, rules = checkpoint.load(saved).network, RULESETS["zanzibar"]
+    draws = [
+        PolicyAgent(network, rules, sample=True, seed=seed).act(positions, masks).tolist()
+        for seed in (1, 1, 2)
+    ]
+    assert draws[0] == draws[1] != draws[2]
+    assert all(int(m) >> a & 1 for m, a in zip(masks, draws[2], strict=True))
+
+
+def rewrite(path: Path, **changes: object) -> None:
+    """Change the header of a checkpoint."""
+    with open(path, "rb") as file:
+        size = struct.unpack("<Q", file.read(8))[0]
+        header = json.loads(json.loads(file.read(size))["__metadata__"]["bao_env"])
+    save_file(load_file(path), path, metadata={"bao_env": json.dumps(header | changes)})
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"format": 2}, "has format 2; this version of bao_env reads 1"),
+        ({"rules_version": 99}, "has rules_version 99"),
+        ({"observation_version": 0}, "has observation_version 0"),
+        ({"network": {"kind": "board", "hidden": [60000, 60000]}}, "do not fit the network"),
+        ({"network": {"kind": "board", "hidden": [-1]}}, "1 to 65536"),
+        ({"network": {"depth": 3}}, "not as expected"),
+        ({"ruleset": {"name": "x", "house_minimum": 3}}, "unknown rule switch 'house_minimum'"),
+        ({"info": None}, "not as expected"),
+    ],
+)
+def test_unfit_headers_are_refused(saved: Path, changes: dict, message: str) -> None:
+    rewrite(saved, **changes)
+    with pytest.raises(CheckpointError, match=message):
+        checkpoint.load(saved)
+
+
+def test_other_rules_are_refused_by_name(saved: Path) -> None:
+    with pytest.raises(CheckpointError, match="trained under rule set 'zanzibar', not 'kibao'"):
+        agents.load(saved, ruleset="kibao")
+    longer = replace(RULESETS["zanzibar"], sow_limit=2000)
+    with pytest.raises(CheckpointError, match="sow_limit=1000, not 2000"):
+        agents.load(saved, ruleset=longer)
+
+
+def test_hostile_files_are_refused(saved: Path, tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> tuple:
+            return (Path.touch, (tmp_path / "pwned",))
+
+    data = saved.read_bytes()
+    tensors = load_file(saved)
+    tensors["model.head.bias"][0] = np.nan
+    bad = tmp_path / "bad.safetensors"
+    torch.save({"model": Evil()}, bad)
+    files = {"pickle": bad.read_bytes(), "empty": b"", "short": data[: len(data) // 2]}
+    files |= {"huge header": struct.pack("<Q", 1 << 60) + data[8:], "text": b"hello, world" * 9}
+    for name, content in files.items():
+        bad.write_bytes(content)
+        with pytest.raises(CheckpointError):
+            checkpoint.load(bad)
+        assert not (tmp_path / "pwned").exists(), name
+    save_file(tensors, bad, metadata={"bao_env": "[" * 100_000})
+    with pytest.raises(CheckpointError):
+        checkpoint.load(bad)
+    save_file(tensors, bad)
+    with pytest.raises(CheckpointError, match="has no entry"):
+        checkpoint.load(bad)
+    with pytest.raises(CheckpointError, match="is a folder"):
+        checkpoint.load(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        checkpoint.load(tmp_path / "nothing")
+
+
+def test_numbers_must_be_finite(saved: Path) -> None:
+    loaded = checkpoint.load(saved)
+    with torch.no_grad():
+        loaded.network.head.bias[0] = torch.nan
+    checkpoint.save(saved, loaded)
+    with pytest.raises(CheckpointError, match="not finite"):
+        checkpoint.load(saved)
+
+
+def test_a_failed_write_leaves_the_old_file(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = saved.read_bytes()
+
+    def fail(*args: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        checkpoint.save(saved, checkpoint.load(saved))
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]

@@ -1,0 +1,110 @@
+"""Paired matches and their statistics."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from agents.arena import draw_openings, play_match
+from agents.elo import elo_difference, score_pairs, wilson_interval
+from bao_env.bots import GreedyAgent, RandomAgent
+from bao_env.engine.position import unpack
+from bao_env.engine.ruleset import RULESETS
+
+
+def test_elo_of_known_scores() -> None:
+    """The logistic model's textbook values: 76 % is +200, 64 % is +100, half is 0."""
+    assert elo_difference(0.5) == 0.0
+    assert elo_difference(0.7597469) == pytest.approx(200, abs=1e-3)
+    assert elo_difference(0.6400650) == pytest.approx(100, abs=1e-3)
+    assert elo_difference(0.0) == -math.inf and elo_difference(1.0) == math.inf
+
+
+def test_wilson_of_known_proportions() -> None:
+    """Values of Newcombe, "Two-sided confidence intervals for the single proportion" (1998),
+    table I, method 3."""
+    for hits, n, low, high in (
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0000, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ):
+        assert wilson_interval(hits / n, n) == pytest.approx((low, high), abs=6e-5)
+
+
+def test_score_counts_pairs() -> None:
+    score = score_pairs(np.array([[1, 1], [1, 0], [0, 1], [0, 0], [1, 0.5], [0.5, 0]]))
+    assert (score.games, score.wins, score.draws, score.losses) == (12, 5, 2, 5)
+    assert score.pair_counts == (1, 1, 2, 1, 1)
+    assert score.rate == 0.5 and score.low < 0.5 < score.high
+
+
+def test_correlated_pairs_change_the_interval() -> None:
+    """One win and one loss in every pair says more, two equal games say less, than 2 games."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 2, 400).astype(float)
+    split = score_pairs(np.stack([first, 1 - first], axis=1))
+    doubled = score_pairs(np.stack([first, first], axis=1))
+    independent = score_pairs(rng.permutation(np.repeat(first, 2)).reshape(400, 2))
+    widths = [s.high - s.low for s in (split, independent, doubled)]
+    assert widths[0] < widths[1] < widths[2]
+    assert widths[2] / widths[1] == pytest.approx(math.sqrt(2), rel=0.1)
+
+
+def test_interval_covers() -> None:
+    """Of 400 matches between players with a known score, about 95 % cover it."""
+    rng = np.random.default_rng(1)
+    covered = 0
+    for _ in range(400):
+        bias = rng.normal(0, 0.15, (100, 1))
+        points = (rng.random((100, 2)) < np.clip(0.7 + bias * [1, -1], 0, 1)).astype(float)
+        score = score_pairs(points)
+        covered += score.low <= 0.7 <= score.high
+    assert 0.92 <= covered / 400 <= 0.99
+
+
+@pytest.mark.parametrize("ruleset", RULESETS)
+def test_openings_differ_and_go_on(ruleset: str) -> None:
+    openings = draw_openings(ruleset, 60, 8, seed=3)
+    assert len({words.tobytes() for words in openings}) == 60
+    assert all(unpack(words).ply == 8 for words in openings)
+    np.testing.assert_array_equal(openings, draw_openings(ruleset, 60, 8, seed=3))
+
+
+def test_too_many_openings() -> None:
+    with pytest.raises(ValueError, match="fewer than 100 different openings of 2 plies"):
+        draw_openings("zanzibar", 100, 2, seed=0)
+
+
+def test_both_seats_of_a_deterministic_player() -> None:
+    """Greedy against itself plays each opening twice alike, so every pair is one all."""
+    greedy = GreedyAgent()
+    match = play_match(greedy, GreedyAgent(), pairs=50, seed=2)
+    assert match.score.pair_counts == (0, 0, 50, 0, 0)
+    np.testing.assert_array_equal(match.plies[:, 0], match.plies[:, 1])
+
+
+@pytest.mark.parametrize("ruleset", RULESETS)
+def test_match_is_fair_and_reproducible(ruleset: str) -> None:
+    matches = [
+        play_match(GreedyAgent(ruleset), RandomAgent(1), ruleset=ruleset, pairs=150, seed=5)
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(matches[0].points, matches[1].points)
+    swapped = play_match(RandomAgent(1), GreedyAgent(ruleset), ruleset=ruleset, pairs=150, seed=5)
+    assert matches[0].score.low > 0.6 and swapped.score.high < 0.4
+
+
+def test_long_games_are_draws() -> None:
+    match = play_match(RandomAgent(1), RandomAgent(2), pairs=20, max_plies=10)
+    assert match.score.draws > 20 and match.plies.max() == 10
+
+
+def test_illegal_player_is_named() -> None:
+    class Stubborn:
+        def act(self, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
+            return np.zeros(len(masks), np.int64)
+
+    with pytest.raises(ValueError, match="action 0 is illegal in game"):
+        play_match(Stubborn(), RandomAgent(0), pairs=5)

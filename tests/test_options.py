@@ -1,0 +1,99 @@
+"""Options as flat arrays: what they list, how they are drawn, what the network reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from agents.network import Inputs, NetworkConfig, PolicyNetwork
+from agents.options import best_options, encode, gather_rows, list_options, sample_options
+from bao_env.engine.batch import Engine, random_states
+from bao_env.engine.kernel import play
+from bao_env.engine.position import unpack
+from bao_env.observation import observe
+
+
+def some_positions(size: int = 64) -> tuple[Engine, np.ndarray, np.ndarray]:
+    engine = Engine()
+    opening, mask = engine.opening()
+    positions, masks = np.tile(opening, (size, 1)), np.full(size, mask)
+    winners = np.full(size, -1, np.int8)
+    engine.play_random(positions, masks, winners, random_states(size, 4), 30)
+    return engine, positions, masks
+
+
+def test_options_are_the_legal_actions() -> None:
+    engine, positions, masks = some_positions()
+    rows, options, offsets = encode(engine.rules, positions, masks, per_option=False)
+    expected = [i * 64 + a for i, m in enumerate(masks) for a in range(64) if int(m) >> a & 1]
+    assert options.tolist() == expected
+    assert offsets[-1] == len(expected) and np.diff(offsets).tolist() == [int(m).bit_count() for m in masks]
+    seen = np.empty_like(rows)
+    observe(positions, seen)
+    np.testing.assert_array_equal(rows, seen)
+
+
+def test_a_row_of_an_option_is_the_board_after_it() -> None:
+    engine, positions, masks = some_positions()
+    rows, options, _ = encode(engine.rules, positions, masks, per_option=True)
+    for row, option in zip(rows, options, strict=True):
+        words = positions[option >> 6].copy()
+        viewer = np.array([unpack(words).mover], np.int8)
+        play(engine.rules, words, np.uint64(option & 63))
+        seen = np.empty((1, 52), np.uint8)
+        observe(words[None], seen, viewer)
+        np.testing.assert_array_equal(row, seen[0])
+
+
+def test_draws_follow_the_softmax() -> None:
+    size = 40_000
+    masks = np.full(size, 0b1011 << 7, np.uint64)
+    offsets = 3 * np.arange(size + 1)
+    logits = np.tile(np.log([0.2, 0.5, 0.3]).astype(np.float32), size)
+    values = np.tile(np.array([1.0, -1.0, 0.0], np.float32), size)
+    actions, log_probs = np.empty(size, np.int64), np.empty(size, np.float32)
+    expected = np.empty(size, np.float32)
+    rng = random_states(size, 0)
+    sample_options(logits, values, offsets, masks, True, rng, actions, log_probs, expected)
+    for action, p in ((7, 0.2), (8, 0.5), (10, 0.3)):
+        drawn = actions == action
+        assert abs(drawn.mean() - p) < 5 * np.sqrt(p * (1 - p) / size)
+        np.testing.assert_allclose(log_probs[drawn], np.log(p), atol=1e-5)
+    np.testing.assert_allclose(expected, 0.2 - 0.5, atol=1e-5)
+
+
+def test_best_option_and_games_that_are_over() -> None:
+    masks = np.array([0b1010, 0, 0b100, 0b11], np.uint64)
+    offsets = np.array([0, 2, 2, 3, 5])
+    actions = np.full(4, 9)
+    best_options(np.array([1, 2, 0, 5, 5], np.float32), offsets, masks, actions)
+    assert actions.tolist() == [3, 0, 2, 0]
+
+
+def test_list_options_finds_the_actions() -> None:
+    masks = np.array([0b1010, 0b100, 1 << 63 | 1], np.uint64)
+    offsets, options, chosen = list_options(masks, np.array([3, 2, 63]))
+    assert offsets.tolist() == [0, 2, 3, 5]
+    assert options.tolist() == [1, 3, 64 + 2, 128, 128 + 63]
+    assert chosen.tolist() == [1, 2, 4]
+
+
+def test_gather_rows() -> None:
+    source = np.arange(20, dtype=np.uint8).reshape(10, 2)
+    out = np.empty((3, 2), np.uint8)
+    gather_rows(source, np.array([7, 1]), np.array([1, 2]), out)
+    assert out.tolist() == [[14, 15], [2, 3], [4, 5]]
+
+
+def test_networks_read_what_they_say() -> None:
+    """A board network's logits are per action of its position; a moves network's per row."""
+    engine, positions, masks = some_positions(8)
+    for kind in ("board", "moves"):
+        network = PolicyNetwork(NetworkConfig(kind=kind, hidden=(16,)))
+        torch.nn.init.normal_(network.head.weight)
+        rows, options, offsets = encode(engine.rules, positions, masks, kind == "moves")
+        logits, values = network(Inputs(torch.from_numpy(rows), torch.from_numpy(options)))
+        assert len(logits) == len(options) and len(values) == len(rows)
+        assert (values.abs() <= 1).all()
+        rows, options, _ = encode(engine.rules, positions[3:4], masks[3:4], kind == "moves")
+        alone, _ = network(Inputs(torch.from_numpy(rows), torch.from_numpy(options)))
+        torch.testing.assert_close(logits[offsets[3] : offsets[4]], alone)

@@ -1,0 +1,420 @@
+"""The Gymnasium environment with one learner."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
+
+from bao_env import RULESETS, BaoEnv, IllegalMoveError
+from bao_env.aec import raw_env
+from bao_env.bots import GreedyAgent, RandomAgent
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.episode import MAX_PLIES
+from bao_env.notation import format_position
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+EVERY_RULESET = pytest.mark.parametrize("ruleset", list(RULESETS))
+ID = "bao_env:bao/Bao-v0"
+
+
+class LowestAction:
+    """An opponent of one's own making; keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, ...]] = []
+
+    def act(self, positions: Any, masks: Any) -> Any:
+        self.asked.append(positions.shape)
+        actions = [int(mask & -mask).bit_length() - 1 for mask in masks.astype(object)]
+        positions[:] = 0  # an opponent may scribble on what it gets
+        return np.array(actions)
+
+
+def random_action(mask: Any, rng: np.random.Generator) -> int:
+    return int(rng.choice(np.flatnonzero(mask)))
+
+
+def play_to_the_end(env: BaoEnv, rng: np.random.Generator) -> list[Any]:
+    """Actions, and the last result of step()."""
+    actions, result = [], None
+    while result is None or not (result[2] or result[3]):
+        actions.append(random_action(env.action_masks(), rng))
+        result = env.step(actions[-1])
+    return [actions, result]
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return np.array_equal(one, other)
+
+
+# --- Gymnasium's checks -------------------------------------------------------------------------
+
+
+@EVERY_RULESET
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("opponent", ["random", "greedy"])
+def test_check_env(ruleset, flat, opponent):
+    env = gymnasium.make(
+        ID, ruleset=ruleset, flat=flat, opponent=opponent, render_mode="ansi"
+    ).unwrapped
+    assert isinstance(env, BaoEnv)
+    check_env(env)
+
+
+def test_make():
+    env = gymnasium.make(ID, opponent="greedy")
+    rng = np.random.default_rng(0)
+    observation, info = env.reset(seed=1)
+    assert env.spec is not None and env.spec.max_episode_steps is None
+    for _ in range(300):
+        assert observation in env.observation_space
+        action = env.action_space.sample(info["action_mask"])
+        assert info["action_mask"][action]
+        observation, _, terminated, truncated, info = env.step(action)
+        if terminated or truncated:
+            observation, info = env.reset()
+    assert rng is not None
+
+
+# --- turns, masks, rewards ----------------------------------------------------------------------
+
+
+@EVERY_RULESET
+@pytest.mark.parametrize("opponent", ["random", "greedy"])
+def test_whole_games(ruleset, opponent):
+    rng = np.random.default_rng(1)
+    env = BaoEnv(opponent, ruleset=ruleset)
+    outcomes = set()
+    for seed in range(12):
+        observation, info = env.reset(seed=seed)
+        terminated = False
+        while not terminated:
+            mask = info["action_mask"]
+            assert env.position.mover == env.seat == info["player"]
+            assert mask.any() and mask.dtype == np.int8
+            assert np.array_equal(mask, observation["action_mask"])
+            assert np.array_equal(mask, env.action_masks())
+            assert not np.shares_memory(mask, observation["action_mask"])
+            bits = int(env.masks[0])
+            assert [bits >> a & 1 for a in range(64)] == mask.tolist()
+            observation, reward, terminated, truncated, info = env.step(random_action(mask, rng))
+            assert truncated is False
+            assert reward == 0 or terminated
+        assert reward in (-1, 1) and not info["action_mask"].any()
+        assert "illegal" not in info
+        outcomes.add(reward)
+    assert outcomes == {-1, 1} or opponent == "greedy"
+
+
+def test_plays_the_game_of_the_aec_environment():
+    """The same actions in the AEC environment lead to the same position and rewards."""
+    rng = np.random.default_rng(6)
+    for seed, ruleset in enumerate(["zanzibar", "dutch"] * 3):
+        learner = BaoEnv("greedy", ruleset=ruleset, seat=seed % 2)
+        learner.reset(seed=seed)
+        actions, result = play_to_the_end(learner, rng)
+        board = raw_env(ruleset=ruleset)
+        board.reset()
+        greedy = GreedyAgent(ruleset)
+        while not any(board.terminations.values()):
+            if board.agent_selection == f"player_{seed % 2}":
+                board.step(actions.pop(0))
+            else:
+                board.step(greedy.act(board.positions, board.masks)[0])
+        assert not actions
+        assert board.position == learner.position
+        assert board.rewards[f"player_{seed % 2}"] == result[1]
+        expected = board.observe(f"player_{seed % 2}")["observation"]
+        assert np.array_equal(result[0]["observation"], expected)
+
+
+def test_learner_may_act_twice_in_the_dutch_rules():
+    env = BaoEnv("greedy", ruleset="dutch", seat="south")
+    rng = np.random.default_rng(0)
+    repeated = 0
+    for seed in range(20):
+        _, info = env.reset(seed=seed)
+        over = False
+        while not over:
+            if env.position.pending is not None:
+                repeated += 1
+                assert len(np.flatnonzero(info["action_mask"])) <= 4
+            plies = env.position.ply
+            _, _, terminated, truncated, info = env.step(random_action(info["action_mask"], rng))
+            over = terminated or truncated
+            if not over and env.position.pending is not None:
+                assert env.position.ply == plies + 1  # the opponent has not moved between
+    assert repeated
+
+
+def test_opponent_of_ones_own():
+    agent = LowestAction()
+    env = BaoEnv(agent, seat="north")
+    env.reset()
+    assert agent.asked == [(1, 6)]
+    _, result = play_to_the_end(env, np.random.default_rng(0))
+    assert result[2] and len(agent.asked) > 5
+
+
+def test_an_opponent_that_breaks_the_rules_is_named():
+    class Cheat:
+        def act(self, positions, masks):
+            return np.array([0])
+
+    env = BaoEnv(Cheat(), seat="south")
+    env.reset()
+    with pytest.raises(RuntimeError, match="the opponent's action 0 .* illegal"):
+        env.step(20)
+
+
+def test_illegal_action_loses():
+    env = BaoEnv("greedy")
+    for seed in range(4):
+        env.reset(seed=seed)
+        observation, reward, terminated, truncated, info = env.step(63)
+        assert (reward, terminated, truncated) == (-1.0, True, False)
+        assert info["illegal"] is True
+        assert not observation["action_mask"].any() and not env.action_masks().any()
+        with pytest.raises(ResetNeeded):
+            env.step(0)
+
+
+def test_illegal_action_raises_on_demand():
+    env = BaoEnv("greedy", illegal="raise", seat="south")
+    env.reset()
+    with pytest.raises(IllegalMoveError, match=r"legal: 20 \(A6L\), 22 \(A6R\)"):
+        env.step(0)
+    assert env.position.ply == 0
+    assert env.step(20)[2] is False
+
+
+@pytest.mark.parametrize("illegal", ["lose", "raise"])
+def test_actions_that_are_no_integers(illegal):
+    env = BaoEnv("greedy", illegal=illegal)
+    env.reset()
+    with pytest.raises(TypeError):
+        env.step(1.0)  # type: ignore[arg-type]
+
+
+@EVERY_RULESET
+def test_truncation(ruleset):
+    rng = np.random.default_rng(0)
+    seen = set()
+    for seat in ("south", "north"):
+        for limit in (7, 8):
+            env = BaoEnv("greedy", ruleset=ruleset, max_plies=limit, seat=seat)
+            env.reset(seed=1)
+            _, (observation, reward, terminated, truncated, _) = play_to_the_end(env, rng)
+            assert (reward, terminated, truncated) == (0.0, False, True)
+            assert env.position.ply == limit
+            learner_next = env.position.mover == env.seat
+            assert observation["action_mask"].any() == learner_next
+            seen.add(learner_next)
+    assert seen == {False, True} or ruleset == "dutch"
+
+
+def test_an_episode_must_give_the_learner_a_turn():
+    env = BaoEnv("greedy", max_plies=1, seat="north")
+    with pytest.raises(ValueError, match="before the learner's first action"):
+        env.reset()
+    with pytest.raises(ResetNeeded):
+        env.step(20)
+
+
+@EVERY_RULESET
+@pytest.mark.parametrize("first", [SOUTH, NORTH])
+def test_no_opening_is_lost_at_once(ruleset, first):
+    """So an opponent that begins leaves the learner a turn in every named rule set."""
+    game = raw_env(ruleset=ruleset, first_player=first)
+    game.reset()
+    for action in np.flatnonzero(game.observe(game.agent_selection)["action_mask"]):
+        other = copy.deepcopy(game)
+        other.step(action)
+        assert not any(other.terminations.values())
+
+
+# --- starts and seeds ---------------------------------------------------------------------------
+
+
+def test_seats():
+    env = BaoEnv("greedy")
+    env.reset(seed=0)
+    drawn = []
+    for _ in range(30):
+        env.reset()
+        drawn.append(env.seat)
+    assert set(drawn) == {SOUTH, NORTH}
+    for seat, number in (("south", SOUTH), ("north", NORTH), (1, NORTH)):
+        assert BaoEnv("greedy", seat=seat).reset(seed=1)[1]["player"] == number
+        assert env.reset(seed=1, options={"seat": seat})[1]["player"] == number
+        fixed = BaoEnv("greedy", seat="south")
+        assert fixed.reset(options={"seat": seat})[1]["player"] == number
+        assert fixed.reset()[1]["player"] == SOUTH
+
+
+def test_first_player():
+    env = BaoEnv("greedy", seat="south", first_player="north")
+    env.reset()
+    assert env.position.ply == 1
+    env.reset(options={"first_player": "south"})
+    assert env.position.ply == 0
+    lots = BaoEnv("greedy", seat="south", ruleset="kujifunza")
+    lots.reset(seed=0)
+    plies = set()
+    for _ in range(20):
+        lots.reset()
+        plies.add(lots.position.ply)
+    assert plies == {0, 1}
+
+
+def test_start_at_a_position():
+    source = raw_env()
+    source.reset()
+    rng = np.random.default_rng(4)
+    for _ in range(9):
+        source.step(random_action(source.last()[0]["action_mask"], rng))
+    text = format_position(source.position)
+    env = BaoEnv("greedy")
+    env.reset(options={"position": text, "seat": "north"})
+    assert format_position(env.position) == text
+    env.reset(options={"position": text, "seat": "south"})
+    assert env.position.ply == 1 and format_position(env.position) != text
+
+
+@EVERY_RULESET
+@pytest.mark.parametrize("opponent", ["random", "greedy"])
+def test_same_seed_same_episodes(ruleset, opponent):
+    def episodes() -> list[Any]:
+        env = BaoEnv(opponent, ruleset=ruleset)
+        rng = np.random.default_rng(0)
+        results = [env.reset(seed=9)]
+        for _ in range(60):
+            results.append(env.step(random_action(env.action_masks(), rng)))
+            if results[-1][2] or results[-1][3]:
+                results.append(env.reset())
+        return results
+
+    assert all(map(same, episodes(), episodes()))
+
+
+def test_seeds_differ():
+    def plies(seed: int | None) -> Any:
+        env = BaoEnv("random", seat="north")
+        env.reset(seed=seed)
+        return play_to_the_end(env, np.random.default_rng(0))[0]
+
+    assert plies(1) == plies(1)
+    assert plies(1) != plies(2)
+    assert plies(None) != plies(None)  # unseeded random bots do not all play the same
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+@pytest.mark.parametrize("opponent", ["random", "greedy", RandomAgent(5)])
+def test_copies_keep_the_running_game(duplicate, opponent):
+    rng = np.random.default_rng(8)
+    env = BaoEnv(opponent)
+    env.reset(seed=3)
+    for _ in range(5):
+        env.step(random_action(env.action_masks(), rng))
+    twin = duplicate(env)
+    assert twin.position == env.position
+    actions, result = play_to_the_end(env, rng)
+    for action in actions:
+        last = twin.step(action)
+    assert same(last, result)
+    assert twin.position == env.position
+    assert same(twin.reset(), env.reset())
+
+
+# --- the rest -----------------------------------------------------------------------------------
+
+
+def test_observations_are_fresh_and_flat_is_the_same_board():
+    full, flat = BaoEnv("greedy", seat=0), BaoEnv("greedy", seat=0, flat=True)
+    seen = [full.reset(seed=1)[0]]
+    assert np.array_equal(flat.reset(seed=1)[0], seen[0]["observation"])
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        action = random_action(full.action_masks(), rng)
+        seen.append(full.step(action)[0])
+        board = flat.step(action)[0]
+        assert board in flat.observation_space
+        assert np.array_equal(board, seen[-1]["observation"])
+    for one in range(5):
+        for other in range(one):
+            for key in seen[one]:
+                assert not np.shares_memory(seen[one][key], seen[other][key])
+
+
+def test_step_needs_a_reset():
+    with pytest.raises(ResetNeeded):
+        BaoEnv().step(20)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"opponent": "alphago"}, "unknown opponent"),
+        ({"ruleset": "chess"}, "unknown rule set"),
+        ({"max_plies": 0}, "max_plies"),
+        ({"seat": "middle"}, "seat='middle'"),
+        ({"first_player": "west"}, "first_player='west'"),
+        ({"render_mode": "video"}, "human, ansi"),
+        ({"illegal": "ignore"}, "'lose' or 'raise'"),
+    ],
+)
+def test_wrong_arguments(arguments, match):
+    with pytest.raises(ValueError, match=match):
+        BaoEnv(**arguments)
+
+
+def test_wrong_options():
+    env = BaoEnv("greedy")
+    for options, match in (
+        ({"seat": "up"}, "seat='up'"),
+        ({"first_player": 3}, "first_player=3"),
+        ({"position": "x"}, "fields"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            env.reset(options=options)
+
+
+def test_pictures(capsys):
+    env = BaoEnv("greedy", render_mode="human", seat="south")
+    env.reset()
+    assert "South to move" in capsys.readouterr().out
+    env.step(20)
+    assert "South to move" in capsys.readouterr().out
+    env.step(63)
+    assert "North wins" in capsys.readouterr().out
+    env = BaoEnv("greedy")
+    env.reset()
+    with pytest.warns(UserWarning, match="render_mode"):
+        assert env.render() is None
+
+
+def test_the_card_tells_the_truth():
+    """The numbers of the class docstring are those of the code."""
+    card = BaoEnv.__doc__ or ""
+    env = BaoEnv()
+    board, mask = env.observation_space["observation"], env.observation_space["action_mask"]
+    assert re.findall(r"Discrete\((\d+)\)", card) == [str(env.action_space.n)]
+    assert re.findall(r"float32\[(\d+)\] from (\d+) to (\d+)", card) == [
+        (str(board.shape[0]), f"{board.low.min():g}", f"{board.high.max():g}")
+    ]
+    assert set(re.findall(r"(?:int8|bool)\[(\d+)\]", card)) == {str(mask.shape[0])}
+    assert re.findall(r"after (\d+) plies", card) == [str(MAX_PLIES)]
+    assert "v0: first version" in card and ID.endswith("-v0")

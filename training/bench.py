@@ -1,0 +1,99 @@
+"""Measure training: environment steps a second, end to end, and where the time goes.
+
+    python -m training.bench
+
+The reference is a 2x256 network that reads the board, one epoch, on one worker (one
+core), then on all. ``--set`` changes any setting of :mod:`training.config`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+import torch
+
+from bao_env.bench import machine
+from training.config import ConfigError, TrainConfig, load_config
+from training.train import Trainer
+
+
+def measure(config: TrainConfig, updates: int) -> dict[str, Any]:
+    """Median steps a second of some updates after three to warm up, and the share of each part."""
+    trainer = Trainer(config)
+    spent: Counter[str] = Counter()
+    rates = []
+    call = trainer.each
+
+    def timed(method: str, *args: Any) -> list[Any]:
+        start = time.perf_counter()
+        results = call(method, *args)
+        spent[{"collect": "play", "gradient": "learn"}.get(method, "rest")] += (
+            time.perf_counter() - start
+        )
+        return results
+
+    trainer.each = timed  # type: ignore[method-assign]
+    for update in range(3 + updates):
+        if update == 3:
+            spent.clear()
+        start = time.perf_counter()
+        trainer.train_update()
+        if update >= 3:
+            rates.append(config.envs * config.rollout / (time.perf_counter() - start))
+    total = sum(config.envs * config.rollout / rate for rate in rates)
+    shares = {part: spent[part] / total for part in ("play", "learn")}
+    rate = statistics.median(rates)
+    return {
+        "workers": config.workers,
+        "network": config.network,
+        "hidden": list(config.hidden),
+        "steps_per_second": rate,
+        "steps_per_second_and_core": rate / config.workers,
+        "shares": shares | {"rest": 1.0 - sum(shares.values())},
+    }
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m training.bench``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.bench",
+        description="Environment steps a second of training, end to end.",
+    )
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
+    parser.add_argument("--updates", type=int, default=20, help="updates to time (default 20)")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, os.cpu_count() or 1])
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    args = parser.parse_args(argv)
+    if args.updates < 1 or min(args.workers) < 1:
+        parser.error("--updates and --workers must be positive")
+    try:
+        results = [
+            measure(load_config(None, [*args.set, f"workers={workers}"]), args.updates)
+            for workers in sorted(set(args.workers))
+        ]
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    where = machine() | {"torch": torch.__version__}
+    if args.json:
+        print(json.dumps({"machine": where, "results": results}, indent=2))
+        return 0
+    print(f"{where['cpu']}, {where['cores']} cores, torch {where['torch']}")
+    print(f"{'network':22}{'workers':>8}{'steps/s':>11}{'per core':>11}{'play':>7}{'learn':>7}{'rest':>7}")
+    for row in results:
+        name = f"{row['network']} {'x'.join(map(str, row['hidden']))}"
+        print(f"{name:22}{row['workers']:>8}{row['steps_per_second']:>11,.0f}", end="")
+        print(f"{row['steps_per_second_and_core']:>11,.0f}", end="")
+        print("".join(f"{share:>7.0%}" for share in row["shares"].values()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
