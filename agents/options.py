@@ -9,7 +9,7 @@ on actions that cannot be chosen.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from bao_env.engine.position import META, WORDS
 from bao_env.engine.ruleset import KernelRules
 from bao_env.observation import OBSERVATION_SIZE, observe, observe_compiled
 
+_PADDING: Final = 512
 _18 = U(18)
 _40 = U(40)
 _64 = U(64)
@@ -62,6 +63,15 @@ def _afterstates(rules, positions, options, rows):
         observe_compiled(words, viewer, ONE, rows[k : k + 1])
 
 
+def padded_rows(count: int) -> npt.NDArray[np.uint8]:
+    """Room for ``count`` observations, uint8[R, 52], R rounded up and the rest zero.
+
+    Torch prepares a matrix product anew for each shape it has not met, which takes longer
+    than the product; rounding leaves it few shapes.
+    """
+    return np.zeros((-(-count // _PADDING) * _PADDING, OBSERVATION_SIZE), np.uint8)
+
+
 def encode(
     rules: KernelRules,
     positions: npt.NDArray[np.uint64],
@@ -78,17 +88,18 @@ def encode(
             else a row for each position.
 
     Returns:
-        rows uint8[K or B, 52], options int64[K] (position * 64 + action) and offsets int64[B + 1].
+        rows uint8[K or B and more, 52] (:func:`padded_rows`), options int64[K] (position * 64 +
+        action) and offsets int64[B + 1].
     """
     offsets = np.empty(len(masks) + 1, np.int64)
     _offsets(masks, offsets)
     options = np.empty(offsets[-1], np.int64)
     _list_options(masks, options)
-    rows = np.empty((len(options) if per_option else len(positions), OBSERVATION_SIZE), np.uint8)
+    rows = padded_rows(len(options) if per_option else len(positions))
     if per_option:
         _afterstates(rules, positions, options, rows)
     else:
-        observe(positions, rows)
+        observe(positions, rows[: len(positions)])
     return rows, options, offsets
 
 

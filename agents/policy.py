@@ -13,7 +13,7 @@ from agents.options import best_options, encode, sample_options
 from bao_env.engine.batch import random_states
 from bao_env.engine.ruleset import Ruleset
 
-_CHUNK: Final = 8192
+_CHUNK: Final = 4096
 
 
 class Judgement(NamedTuple):
@@ -53,21 +53,28 @@ class PolicyAgent:
     ) -> Judgement:
         """Run the network on positions uint64[B, 6] with legal actions uint64[B]."""
         per_option = self.network.config.per_option
-        rows, options, offsets = encode(self._rules, positions, masks, per_option)
         device = next(self.network.parameters()).device
-        logits, values = [], []
+        parts = []
         with torch.inference_mode():
             for low in range(0, len(positions), _CHUNK):
-                high = min(low + _CHUNK, len(positions))
-                first, last = offsets[low], offsets[high]
-                part = rows[first:last] if per_option else rows[low:high]
-                inputs = Inputs(
-                    torch.from_numpy(part).to(device),
-                    torch.from_numpy(options[first:last] - low * 64).to(device),
+                part = slice(low, low + _CHUNK)
+                rows, options, offsets = encode(
+                    self._rules, positions[part], masks[part], per_option
                 )
-                for column, out in zip((logits, values), self.network(inputs), strict=True):
-                    column.append(out.cpu().numpy())
-        return Judgement(np.concatenate(logits), np.concatenate(values), options, offsets)
+                inputs = Inputs(
+                    torch.from_numpy(rows).to(device), torch.from_numpy(options).to(device)
+                )
+                logits, values = (out.cpu().numpy() for out in self.network(inputs))
+                count = len(options) if per_option else len(offsets) - 1
+                parts.append(
+                    Judgement(logits[: len(options)], values[:count], options + low * 64, offsets)
+                )
+        counts = np.concatenate([np.diff(part.offsets) for part in parts])
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        logits, values, options = (
+            np.concatenate([part[i] for part in parts]) for i in range(3)
+        )
+        return Judgement(logits, values, options, offsets)
 
     def act(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]

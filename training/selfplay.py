@@ -19,7 +19,7 @@ from torch import Tensor
 
 from agents.arena import movers
 from agents.network import Inputs, PolicyNetwork
-from agents.options import encode, gather_rows, list_options, sample_options
+from agents.options import encode, gather_rows, list_options, padded_rows, sample_options
 from bao_env.engine.batch import Engine, random_actions, random_states
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, WORDS
@@ -194,12 +194,14 @@ class Worker:
 
     def _record_rows(self, t: int, outputs: _Outputs, filled: int) -> int:
         """Keep the network's rows of step t; returns how many rows are kept now."""
-        roll, end = self.rollout, filled + len(outputs.rows)
+        roll = self.rollout
+        count = int(outputs.offsets[-1]) if self.per_option else len(outputs.masks)
+        end = filled + count
         if end > len(roll.rows):
             more = np.empty((max(end, 2 * len(roll.rows)), OBSERVATION_SIZE), np.uint8)
             more[:filled] = roll.rows[:filled]
             roll.rows = more
-        roll.rows[filled:end] = outputs.rows
+        roll.rows[filled:end] = outputs.rows[:count]
         within = outputs.offsets[:-1] if self.per_option else np.arange(len(outputs.masks))
         roll.starts[t] = filled + within
         return end
@@ -303,12 +305,12 @@ class Worker:
         masks, actions = roll.masks.reshape(-1)[index], roll.actions.reshape(-1)[index]
         offsets, options, chosen = list_options(masks, actions)
         counts = np.diff(offsets) if self.per_option else np.ones(len(index), np.int64)
-        rows_read = np.empty((int(counts.sum()), OBSERVATION_SIZE), np.uint8)
+        rows_read = padded_rows(int(counts.sum()))
         gather_rows(roll.rows, roll.starts.reshape(-1)[index], counts, rows_read)
         logits, values = self.replica(self._inputs(rows_read, options))
         advantage = roll.advantages.reshape(-1)[index]
-        logit_gradient = np.empty(len(options), np.float32)
-        value_gradient = np.empty(len(rows_read), np.float32)
+        logit_gradient = np.zeros(len(logits), np.float32)
+        value_gradient = np.empty(len(values), np.float32)
         ppo_gradient(
             logits.detach().cpu().numpy(),
             values.detach().cpu().numpy(),

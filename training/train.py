@@ -38,6 +38,7 @@ from agents.network import PolicyNetwork
 from agents.policy import PolicyAgent
 from training.config import ConfigError, TrainConfig, config_from_dict, load_config
 from training.loss import STATS
+from training.memory import keep_freed_memory
 from training.metrics import Metrics
 from training.selfplay import Worker
 
@@ -62,6 +63,7 @@ class Trainer:
     """The state of a run: network, optimiser, pool of past selves, workers, counters."""
 
     def __init__(self, config: TrainConfig) -> None:
+        keep_freed_memory()
         torch.set_num_threads(1)  # the workers are the threads
         self.config = config
         self.ruleset = config.get_ruleset()

@@ -1,0 +1,232 @@
+"""Training: configuration, exact resume after any kind of stop, and that it learns at all."""
+
+from __future__ import annotations
+
+import csv
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from agents import checkpoint
+from agents.checkpoint import CheckpointError
+from safetensors.numpy import load_file
+from training import evaluate, train
+from training.config import ConfigError, load_config
+from training.train import Trainer
+
+ROOT = Path(__file__).parent.parent
+TINY = [
+    "steps=12288",
+    "hidden=[16]",
+    "envs=64",
+    "rollout=16",
+    "minibatch=512",
+    "pool_every=2",
+    "pool_games=0.5",
+    "evaluate_pairs=10",
+    "evaluate_every=6000",
+    "checkpoint_every=0",
+]
+
+
+def weights(trainer: Trainer) -> bytes:
+    return b"".join(t.numpy().tobytes() for t in trainer.network.state_dict().values())
+
+
+@pytest.mark.parametrize("network", ["board", "moves"])
+@pytest.mark.parametrize("ruleset", ["zanzibar", "dutch", "kujifunza"])
+def test_a_resumed_run_is_the_same_run(tmp_path: Path, network: str, ruleset: str) -> None:
+    config = load_config(None, [*TINY, f"network={network}", f"ruleset={ruleset}"])
+    straight = Trainer(config)
+    rows = [straight.train_update() for _ in range(9)]
+    assert len(straight.pool) == 4
+
+    stopped = Trainer(config)
+    for _ in range(5):
+        stopped.train_update()
+    stopped.save(tmp_path / "last.safetensors")
+    resumed = Trainer(config)
+    resumed.restore(checkpoint.load(tmp_path / "last.safetensors"))
+    assert resumed.update == 5 and resumed.steps == stopped.steps
+    for row in rows[5:]:
+        again = resumed.train_update()
+        for name in set(row) - {"seconds", "steps_per_second"}:
+            assert row[name] == again[name], name
+    assert weights(resumed) == weights(straight) != weights(stopped)
+
+
+def start(folder: Path, *extra: str) -> subprocess.Popen[bytes]:
+    settings = [part for setting in [*TINY, "network=moves"] for part in ("--set", setting)]
+    command = [sys.executable, "-m", "training.train", "--runs", str(folder), "--run", "r"]
+    return subprocess.Popen(
+        [*command, *settings, *extra],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+
+
+def metrics(folder: Path) -> list[dict[str, str]]:
+    with open(folder / "r" / "metrics.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [{k: v for k, v in row.items() if "second" not in k} for row in rows]
+
+
+def test_killed_at_any_moment_and_resumed(tmp_path: Path) -> None:
+    """SIGKILL, several times over; the end is bit for bit that of a run left alone."""
+    alone, killed = tmp_path / "alone", tmp_path / "killed"
+    process = start(alone)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors.decode()
+    rng = random.Random(3)
+    kills = 0
+    for attempt in range(40):
+        process = start(killed, "--resume")
+        if attempt < 3:  # wait until it has come further than before, then kill it
+            last = killed / "r" / "last.safetensors"
+            seen = last.stat().st_mtime_ns if last.exists() else 0
+            while process.poll() is None and (
+                not last.exists() or last.stat().st_mtime_ns == seen
+            ):
+                time.sleep(0.005)
+            time.sleep(rng.random() * 0.05)
+            process.send_signal(signal.SIGKILL)
+            kills += process.wait() == -signal.SIGKILL
+            process.communicate()
+            continue
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors.decode()
+        break
+    assert kills >= 1
+    final = [load_file(folder / "r" / "final.safetensors") for folder in (alone, killed)]
+    assert final[0].keys() == final[1].keys()
+    for name, array in final[0].items():
+        np.testing.assert_array_equal(array, final[1][name])
+    assert metrics(alone) == metrics(killed)
+    assert [int(row["update"]) for row in metrics(alone)] == list(range(1, 13))
+    left = {path.name for path in (killed / "r").iterdir() if path.suffix == ".tmp"}
+    assert len(left) <= kills  # at most what a killed write had begun
+
+
+def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+    process = start(tmp_path, "--set", "steps=100000000")
+    last = tmp_path / "r" / "last.safetensors"
+    while process.poll() is None and not last.exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors.decode()
+    assert "go on with --run r --resume" in errors.decode()
+    steps = checkpoint.load(last).info["steps"]
+    assert int(metrics(tmp_path)[-1]["steps"]) == steps
+
+
+def test_it_learns(tmp_path: Path) -> None:
+    """A minute's worth of nothing: 200,000 steps beat random clearly."""
+    settings = ["network=moves", "hidden=[64]", "envs=512", "minibatch=2048", "epochs=2"]
+    trainer = Trainer(load_config(None, [*settings, "steps=196608", "learning_rate=0.003"]))
+    before = trainer.evaluate()["score_against_random"]
+    while trainer.steps < trainer.config.steps:
+        trainer.train_update()
+    after = trainer.evaluate()["score_against_random"]
+    assert after > 0.75 and after > before + 0.1
+
+
+def test_evaluate_prints_a_table_and_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trainer = Trainer(load_config(None, TINY))
+    trainer.save_policy(tmp_path / "net.safetensors")
+    report = tmp_path / "report.json"
+    arguments = [str(tmp_path / "net.safetensors"), "--pairs", "20", "--json", str(report)]
+    assert evaluate.main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "net, rule set zanzibar: 20 openings of 6 random plies, each from both seats" in out
+    assert "random" in out and "greedy" in out and '"games": 40' in report.read_text()
+    assert evaluate.main([arguments[0], "--ruleset", "kibao"]) == 2
+    assert "trained under rule set 'zanzibar', not 'kibao'" in capsys.readouterr().err
+    assert evaluate.main(["nobody"]) == 2
+    assert "unknown player 'nobody'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        (["learning_rat=1"], "unknown key 'learning_rat'"),
+        (["epochs=many"], "epochs='many': expected a int"),
+        (["epochs=0"], "epochs=0: expected 1 to 100"),
+        (["workers=3"], "divisible by workers=3"),
+        (["minibatch=100"], "must be a multiple of"),
+        (["device=tpu"], "expected auto, cpu or cuda"),
+        (["network=graph"], "expected board or moves"),
+        (["ruleset=chess"], "unknown rule set 'chess'"),
+        (["rules={sow_limit = 3}"], "sow_limit=3"),
+        (["rules={sow = 3}"], "unknown rule switch 'sow'"),
+        (["epochs"], "expected key=value"),
+    ],
+)
+def test_bad_settings_are_named(settings: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_config(None, settings)
+
+
+def test_every_config_loads() -> None:
+    configs = sorted((ROOT / "configs").glob("*.toml"))
+    assert configs
+    for path in configs:
+        load_config(path)
+
+
+def test_config_files_are_checked(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read"):
+        load_config(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("epochs = = 2")
+    with pytest.raises(ConfigError, match="no valid TOML"):
+        load_config(tmp_path / "bad.toml")
+    (tmp_path / "good.toml").write_text("epochs = 2\nhidden = [8, 4]\nlearning_rate = 1")
+    config = load_config(tmp_path / "good.toml", ["epochs=3", 'ruleset="kibao"'])
+    assert (config.epochs, config.hidden, config.ruleset) == (3, (8, 4), "kibao")
+
+
+def test_an_existing_run_is_not_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "last.safetensors").write_bytes(b"something dear")
+    assert train.main(["--runs", str(tmp_path), "--run", "r"]) == 2
+    assert "holds a run already: go on with --resume" in capsys.readouterr().err
+    assert train.main(["--runs", str(tmp_path), "--run", "r", "--resume"]) == 2
+    assert "is no bao_env checkpoint" in capsys.readouterr().err
+
+
+def test_another_runs_state_is_refused(tmp_path: Path) -> None:
+    config = load_config(None, TINY)
+    trainer = Trainer(config)
+    trainer.save(tmp_path / "last.safetensors")
+    trainer.save_policy(tmp_path / "final.safetensors")
+    other = Trainer(load_config(None, [*TINY, "envs=128"]))
+    for name in ("last", "final"):
+        with pytest.raises(CheckpointError, match="does not hold this run"):
+            other.restore(checkpoint.load(tmp_path / f"{name}.safetensors"))
+
+
+def test_custom_rules_travel_inside_the_checkpoint(tmp_path: Path) -> None:
+    trainer = Trainer(load_config(None, [*TINY, "rules={sow_limit = 500}"]))
+    trainer.save_policy(tmp_path / "net.safetensors")
+    loaded = checkpoint.load(tmp_path / "net.safetensors")
+    assert loaded.ruleset == trainer.ruleset and loaded.ruleset.sow_limit == 500
+    with pytest.raises(CheckpointError, match="trained under rule set 'zanzibar\\+'"):
+        checkpoint.load(tmp_path / "net.safetensors", Trainer(load_config(None, TINY)).ruleset)
+
+
+def test_bfloat16_and_float32_agree_roughly() -> None:
+    rows = [Trainer(load_config(None, [*TINY, f"bfloat16={b}"])).train_update() for b in ("true", "false")]
+    assert rows[0]["entropy"] == pytest.approx(rows[1]["entropy"], rel=0.05)
+    assert torch.get_num_threads() == 1
