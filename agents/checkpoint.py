@@ -186,5 +186,7 @@ def _check_header(
 def _differences(trained: Ruleset, wanted: Ruleset) -> str:
     """The switches in which two rule sets of the same name differ."""
     ours, theirs = trained.to_dict(), wanted.to_dict()
-    parts = [f"{key}={ours[key]!r}, not {theirs[key]!r}" for key in ours if ours[key] != theirs[key]]
+    parts = [
+        f"{key}={ours[key]!r}, not {theirs[key]!r}" for key in ours if ours[key] != theirs[key]
+    ]
     return f" ({'; '.join(parts)})"

@@ -28,7 +28,7 @@ KINDS: Final = ("board", "moves")
 
 _PITS: Final = 32
 _FLAGS_FROM: Final = 34
-_STEPS: Final = (1, 2, 3)
+_STEPS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,8 @@ class Inputs(NamedTuple):
 class PolicyNetwork(nn.Module):
     """Inputs to logits of the options and expected results of the rows.
 
-    The input of the first layer is each count of seeds on two scales (one for usual
-    counts, one that saturates late), for each pit whether it holds at least 1, 2 and 3
-    seeds, since empty, single and playable pits differ in the rules, and the flags.
+    The input of the first layer is each count of seeds, for each pit whether it holds at
+    least 1, 2, 3 ... seeds, since where a sowing ends hangs on the exact count, and the flags.
 
     Args:
         config: its kind and shape.
@@ -82,7 +81,7 @@ class PolicyNetwork(nn.Module):
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
-        width = _FLAGS_FROM + _PITS + len(_STEPS) * _PITS + OBSERVATION_SIZE - _FLAGS_FROM
+        width = _FLAGS_FROM + len(_STEPS) * _PITS + OBSERVATION_SIZE - _FLAGS_FROM
         layers: list[nn.Module] = []
         for units in config.hidden:
             layers += [nn.Linear(width, units), nn.ReLU()]
@@ -100,7 +99,7 @@ class PolicyNetwork(nn.Module):
         dtype = self.head.weight.dtype
         seeds = inputs.rows[:, :_FLAGS_FROM].to(dtype)
         pits = seeds[:, :_PITS]
-        features = [seeds * 0.125, (pits * 0.25).tanh()]
+        features = [seeds * 0.125]
         features += [(pits >= least).to(dtype) for least in _STEPS]
         features.append(inputs.rows[:, _FLAGS_FROM:].to(dtype))
         out = self.head(self.trunk(torch.cat(features, dim=1))).float()

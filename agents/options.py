@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.bits import ONE, U, ZERO, popcount, select_bit, trailing_zeros
+from bao_env.engine.bits import ONE, ZERO, U, popcount, select_bit, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import play
 from bao_env.engine.position import META, WORDS
@@ -137,9 +137,7 @@ def _expected(logits, values, low, high, top, total, per_option, i):
 
 
 @jit
-def sample_options(
-    logits, values, offsets, masks, per_option, rng, actions, log_probs, expected
-):
+def sample_options(logits, values, offsets, masks, per_option, rng, actions, log_probs, expected):
     """Draw one option of each position from the softmax over its logits.
 
     Args:

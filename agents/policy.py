@@ -48,9 +48,7 @@ class PolicyAgent:
         self._seeds = np.random.SeedSequence(seed)
         self._states = np.zeros(0, np.uint64)
 
-    def judge(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
-    ) -> Judgement:
+    def judge(self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]) -> Judgement:
         """Run the network on positions uint64[B, 6] with legal actions uint64[B]."""
         per_option = self.network.config.per_option
         device = next(self.network.parameters()).device
@@ -71,9 +69,7 @@ class PolicyAgent:
                 )
         counts = np.concatenate([np.diff(part.offsets) for part in parts])
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        logits, values, options = (
-            np.concatenate([part[i] for part in parts]) for i in range(3)
-        )
+        logits, values, options = (np.concatenate([part[i] for part in parts]) for i in range(3))
         return Judgement(logits, values, options, offsets)
 
     def act(

@@ -39,4 +39,6 @@ def load(
     from agents import checkpoint
     from agents.policy import PolicyAgent
 
-    return NamedPlayer(path.stem, PolicyAgent(checkpoint.load(path, rules).network, rules, seed=seed))
+    return NamedPlayer(
+        path.stem, PolicyAgent(checkpoint.load(path, rules).network, rules, seed=seed)
+    )

@@ -25,7 +25,7 @@ def pgx_game(game: str) -> tuple[Play, int]:
     env = pgx.make(game)
     step = jax.vmap(auto_reset(env.step, env.init))
 
-    def ply(state, key):  # type: ignore[no-untyped-def]
+    def ply(state, key):
         key, draw, reset = jax.random.split(key, 3)
         logits = jnp.where(state.legal_action_mask, 0.0, -jnp.inf)
         action = jax.random.categorical(draw, logits, axis=-1)

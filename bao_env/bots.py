@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.engine.batch import random_actions, random_states
-from bao_env.engine.bits import FULL, ONE, ONES, U, ZERO, byte, trailing_zeros
+from bao_env.engine.bits import FULL, ONE, ONES, ZERO, U, byte, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import PAUSED, WON, begin, is_capture, relay, start_of
 from bao_env.engine.position import META, MOVER_BACK, MOVER_FRONT, OTHER_FRONT

@@ -7,11 +7,13 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 
-import agents
 import numpy as np
 import pytest
 import reference
 import torch
+from safetensors.numpy import load_file, save_file
+
+import agents
 from agents import checkpoint
 from agents.checkpoint import Checkpoint, CheckpointError
 from agents.network import NetworkConfig, PolicyNetwork
@@ -22,7 +24,6 @@ from bao_env.engine.batch import Engine, random_states
 from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation import format_position
-from safetensors.numpy import load_file, save_file
 
 
 def some_positions(ruleset: str, plies: int = 25) -> tuple[np.ndarray, np.ndarray]:
@@ -74,7 +75,9 @@ def test_random_agent_is_seeded_and_uniform() -> None:
     first, again, other = (RandomAgent(seed).act(positions, masks) for seed in (3, 3, 4))
     assert first.tolist() == again.tolist() != other.tolist()
     agent = RandomAgent(0)
-    counts = np.bincount([agent.act(positions[:1], masks[:1])[0] for _ in range(4000)], minlength=64)
+    counts = np.bincount(
+        [agent.act(positions[:1], masks[:1])[0] for _ in range(4000)], minlength=64
+    )
     legal = [a for a in range(64) if int(masks[0]) >> a & 1]
     assert counts[legal].sum() == 4000 and len(legal) > 1
     assert counts[legal].min() > 0.8 * 4000 / len(legal)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+
 from agents.arena import draw_openings, play_match
 from agents.elo import elo_difference, score_pairs, wilson_interval
 from bao_env.bots import GreedyAgent, RandomAgent

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import reference
+
 from bao_env.engine import kernel
 from bao_env.engine.batch import Engine, random_actions, random_states
 from bao_env.engine.layout import NUM_SEEDS, SOUTH
@@ -29,7 +30,10 @@ VARIANTS = {
         capture_side="free", endelea_turns=True, capture_limit=63, takasia="zanzibar"
     ),
     "odd mixture": RULESETS["malawi"].replace(
-        lone_house="side", singleton_takasa="singletons", lone_kichwa_takasa="loses", takasia="dutch"
+        lone_house="side",
+        singleton_takasa="singletons",
+        lone_kichwa_takasa="loses",
+        takasia="dutch",
     ),
 }
 
@@ -136,7 +140,9 @@ def test_batch_equals_scalar(name: str) -> None:
         np.testing.assert_array_equal(positions, expected)
         for i in np.flatnonzero(live):
             if results[i]:
-                assert masks[i] == 0 and winners[i] == (movers[i] if results[i] == 1 else 1 - movers[i])
+                assert masks[i] == 0 and winners[i] == (
+                    movers[i] if results[i] == 1 else 1 - movers[i]
+                )
             else:
                 assert masks[i] == kernel.legal_mask(rules, positions[i])
                 if not masks[i]:
@@ -165,7 +171,9 @@ def test_illegal_action_changes_nothing() -> None:
     legal = int(mask).bit_length() - 1
     for bad in (0, -1, 64, 1000):
         before = positions.copy(), masks.copy(), winners.copy()
-        with pytest.raises(ValueError, match=rf"action {bad} is illegal in game 2; legal there: \["):
+        with pytest.raises(
+            ValueError, match=rf"action {bad} is illegal in game 2; legal there: \["
+        ):
             engine.step(positions, np.array([legal, legal, bad, legal]), masks, winners)
         for now, then in zip((positions, masks, winners), before, strict=True):
             np.testing.assert_array_equal(now, then)

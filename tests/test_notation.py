@@ -12,7 +12,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bao_env import notation
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import Words, opening, packed_opening, unpack
 from bao_env.engine.ruleset import RULESETS, get_ruleset
@@ -25,6 +24,7 @@ from bao_env.notation import (
     move_to_action,
     parse_position,
 )
+from bao_env.notation.__main__ import main as command_line
 from bao_env.transcript import (
     MAX_TEXT,
     Transcript,
@@ -486,31 +486,31 @@ def test_damaged_games_only_raise_the_reader_s_own_error(data: st.DataObject) ->
 
 
 def test_replay_prints_the_end(capsys: pytest.CaptureFixture[str]) -> None:
-    assert notation.main(["replay", str(GAMES[0])]) == 0
+    assert command_line(["replay", str(GAMES[0])]) == 0
     out = capsys.readouterr().out
     assert "de Voogt 1995, game 1: 35 moves, all legal" in out
     assert (
         "position: 1,8,1,2,3,5,5,0/3,1,4,1,5,1,2,1/0,0,0,0,0,0,0,0/1,2,2,1,3,2,1,0 4,5 - N -" in out
     )
     assert "result: South wins: front row empty" in out
-    assert notation.main(["replay", str(EXAMPLE)]) == 0
+    assert command_line(["replay", str(EXAMPLE)]) == 0
     assert "result: unfinished; the head says: North" in capsys.readouterr().out
 
 
 def test_explain_tells_each_event_with_its_rule(capsys: pytest.CaptureFixture[str]) -> None:
-    assert notation.main(["explain", OPENING, "7L*"]) == 0
+    assert command_line(["explain", OPENING, "7L*"]) == 0
     out = capsys.readouterr().out
     assert "1. South puts a seed from the store into A7 (Donkers 2.2)" in out
     assert "3. South sows 3 seeds: A6 A5 A4 (Donkers 1.3)" in out
     assert "position: 0,0,0,1,7,3,0,0/" in out
-    assert notation.main(["explain", ENDLESS, "A1R"]) == 0
+    assert command_line(["explain", ENDLESS, "A1R"]) == 0
     out = capsys.readouterr().out
     assert "no end: the move is illegal (Donkers 1.5a)" in out and "position:" not in out
 
 
 def test_show_prints_board_and_moves(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     picture = tmp_path / "board.svg"
-    assert notation.main(["show", TAKASIA, "--svg", str(picture)]) == 0
+    assert command_line(["show", TAKASIA, "--svg", str(picture)]) == 0
     out = capsys.readouterr().out
     assert "takasia bars A2" in out and "A6L (A6L*)" in out
     assert picture.read_text().startswith("<svg ")
@@ -527,7 +527,7 @@ def test_show_prints_board_and_moves(capsys: pytest.CaptureFixture[str], tmp_pat
     ],
 )
 def test_errors_go_to_stderr(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert notation.main(arguments) == 1
+    assert command_line(arguments) == 1
     printed = capsys.readouterr()
     assert printed.err.startswith("error: ") and printed.out == ""
 
@@ -535,10 +535,10 @@ def test_errors_go_to_stderr(arguments: list[str], capsys: pytest.CaptureFixture
 def test_bytes_that_are_no_ascii(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "game.txt"
     file.write_bytes(b"a: b\nc: \xff\n")
-    assert notation.main(["replay", str(file)]) == 1
+    assert command_line(["replay", str(file)]) == 1
     assert "line 2: the byte 0xff is not ASCII" in capsys.readouterr().err
     file.write_bytes(b"")
-    assert notation.main(["replay", str(file)]) == 1
+    assert command_line(["replay", str(file)]) == 1
     assert "no game" in capsys.readouterr().err
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+
 from agents.network import Inputs, NetworkConfig, PolicyNetwork
 from agents.options import best_options, encode, gather_rows, list_options, sample_options
 from bao_env.engine.batch import Engine, random_states
@@ -26,7 +27,9 @@ def test_options_are_the_legal_actions() -> None:
     rows, options, offsets = encode(engine.rules, positions, masks, per_option=False)
     expected = [i * 64 + a for i, m in enumerate(masks) for a in range(64) if int(m) >> a & 1]
     assert options.tolist() == expected
-    assert offsets[-1] == len(expected) and np.diff(offsets).tolist() == [int(m).bit_count() for m in masks]
+    assert offsets[-1] == len(expected) and np.diff(offsets).tolist() == [
+        int(m).bit_count() for m in masks
+    ]
     seen = np.zeros_like(rows)
     observe(positions, seen[: len(positions)])
     np.testing.assert_array_equal(rows, seen)

@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file
+
 from agents import checkpoint
 from agents.checkpoint import CheckpointError
-from safetensors.numpy import load_file
 from training import evaluate, train
 from training.config import ConfigError, load_config
 from training.train import Trainer
@@ -46,7 +47,7 @@ def test_a_resumed_run_is_the_same_run(tmp_path: Path, network: str, ruleset: st
     config = load_config(None, [*TINY, f"network={network}", f"ruleset={ruleset}"])
     straight = Trainer(config)
     rows = [straight.train_update() for _ in range(9)]
-    assert len(straight.pool) == 4
+    assert len(straight.pool) == 5
 
     stopped = Trainer(config)
     for _ in range(5):
@@ -92,9 +93,7 @@ def test_killed_at_any_moment_and_resumed(tmp_path: Path) -> None:
         if attempt < 3:  # wait until it has come further than before, then kill it
             last = killed / "r" / "last.safetensors"
             seen = last.stat().st_mtime_ns if last.exists() else 0
-            while process.poll() is None and (
-                not last.exists() or last.stat().st_mtime_ns == seen
-            ):
+            while process.poll() is None and (not last.exists() or last.stat().st_mtime_ns == seen):
                 time.sleep(0.005)
             time.sleep(rng.random() * 0.05)
             process.send_signal(signal.SIGKILL)
@@ -227,6 +226,9 @@ def test_custom_rules_travel_inside_the_checkpoint(tmp_path: Path) -> None:
 
 
 def test_bfloat16_and_float32_agree_roughly() -> None:
-    rows = [Trainer(load_config(None, [*TINY, f"bfloat16={b}"])).train_update() for b in ("true", "false")]
+    rows = [
+        Trainer(load_config(None, [*TINY, f"bfloat16={b}"])).train_update()
+        for b in ("true", "false")
+    ]
     assert rows[0]["entropy"] == pytest.approx(rows[1]["entropy"], rel=0.05)
     assert torch.get_num_threads() == 1

@@ -14,7 +14,7 @@ import os
 import statistics
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ from training.train import Trainer
 def measure(config: TrainConfig, updates: int) -> dict[str, Any]:
     """Median steps a second of some updates after three to warm up, and the share of each part."""
     trainer = Trainer(config)
-    spent: Counter[str] = Counter()
+    spent: dict[str, float] = defaultdict(float)
     rates = []
     call = trainer.each
 
@@ -86,7 +86,8 @@ def main(argv: list[str] | None = None) -> int:
         print(json.dumps({"machine": where, "results": results}, indent=2))
         return 0
     print(f"{where['cpu']}, {where['cores']} cores, torch {where['torch']}")
-    print(f"{'network':22}{'workers':>8}{'steps/s':>11}{'per core':>11}{'play':>7}{'learn':>7}{'rest':>7}")
+    print(f"{'network':22}{'workers':>8}{'steps/s':>11}{'per core':>11}", end="")
+    print("".join(f"{part:>7}" for part in ("play", "learn", "rest")))
     for row in results:
         name = f"{row['network']} {'x'.join(map(str, row['hidden']))}"
         print(f"{name:22}{row['workers']:>8}{row['steps_per_second']:>11,.0f}", end="")

@@ -68,7 +68,7 @@ class TrainConfig:
     pool_games: float = 0.2
     """Share of the games that are played against past selves."""
     pool_size: int = 8
-    """Past selves kept; a new one takes the place of a random one."""
+    """Past selves kept: the untrained one, and others, each replaced at random by newer ones."""
     pool_every: int = 20
     """Updates between two new past selves."""
     opening_plies: int = 8
@@ -118,7 +118,9 @@ class TrainConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values of every setting."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(self).items()}
+        return {
+            k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(self).items()
+        }
 
 
 _BOUNDS: tuple[tuple[str, float, float], ...] = (
@@ -138,7 +140,7 @@ _BOUNDS: tuple[tuple[str, float, float], ...] = (
     ("entropy_weight", 0, 10),
     ("max_gradient", 1e-6, 1e6),
     ("pool_games", 0, 1),
-    ("pool_size", 1, 1000),
+    ("pool_size", 2, 1000),
     ("pool_every", 1, 1_000_000),
     ("opening_plies", 0, 1000),
     ("max_plies", 10, 100_000),
@@ -188,6 +190,8 @@ def config_from_dict(settings: Mapping[str, Any]) -> TrainConfig:
         if kind is float and type(value) is int:
             value = float(value)
         if type(value) is not kind:
-            raise ConfigError(f"{key}={value!r}: expected a {kind.__name__}, like {defaults[key]!r}")
+            raise ConfigError(
+                f"{key}={value!r}: expected a {kind.__name__}, like {defaults[key]!r}"
+            )
         checked[key] = tuple(value) if kind is list else value
     return TrainConfig(**checked)

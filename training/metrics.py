@@ -39,7 +39,9 @@ class Metrics:
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Add a row; columns that it leaves out stay empty."""
-        self._writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
+        self._writer.writerow(
+            {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
+        )
         self._file.flush()
         for name, value in row.items():
             if name != "update":

@@ -116,7 +116,9 @@ class Worker:
         self.rival_seat[:pool_games] = np.arange(pool_games) % 2
 
         self.rollout = Rollout(
-            rows=np.empty((steps * size * (6 if self.per_option else 1), OBSERVATION_SIZE), np.uint8),
+            rows=np.empty(
+                (steps * size * (6 if self.per_option else 1), OBSERVATION_SIZE), np.uint8
+            ),
             starts=np.empty((steps, size), np.int64),
             masks=np.empty((steps, size), np.uint64),
             actions=np.empty((steps, size), np.int64),
@@ -337,13 +339,14 @@ class Worker:
         )
         with torch.no_grad():
             for total, parameter in zip(self.gradients, self.parameters, strict=True):
-                total += parameter.grad
+                if parameter.grad is not None:
+                    total += parameter.grad
         self.replica.zero_grad(set_to_none=True)
 
     def state(self, prefix: str) -> tuple[Arrays, dict[str, Any]]:
         """Everything the next rollout depends on: arrays, and plain values for JSON."""
         arrays = {f"{prefix}{name}": getattr(self, name).copy() for name in _SAVED}
-        return arrays, self.generator.bit_generator.state
+        return arrays, dict(self.generator.bit_generator.state)
 
     def restore(self, prefix: str, arrays: Arrays, generator: Mapping[str, Any]) -> None:
         """Take over what :meth:`state` gave.

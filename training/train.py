@@ -78,10 +78,13 @@ class Trainer:
             self.network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
         )
         self.pool: list[dict[str, Tensor]] = []
+        self._remember()
         self.update = 0
         self.steps = 0
         self.seconds = 0.0
-        self._threads = ThreadPoolExecutor(config.workers, initializer=torch.set_num_threads, initargs=(1,))
+        self._threads = ThreadPoolExecutor(
+            config.workers, initializer=torch.set_num_threads, initargs=(1,)
+        )
 
     @property
     def updates(self) -> int:
@@ -164,12 +167,12 @@ class Trainer:
         return 1.0 - float(errors.var()) / spread if spread > 0.0 else 0.0
 
     def _remember(self) -> None:
-        """Add the network to the pool of past selves."""
+        """Add the network to the pool of past selves; the untrained first one stays in it."""
         past = {name: t.detach().clone() for name, t in self.network.state_dict().items()}
         if len(self.pool) < self.config.pool_size:
             self.pool.append(past)
         else:
-            self.pool[int(self.generator.integers(len(self.pool)))] = past
+            self.pool[int(self.generator.integers(1, len(self.pool)))] = past
 
     def evaluate(self) -> dict[str, float]:
         """Scores of the bare policy against the baseline bots, in paired games."""
@@ -296,7 +299,11 @@ def start_run(folder: Path, args: argparse.Namespace) -> tuple[Trainer, bool]:
         return trainer, True
     trainer = Trainer(load_config(args.config, args.set))
     folder.mkdir(parents=True, exist_ok=True)
-    note = {"commit": current_commit(), "torch": torch.__version__, "config": trainer.config.to_dict()}
+    note = {
+        "commit": current_commit(),
+        "torch": torch.__version__,
+        "config": trainer.config.to_dict(),
+    }
     (folder / "run.json").write_text(json.dumps(note, indent=2) + "\n")
     return trainer, False
 

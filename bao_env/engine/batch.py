@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.bits import FULL, ONE, U, ZERO, popcount, select_bit, trailing_zeros
+from bao_env.engine.bits import FULL, ONE, ZERO, U, popcount, select_bit, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import (
     CAPTURE_TURN,

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
-F = TypeVar("F", bound=Callable[..., object])
+F = TypeVar("F", bound=Callable[..., Any])
 
 _checked: set[Path] = set()
 
@@ -52,10 +52,11 @@ def _drop_stale_cache(directory: Path) -> None:
 def jit(function: F) -> F:
     """Compile ``function`` with numba on its first call; cached on disk, releases the GIL."""
     _drop_stale_cache(Path(function.__code__.co_filename).parent)
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def jit_inline(function: F) -> F:
     """Like :func:`jit`, for small functions that must melt into a loop for it to vectorise."""
     _drop_stale_cache(Path(function.__code__.co_filename).parent)
-    return numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
+    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
+    return cast(F, compiled)

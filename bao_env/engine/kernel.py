@@ -27,14 +27,13 @@ from bao_env.engine.bits import (
     FULL,
     ONE,
     ONES,
-    U,
     ZERO,
+    U,
     at_least_2,
     at_least_16,
     byte,
     byteswap,
     nonzero,
-    popcount,
     trailing_zeros,
 )
 from bao_env.engine.compile import jit, jit_inline
@@ -192,9 +191,8 @@ def first_captures(front, back, facing, capture_limit):
     targets = ZERO
     prey = nonzero(facing)
     filled = nonzero(front) & prey
-    if filled == ZERO:
-        if capture_limit <= _15 or prey == ZERO:
-            return up, down, targets
+    if filled == ZERO and (capture_limit <= _15 or prey == ZERO):
+        return up, down, targets
     playable = at_least_2(front) | (at_least_2(back) << _8)
     large = at_least_16(front) | (at_least_16(back) << _8)
     small = playable & ~large
@@ -271,11 +269,7 @@ def candidates(rules, front, back, other_front, other_back, meta):
     if store != ZERO:
         captures = _namua_captures(front, facing)
         if captures != ZERO:  # 2.3b, 1.7a; side forced at kichwa and kimbi, 1.4b
-            return (
-                CAPTURE_TURN
-                | (captures & _NOT_RIGHT_END)
-                | ((captures & _NOT_LEFT_END) << _16)
-            )
+            return CAPTURE_TURN | (captures & _NOT_RIGHT_END) | ((captures & _NOT_LEFT_END) << _16)
         starts = _namua_takasa(rules, front, back, filled, meta)
     else:
         up, down, targets = first_captures(front, back, facing, rules.capture_limit)
@@ -325,9 +319,7 @@ def _dutch_takasia(rules, front, other_front, other_back, meta, starts):
     """Strike out the one threatened pit where the mover has a choice of pits (Dutch II)."""
     if _single(starts) or starts == ZERO:
         return starts
-    threats = _capture_targets(
-        rules, other_front, other_back, byteswap(front), (meta >> _8) & BYTE
-    )
+    threats = _capture_targets(rules, other_front, other_back, byteswap(front), (meta >> _8) & BYTE)
     if not _single(threats):
         return starts
     return starts & ~(ONE << (_7 - trailing_zeros(threats)))

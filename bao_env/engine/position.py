@@ -125,14 +125,20 @@ def validate(position: Position, ruleset: Ruleset) -> None:
         raise ValueError(f"mover {mover!r}: expected SOUTH (0) or NORTH (1)")
     if position.barred is not None:
         if ruleset.takasia != "zanzibar":
-            raise ValueError(f"a barred hole, but rule set {ruleset.name!r} bars none in a position")
+            raise ValueError(
+                f"a barred hole, but rule set {ruleset.name!r} bars none in a position"
+            )
         if not 0 <= position.barred < 8:
             raise ValueError("takasia bars a front hole, A1 to A8 (Donkers 4.1)")
         if position.store[mover]:
-            raise ValueError("takasia bars a hole in mtaji only, but the mover's store is not empty")
+            raise ValueError(
+                "takasia bars a hole in mtaji only, but the mover's store is not empty"
+            )
     if position.pending is not None:
         if ruleset.capture_side != "free":
-            raise ValueError(f"a waiting capture, but rule set {ruleset.name!r} has no choice of side")
+            raise ValueError(
+                f"a waiting capture, but rule set {ruleset.name!r} has no choice of side"
+            )
         if not 2 <= position.pending <= 5:
             raise ValueError("a capture waits for its side at A3 to A6 only (Dutch I.a)")
         if not position.front[mover][position.pending]:

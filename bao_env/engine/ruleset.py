@@ -113,7 +113,9 @@ class Ruleset:
         if not any(self.opening_front):
             raise ValueError("opening_front is empty: a player without front seeds has lost")
         if self.house and self.opening_front[HOUSE] == 0:
-            raise ValueError("house=True needs seeds in hole 5 at the start: an empty house is lost")
+            raise ValueError(
+                "house=True needs seeds in hole 5 at the start: an empty house is lost"
+            )
         for name, value, low, high in (
             ("house_min", self.house_min, 2, NUM_SEEDS),
             ("capture_limit", self.capture_limit, 2, NO_CAPTURE_LIMIT),
@@ -124,7 +126,9 @@ class Ruleset:
         if self.house_lost_below_min and self.opening_front[HOUSE] < self.house_min:
             raise ValueError("house_lost_below_min ends a house that starts below house_min")
         if not self.house and (self.house_lost_below_min or self.house_stops_mtaji_takasa):
-            raise ValueError("house=False leaves house_lost_below_min and house_stops_mtaji_takasa idle")
+            raise ValueError(
+                "house=False leaves house_lost_below_min and house_stops_mtaji_takasa idle"
+            )
 
     def replace(self, **switches: Any) -> Ruleset:
         """This rule set with some switches changed; its name gains a ``+`` unless one is given.

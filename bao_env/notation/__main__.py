@@ -23,7 +23,7 @@ examples:
   python -m bao_env.notation explain "{_OPENING}" "7L*"
   python -m bao_env.notation show "{_OPENING}"
 
-A position is one argument, so put it between quotes; bao_env/notation.py describes its fields.
+A position is one argument, so put it between quotes; bao_env/RULES.md describes its fields.
 A move is a canonical name (A6L, the mover's own rows) or what players write (6L*, b7R, 8>).
 """
 
@@ -145,3 +145,7 @@ def _show(options: argparse.Namespace) -> None:
     print(f"legal: {' '.join(moves) or 'none'}")
     if options.svg:
         Path(options.svg).write_text(svg_board(board.position), encoding="ascii")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

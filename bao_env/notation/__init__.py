@@ -218,18 +218,3 @@ def move_to_action(text: str) -> int:
         raise NotationError("expected a name such as A6L, B2R or A5R>", token=text)
     row, hole, direction, house = found.groups()
     return pack_action("AB".index(row) * 8 + int(hole) - 1, "LR".index(direction), len(house))
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line of ``python -m bao_env.notation``; returns the exit code."""
-    from bao_env import notation_cli  # late: the command line stands above boards and pictures
-
-    return notation_cli.main(arguments)
-
-
-if __name__ == "__main__":
-    import sys
-
-    from bao_env import notation  # the importable module, not this second copy of it
-
-    sys.exit(notation.main())

@@ -1,0 +1,100 @@
+"""The order of the files: each imports only from those above it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+ORDER = [
+    "bao_env.engine.compile",
+    "bao_env.engine.bits",
+    "bao_env.engine.layout",
+    "bao_env.engine.ruleset",
+    "bao_env.engine.position",
+    "bao_env.engine.action",
+    "bao_env.engine.kernel",
+    "bao_env.engine.batch",
+    "bao_env.observation",
+    "bao_env.bots",
+    "bao_env.game",
+    "bao_env.notation",
+    "bao_env.move_text",
+    "bao_env.transcript",
+    "bao_env.render",
+    "bao_env.trace",
+    "bao_env.board",
+    "bao_env.episode",
+    "bao_env.aec",
+    "bao_env.bao_v0",
+    "bao_env.single",
+    "bao_env.vector",
+    "bao_env",
+    "bao_env.notation.__main__",
+    "bao_env.perft",
+    "bao_env.bench_peers",
+    "bao_env.bench",
+    "agents.base",
+    "agents.network",
+    "agents.checkpoint",
+    "agents.options",
+    "agents.policy",
+    "agents.registry",
+    "agents",
+    "agents.elo",
+    "agents.arena",
+    "training.config",
+    "training.loss",
+    "training.memory",
+    "training.metrics",
+    "training.selfplay",
+    "training.train",
+    "training.evaluate",
+    "training.bench",
+]
+LATE = {("agents.registry", "agents")}  # inside a function, to keep torch away from the bots
+
+
+def module_name(path: Path) -> str:
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found & set(ORDER)
+
+
+def sources() -> dict[str, Path]:
+    folders = [ROOT / name for name in ("bao_env", "agents", "training")]
+    paths = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    return {module_name(path): path for path in paths}
+
+
+def test_every_file_has_its_place() -> None:
+    hollow = {"bao_env.engine", "training"}  # packages whose __init__ imports nothing
+    assert set(sources()) - hollow == set(ORDER)
+
+
+def test_imports_point_upward() -> None:
+    for name, path in sources().items():
+        for other in imports(path):
+            if name in ORDER and other != name and (name, other) not in LATE:
+                assert ORDER.index(other) < ORDER.index(name), f"{name} imports {other}"
+
+
+def test_the_engine_is_numpy_and_numba_alone() -> None:
+    allowed = {"numpy", "numba", "bao_env"}
+    standard = set(__import__("sys").stdlib_module_names)
+    for path in (ROOT / "bao_env" / "engine").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            assert {n.split(".")[0] for n in names} <= allowed | standard, path
