@@ -136,7 +136,7 @@ class raw_env(AECEnv[str, Observation, int]):
         self._cumulative_rewards = dict.fromkeys(agents, 0.0)
         self.terminations = dict.fromkeys(agents, False)
         self.truncations = dict.fromkeys(agents, False)
-        self.infos = {agent: {} for agent in agents}
+        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in agents}
         self.agent_selection = agents[self._game.mover]
         self._skip_agent_selection: str | None = None
 

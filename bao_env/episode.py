@@ -75,6 +75,16 @@ def check_max_plies(max_plies: int) -> int:
     return max_plies
 
 
+def picture(position: Position, winner: int, truncated: bool) -> str:
+    """The board in plain characters, with the result below it where there is one."""
+    status = None
+    if winner >= 0:
+        status = f"{SEAT_NAMES[winner]} wins"
+    elif truncated:
+        status = f"cut short after {position.ply} plies"
+    return ascii_board(position, status=status)
+
+
 def draw_first_player(ruleset: Ruleset, rng: np.random.Generator) -> int:
     """The seat that begins by the rule set's own rule; ``rng`` is used for a lot alone."""
     return int(rng.integers(2)) if ruleset.first_player == "lot" else SOUTH
@@ -219,8 +229,8 @@ class Episode:
         """Whether ``action`` may be played now."""
         return 0 <= action < NUM_ACTIONS and bool(self.mask >> action & 1)
 
-    def play(self, action: int) -> None:
-        """Play an action.
+    def play(self, action: Any) -> None:
+        """Play an action, an integer of whatever type.
 
         Raises:
             IllegalMoveError: it is illegal; the message names the legal ones, and nothing has
@@ -264,9 +274,4 @@ class Episode:
 
     def picture(self) -> str:
         """The board in plain characters, with the result below it after the end."""
-        status = None
-        if self.winner >= 0:
-            status = f"{SEAT_NAMES[self.winner]} wins"
-        elif self.truncated:
-            status = f"cut short after {self.max_plies} plies"
-        return ascii_board(self.position, status=status)
+        return picture(self.position, self.winner, self.truncated)

@@ -28,7 +28,7 @@ from bao_env.episode import (
 Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[np.float32]
 
 
-class BaoEnv(gymnasium.Env[Observation, int]):
+class BaoEnv(gymnasium.Env[Any, Any]):
     """Bao la Kiswahili for one learner; each step is his ply and all that the opponent answers.
 
     **Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pit 0..7 = own front holes
@@ -209,7 +209,7 @@ class BaoEnv(gymnasium.Env[Observation, int]):
     def _info(self) -> dict[str, Any]:
         return {"action_mask": self._game.action_mask(self._seat), "player": self._seat}
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """The board as text, or None after printing it, as ``render_mode`` says."""
         if self.render_mode is None:
             logger.warn("render() without a render_mode: pass render_mode='ansi' or 'human'.")

@@ -25,6 +25,7 @@ ORDER = [
     "bao_env.trace",
     "bao_env.board",
     "bao_env.episode",
+    "bao_env.episodes",
     "bao_env.aec",
     "bao_env.bao_v0",
     "bao_env.single",
