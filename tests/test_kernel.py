@@ -179,8 +179,12 @@ def test_illegal_action_changes_nothing() -> None:
             np.testing.assert_array_equal(now, then)
 
 
-PERFT = {  # RULESETS name -> leaves at depth 1, 2, 3, ...; zanzibar's agree with other programs
+PERFT = {  # leaves at depth 1, 2, 3, ...; zanzibar's agree with other programs
     "zanzibar": (4, 14, 38, 124, 405, 1430, 5655, 23270, 105704),
+    "kibao": (4, 14, 38, 124, 405, 1430, 5655, 23270),
+    "kujifunza": (16, 108, 500, 1902, 6550, 23446),
+    "dutch": (4, 14, 30, 82, 272, 958, 3822, 14908),
+    "malawi": (4, 14, 38, 128, 445, 1571, 6600, 28019),
 }
 
 
@@ -190,6 +194,20 @@ def test_perft(name: str) -> None:
     words = packed_opening(ruleset)
     leaves = [perft(ruleset.kernel_rules(), words, d) for d in range(1, len(PERFT[name]) + 1)]
     assert tuple(leaves) == PERFT[name]
+
+
+@pytest.mark.parametrize("name", PERFT)
+def test_perft_of_the_reference(name: str) -> None:
+    ruleset = RULESETS[name]
+
+    def leaves(text: str, depth: int) -> int:
+        moves = reference.legal_moves(text, ruleset)
+        if depth == 1:
+            return len(moves)
+        return sum(leaves(after, depth - 1) for after in moves.values() if "wins" not in after)
+
+    text = format_position(unpack(packed_opening(ruleset)))
+    assert tuple(leaves(text, depth) for depth in range(1, 5)) == PERFT[name][:4]
 
 
 def test_an_endless_move_is_illegal() -> None:
