@@ -26,8 +26,12 @@ from bao_env.observation import OBSERVATION_SIZE
 
 KINDS: Final = ("board", "moves")
 
+ROW_SIZE: Final = OBSERVATION_SIZE + 3
+"""Numbers in a row of input, see :mod:`agents.options`."""
 _PITS: Final = 32
 _FLAGS_FROM: Final = 34
+_TRUST: Final = 6.0
+"""How much an option's expected result weighs in its logit."""
 _STEPS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
 
 
@@ -63,7 +67,7 @@ class Inputs(NamedTuple):
     """A batch for the network; see :func:`agents.options.encode`."""
 
     rows: Tensor
-    """uint8[R, 52], observations: of B positions (``board``) or of K options (``moves``)."""
+    """uint8[R, 55], the boards of B positions (``board``) or after K options (``moves``)."""
     options: Tensor
     """int64[K], position * 64 + action of each option; ``moves`` does not read it."""
 
@@ -72,7 +76,8 @@ class PolicyNetwork(nn.Module):
     """Inputs to logits of the options and expected results of the rows.
 
     The input of the first layer is each count of seeds, for each pit whether it holds at
-    least 1, 2, 3 ... seeds, since where a sowing ends hangs on the exact count, and the flags.
+    least 1, 2, 3 ... seeds, since where a sowing ends hangs on the exact count, the flags, and the
+    outlook of the player to move.
 
     Args:
         config: its kind and shape.
@@ -81,7 +86,7 @@ class PolicyNetwork(nn.Module):
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
-        width = _FLAGS_FROM + len(_STEPS) * _PITS + OBSERVATION_SIZE - _FLAGS_FROM
+        width = _FLAGS_FROM + len(_STEPS) * _PITS + ROW_SIZE - _FLAGS_FROM
         layers: list[nn.Module] = []
         for units in config.hidden:
             layers += [nn.Linear(width, units), nn.ReLU()]
@@ -101,9 +106,11 @@ class PolicyNetwork(nn.Module):
         pits = seeds[:, :_PITS]
         features = [seeds * 0.125]
         features += [(pits >= least).to(dtype) for least in _STEPS]
-        features.append(inputs.rows[:, _FLAGS_FROM:].to(dtype))
+        features.append(inputs.rows[:, _FLAGS_FROM:OBSERVATION_SIZE].to(dtype))
+        outlook = inputs.rows[:, OBSERVATION_SIZE:].to(dtype)
+        features += [outlook[:, :1] * 0.125, outlook[:, 1:]]
         out = self.head(self.trunk(torch.cat(features, dim=1))).float()
         values = out[:, -1].tanh()
         if self.config.per_option:
-            return out[:, 0], values
+            return out[:, 0] + _TRUST * values.detach(), values
         return out[:, :-1].reshape(-1)[inputs.options], values

@@ -4,6 +4,11 @@ About four of 64 actions are legal, so logits live in one flat array over all le
 actions, the *options*, in the order of positions and actions: position i has the options
 ``offsets[i]`` to ``offsets[i + 1]``. A dense masked softmax would spend most of its time
 on actions that cannot be chosen.
+
+What the network reads of a board is a *row* of :data:`agents.network.ROW_SIZE` numbers: the
+observation, then the most seeds that the player to move can capture with one action,
+whether he can empty the other's front row with one, and whether he has none. So a network
+that judges options (``moves``) knows the most greedy reply to each.
 """
 
 from __future__ import annotations
@@ -14,17 +19,48 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.bits import ONE, ZERO, U, popcount, select_bit, trailing_zeros
-from bao_env.engine.compile import jit
-from bao_env.engine.kernel import play
-from bao_env.engine.position import META, WORDS
+from agents.network import ROW_SIZE
+from bao_env.engine.bits import (
+    FULL,
+    ONE,
+    ONES,
+    ZERO,
+    U,
+    byte,
+    popcount,
+    select_bit,
+    trailing_zeros,
+)
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.kernel import (
+    CAPTURE_TURN,
+    CHOICE,
+    INFINITE,
+    PAUSED,
+    STARTS,
+    WON,
+    begin,
+    candidates,
+    play,
+    relay,
+)
+from bao_env.engine.position import (
+    META,
+    MOVER_BACK,
+    MOVER_FRONT,
+    OTHER_BACK,
+    OTHER_FRONT,
+    WORDS,
+)
 from bao_env.engine.ruleset import KernelRules
-from bao_env.observation import OBSERVATION_SIZE, observe, observe_compiled
+from bao_env.observation import OBSERVATION_SIZE, observe_compiled
 
 _PADDING: Final = 512
+_4 = U(4)
+_15 = U(15)
 _18 = U(18)
 _40 = U(40)
-_64 = U(64)
+_56 = U(56)
 _RNG_A = U(13)
 _RNG_B = U(7)
 _RNG_C = U(17)
@@ -50,6 +86,80 @@ def _list_options(masks, options):
             k += 1
 
 
+@jit_inline
+def _total(x):
+    """Sum of the eight bytes of a word."""
+    return (x * ONES) >> _56
+
+
+@jit
+def _simulate(rules, words, capture_turn, q, stops):
+    """Play a start out: its tally, and the seeds that it captures."""
+    front, back, facing, n, start, down, house_min, barred, stops, tally = begin(
+        rules,
+        words[MOVER_FRONT],
+        words[MOVER_BACK],
+        words[OTHER_FRONT],
+        words[META],
+        capture_turn,
+        q & _15,
+        q >> _4,
+        stops,
+    )
+    while n != ZERO:
+        front, back, facing, n, start, down, house_min, tally = relay(
+            rules, front, back, facing, n, start, down, house_min, barred, stops, tally
+        )
+    captured = ZERO
+    if capture_turn:
+        captured = _total(words[OTHER_FRONT]) - _total(facing)
+        if tally & (WON | PAUSED):
+            captured += byte(facing, start)
+    return tally, captured
+
+
+@jit
+def _add_outlook(rules, words, row):
+    """Write what the player to move could do at once behind an observation."""
+    found = candidates(
+        rules,
+        words[MOVER_FRONT],
+        words[MOVER_BACK],
+        words[OTHER_FRONT],
+        words[OTHER_BACK],
+        words[META],
+    )
+    capture_turn = (found & CAPTURE_TURN) != ZERO
+    starts = found & STARTS
+    best = ZERO
+    wins = ZERO
+    stuck = ONE
+    while starts != ZERO and (capture_turn or stuck != ZERO):
+        q = trailing_zeros(starts)
+        starts &= starts - ONE
+        tally, captured = _simulate(rules, words, capture_turn, q, ZERO)
+        if tally & INFINITE:
+            if (tally & CHOICE) == ZERO:
+                continue  # illegal (Donkers 1.5a)
+            tally, captured = _simulate(rules, words, capture_turn, q, FULL)  # stop at the house
+        stuck = ZERO
+        best = max(best, captured)
+        if tally & WON:
+            wins = ONE
+    row[OBSERVATION_SIZE] = best
+    row[OBSERVATION_SIZE + 1] = wins
+    row[OBSERVATION_SIZE + 2] = stuck
+
+
+@jit
+def _boards(rules, positions, rows):
+    viewer = np.empty(1, np.int8)
+    for i in range(positions.shape[0]):
+        viewer[0] = np.int8((positions[i, META] >> _18) & ONE)
+        observe_compiled(positions[i : i + 1], viewer, ONE, rows[i : i + 1])
+        _add_outlook(rules, positions[i], rows[i])
+
+
 @jit
 def _afterstates(rules, positions, options, rows):
     words = np.empty((1, WORDS), np.uint64)
@@ -59,17 +169,22 @@ def _afterstates(rules, positions, options, rows):
         for word in range(WORDS):
             words[0, word] = positions[position, word]
         viewer[0] = np.int8((words[0, META] >> _18) & ONE)
-        play(rules, words[0], U(options[k] & 63))
+        result = play(rules, words[0], U(options[k] & 63))
         observe_compiled(words, viewer, ONE, rows[k : k + 1])
+        if result == ZERO:
+            _add_outlook(rules, words[0], rows[k])
+        else:
+            rows[k, OBSERVATION_SIZE:] = 0
+            rows[k, OBSERVATION_SIZE + 2] = 1  # over: won, or (kujifunza) lost, as the rows show
 
 
 def padded_rows(count: int) -> npt.NDArray[np.uint8]:
-    """Room for ``count`` observations, uint8[R, 52], R rounded up and the rest zero.
+    """Room for ``count`` rows of the network, uint8[R, 55], R rounded up and the rest zero.
 
     Torch prepares a matrix product anew for each shape it has not met, which takes longer
     than the product; rounding leaves it few shapes.
     """
-    return np.zeros((-(-count // _PADDING) * _PADDING, OBSERVATION_SIZE), np.uint8)
+    return np.zeros((-(-count // _PADDING) * _PADDING, ROW_SIZE), np.uint8)
 
 
 def encode(
@@ -88,7 +203,7 @@ def encode(
             else a row for each position.
 
     Returns:
-        rows uint8[K or B and more, 52] (:func:`padded_rows`), options int64[K] (position * 64 +
+        rows uint8[K or B and more, 55] (:func:`padded_rows`), options int64[K] (position * 64 +
         action) and offsets int64[B + 1].
     """
     offsets = np.empty(len(masks) + 1, np.int64)
@@ -99,7 +214,7 @@ def encode(
     if per_option:
         _afterstates(rules, positions, options, rows)
     else:
-        observe(positions, rows[: len(positions)])
+        _boards(rules, positions, rows)
     return rows, options, offsets
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import reference
 import torch
 
 from agents.network import Inputs, NetworkConfig, PolicyNetwork
@@ -10,6 +11,8 @@ from agents.options import best_options, encode, gather_rows, list_options, samp
 from bao_env.engine.batch import Engine, random_states
 from bao_env.engine.kernel import play
 from bao_env.engine.position import unpack
+from bao_env.engine.ruleset import RULESETS
+from bao_env.notation import format_position
 from bao_env.observation import observe
 
 
@@ -30,9 +33,9 @@ def test_options_are_the_legal_actions() -> None:
     assert offsets[-1] == len(expected) and np.diff(offsets).tolist() == [
         int(m).bit_count() for m in masks
     ]
-    seen = np.zeros_like(rows)
+    seen = np.zeros((len(rows), 52), np.uint8)
     observe(positions, seen[: len(positions)])
-    np.testing.assert_array_equal(rows, seen)
+    np.testing.assert_array_equal(rows[:, :52], seen)
 
 
 def test_a_row_of_an_option_is_the_board_after_it() -> None:
@@ -44,7 +47,40 @@ def test_a_row_of_an_option_is_the_board_after_it() -> None:
         play(engine.rules, words, np.uint64(option & 63))
         seen = np.empty((1, 52), np.uint8)
         observe(words[None], seen, viewer)
-        np.testing.assert_array_equal(row, seen[0])
+        np.testing.assert_array_equal(row[:52], seen[0])
+
+
+def test_the_outlook_is_the_best_reply() -> None:
+    """By the literal reference: most seeds captured, a win at once, or no move at all."""
+    engine, positions, masks = some_positions(128)
+    _, options, _ = encode(engine.rules, positions, masks, per_option=True)
+    rows, _, _ = encode(engine.rules, positions, masks, per_option=True)
+    wins = stuck = 0
+    for row, option in zip(rows[: len(options)], options, strict=True):
+        words = positions[option >> 6].copy()
+        if play(engine.rules, words, np.uint64(option & 63)):
+            assert row[52:].tolist() == [0, 0, 1]
+            continue
+        position = unpack(words)
+        side = 1 - position.mover
+        before = sum(position.pits(side)) + position.store[side]
+        best = win = 0
+        replies = reference.legal_moves(format_position(position), RULESETS["zanzibar"])
+        after_win = f"{'SN'[position.mover]} wins"
+        for action, text in replies.items():
+            reply = words.copy()
+            win |= int(play(engine.rules, reply, np.uint64(action))) == 1
+            if text == after_win:
+                left = unpack(reply)
+                best = max(best, before - sum(left.pits(side)) - left.store[side])
+                continue
+            counts = [sum(map(int, line.split(","))) for line in text.split()[0].split("/")]
+            store = int(text.split()[1].split(",")[side])
+            best = max(best, before - counts[2 * side] - counts[2 * side + 1] - store)
+        assert row[52:].tolist() == [best, win, not replies]
+        wins += win
+        stuck += not replies
+    assert wins > 3
 
 
 def test_draws_follow_the_softmax() -> None:

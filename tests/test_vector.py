@@ -365,6 +365,8 @@ def test_seeds_differ_and_unseeded_games_too():
     assert not same(games(None)[0], games(None)[0])
     first, second = games(1, None)
     assert not same(first, second)
+    env = BaoVectorEnv(8, opponent="random")
+    assert same(run(env, 30), run(env, 30))  # a seed starts everything anew
 
 
 @EVERY_MODE
@@ -426,14 +428,13 @@ def test_fresh_arrays():
             assert not any(np.shares_memory(a, b) for a in some for b in other if a.dtype != object)
     env.step(env.sample_legal_actions())
     assert same(results, kept)
-    positions = env.positions
-    for array in flat[-1]:
-        array.fill(0)  # scribbling on what was handed out does the games no harm
-    env.positions.fill(0)
-    env.masks.fill(0)
-    assert np.array_equal(env.positions, positions)
-    assert env.action_masks().any(1).all()
-    env.step(env.sample_legal_actions())
+    twin = copy.deepcopy(env)
+    for array in flat[-1]:  # scribbling on what was handed out does the games no harm
+        array.fill(7 if array.dtype != object else None)
+    for array in (env.positions, env.masks, env.seats, env.action_masks()):
+        array.fill(7)
+    for _ in range(8):
+        assert same(env.step(env.sample_legal_actions()), twin.step(twin.sample_legal_actions()))
 
 
 def test_without_copies_two_sets_take_turns():
@@ -521,7 +522,14 @@ def test_start_options():
     assert infos["player"].tolist() == [NORTH, SOUTH, NORTH]
     infos = env.reset(options={"first_player": "north"})[1]
     assert infos["player"].tolist() == [NORTH] * 3
+    infos = env.reset(options={"reset_mask": mask, "first_player": "south"})[1]
+    assert infos["player"].tolist() == [NORTH, SOUTH, NORTH]
     assert env.reset()[1]["player"].tolist() == [SOUTH] * 3
+    env = BaoVectorEnv(3, first_player="north", max_plies=1)
+    env.reset(seed=0)
+    env.reset(options={"reset_mask": mask, "first_player": "south"})
+    infos = env.step(env.sample_legal_actions())[4]
+    assert infos["player"].tolist() == [NORTH] * 3  # an option holds for one game
     env = BaoVectorEnv(3, opponent="greedy", seat="north")
     infos = env.reset(seed=0, options={"seat": "south", "first_player": "north"})[1]
     assert infos["player"].tolist() == [SOUTH] * 3

@@ -24,6 +24,10 @@ from training.config import ConfigError, TrainConfig, load_config
 from training.train import Trainer
 
 
+REFERENCE = ("network=board", "hidden=[256, 256]", "epochs=1", "envs=4096", "minibatch=8192")
+"""Settings of the reference: the network reads each position once, and learns from it once."""
+
+
 def measure(config: TrainConfig, updates: int) -> dict[str, Any]:
     """Median steps a second of some updates after three to warm up, and the share of each part."""
     trainer = Trainer(config)
@@ -75,7 +79,7 @@ def main(argv: list[str] | None = None) -> int:
         parser.error("--updates and --workers must be positive")
     try:
         results = [
-            measure(load_config(None, [*args.set, f"workers={workers}"]), args.updates)
+            measure(load_config(None, [*REFERENCE, *args.set, f"workers={workers}"]), args.updates)
             for workers in sorted(set(args.workers))
         ]
     except ConfigError as error:

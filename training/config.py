@@ -29,25 +29,25 @@ class TrainConfig:
     """Name of the rule set to learn."""
     rules: dict[str, Any] = field(default_factory=dict)
     """Rule switches that differ from that rule set (``bao_env.Ruleset``)."""
-    network: str = "board"
+    network: str = "moves"
     """What the network sees: the ``board``, or the board after each of the legal ``moves``
     (:mod:`agents.network`)."""
     hidden: tuple[int, ...] = (256, 256)
     """Units of each hidden layer."""
     seed: int = 0
     """Of everything that is drawn."""
-    steps: int = 100_000_000
+    steps: int = 50_000_000
     """Environment steps (actions played) at which the run is finished."""
     workers: int = 2
     """Threads that play and learn side by side, each with one core's work. Results depend
     on this number (the games are divided among them), not on their timing."""
-    envs: int = 4096
+    envs: int = 2048
     """Games played at once, over all workers."""
     rollout: int = 32
     """Actions played in each game between two updates."""
-    minibatch: int = 16384
-    """Rows of one gradient step, over all workers."""
-    epochs: int = 1
+    minibatch: int = 4096
+    """Decisions of one gradient step, over all workers."""
+    epochs: int = 2
     """Passes over each rollout."""
     learning_rate: float = 1e-3
     """Adam's step size at the start."""
@@ -55,13 +55,13 @@ class TrainConfig:
     """Adam's step size at the end; in between it falls in a half cosine."""
     gamma: float = 0.998
     """Discount a ply: below 1, a sooner win counts more."""
-    gae_lambda: float = 0.9
+    gae_lambda: float = 0.95
     """Lambda of the generalised advantages."""
     clip: float = 0.2
     """PPO's epsilon."""
     value_weight: float = 1.0
     """Weight of the value loss."""
-    entropy_weight: float = 0.01
+    entropy_weight: float = 0.03
     """Weight of the entropy bonus at the start; it falls with the learning rate."""
     max_gradient: float = 0.5
     """Norm to which gradients are clipped."""
@@ -71,7 +71,7 @@ class TrainConfig:
     """Past selves kept: the untrained one, and others, each replaced at random by newer ones."""
     pool_every: int = 20
     """Updates between two new past selves."""
-    opening_plies: int = 8
+    opening_plies: int = 20
     """Games start with up to so many random actions, which are not learnt from."""
     max_plies: int = 500
     """A game that reaches this length is cut off as a draw."""

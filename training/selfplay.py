@@ -18,12 +18,11 @@ import torch
 from torch import Tensor
 
 from agents.arena import movers
-from agents.network import Inputs, PolicyNetwork
+from agents.network import ROW_SIZE, Inputs, PolicyNetwork
 from agents.options import encode, gather_rows, list_options, padded_rows, sample_options
 from bao_env.engine.batch import Engine, random_actions, random_states
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, WORDS
-from bao_env.observation import OBSERVATION_SIZE
 from training.config import TrainConfig
 from training.loss import STATS, advantages, ppo_gradient
 
@@ -40,7 +39,7 @@ class Rollout:
     """T actions in each of B games; every array is [T, B] unless noted."""
 
     rows: npt.NDArray[np.uint8]
-    """uint8[capacity, 52], the network's rows of all decisions, one after another."""
+    """uint8[capacity, 55], the network's rows of all decisions, one after another."""
     starts: npt.NDArray[np.int64]
     """Where the rows of a decision start."""
     masks: npt.NDArray[np.uint64]
@@ -117,7 +116,7 @@ class Worker:
 
         self.rollout = Rollout(
             rows=np.empty(
-                (steps * size * (6 if self.per_option else 1), OBSERVATION_SIZE), np.uint8
+                (steps * size * (6 if self.per_option else 1), ROW_SIZE), np.uint8
             ),
             starts=np.empty((steps, size), np.int64),
             masks=np.empty((steps, size), np.uint64),
@@ -200,7 +199,7 @@ class Worker:
         count = int(outputs.offsets[-1]) if self.per_option else len(outputs.masks)
         end = filled + count
         if end > len(roll.rows):
-            more = np.empty((max(end, 2 * len(roll.rows)), OBSERVATION_SIZE), np.uint8)
+            more = np.empty((max(end, 2 * len(roll.rows)), ROW_SIZE), np.uint8)
             more[:filled] = roll.rows[:filled]
             roll.rows = more
         roll.rows[filled:end] = outputs.rows[:count]

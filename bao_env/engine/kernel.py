@@ -236,7 +236,7 @@ def _namua_captures(front, facing):
 
 
 @jit
-def _capture_targets(rules, front, back, facing, store):
+def capture_targets(rules, front, back, facing, store):
     """Own front pits, as a bit set, at which the owner could capture with a first sowing."""
     if store != ZERO:
         return _namua_captures(front, facing)
@@ -319,7 +319,7 @@ def _dutch_takasia(rules, front, other_front, other_back, meta, starts):
     """Strike out the one threatened pit where the mover has a choice of pits (Dutch II)."""
     if _single(starts) or starts == ZERO:
         return starts
-    threats = _capture_targets(rules, other_front, other_back, byteswap(front), (meta >> _8) & BYTE)
+    threats = capture_targets(rules, other_front, other_back, byteswap(front), (meta >> _8) & BYTE)
     if not _single(threats):
         return starts
     return starts & ~(ONE << (_7 - trailing_zeros(threats)))
@@ -571,7 +571,7 @@ def is_capture_turn(rules, words):
     if ((meta >> _32) & BYTE) != NO_PIT:
         return True
     return (
-        _capture_targets(
+        capture_targets(
             rules,
             words[position.MOVER_FRONT],
             words[position.MOVER_BACK],
