@@ -23,7 +23,6 @@ from bao_env.bench import machine
 from training.config import ConfigError, TrainConfig, load_config
 from training.train import Trainer
 
-
 REFERENCE = ("network=board", "hidden=[256, 256]", "epochs=1", "envs=4096", "minibatch=8192")
 """Settings of the reference: the network reads each position once, and learns from it once."""
 

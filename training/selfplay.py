@@ -115,9 +115,7 @@ class Worker:
         self.rival_seat[:pool_games] = np.arange(pool_games) % 2
 
         self.rollout = Rollout(
-            rows=np.empty(
-                (steps * size * (6 if self.per_option else 1), ROW_SIZE), np.uint8
-            ),
+            rows=np.empty((steps * size * (6 if self.per_option else 1), ROW_SIZE), np.uint8),
             starts=np.empty((steps, size), np.int64),
             masks=np.empty((steps, size), np.uint64),
             actions=np.empty((steps, size), np.int64),

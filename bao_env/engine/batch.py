@@ -52,7 +52,7 @@ Winners = npt.NDArray[np.int8]
 
 LANES: Final = 32
 BLOCK: Final = 512
-"""Games whose hands share the lanes; their state stays in the first-level cache."""
+"""Games whose hands share the lanes; their jobs stay in the second-level cache."""
 _FEW: Final = 3
 """So many hands left are finished one by one."""
 _MAX_STARTS: Final = 32
