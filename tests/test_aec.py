@@ -193,10 +193,10 @@ def test_arrays_are_fresh():
             first[key][:] = 1
         third = game.observe(agent)
         assert all(np.array_equal(second[key], third[key]) for key in third)
+    before = state_of(game)
     game.positions[:] = 0
     game.masks[:] = 0
-    game.step(20)
-    assert game.position.ply == 1
+    assert state_of(game) == before
 
 
 def test_spaces_are_the_same_objects_each_time():
@@ -263,6 +263,20 @@ def test_rewards_come_on_the_last_ply_for_both(ruleset):
         assert seen == rewards
         assert game.agents == []
     assert winners == set(AGENTS)
+
+
+def test_reset_amid_dead_steps():
+    game = raw_env()
+    rng = np.random.default_rng(0)
+    game.reset()
+    play_to_the_end(game, rng)
+    game.step(None)
+    game.reset()
+    fresh = raw_env()
+    fresh.reset()
+    assert game._skip_agent_selection is fresh._skip_agent_selection is None
+    assert state_of(game) == state_of(fresh)
+    assert game.agents == fresh.agents == AGENTS
 
 
 @EVERY_RULESET

@@ -411,30 +411,37 @@ def test_copies_keep_the_running_games(mode, opponent, duplicate, fresh):
     assert any(result[2].any() for result in mine)
 
 
+def arrays_of(result: Any) -> list[Any]:
+    """All arrays that a reset or a step has handed out."""
+    arrays = [*result[0].values(), *result[1:-1], *result[-1].values()]
+    return [array for array in arrays if isinstance(array, np.ndarray) and array.dtype != object]
+
+
 def test_fresh_arrays():
     env = BaoVectorEnv(5, max_plies=6)
     results: list[Any] = [env.reset(seed=0)]
     results += [env.step(env.sample_legal_actions()) for _ in range(8)]
     kept = copy.deepcopy(results)
-    arrays = [
-        [*result[0].values(), *result[1:4], *result[-1].values()]
-        if len(result) == 5
-        else [*result[0].values(), *result[1].values()]
-        for result in results
-    ]
-    flat = [[one for one in some if isinstance(one, np.ndarray)] for some in arrays]
-    for step, some in enumerate(flat):
-        for other in flat[:step]:
-            assert not any(np.shares_memory(a, b) for a in some for b in other if a.dtype != object)
     env.step(env.sample_legal_actions())
     assert same(results, kept)
+    for step, one in enumerate(results):
+        for other in results[:step]:
+            assert not any(np.shares_memory(a, b) for a in arrays_of(one) for b in arrays_of(other))
+
+
+@pytest.mark.parametrize("opponent", [None, "greedy"])
+def test_scribbling_does_the_games_no_harm(opponent):
+    env = BaoVectorEnv(20, opponent=opponent)
+    env.reset(seed=0)
     twin = copy.deepcopy(env)
-    for array in flat[-1]:  # scribbling on what was handed out does the games no harm
-        array.fill(7 if array.dtype != object else None)
-    for array in (env.positions, env.masks, env.seats, env.action_masks()):
-        array.fill(7)
-    for _ in range(8):
-        assert same(env.step(env.sample_legal_actions()), twin.step(twin.sample_legal_actions()))
+    wins = 0.0
+    for _ in range(60):
+        mine, theirs = [one.step(one.sample_legal_actions()) for one in (env, twin)]
+        assert same(mine, theirs)
+        wins += mine[1].sum()
+        for array in (*arrays_of(mine), env.positions, env.masks, env.seats, env.action_masks()):
+            array.fill(1)
+    assert wins
 
 
 def test_without_copies_two_sets_take_turns():
@@ -604,6 +611,7 @@ def test_make_vec():
     assert BaoVectorEnv.metadata["autoreset_mode"] is SAME
     env = gymnasium.make_vec(ID, num_envs=3, opponent="greedy", autoreset_mode="NextStep")
     assert env.metadata["autoreset_mode"] is NEXT
+    assert BaoVectorEnv.metadata["autoreset_mode"] is SAME
     run(env, 5)
     env.close()
     env = gymnasium.make_vec(ID, num_envs=2, max_episode_steps=7)
