@@ -28,9 +28,7 @@ from bao_env.engine.bits import BYTE, ONE, U
 from bao_env.engine.compile import jit
 from bao_env.engine.position import (
     META,
-    MOVER_BACK,
     MOVER_FRONT,
-    OTHER_BACK,
     OTHER_FRONT,
 )
 
@@ -55,33 +53,23 @@ def observe_compiled(positions, viewers, scale, out):
 
     ``scale`` multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
     """
+    seeds = positions.view(np.uint8)  # little-endian: byte r of word w is seeds[g, 8 * w + r]
     for g in range(positions.shape[0]):
         meta = positions[g, META]
         mover = (meta >> _NORTH_BIT) & ONE
         moves = viewers[g] < 0 or U(viewers[g]) == mover
-        if moves:
-            own_front = positions[g, MOVER_FRONT]
-            own_back = positions[g, MOVER_BACK]
-            front = positions[g, OTHER_FRONT]
-            back = positions[g, OTHER_BACK]
-        else:
-            own_front = positions[g, OTHER_FRONT]
-            own_back = positions[g, OTHER_BACK]
-            front = positions[g, MOVER_FRONT]
-            back = positions[g, MOVER_BACK]
+        own = 8 * MOVER_FRONT if moves else 8 * OTHER_FRONT
+        other = 8 * OTHER_FRONT if moves else 8 * MOVER_FRONT
         for i in range(8):
-            up = U(i) << U(3)
-            down = U(56) - up
-            out[g, i] = ((own_front >> up) & BYTE) * scale
-            out[g, 8 + i] = ((own_back >> down) & BYTE) * scale
-            out[g, 16 + i] = ((front >> down) & BYTE) * scale
-            out[g, 24 + i] = ((back >> up) & BYTE) * scale
-            out[g, 36 + i] = 0
-            out[g, 44 + i] = 0
-        own, other = meta & BYTE, (meta >> _8) & BYTE
+            out[g, i] = seeds[g, own + i] * scale
+            out[g, 8 + i] = seeds[g, own + 15 - i] * scale
+            out[g, 16 + i] = seeds[g, other + 7 - i] * scale
+            out[g, 24 + i] = seeds[g, other + 8 + i] * scale
+        out[g, 36:52] = 0
+        own_store, other_store = meta & BYTE, (meta >> _8) & BYTE
         own_house, other_house = (meta >> _HOUSE_BIT) & ONE, (meta >> _OTHER_HOUSE_BIT) & ONE
-        out[g, 32] = (own if moves else other) * scale
-        out[g, 33] = (other if moves else own) * scale
+        out[g, 32] = (own_store if moves else other_store) * scale
+        out[g, 33] = (other_store if moves else own_store) * scale
         out[g, 34] = own_house if moves else other_house
         out[g, 35] = other_house if moves else own_house
         if moves:

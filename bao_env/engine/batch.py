@@ -20,7 +20,17 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.bits import FULL, ONE, ZERO, U, popcount, select_bit, trailing_zeros
+from bao_env.engine.bits import (
+    BYTE,
+    FULL,
+    ONE,
+    ZERO,
+    U,
+    popcount,
+    select_bit,
+    spread_bits,
+    trailing_zeros,
+)
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import (
     CAPTURE_TURN,
@@ -397,10 +407,10 @@ def _first_illegal(masks, actions):
 
 @jit
 def _unpack_masks(masks, out):
+    rows = out.view(np.uint64)  # eight flags a word
     for i in range(masks.shape[0]):
-        mask = masks[i]
-        for action in range(NUM_ACTIONS):
-            out[i, action] = (mask >> U(action)) & ONE
+        for k in range(8):
+            rows[i, k] = spread_bits((masks[i] >> U(8 * k)) & BYTE)
 
 
 class Engine:
@@ -561,5 +571,5 @@ def random_actions(
 
 
 def unpack_masks(masks: Masks, out: npt.NDArray[Any]) -> None:
-    """Spread masks uint64[B] over ``out``, bool or int8 [B, 64]: non-zero = legal."""
+    """Spread masks uint64[B] over ``out``, bool or int8 [B, 64], C-contiguous: 1 = legal."""
     _unpack_masks(masks, out)

@@ -100,6 +100,12 @@ def at_least_16(x):
 
 
 @jit_inline
+def spread_bits(x):
+    """Eight bytes, byte i = bit i of x, which must be below 256."""
+    return ((((x * ONES) & _DIAGONAL) + _LOW7) >> _S7) & ONES
+
+
+@jit_inline
 def byte(x, i):
     """Byte i (0..7) of a word."""
     return (x >> (i << _S3)) & BYTE

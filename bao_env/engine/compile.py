@@ -18,16 +18,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 _checked: set[Path] = set()
 
 
-def _engine_digest() -> str:
-    """Hash of every source file of the engine: what a compiled function may have inlined."""
+def _package_digest() -> str:
+    """Hash of every source file of the package: what a compiled function may have inlined."""
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sorted(Path(__file__).parent.parent.rglob("*.py")):
         digest.update(source.read_bytes())
     return digest.hexdigest()
 
 
 def _drop_stale_cache(directory: Path) -> None:
-    """Delete numba's cache files in ``directory`` when any engine source has changed.
+    """Delete numba's cache files in ``directory`` when any source of the package has changed.
 
     Numba looks only at the file a function stands in, not at the files it calls
     into, and would go on running yesterday's kernel inside today's batch.
@@ -36,8 +36,8 @@ def _drop_stale_cache(directory: Path) -> None:
         return
     _checked.add(directory)
     cache = directory / "__pycache__"
-    stamp = cache / "engine.digest"
-    digest = _engine_digest()
+    stamp = cache / "package.digest"
+    digest = _package_digest()
     try:
         if stamp.exists() and stamp.read_text() == digest:
             return
