@@ -94,9 +94,9 @@ def kernel_case(ruleset: str, batch: int, threads: int) -> Case:
     return Case("kernel", batch, threads, play)
 
 
-def vector_case(ruleset: str, batch: int, threads: int, copy: bool) -> Case:
-    """The public vector environment: observations float32 and masks int8 written each step."""
-    env = BaoVectorEnv(batch, ruleset=ruleset, threads=threads, copy=copy)
+def vector_case(ruleset: str, batch: int, threads: int, dtype: type) -> Case:
+    """The public vector environment: observations and masks written to fresh arrays each step."""
+    env = BaoVectorEnv(batch, ruleset=ruleset, threads=threads, observation_dtype=dtype)
     env.reset(seed=1)
 
     def play(calls: int) -> int:
@@ -104,7 +104,7 @@ def vector_case(ruleset: str, batch: int, threads: int, copy: bool) -> Case:
             env.step(env.sample_legal_actions())
         return calls * batch
 
-    return Case("BaoVectorEnv" + ("" if copy else ", copy=False"), batch, threads, play)
+    return Case(f"BaoVectorEnv {np.dtype(dtype)}", batch, threads, play)
 
 
 def aec_case(ruleset: str) -> Case:
@@ -176,10 +176,10 @@ def main(argv: list[str] | None = None) -> int:
         for batch in args.batches
     ]
     cases += [
-        vector_case(args.ruleset, batch, threads, copy)
+        vector_case(args.ruleset, batch, threads, dtype)
         for threads in args.threads
         for batch in args.batches
-        for copy in (True, False)
+        for dtype in (np.float32, np.uint8)
     ]
     cases.append(aec_case(args.ruleset))
     ours = len(cases)

@@ -32,7 +32,7 @@ def test_bench_measures_and_prints_json(capsys: pytest.CaptureFixture[str]) -> N
     report = json.loads(capsys.readouterr().out)
     assert report["signature"] == SIGNATURES["zanzibar"]
     names = [case["name"] for case in report["cases"]]
-    assert names == ["kernel", "BaoVectorEnv", "BaoVectorEnv, copy=False", "AEC raw_env"]
+    assert names == ["kernel", "BaoVectorEnv float32", "BaoVectorEnv uint8", "AEC raw_env"]
     assert all(case["plies_per_second"] > 100 for case in report["cases"])
 
 
