@@ -22,6 +22,7 @@ from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.notation import action_to_move, move_to_action
+from bao_env.rule_files import load_ruleset
 from bao_env.single import BaoEnv
 from bao_env.vector import BaoVectorEnv
 
@@ -43,6 +44,7 @@ __all__ = [
     "action_to_move",
     "env",
     "get_ruleset",
+    "load_ruleset",
     "move_to_action",
     "raw_env",
 ]

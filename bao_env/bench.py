@@ -28,7 +28,8 @@ import numpy as np
 from bao_env.aec import raw_env
 from bao_env.bench_peers import PEERS
 from bao_env.engine.batch import Engine, random_states
-from bao_env.engine.ruleset import RULESETS, get_ruleset
+from bao_env.engine.ruleset import Ruleset
+from bao_env.rule_files import RULESET_HELP, ruleset_argument
 from bao_env.vector import BaoVectorEnv
 
 BATCHES = (1, 64, 1024, 16384)
@@ -80,7 +81,7 @@ class Case:
         return statistics.median(self.cpu_rates)
 
 
-def kernel_case(ruleset: str, batch: int, threads: int) -> Case:
+def kernel_case(ruleset: Ruleset, batch: int, threads: int) -> Case:
     """The engine alone: masks as 64-bit words, no observations."""
     engine = Engine(ruleset, threads)
     opening, mask = engine.opening()
@@ -94,7 +95,7 @@ def kernel_case(ruleset: str, batch: int, threads: int) -> Case:
     return Case("kernel", batch, threads, play)
 
 
-def vector_case(ruleset: str, batch: int, threads: int, dtype: type) -> Case:
+def vector_case(ruleset: Ruleset, batch: int, threads: int, dtype: type) -> Case:
     """The public vector environment: observations and masks written to fresh arrays each step."""
     env = BaoVectorEnv(batch, ruleset=ruleset, threads=threads, observation_dtype=dtype)
     env.reset(seed=1)
@@ -107,7 +108,7 @@ def vector_case(ruleset: str, batch: int, threads: int, dtype: type) -> Case:
     return Case(f"BaoVectorEnv {np.dtype(dtype)}", batch, threads, play)
 
 
-def aec_case(ruleset: str) -> Case:
+def aec_case(ruleset: Ruleset) -> Case:
     """PettingZoo's loop over ``raw_env``: last(), a random legal action, step()."""
     env = raw_env(ruleset=ruleset)
     env.reset(seed=1)
@@ -127,7 +128,7 @@ def aec_case(ruleset: str) -> Case:
     return Case("AEC raw_env", 1, 1, play)
 
 
-def signature(ruleset: str, games: int = 256, plies: int = 200) -> str:
+def signature(ruleset: str | Ruleset, games: int = 256, plies: int = 200) -> str:
     """Hash over every position, mask and result of fixed random games."""
     engine = Engine(ruleset)
     opening, mask = engine.opening()
@@ -158,7 +159,9 @@ def main(argv: list[str] | None = None) -> int:
         description="Plies a second of random legal play with exact masks, beside installed peers.",
         epilog="Peers measured when installed: pgx (connect_four, othello), open_spiel (mancala).",
     )
-    parser.add_argument("--ruleset", default="zanzibar", choices=RULESETS)
+    parser.add_argument(
+        "--ruleset", type=ruleset_argument, default="zanzibar", metavar="RULES", help=RULESET_HELP
+    )
     parser.add_argument("--rounds", type=int, default=5, help="rounds over all cases (default 5)")
     parser.add_argument("--seconds", type=float, default=0.5, help="a case's share of a round")
     parser.add_argument("--batches", type=int, nargs="+", default=BATCHES, metavar="B")
@@ -168,7 +171,6 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.rounds < 1 or args.seconds <= 0 or min(args.batches) < 1 or min(args.threads) < 1:
         parser.error("rounds, seconds, batches and threads must be positive")
-    get_ruleset(args.ruleset)
 
     cases = [
         kernel_case(args.ruleset, batch, threads)
@@ -202,7 +204,7 @@ def main(argv: list[str] | None = None) -> int:
 
     peers = cases[ours:]
     report = {
-        "ruleset": args.ruleset,
+        "ruleset": args.ruleset.name,
         "signature": signature(args.ruleset),
         "machine": machine(),
         "cases": [
@@ -221,7 +223,7 @@ def main(argv: list[str] | None = None) -> int:
         print(json.dumps(report, indent=2))
         return 0
     where = report["machine"]
-    print(f"rule set {args.ruleset}, signature {report['signature']}")
+    print(f"rule set {args.ruleset.name}, signature {report['signature']}")
     print(f"{where['cpu']}, {where['cores']} cores, Python {where['python']}")
     head = f"{'million plies a second':28}{'batch':>7}{'threads':>8}{'rate':>9}{'per core':>10}"
     print(head + "".join(f"{'vs ' + p.name:>24}" for p in peers))

@@ -32,7 +32,14 @@ from bao_env.notation import (
 )
 from bao_env.render import ascii_board, svg_board
 from bao_env.trace import Event, EventKind, trace_move
-from bao_env.transcript import Transcript, format_transcript, parse_transcripts, replay, transcribe
+from bao_env.transcript import (
+    Transcript,
+    format_transcript,
+    parse_transcripts,
+    replay,
+    rules_head,
+    transcribe,
+)
 
 __all__ = [
     "Board",
@@ -297,8 +304,8 @@ class Board:
     def transcript(self, head: Mapping[str, str] | None = None, spelling: str = "donkers") -> str:
         """The game as text, as :meth:`from_transcript` reads it.
 
-        The head names the rule set, the start if it isn't the opening, and the winner; a
-        rule set of your own must be passed again on reading.
+        The head names the rule set (with its switches, if it is your own), the start if it
+        isn't the opening, and the winner.
 
         Args:
             head: lines to put in front, say ``{"south": "Omar", "north": "Shamte"}``.
@@ -308,7 +315,7 @@ class Board:
             NotationError: ``head`` holds something that no head line can.
             ValueError: the spelling is unknown.
         """
-        lines = {**(head or {}), "ruleset": self._ruleset.name}
+        lines = {**(head or {}), **rules_head(self._ruleset)}
         if self._start == opening(self._ruleset, NORTH):
             lines["first player"] = SEAT_NAMES[NORTH]
         elif self._start != opening(self._ruleset, SOUTH):

@@ -18,8 +18,9 @@ from bao_env.engine.bits import ONE, ZERO, popcount, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import WORDS, pack, packed_opening
-from bao_env.engine.ruleset import RULESETS, KernelRules, get_ruleset
+from bao_env.engine.ruleset import KernelRules
 from bao_env.notation import action_to_move, parse_position
+from bao_env.rule_files import RULESET_HELP, ruleset_argument
 
 
 @jit
@@ -82,12 +83,14 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("depth", type=int, help="length of the sequences (8 takes well under 1 s)")
     parser.add_argument("--position", metavar="TEXT", help="position text; default: the opening")
-    parser.add_argument("--ruleset", default="zanzibar", choices=RULESETS, help="default: zanzibar")
+    parser.add_argument(
+        "--ruleset", type=ruleset_argument, default="zanzibar", metavar="RULES", help=RULESET_HELP
+    )
     parser.add_argument("--divide", action="store_true", help="print the count of each first move")
     args = parser.parse_args(argv)
     if args.depth < 1:
         parser.error(f"depth {args.depth}: expected 1 or more")
-    ruleset = get_ruleset(args.ruleset)
+    ruleset = args.ruleset
     words = packed_opening(ruleset)
     if args.position is not None:
         try:

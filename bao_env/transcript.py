@@ -10,7 +10,8 @@ A game is a head of ``Key: value`` lines and one line for every two turns::
     3: 7R*;
 
 Several games may follow one another in a file, each with a head. Keys that mean something here,
-in either case: ``ruleset`` (a name), ``position`` (the start, as a position text),
+in either case: ``ruleset`` (a name), ``rules`` (switches that differ from zanzibar's, as a JSON
+object, for rules of one's own), ``position`` (the start, as a position text),
 ``first player`` (``South`` or ``North``), ``spelling`` (``donkers`` or ``kibao``), ``winner`` or
 ``result`` (a seat or the name of a player). Other keys are kept as they are. A game may stop
 before the rules end it: a player has resigned.
@@ -23,6 +24,7 @@ set), a player acts several times in one turn; a slash joins each later choice t
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +32,7 @@ from typing import Final
 
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import Position, Words, opening, unpack
-from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.game import SEAT_NAMES, Outcome, mover_of, packed, play, stuck
 from bao_env.move_text import SPELLINGS, check_spelling, format_move, read_move
 from bao_env.notation import NotationError, hole_name, parse_position, quoted
@@ -257,10 +259,7 @@ def _settings(
 ) -> tuple[Ruleset, str | None]:
     """The rule set and the spelling to replay with; what the head says must make sense."""
     if ruleset is None:
-        try:
-            ruleset = get_ruleset(transcript.get("ruleset") or "zanzibar")
-        except ValueError as error:
-            raise NotationError(str(error)) from None
+        ruleset = _stated_rules(transcript)
     if spelling is None:
         stated = transcript.get("spelling")
         if stated is not None and stated.casefold() not in SPELLINGS:
@@ -269,6 +268,29 @@ def _settings(
             )
         spelling = stated.casefold() if stated else _spelling_of(transcript.turns)
     return get_ruleset(ruleset), spelling
+
+
+def _stated_rules(transcript: Transcript) -> Ruleset:
+    """The rules that the head names, or, by its switches, describes."""
+    name, switches = transcript.get("ruleset"), transcript.get("rules")
+    try:
+        if switches is None:
+            return get_ruleset(name or "zanzibar")
+        read = json.loads(switches)
+        if not isinstance(read, dict):
+            raise ValueError("rules: expected a JSON object of switches")
+        return Ruleset.from_dict({**read, **({"name": name} if name else {})})
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NotationError(str(error) or "rules: not readable") from None
+
+
+def rules_head(ruleset: Ruleset) -> dict[str, str]:
+    """Head lines from which :func:`replay` knows the rules again, named or your own."""
+    if RULESETS.get(ruleset.name) == ruleset:
+        return {"ruleset": ruleset.name}
+    plain = Ruleset().to_dict()
+    switches = {k: v for k, v in ruleset.to_dict().items() if v != plain[k] and k != "name"}
+    return {"ruleset": ruleset.name, "rules": json.dumps(switches)}
 
 
 def _spelling_of(turns: Sequence[Turn]) -> str | None:

@@ -21,7 +21,8 @@ from tqdm import tqdm
 
 from agents import arena, registry
 from agents.elo import Score
-from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.rule_files import RULESET_HELP, ruleset_argument
 
 
 def ruleset_of(player: str) -> Ruleset | None:
@@ -80,18 +81,17 @@ def main(argv: list[str] | None = None) -> int:
         "--opening-plies", type=int, default=arena.OPENING_PLIES, help="random plies (default 6)"
     )
     parser.add_argument(
-        "--ruleset", choices=RULESETS, help="default: the checkpoint's, or zanzibar for a bot"
+        "--ruleset",
+        type=ruleset_argument,
+        metavar="RULES",
+        help=f"{RULESET_HELP}; default: the checkpoint's, or zanzibar for a bot",
     )
     parser.add_argument("--json", metavar="FILE", help="also write the results as JSON")
     args = parser.parse_args(argv)
     if args.pairs < 1 or args.opening_plies < 0 or args.seed < 0:
         parser.error("--pairs must be positive, --opening-plies and --seed not negative")
     try:
-        ruleset = (
-            get_ruleset(args.ruleset)
-            if args.ruleset
-            else ruleset_of(args.player) or get_ruleset("zanzibar")
-        )
+        ruleset = args.ruleset or ruleset_of(args.player) or get_ruleset("zanzibar")
         player = registry.load(args.player, ruleset=ruleset, seed=args.seed)
         opponents = [
             registry.load(name, ruleset=ruleset, seed=args.seed + 1 + i)

@@ -95,6 +95,15 @@ class Ruleset:
     """Who begins: ``south``, or by ``lot``."""
 
     def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            kind = type(field.default)
+            if kind is not tuple and type(getattr(self, field.name)) is not kind:
+                raise ValueError(
+                    f"{field.name}={getattr(self, field.name)!r}: expected a {kind.__name__}, "
+                    f"like {field.default!r}"
+                )
+        if not self.name.isprintable() or not 0 < len(self.name) <= 100:
+            raise ValueError(f"name={self.name!r}: expected 1 to 100 printable characters")
         for switch, allowed in _CHOICES.items():
             value = getattr(self, switch)
             if value not in allowed:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bao_env.board import Board
-from bao_env.engine.ruleset import RULESETS
 from bao_env.move_text import SPELLINGS
 from bao_env.notation import NotationError, action_to_move, format_position
 from bao_env.render import ascii_board, svg_board
+from bao_env.rule_files import RULESET_HELP, ruleset_argument
 from bao_env.trace import EventKind
 from bao_env.transcript import MAX_TEXT, Transcript, parse_transcripts, replay
 
@@ -64,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--any-stars", action="store_true", help="accept missing and wrong stars of takasa moves"
     )
+    command.add_argument("--svg", metavar="FILE", help="also write the last final board as SVG")
     command.set_defaults(run=_replay)
 
     command = commands.add_parser("explain", help="tell what a move does, step by step, with rules")
@@ -81,7 +82,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_ruleset(command: argparse.ArgumentParser, default: str | None, text: str) -> None:
-    command.add_argument("--ruleset", choices=list(RULESETS), default=default, help=text)
+    command.add_argument(
+        "--ruleset",
+        type=ruleset_argument,
+        default=default,
+        metavar="RULES",
+        help=f"{text}: {RULESET_HELP}",
+    )
 
 
 def _read(file: str) -> list[Transcript]:
@@ -121,6 +128,8 @@ def _replay(options: argparse.Namespace) -> None:
         print(ascii_board(last, status=str(played.outcome) if played.outcome else None))
         print(f"position: {format_position(last)}")
         print(f"result: {result}")
+        if options.svg:
+            Path(options.svg).write_text(svg_board(last), encoding="ascii")
 
 
 def _explain(options: argparse.Namespace) -> None:

@@ -1,0 +1,91 @@
+"""Rules of one's own: from switches, from files, inside transcripts; and random statistics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bao_env import RULESETS, Board, load_ruleset, perft
+from bao_env.engine.ruleset import Ruleset
+from bao_env.notation import NotationError
+from bao_env.statistics import random_play
+
+
+def test_a_file_changes_switches(tmp_path: Path) -> None:
+    path = tmp_path / "mild.toml"
+    path.write_text('base = "dutch"\ntakasia = "none"\nsow_limit = 500\n')
+    assert load_ruleset(path) == RULESETS["dutch"].replace(
+        name="mild", takasia="none", sow_limit=500
+    )
+    assert perft.main(["3", "--ruleset", str(path)]) == 0
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("sow = 3", "unknown rule switch 'sow'; the switches are"),
+        ("opening_store = 21", "each player must start with 32 seeds"),
+        ('house_min = "six"', "house_min='six': expected a int"),
+        ("house = 1", "house=1: expected a bool"),
+        ('takasia = "some"', "expected one of none, zanzibar, dutch"),
+        ('base = "chess"', "unknown rule set 'chess'"),
+        ("sow_limit = 10", "expected an integer from 64"),
+        ("house = false\nhouse_lost_below_min = true", "idle"),
+        ("opening_front = [0, 0, 0, 0, 0, 5, 5, 0]", "house=True needs seeds in hole 5"),
+        ("opening_front = 3", "not iterable"),
+        ("a = = 3", "no valid TOML"),
+        ("a = " + "[" * 5000, "no valid TOML"),
+        ("# " + "x" * 70_000, "at most"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load_ruleset(path)
+
+
+def test_the_command_line_names_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    for argument, message in (("chess", "unknown rule set 'chess'"), ("no.toml", "No such file")):
+        with pytest.raises(SystemExit):
+            perft.main(["3", "--ruleset", argument])
+        assert message in capsys.readouterr().err
+
+
+def test_own_rules_travel_in_transcripts() -> None:
+    rules = RULESETS["malawi"].replace(name="mine", sow_limit=300, takasia="none")
+    board = Board(ruleset=rules)
+    for _ in range(9):
+        board.push(board.legal_actions[-1])
+    text = board.transcript()
+    assert "ruleset: mine" in text
+    again = Board.from_transcript(text)
+    assert again == board and again.ruleset == rules
+    named = Board(ruleset="kibao")
+    assert "rules:" not in named.transcript()
+
+
+@pytest.mark.parametrize(
+    "switches", ["{", "[]", '{"sow": 3}', "3", '{"house_min": []}', "[" * 3000]
+)
+def test_unreadable_rules_in_a_transcript(switches: str) -> None:
+    with pytest.raises(NotationError):
+        Board.from_transcript(f"rules: {switches}\n1: 6L*;\n")
+
+
+def test_every_ruleset_survives_json() -> None:
+    for ruleset in RULESETS.values():
+        assert Ruleset.from_dict(ruleset.to_dict()) == ruleset
+
+
+def test_statistics_of_random_play() -> None:
+    """Known figures of 100,000 zanzibar games, within five standard errors of 20,000."""
+    found = random_play("zanzibar", 20_000, seed=1, threads=2)
+    assert found.mean_plies == pytest.approx(54.5, abs=0.8)
+    assert found.legal_actions == pytest.approx(3.95, abs=0.03)
+    assert found.south_wins == pytest.approx(0.511, abs=0.018)
+    assert found.namua_ends == pytest.approx(0.305, abs=0.017)
+    assert found.takasia == pytest.approx(0.0021, abs=0.0006)
+    assert found.house_choices == pytest.approx(0.043, abs=0.003)
+    assert found == random_play("zanzibar", 20_000, seed=1, threads=1)
