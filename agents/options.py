@@ -30,6 +30,7 @@ from bao_env.engine.bits import (
     popcount,
     select_bit,
     trailing_zeros,
+    xorshift,
 )
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import (
@@ -61,9 +62,6 @@ _15 = U(15)
 _18 = U(18)
 _40 = U(40)
 _56 = U(56)
-_RNG_A = U(13)
-_RNG_B = U(7)
-_RNG_C = U(17)
 
 
 @jit
@@ -279,10 +277,7 @@ def sample_options(logits, values, offsets, masks, per_option, rng, actions, log
         total = np.float32(0.0)
         for k in range(low, high):
             total += np.float32(math.exp(logits[k] - top))
-        x = rng[i]
-        x ^= x << _RNG_A
-        x ^= x >> _RNG_B
-        x ^= x << _RNG_C
+        x = xorshift(rng[i])
         rng[i] = x
         left = np.float32(x >> _40) * np.float32(2.0**-24) * total
         chosen = low

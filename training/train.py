@@ -360,7 +360,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m training.train",
         description="Train a Bao policy by self-play (PPO).",
-        epilog="The settings and their defaults are described in training/config.py.",
+        epilog="settings and their defaults (training/config.py says what each does):\n"
+        + "\n".join(f"  {key} = {value!r}" for key, value in TrainConfig().to_dict().items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--config", metavar="FILE", help="TOML file, e.g. configs/quick.toml")
     parser.add_argument(

@@ -30,6 +30,7 @@ from bao_env.engine.bits import (
     select_bit,
     spread_bits,
     trailing_zeros,
+    xorshift,
 )
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import (
@@ -86,9 +87,6 @@ _15: Final = U(15)
 _18: Final = U(18)
 _32: Final = U(32)
 _63: Final = U(63)
-_RNG_A: Final = U(13)
-_RNG_B: Final = U(7)
-_RNG_C: Final = U(17)
 
 
 @jit
@@ -336,10 +334,7 @@ def _step(rules, positions, actions, masks, winners, lanes, owner, jobs):
 @jit_inline
 def _draw(mask, rng, i):
     """A uniform legal action of a non-empty mask; advances the generator rng[i] (xorshift64)."""
-    x = rng[i]
-    x ^= x << _RNG_A
-    x ^= x >> _RNG_B
-    x ^= x << _RNG_C
+    x = xorshift(rng[i])
     rng[i] = x
     return select_bit(mask, ((x >> _32) * popcount(mask)) >> _32)
 

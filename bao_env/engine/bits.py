@@ -38,7 +38,9 @@ _S3: Final = U(3)
 _S4: Final = U(4)
 _S7: Final = U(7)
 _S8: Final = U(8)
+_S13: Final = U(13)
 _S16: Final = U(16)
+_S17: Final = U(17)
 _S32: Final = U(32)
 _S56: Final = U(56)
 
@@ -103,6 +105,14 @@ def at_least_16(x):
 def spread_bits(x):
     """Eight bytes, byte i = bit i of x, which must be below 256."""
     return ((((x * ONES) & _DIAGONAL) + _LOW7) >> _S7) & ONES
+
+
+@jit_inline
+def xorshift(x):
+    """The next state of a 64-bit xorshift generator (Marsaglia 2003); x must not be zero."""
+    x ^= x << _S13
+    x ^= x >> _S7
+    return x ^ (x << _S17)
 
 
 @jit_inline
