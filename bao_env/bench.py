@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from gymnasium.vector import AutoresetMode
 
 from bao_env.aec import raw_env
 from bao_env.bench_peers import PEERS
@@ -95,9 +96,20 @@ def kernel_case(ruleset: Ruleset, batch: int, threads: int) -> Case:
     return Case("kernel", batch, threads, play)
 
 
-def vector_case(ruleset: Ruleset, batch: int, threads: int, dtype: type) -> Case:
+VECTOR_CASES = (
+    (np.float32, AutoresetMode.SAME_STEP),
+    (np.float32, AutoresetMode.NEXT_STEP),
+    (np.uint8, AutoresetMode.NEXT_STEP),
+)
+
+
+def vector_case(
+    ruleset: Ruleset, batch: int, threads: int, dtype: type, mode: AutoresetMode
+) -> Case:
     """The public vector environment: observations and masks written to fresh arrays each step."""
-    env = BaoVectorEnv(batch, ruleset=ruleset, threads=threads, observation_dtype=dtype)
+    env = BaoVectorEnv(
+        batch, ruleset=ruleset, threads=threads, observation_dtype=dtype, autoreset_mode=mode
+    )
     env.reset(seed=1)
 
     def play(calls: int) -> int:
@@ -105,7 +117,7 @@ def vector_case(ruleset: Ruleset, batch: int, threads: int, dtype: type) -> Case
             env.step(env.sample_legal_actions())
         return calls * batch
 
-    return Case(f"BaoVectorEnv {np.dtype(dtype)}", batch, threads, play)
+    return Case(f"vector {np.dtype(dtype)}, {mode.name}", batch, threads, play)
 
 
 def aec_case(ruleset: Ruleset) -> Case:
@@ -178,10 +190,10 @@ def main(argv: list[str] | None = None) -> int:
         for batch in args.batches
     ]
     cases += [
-        vector_case(args.ruleset, batch, threads, dtype)
+        vector_case(args.ruleset, batch, threads, *kind)
         for threads in args.threads
         for batch in args.batches
-        for dtype in (np.float32, np.uint8)
+        for kind in VECTOR_CASES
     ]
     cases.append(aec_case(args.ruleset))
     ours = len(cases)

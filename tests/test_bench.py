@@ -32,7 +32,13 @@ def test_bench_measures_and_prints_json(capsys: pytest.CaptureFixture[str]) -> N
     report = json.loads(capsys.readouterr().out)
     assert report["signature"] == SIGNATURES["zanzibar"]
     names = [case["name"] for case in report["cases"]]
-    assert names == ["kernel", "BaoVectorEnv float32", "BaoVectorEnv uint8", "AEC raw_env"]
+    assert names == [
+        "kernel",
+        "vector float32, SAME_STEP",
+        "vector float32, NEXT_STEP",
+        "vector uint8, NEXT_STEP",
+        "AEC raw_env",
+    ]
     assert all(case["plies_per_second"] > 100 for case in report["cases"])
 
 
