@@ -7,7 +7,6 @@ the slice of the batch on which one thread works.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -165,43 +164,6 @@ class _Ends(NamedTuple):
     legal: npt.NDArray[np.uint64]
 
 
-class _FollowedEngine(Engine):
-    """An engine whose threads, each on its part of the batch, go on with other work."""
-
-    _then: Callable[[slice], None] | None = None
-
-    def step_then(
-        self,
-        positions: npt.NDArray[np.uint64],
-        actions: npt.NDArray[np.int64],
-        masks: npt.NDArray[np.uint64],
-        winners: npt.NDArray[np.int8],
-        then: Callable[[slice], None],
-    ) -> None:
-        """:meth:`step`, then ``then(part)``: one start of the threads serves both."""
-        self._then = then
-        try:
-            self.step(positions, actions, masks, winners)
-        finally:
-            self._then = None
-
-    def share(self, size: int, work: Callable[[slice], None]) -> None:
-        """Run ``work(part)`` over a batch, each thread on a part of it."""
-        super()._share(size, lambda part, thread: work(part))
-
-    def _share(self, size: int, work: Callable[[slice, int], None]) -> None:
-        then = self._then
-        if then is None:
-            super()._share(size, work)
-            return
-
-        def both(part: slice, thread: int) -> None:
-            work(part, thread)
-            then(part)
-
-        super()._share(size, both)
-
-
 class Episodes:
     """B games that run side by side, in self-play or against an agent.
 
@@ -216,7 +178,7 @@ class Episodes:
     def __init__(
         self, ruleset: str | Ruleset, size: int, max_plies: int, threads: int, restarts: bool
     ) -> None:
-        self.engine = _FollowedEngine(ruleset, threads)
+        self.engine = Engine(ruleset, threads)
         self.ruleset = self.engine.ruleset
         self.size = size
         self.max_plies = max_plies
@@ -330,7 +292,7 @@ class Episodes:
         self.masks[idle] = 0  # the engine leaves these games alone
         try:
             if self.agent is None:
-                self.engine.step_then(*arguments, settle)
+                self.engine.step(*arguments, then=settle)
             else:
                 self.engine.step(*arguments)
         except ValueError:

@@ -470,12 +470,14 @@ class Engine:
         actions: npt.NDArray[Any],
         masks: Masks,
         winners: Winners,
+        then: Callable[[slice], None] = lambda part: None,
     ) -> None:
         """Play one action in every game that goes on, in place.
 
         ``masks`` holds the legal actions of ``positions`` before the call and of the new
         positions after it; ``winners`` gets the seat that has won, or stays -1. Games that
-        are over (mask 0) stay as they are.
+        are over (mask 0) stay as they are. Each thread, done with its part of the batch, calls
+        ``then(part)`` at once: work on the new positions need not wait for the other threads.
 
         Raises:
             ValueError: an action is illegal; nothing has changed then.
@@ -496,6 +498,7 @@ class Engine:
                 winners[part],
                 *self._scratch[thread],
             )
+            then(part)
 
         self._share(len(positions), work)
 
@@ -533,6 +536,10 @@ class Engine:
 
         self._share(len(positions), work)
         return sum(ended)
+
+    def share(self, size: int, work: Callable[[slice], None]) -> None:
+        """Run ``work(part)`` over a batch of ``size``, each thread on a part of it."""
+        self._share(size, lambda part, thread: work(part))
 
     def _share(self, size: int, work: Callable[[slice, int], None]) -> None:
         """Run ``work(part, thread)`` over the batch, each thread on a run of whole blocks."""
