@@ -1,11 +1,13 @@
 """The policy and value network: a multi-layer perceptron, read in one of two ways.
 
 ``board``
-    The network sees the board as it is and gives a logit for each of the 64 actions and
-    one expected result. One row of input a position: the fastest.
+    The network sees the board as it is, and the outlook of the player to move (the most
+    seeds he can capture at once, see :mod:`agents.options`), and gives a logit for each of the
+    64 actions and one expected result. One row of input a position: the fastest.
 
 ``moves``
-    The network sees the board after each legal action and judges each: a logit and an
+    The network sees the board after each legal action, and the outlook of the player who
+    is to move there, mostly the opponent's best reply, and judges each: a logit and an
     expected result for every *option*. A move of Bao can run to hundreds of seeds; with the
     engine to play it out, the network need not learn to sow. About four rows a position.
 

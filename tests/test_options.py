@@ -53,8 +53,7 @@ def test_a_row_of_an_option_is_the_board_after_it() -> None:
 def test_the_outlook_is_the_best_reply() -> None:
     """By the literal reference: most seeds captured, a win at once, or no move at all."""
     engine, positions, masks = some_positions(128)
-    _, options, _ = encode(engine.rules, positions, masks, per_option=True)
-    rows, _, _ = encode(engine.rules, positions, masks, per_option=True)
+    rows, options, _ = encode(engine.rules, positions, masks, per_option=True)
     wins = stuck = 0
     for row, option in zip(rows[: len(options)], options, strict=True):
         words = positions[option >> 6].copy()

@@ -1,7 +1,7 @@
 """Keep freed memory in the process: training allocates the same large tensors over and over.
 
 glibc gives large blocks back to the system as soon as they are freed, and every page that
-comes again must be mapped and zeroed first; measured here, that took a third of the
+comes again must be mapped and zeroed first; measured here, that took a fifth of the
 training time.
 """
 
