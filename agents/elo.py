@@ -1,21 +1,26 @@
-"""From results to win rate and Elo difference, each with its 95 % interval.
+"""From results to win rate and Elo difference, each with its 95 % interval, and to a verdict.
 
 Games come in pairs: one opening, played from both seats. The two games of a pair are not
 independent, so the variance is taken over pairs (the pentanomial model of chess engine
 testing), and Wilson's interval is widened or narrowed to it. Unlike the plain normal
-interval it does not collapse to nothing when every game was won.
+interval it does not collapse to nothing when every game was won. :class:`Sprt` tells during a
+match whether enough pairs were played.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 
 _Z95: Final = 1.959963984540054
+_PAIR_SCORES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
+_NEVER_SEEN: Final = 1e-3
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,8 @@ class Score:
     """Lower end of the 95 % interval of ``rate``."""
     high: float
     """Upper end of it."""
+    los: float
+    """Likelihood of superiority, 0..1 (:func:`likelihood_of_superiority`)."""
 
     @property
     def games(self) -> int:
@@ -55,6 +62,11 @@ def elo_difference(rate: float) -> float:
     return 400.0 * math.log10(rate / (1.0 - rate))
 
 
+def expected_score(elo: float) -> float:
+    """Points a game that the logistic Elo model expects at a rating difference; 0..1."""
+    return 1.0 / (1.0 + 10.0 ** (-elo / 400.0))
+
+
 def score_pairs(points: npt.NDArray[np.float64]) -> Score:
     """The score of a match.
 
@@ -64,8 +76,7 @@ def score_pairs(points: npt.NDArray[np.float64]) -> Score:
     Raises:
         ValueError: there is no pair.
     """
-    if points.ndim != 2 or points.shape[1] != 2 or not len(points):
-        raise ValueError(f"expected points of one or more pairs of games, not {points.shape}")
+    _check_points(points)
     pairs = len(points)
     rate = float(points.mean())
     # The pairs' variance relative to that of independent games is the design effect; with too
@@ -86,6 +97,7 @@ def score_pairs(points: npt.NDArray[np.float64]) -> Score:
         rate=rate,
         low=low,
         high=high,
+        los=likelihood_of_superiority(points),
     )
 
 
@@ -95,3 +107,141 @@ def wilson_interval(rate: float, games: float) -> tuple[float, float]:
     middle = (rate + square / 2.0) / (1.0 + square)
     half = _Z95 / (1.0 + square) * math.sqrt(rate * (1.0 - rate) / games + square / (4.0 * games))
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def likelihood_of_superiority(points: npt.NDArray[np.float64]) -> float:
+    """Probability that the first player is the stronger one, by the normal approximation.
+
+    Phi((mean - 1/2) / its standard error), the error taken over pairs as Fishtest does
+    (``get_elo`` in https://github.com/official-stockfish/fishtest,
+    server/fishtest/stats/stat_util.py). Pairs that all brought the same leave no doubt: 0, 1/2
+    or 1. A single pair tells no variance; its games count as independent, which makes it
+    Phi((wins - losses) / sqrt(wins + losses)) (https://www.chessprogramming.org/Match_Statistics).
+
+    Args:
+        points: float64[pairs, 2], what the first player got from each game (1, 1/2 or 0).
+
+    Raises:
+        ValueError: there is no pair.
+    """
+    _check_points(points)
+    means = points.mean(axis=1)
+    lead = float(means.mean()) - 0.5
+    error = (
+        math.sqrt(means.var(ddof=1) / len(means))
+        if len(means) > 1
+        else math.sqrt(((points - 0.5) ** 2).sum()) / points.size
+    )
+    if error == 0.0:
+        return 0.5 + math.copysign(0.5, lead) if lead else 0.5
+    return 0.5 * math.erfc(-lead / error / math.sqrt(2.0))
+
+
+def _check_points(points: npt.NDArray[np.float64]) -> None:
+    if points.ndim != 2 or points.shape[1] != 2 or not len(points):
+        raise ValueError(f"expected points of one or more pairs of games, not {points.shape}")
+
+
+@dataclass(frozen=True)
+class Sprt:
+    """Sequential test of two Elo differences, over pairs of games.
+
+    The generalised sequential probability ratio test of Fishtest: Wald's test with the unknown
+    chances of a pair's five results replaced by their maximum likelihood estimates under each
+    hypothesis. Sources: X. Li, J. Liu and Z. Ying, "Generalized sequential probability ratio
+    test for separate families of hypotheses", Sequential Analysis 33 (2014); M. Van den Bergh,
+    https://www.cantate.be/Fishtest/support_MLE_multinomial.pdf (proposition 1.1) and
+    https://www.cantate.be/Fishtest/GSPRT_approximation.pdf;
+    https://github.com/official-stockfish/fishtest/wiki/Fishtest-Mathematics.
+
+    Elo is logistic here; Fishtest's own bounds are normalized Elo nowadays. Its correction for
+    overshooting the bounds is left out: the more pairs between two looks, the rarer the errors
+    and the longer the match.
+
+    Raises:
+        ValueError: ``elo0`` is not below ``elo1``, or ``alpha`` or ``beta`` is not within
+            (0, 0.5).
+    """
+
+    elo0: float
+    """Elo difference under H0."""
+    elo1: float
+    """Elo difference under H1."""
+    alpha: float = 0.05
+    """Chance to accept H1 when H0 is true."""
+    beta: float = 0.05
+    """Chance to accept H0 when H1 is true."""
+
+    def __post_init__(self) -> None:
+        if not -math.inf < self.elo0 < self.elo1 < math.inf:
+            raise ValueError(f"elo0={self.elo0}, elo1={self.elo1}: expected elo0 < elo1, finite")
+        for name, value in (("alpha", self.alpha), ("beta", self.beta)):
+            if not 0.0 < value < 0.5:
+                raise ValueError(f"{name}={value}: expected more than 0 and less than 0.5")
+
+    @property
+    def lower(self) -> float:
+        """Log-likelihood ratio at or below which H0 is accepted (Wald 1945)."""
+        return math.log(self.beta / (1.0 - self.alpha))
+
+    @property
+    def upper(self) -> float:
+        """Log-likelihood ratio at or above which H1 is accepted (Wald 1945)."""
+        return math.log((1.0 - self.beta) / self.alpha)
+
+    def llr(self, pair_counts: Sequence[int]) -> float:
+        """Log-likelihood ratio of H1 against H0; 0 without a pair.
+
+        A result that never came up counts as 1/1000 of a pair, as Fishtest has it, so that
+        either expected score can be reached whatever was seen.
+
+        Args:
+            pair_counts: pairs that brought 0, 1/2, 1, 3/2 and 2 points, as in
+                :attr:`Score.pair_counts`.
+
+        Raises:
+            ValueError: not five counts, or one is negative.
+        """
+        if len(pair_counts) != 5 or min(pair_counts) < 0:
+            raise ValueError(f"pair_counts={pair_counts}: expected five counts, none negative")
+        if not any(pair_counts):
+            return 0.0
+        counts = [float(n) or _NEVER_SEEN for n in pair_counts]
+        under0, under1 = (_tilt(counts, expected_score(elo)) for elo in (self.elo0, self.elo1))
+        return math.fsum(
+            n * math.log(a / b) for n, a, b in zip(counts, under0, under1, strict=True)
+        )
+
+    def verdict(self, pair_counts: Sequence[int]) -> Literal["H0", "H1"] | None:
+        """The hypothesis to accept after these pairs, or None to play on.
+
+        Args:
+            pair_counts: as for :meth:`llr`.
+        """
+        ratio = self.llr(pair_counts)
+        if ratio <= self.lower:
+            return "H0"
+        return "H1" if ratio >= self.upper else None
+
+
+def _tilt(counts: Sequence[float], score: float) -> list[float]:
+    """What the likeliest distribution of mean ``score`` divides the seen frequencies by.
+
+    With frequencies f and pair scores a, the maximum of sum(f log p) subject to sum(p) = 1 and
+    sum(p a) = score is p = f / (1 + x (a - score)); the multiplier x is the root of
+    sum(f (a - score) / (1 + x (a - score))), which falls in x.
+
+    Args:
+        counts: five positive numbers, in proportion to f.
+        score: within (0, 1).
+
+    Returns:
+        1 + x (a - score) for each pair score a.
+    """
+    total = math.fsum(counts)
+    terms = [(n / total, a - score) for n, a in zip(counts, _PAIR_SCORES, strict=True)]
+    # No p exceeds 1, so no divisor is below its f: this brackets x, clear of the poles.
+    low = (terms[-1][0] - 1.0) / terms[-1][1]
+    high = (terms[0][0] - 1.0) / terms[0][1]
+    x = brentq(lambda x: sum(f * d / (1.0 + x * d) for f, d in terms), low, high, xtol=1e-14)
+    return [1.0 + x * d for _, d in terms]

@@ -1,26 +1,68 @@
-"""From a word to a player: ``"greedy"``, ``"runs/quick/final.safetensors"``."""
+"""From a word to a player: ``"greedy"``, ``"alphabeta:6"``, ``"runs/quick/final.safetensors"``."""
 
 from __future__ import annotations
 
+import importlib
 import os
+import re
 from pathlib import Path
+from typing import Final
 
 from agents.base import NamedPlayer
-from bao_env.bots import GreedyAgent, RandomAgent
+from bao_env.bots import Agent, GreedyAgent, RandomAgent
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
-KNOWN = "random, greedy, or the path of a checkpoint (.safetensors)"
+CHECKPOINTS: Final = Path(__file__).with_name("checkpoints")
+"""Where the shipped checkpoints lie; they are loaded by name, without the suffix."""
+
+PLAYERS: Final = {
+    "random": "uniformly random legal actions",
+    "greedy": "the action that captures most seeds",
+    "alphabeta:6": "alpha-beta search of 6 plies",
+    "alphabeta:100ms": "the same for 100 milliseconds a move",
+    "alphabeta:20000n": "the same for 20,000 nodes a move",
+    "mcts:1000": "Monte Carlo tree search, 1,000 random playouts a move",
+    "mcts:100ms": "the same for 100 milliseconds a move",
+    "mcts:1000:greedy": "the same with greedy playouts",
+    "runs/quick/final.safetensors": "a checkpoint, by its path, or by its name where it is shipped",
+    "package.module:function": "your own: called with ruleset= and seed=, returns an agent",
+}
+"""An example of every kind of player that :func:`load` knows, and what it is."""
+
+KNOWN: Final = "; ".join(f"{name} ({what})" for name, what in PLAYERS.items())
+
+_ALPHABETA: Final = re.compile(r"alphabeta:(\d{1,9}) ?(ms|n)?")
+_MCTS: Final = re.compile(r"mcts:(\d{1,9}) ?(ms)?(:greedy|:random)?")
+_FUNCTION: Final = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
+
+
+def shipped() -> list[str]:
+    """Names of the checkpoints that come with the project."""
+    return sorted(path.stem for path in CHECKPOINTS.glob("*.safetensors"))
+
+
+def find_checkpoint(name: str) -> Path | None:
+    """The file of a checkpoint given by path or by the name of a shipped one, if there is one."""
+    if name in shipped():
+        return CHECKPOINTS / f"{name}.safetensors"
+    path = Path(name)
+    return path if path.is_file() else None
 
 
 def load(
-    spec: str | os.PathLike[str], *, ruleset: str | Ruleset = "zanzibar", seed: int = 0
+    spec: str | os.PathLike[str],
+    *,
+    ruleset: str | Ruleset = "zanzibar",
+    seed: int = 0,
+    threads: int | None = None,
 ) -> NamedPlayer:
-    """The player that ``spec`` names.
+    """The player that ``spec`` names; :data:`PLAYERS` has an example of every kind.
 
     Args:
-        spec: ``random``, ``greedy`` or the path of a checkpoint.
+        spec: a bot with its limit, the path or name of a checkpoint, or ``module:function``.
         ruleset: the rules to be played; a checkpoint trained under others is refused.
         seed: of whatever the player draws.
+        threads: on which a search shares out a batch; all cores by default.
 
     Raises:
         ValueError: nobody has that name, or the checkpoint cannot be used (a
@@ -32,13 +74,55 @@ def load(
         return NamedPlayer(name, RandomAgent(seed))
     if name == "greedy":
         return NamedPlayer(name, GreedyAgent(rules))
-    path = Path(name)
-    if not path.exists():
-        raise ValueError(f"unknown player {name!r}: expected {KNOWN}")
-    # Torch is slow to import and the bots don't need it.
-    from agents import checkpoint
-    from agents.policy import PolicyAgent
+    if name.startswith(("alphabeta:", "mcts:")):
+        return NamedPlayer(name, _searcher(name, rules, seed, threads))
+    path = find_checkpoint(name)
+    if path is not None:
+        # Torch is slow to import and the bots don't need it.
+        from agents import checkpoint
+        from agents.policy import PolicyAgent
 
-    return NamedPlayer(
-        path.stem, PolicyAgent(checkpoint.load(path, rules).network, rules, seed=seed)
-    )
+        network = checkpoint.load(path, rules).network
+        return NamedPlayer(path.stem, PolicyAgent(network, rules, seed=seed))
+    function = _FUNCTION.fullmatch(name)
+    if function:
+        return NamedPlayer(name, _own(function[1], function[2], rules, seed))
+    raise ValueError(f"unknown player {name!r}: expected something like {', '.join(PLAYERS)}")
+
+
+def _searcher(name: str, rules: Ruleset, seed: int, threads: int | None) -> Agent:
+    alphabeta = _ALPHABETA.fullmatch(name)
+    if alphabeta:
+        from agents.alphabeta import AlphaBetaAgent
+
+        limit, unit = int(alphabeta[1]), alphabeta[2]
+        if unit == "ms":
+            return AlphaBetaAgent(rules, seconds=limit / 1000, threads=threads)
+        if unit == "n":
+            return AlphaBetaAgent(rules, nodes=limit, threads=threads)
+        return AlphaBetaAgent(rules, depth=limit, threads=threads)
+    mcts = _MCTS.fullmatch(name)
+    if mcts:
+        from agents.mcts import MctsAgent
+
+        limit, greedy = int(mcts[1]), mcts[3] == ":greedy"
+        if mcts[2]:
+            return MctsAgent(rules, seconds=limit / 1000, greedy=greedy, seed=seed, threads=threads)
+        return MctsAgent(rules, simulations=limit, greedy=greedy, seed=seed, threads=threads)
+    kind = name.partition(":")[0]
+    examples = [example for example in PLAYERS if example.startswith(kind)]
+    raise ValueError(f"player {name!r}: expected something like {', '.join(examples)}")
+
+
+def _own(module: str, function: str, rules: Ruleset, seed: int) -> Agent:
+    try:
+        make = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"player {module}:{function} cannot be loaded: {error}") from error
+    agent = make(ruleset=rules, seed=seed)
+    if not callable(getattr(agent, "act", None)):
+        raise ValueError(
+            f"player {module}:{function} returned {agent!r}: expected an object with "
+            "act(positions, masks)"
+        )
+    return agent

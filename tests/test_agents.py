@@ -84,10 +84,53 @@ def test_random_agent_is_seeded_and_uniform() -> None:
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(ValueError, match="unknown player 'gredy': expected random, greedy"):
+    with pytest.raises(
+        ValueError, match="unknown player 'gredy': expected something like random, greedy"
+    ):
         agents.load("gredy")
     with pytest.raises(ValueError, match="unknown opponent 'gredy'"):
         get_agent("gredy")
+
+
+@pytest.mark.parametrize(
+    "spec, message",
+    [
+        ("alphabeta:", "expected something like alphabeta:6, alphabeta:100ms, alphabeta:20000n"),
+        ("alphabeta:deep", "expected something like alphabeta:6"),
+        ("alphabeta:0", "depth 0: expected 1 to 60 plies"),
+        ("alphabeta:99", "depth 99: expected 1 to 60 plies"),
+        ("alphabeta:0ms", "0.0 seconds a move: expected 0.001"),
+        ("mcts:1", "1 simulations: expected 2 to"),
+        ("mcts:10:lucky", "expected something like mcts:1000, mcts:100ms, mcts:1000:greedy"),
+        ("no_such_module:make", "no_such_module:make cannot be loaded: No module named"),
+        ("agents.registry:nobody", "agents.registry:nobody cannot be loaded: .* no attribute"),
+        (f"{__name__}:make_nothing", "returned 'nothing': expected an object with act"),
+        ("runs/nowhere.safetensors", "unknown player 'runs/nowhere.safetensors'"),
+        ("../agents/registry", "unknown player"),
+    ],
+)
+def test_unusable_players_are_explained(spec: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        agents.load(spec)
+
+
+def make_nothing(ruleset: object, seed: int) -> str:
+    return "nothing"
+
+
+def make_last(ruleset: object, seed: int) -> object:
+    class Last:
+        def act(self, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
+            return np.array([int(mask).bit_length() - 1 for mask in masks])
+
+    return Last()
+
+
+def test_ones_own_function_is_a_player() -> None:
+    board = Board()
+    player = agents.load(f"{__name__}:make_last")
+    assert player.choose(board) == max(board.legal_actions)
+    assert player.name == f"{__name__}:make_last"
 
 
 def test_choose_is_legal_and_names_the_end() -> None:

@@ -7,11 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from agents.arena import draw_openings, play_match
-from agents.elo import elo_difference, score_pairs, wilson_interval
+from agents.alphabeta import AlphaBetaAgent
+from agents.arena import NO_ACTION, SPRT_PAIRS, play_match
+from agents.elo import Sprt, elo_difference, score_pairs, wilson_interval
+from agents.evaluation import SCALE
+from agents.openings import draw_openings
 from bao_env.bots import GreedyAgent, RandomAgent
+from bao_env.engine.batch import Engine
+from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import RULESETS
+from bao_env.transcript import parse_transcripts, replay
 
 
 def test_elo_of_known_scores() -> None:
@@ -68,13 +74,41 @@ def test_interval_covers() -> None:
 @pytest.mark.parametrize("ruleset", RULESETS)
 def test_openings_differ_and_go_on(ruleset: str) -> None:
     openings = draw_openings(ruleset, 60, 8, seed=3)
-    assert len({words.tobytes() for words in openings}) == 60
-    assert all(unpack(words).ply == 8 for words in openings)
-    np.testing.assert_array_equal(openings, draw_openings(ruleset, 60, 8, seed=3))
+    assert len({words.tobytes() for words in openings.positions}) == 60
+    assert all(unpack(words).ply == 8 for words in openings.positions)
+    again = draw_openings(ruleset, 25, 8, seed=3)
+    np.testing.assert_array_equal(openings[:25].positions, again.positions)
+    other = draw_openings(ruleset, 60, 8, seed=4)
+    assert not np.array_equal(openings.positions, other.positions)
+    engine = Engine(ruleset)
+    for i in range(60):  # the actions lead from the start to the position
+        words, mask = engine.opening(int(openings.first_players[i]))
+        for action in openings.actions[i]:
+            assert int(mask) >> int(action) & 1
+            play(engine.rules, words, np.uint64(action))
+            mask = legal_mask(engine.rules, words)
+        np.testing.assert_array_equal(words, openings.positions[i])
+
+
+def test_openings_are_balanced() -> None:
+    """What a search of six plies gives a side stays within the limit, and the limit bites."""
+    judge = AlphaBetaAgent(depth=6)
+    engine = Engine("zanzibar")
+
+    def most(balance: float | None) -> float:
+        openings = draw_openings("zanzibar", 300, 8, 5, balance)
+        masks = np.array([legal_mask(engine.rules, p) for p in openings.positions], np.uint64)
+        return float(np.abs(judge.values(openings.positions, masks)).max() / SCALE)
+
+    assert most(None) > 1.5
+    assert most(1.0) <= 1.0
+    assert most(0.5) <= 0.5
 
 
 def test_too_many_openings() -> None:
     with pytest.raises(ValueError, match="fewer than 100 different openings of 2 plies"):
+        draw_openings("zanzibar", 100, 2, seed=0, balance=None)
+    with pytest.raises(ValueError, match="fewer than 100 different balanced openings of 2 plies"):
         draw_openings("zanzibar", 100, 2, seed=0)
 
 
@@ -109,3 +143,33 @@ def test_illegal_player_is_named() -> None:
 
     with pytest.raises(ValueError, match="action 0 is illegal in game"):
         play_match(Stubborn(), RandomAgent(0), pairs=5)
+
+
+@pytest.mark.parametrize("ruleset", RULESETS)
+def test_games_are_kept(ruleset: str) -> None:
+    """Every game replays as a transcript, with the winner that the match counted."""
+    match = play_match(GreedyAgent(ruleset), RandomAgent(1), ruleset=ruleset, pairs=6, seed=5)
+    texts = list(match.transcripts(("greedy", "random")))
+    assert len(texts) == 12
+    for i, text in enumerate(texts):
+        (transcript,) = parse_transcripts(text)
+        played = replay(transcript)
+        assert played.outcome is not None
+        seat = i % 2  # of the first player
+        assert transcript.get(("south", "north")[seat]) == "greedy"
+        assert match.points[i // 2, seat] == (played.outcome.winner == seat)
+        assert len(played.actions) == match.plies[i // 2, seat]
+    assert match.moves[0] + match.moves[1] == (match.actions != NO_ACTION).sum()
+
+
+def test_sequential_test_stops_early() -> None:
+    players = AlphaBetaAgent(depth=3), GreedyAgent()
+    match = play_match(*players, pairs=1000, seed=1, sprt=Sprt(0, 10))
+    assert match.verdict == "H1" and match.score.pairs < 1000
+    assert match.score.pairs % SPRT_PAIRS == 0
+    # Looking in between changes nothing in the games.
+    whole = play_match(*players, pairs=match.score.pairs, seed=1)
+    np.testing.assert_array_equal(whole.points, match.points)
+    assert whole.verdict is None
+    losing = play_match(*players[::-1], pairs=1000, seed=1, sprt=Sprt(0, 10))
+    assert losing.verdict == "H0"

@@ -14,6 +14,7 @@ ORDER = [
     "bao_env.engine.position",
     "bao_env.engine.action",
     "bao_env.engine.kernel",
+    "bao_env.engine.successors",
     "bao_env.engine.batch",
     "bao_env.rule_files",
     "bao_env.observation",
@@ -38,6 +39,10 @@ ORDER = [
     "bao_env.bench_peers",
     "bao_env.bench",
     "agents.base",
+    "agents.threads",
+    "agents.evaluation",
+    "agents.alphabeta",
+    "agents.mcts",
     "agents.network",
     "agents.checkpoint",
     "agents.options",
@@ -45,6 +50,8 @@ ORDER = [
     "agents.registry",
     "agents",
     "agents.elo",
+    "agents.openings",
+    "agents.ratings",
     "agents.arena",
     "training.config",
     "training.loss",
@@ -54,6 +61,7 @@ ORDER = [
     "training.train",
     "training.evaluate",
     "training.bench",
+    "training.fit_evaluation",
 ]
 LATE = {("agents.registry", "agents")}  # inside a function, to keep torch away from the bots
 

@@ -18,16 +18,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 _checked: set[Path] = set()
 
 
-def _package_digest() -> str:
-    """Hash of every source file of the package: what a compiled function may have inlined."""
+def _sources_digest(directory: Path) -> str:
+    """Hash of every source that a compiled function of ``directory`` may have inlined: those of
+    this package and of the directory."""
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.parent.rglob("*.py")):
+    sources = {*Path(__file__).parent.parent.rglob("*.py"), *directory.glob("*.py")}
+    for source in sorted(sources):
         digest.update(source.read_bytes())
     return digest.hexdigest()
 
 
 def _drop_stale_cache(directory: Path) -> None:
-    """Delete numba's cache files in ``directory`` when any source of the package has changed.
+    """Delete numba's cache files in ``directory`` when any source they may hold has changed.
 
     Numba looks only at the file a function stands in, not at the files it calls
     into, and would go on running yesterday's kernel inside today's batch.
@@ -36,8 +38,8 @@ def _drop_stale_cache(directory: Path) -> None:
         return
     _checked.add(directory)
     cache = directory / "__pycache__"
-    stamp = cache / "package.digest"
-    digest = _package_digest()
+    stamp = cache / "sources.digest"
+    digest = _sources_digest(directory)
     try:
         if stamp.exists() and stamp.read_text() == digest:
             return

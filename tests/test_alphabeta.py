@@ -1,0 +1,206 @@
+"""The alpha-beta search against plain minimax, which it must equal."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import reference
+
+from agents import load
+from agents.alphabeta import MAX_DEPTH, PROVEN, WIN, AlphaBetaAgent
+from agents.evaluation import (
+    FEATURES,
+    WEIGHTS,
+    evaluate,
+    features,
+    load_weights,
+)
+from agents.openings import draw_openings
+from bao_env import Board
+from bao_env.engine.kernel import candidates, legal_mask, play
+from bao_env.engine.position import META, WORDS, pack, packed_opening, unpack
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.engine.successors import (
+    ACTION,
+    CAPTURED,
+    MAX_SUCCESSORS,
+    RESULT,
+    SUCCESSOR_WORDS,
+    is_stuck,
+    successors,
+)
+from bao_env.notation import parse_position
+
+
+def positions(ruleset: Ruleset, count: int, seed: int) -> np.ndarray:
+    """Packed positions with legal actions: half from random games, half made up."""
+    found = []
+    for plies in (2, 5, 12, 25, 40, 60):
+        share = 1 if plies == 2 else count // 10
+        found += list(draw_openings(ruleset, share, plies, seed, None).positions)
+    rng = random.Random(seed)
+    rules = ruleset.kernel_rules()
+    while len(found) < count:
+        words = np.empty(WORDS, np.uint64)
+        pack(parse_position(reference.random_position(rng, ruleset), ruleset), words)
+        if legal_mask(rules, words):
+            found.append(words)
+    return np.array(found)
+
+
+def minimax(
+    rules: object, weights: np.ndarray, words: np.ndarray, depth: int, ply: int = 0
+) -> tuple[int, list[int]]:
+    """Value of a position and its best actions, by looking at everything."""
+    mask = int(legal_mask(rules, words))
+    if mask == 0:
+        return ply - WIN, []
+    best, actions = -WIN - 1, []
+    for action in range(64):
+        if not mask >> action & 1:
+            continue
+        after = words.copy()
+        result = int(play(rules, after, np.uint64(action)))
+        waits = int(after[META]) >> 32 & 255 != 255
+        if result:
+            value = WIN - ply - 1 if result == 1 else ply + 1 - WIN
+        elif depth == 1 and not waits:
+            if not int(candidates(rules, *after[:5])) & 0xFFFFFFFF:
+                value = WIN - ply - 1
+            else:
+                value = -int(evaluate(weights, *after[:5]))
+        else:
+            value = minimax(rules, weights, after, max(depth - 1, 1), ply + 1)[0]
+            value = value if waits else -value
+        if value > best:
+            best, actions = value, []
+        if value == best:
+            actions.append(action)
+    return best, actions
+
+
+def masks_of(ruleset: Ruleset, batch: np.ndarray) -> np.ndarray:
+    rules = ruleset.kernel_rules()
+    return np.array([legal_mask(rules, words) for words in batch], np.uint64)
+
+
+@pytest.mark.parametrize("name", RULESETS)
+def test_successors_are_the_legal_moves(name: str) -> None:
+    """Each successor is what play() makes of a legal action, and all of them are there."""
+    ruleset = get_ruleset(name)
+    rules = ruleset.kernel_rules()
+    out = np.empty((3 + MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
+    for words in positions(ruleset, 400, seed=1):
+        count = successors(rules, *words[:5], out, 3)
+        assert {int(a) for a in out[3 : 3 + count, ACTION]} == {
+            action for action in range(64) if int(legal_mask(rules, words)) >> action & 1
+        }
+        for row in out[3 : 3 + count]:
+            after = words.copy()
+            result = play(rules, after, row[ACTION])
+            np.testing.assert_array_equal(row[: META + 1], after[: META + 1])
+            assert row[RESULT] == result
+            seats = [unpack(w) for w in (words, after)]
+            own = [sum(p.pits(seats[0].mover)) + p.store[seats[0].mover] for p in seats]
+            if unpack(after).pending is None:
+                waits = unpack(words).pending is not None
+                assert (
+                    row[CAPTURED] >= own[1] - own[0] if waits else row[CAPTURED] == own[1] - own[0]
+                )
+            if result == 0:
+                stuck = not int(candidates(rules, *after[:5])) & 0xFFFFFFFF
+                assert is_stuck(after[0], after[1], after[META]) == stuck
+
+
+@pytest.mark.parametrize("name", RULESETS)
+def test_search_is_minimax(name: str) -> None:
+    ruleset = get_ruleset(name)
+    rules, weights = ruleset.kernel_rules(), load_weights(ruleset)
+    agents = {depth: AlphaBetaAgent(ruleset, depth=depth, threads=1) for depth in (1, 2, 3, 4)}
+    proven = 0
+    for words in positions(ruleset, 60, seed=4):
+        for depth, agent in agents.items():
+            found = agent.search(words)
+            value, actions = minimax(rules, weights, words, depth)
+            assert found.value == value, (unpack(words), depth)
+            assert found.action in actions
+            assert found.line[0] == found.action
+            proven += abs(value) > PROVEN
+    assert proven > 5  # wins and losses were among them
+
+
+def test_line_leads_to_the_value() -> None:
+    """The best line is legal, and of a proven win it is the whole way to it."""
+    ruleset = get_ruleset("zanzibar")
+    rules = ruleset.kernel_rules()
+    agent = AlphaBetaAgent(ruleset, depth=7, threads=1)
+    wins = 0
+    for words in positions(ruleset, 100, seed=8):
+        found = agent.search(words)
+        after = words.copy()
+        result = 0
+        for action in found.line:
+            assert int(legal_mask(rules, after)) >> action & 1
+            result = play(rules, after, np.uint64(action))
+        if found.value > PROVEN:
+            wins += 1
+            # The table keeps values, not lines: a line may end early where it knew the value.
+            assert len(found.line) <= WIN - found.value
+            if len(found.line) == WIN - found.value:
+                assert result == 1 or not legal_mask(rules, after)
+    assert wins > 10
+
+
+def test_features_add_up_to_the_evaluation() -> None:
+    for name in RULESETS:
+        ruleset = get_ruleset(name)
+        weights = load_weights(ruleset)
+        batch = positions(ruleset, 60, seed=2)
+        found = np.empty((len(batch), FEATURES), np.int32)
+        features(batch, found)
+        assert found.max() < WEIGHTS and found.min() >= 0
+        sums = weights[found].astype(int).sum(axis=1)
+        for words, total in zip(batch, sums, strict=True):
+            assert evaluate(weights, *words[:5]) == total
+
+
+def test_own_rules_borrow_the_nearest_weights() -> None:
+    own = RULESETS["kujifunza"].replace(name="mine", sow_limit=500)
+    np.testing.assert_array_equal(load_weights(own), load_weights(RULESETS["kujifunza"]))
+
+
+def test_choice_depends_on_the_position_alone() -> None:
+    """Neither on the rest of the batch, nor on threads, nor on what was searched before."""
+    ruleset = get_ruleset("zanzibar")
+    batch = positions(ruleset, 80, seed=3)
+    masks = masks_of(ruleset, batch)
+    actions = AlphaBetaAgent(ruleset, depth=5, threads=2).act(batch, masks)
+    agent = AlphaBetaAgent(ruleset, depth=5, threads=1)
+    for i in reversed(range(len(batch))):
+        part = slice(i, i + 1)
+        assert agent.act(batch[part], masks[part])[0] == actions[i]
+        assert int(masks[i]) >> int(actions[i]) & 1
+
+
+def test_limits() -> None:
+    board = Board()
+    opening = packed_opening(get_ruleset("zanzibar"))
+    few = AlphaBetaAgent(nodes=2000, threads=1).search(opening)
+    assert 1 <= few.depth < MAX_DEPTH and few.nodes < 2100 and few.action in board.legal_actions
+    assert AlphaBetaAgent(nodes=1, threads=1).act(
+        opening[None], masks_of(board.ruleset, opening[None])
+    )[0] in (board.legal_actions)
+    timed = AlphaBetaAgent(seconds=0.05, threads=1).search(opening)
+    assert timed.depth >= 3 and timed.action in board.legal_actions
+    assert load("alphabeta:4").choose(board) in board.legal_actions
+    for bad in ({}, {"depth": 0}, {"depth": MAX_DEPTH + 1}, {"seconds": 0.0}, {"nodes": 0}):
+        with pytest.raises(ValueError, match="alphabeta: "):
+            AlphaBetaAgent("zanzibar", **bad)
+
+
+def test_finished_positions_are_passed_over() -> None:
+    agent = AlphaBetaAgent(depth=2)
+    words = packed_opening(get_ruleset("zanzibar"))
+    assert agent.act(np.stack([words] * 2), np.zeros(2, np.uint64)).tolist() == [0, 0]

@@ -1,0 +1,153 @@
+"""Fit the evaluation of alpha-beta to the results of self-play.
+
+    python -m training.fit_evaluation zanzibar
+
+In each round alpha-beta plays itself, to a shallow depth and from random openings of all
+lengths, with the weights of the round before (in the first, none: it then sees nothing but
+wins within its depth). Logistic regression, with a table entry for every count of every
+pit, then predicts from a position who won. Positions of held-out games tell how well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from tqdm import tqdm
+
+from agents.alphabeta import AlphaBetaAgent
+from agents.arena import NO_ACTION, play_games
+from agents.evaluation import FEATURES, FILE, LIMIT, SCALE, WEIGHTS, features
+from agents.openings import draw_openings
+from bao_env.engine.batch import Engine
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+
+HELD_OUT = 0.05
+
+
+def play(
+    ruleset: Ruleset, weights: npt.NDArray[np.int16], depth: int, games: int, seed: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """Features int32[P, FEATURES] of the positions of ``games`` games, who won (1 the mover,
+    0 the other), float32[P], and the game that each belongs to, int64[P]."""
+    agent = AlphaBetaAgent(ruleset, depth=depth, weights=weights)
+    engine = Engine(ruleset)
+    rows, results, owners = [], [], []
+    lengths = np.arange(2, 42, 4)
+    done = 0
+    with tqdm(total=games, unit="game", desc=f"{ruleset.name}: self-play") as bar:
+        for length in lengths:
+            share = games // len(lengths)
+            # Short openings are few; take what there is.
+            for count in (share, share // 4, share // 64):
+                try:
+                    openings = draw_openings(ruleset, count, int(length), seed, balance=None)
+                    break
+                except ValueError:
+                    continue
+            else:
+                bar.update(share)
+                continue
+            played = play_games(
+                (agent, agent), openings.positions, np.zeros(len(openings), np.int8), engine
+            )
+            positions = openings.positions.copy()
+            masks = np.empty(len(positions), np.uint64)
+            winners = np.empty(len(positions), np.int8)
+            engine.legal_masks(positions, masks, winners)
+            for ply in range(played.actions.shape[1]):
+                going = np.flatnonzero(
+                    (played.actions[:, ply] != NO_ACTION) & (played.winners >= 0)
+                )
+                if not len(going):
+                    break
+                seats = (positions[going, 4] >> np.uint64(18)) & np.uint64(1)
+                masks[played.actions[:, ply] == NO_ACTION] = 0
+                found = np.empty((len(going), FEATURES), np.int32)
+                features(positions[going], found)
+                rows.append(found)
+                results.append((seats == played.winners[going]).astype(np.float32))
+                owners.append(done + going)
+                engine.step(positions, played.actions[:, ply], masks, winners)
+            done += len(openings)
+            bar.update(share)
+    return np.concatenate(rows), np.concatenate(results), np.concatenate(owners)
+
+
+def fit(
+    rows: npt.NDArray[np.int32],
+    results: npt.NDArray[np.float32],
+    games: npt.NDArray[np.int64],
+    epochs: int,
+    seed: int,
+) -> tuple[npt.NDArray[np.int16], float]:
+    """Weights int16[WEIGHTS], and the log loss on held-out games in bits a position."""
+    torch.manual_seed(seed)
+    held = torch.from_numpy(games % round(1 / HELD_OUT) == 0)
+    inputs, targets = torch.from_numpy(rows), torch.from_numpy(results)
+    train = torch.nonzero(~held).flatten()
+    table = torch.nn.EmbeddingBag(WEIGHTS, 1, mode="sum")
+    torch.nn.init.zeros_(table.weight)
+    loss_of = torch.nn.BCEWithLogitsLoss()
+    optimiser = torch.optim.Adam(table.parameters(), lr=0.01)
+    size = 8192
+    steps = epochs * (len(train) // size)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.01, steps)
+    with tqdm(total=steps, unit="step", desc="fit") as bar:
+        for _ in range(epochs):
+            order = train[torch.randperm(len(train))]
+            for low in range(0, len(order) - size + 1, size):
+                part = order[low : low + size]
+                # Weight decay pulls entries that are hardly ever met to nothing.
+                loss = loss_of(table(inputs[part]).squeeze(1), targets[part])
+                loss = loss + 1e-6 * table.weight.square().sum()
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+                schedule.step()
+                bar.update()
+    with torch.inference_mode():
+        logits = table(inputs[held]).squeeze(1)
+        loss = loss_of(logits, targets[held]).item() / np.log(2.0)
+    weights = (table.weight.detach().flatten().numpy() * SCALE).round()
+    return weights.clip(-LIMIT // FEATURES, LIMIT // FEATURES).astype(np.int16), loss
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m training.fit_evaluation``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.fit_evaluation",
+        description="Fit alpha-beta's evaluation to self-play, and write it where it is read.",
+    )
+    parser.add_argument("rulesets", nargs="*", metavar="RULES", help="default: all published")
+    parser.add_argument("--rounds", type=int, default=3, help="of self-play and fit (3)")
+    parser.add_argument("--games", type=int, default=60_000, help="games a round (60000)")
+    parser.add_argument("--depth", type=int, default=4, help="plies that self-play looks ahead (4)")
+    parser.add_argument("--epochs", type=int, default=3, help="passes over the positions (3)")
+    parser.add_argument("--seed", type=int, default=0, help="(0)")
+    args = parser.parse_args(argv)
+    try:
+        rulesets = [get_ruleset(name) for name in args.rulesets or RULESETS]
+    except ValueError as error:
+        parser.error(str(error))
+    for ruleset in rulesets:
+        weights = np.zeros(WEIGHTS, np.int16)
+        for i in range(args.rounds):
+            seed = args.seed * 1000 + i
+            rows, results, games = play(ruleset, weights, args.depth, args.games, seed)
+            weights, loss = fit(rows, results, games, args.epochs, seed)
+            print(f"{ruleset.name} round {i + 1}: {len(rows)} positions, log loss {loss:.4f} bits")
+        fitted = {}
+        if FILE.exists():
+            with np.load(FILE, allow_pickle=False) as archive:
+                fitted = {name: archive[name] for name in archive.files}
+        fitted[ruleset.name] = weights
+        np.savez_compressed(FILE, **fitted)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
