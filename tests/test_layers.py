@@ -60,8 +60,11 @@ ORDER = [
     "training.selfplay",
     "training.train",
     "training.evaluate",
+    "training.report",
+    "training.tournament",
     "training.bench",
     "training.fit_evaluation",
+    "agents.bench",
 ]
 LATE = {("agents.registry", "agents")}  # inside a function, to keep torch away from the bots
 

@@ -1,0 +1,412 @@
+"""A round robin of any players: Elo table, crosstable and plot.
+
+    python -m training.tournament random greedy alphabeta:4 mcts:1000 --out runs/ladder
+
+All pairings play the same openings, each from both seats. The work is cut into units of
+:data:`UNIT_PAIRS` pairs of one pairing, which are played by as many processes as there are
+cores, each search on one core. A unit's result depends on the seed, the openings and its
+two players alone, so a tournament is the same whatever the number of processes, and one
+that was stopped goes on where it was: run the same command again.
+
+A player is given as for :func:`agents.load`, or as ``NAME=PLAYER`` to appear under a name
+of your own, say to tell two checkpoints with equal file names apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import signal
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from itertools import combinations
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from tqdm import tqdm
+
+from agents import registry
+from agents.arena import play_openings
+from agents.openings import BALANCE, OPENING_PLIES, Openings, draw_openings
+from bao_env.engine.batch import Engine
+from bao_env.engine.ruleset import Ruleset
+from bao_env.rule_files import RULESET_HELP, ruleset_argument
+from training.report import Standing, write_report
+
+UNIT_PAIRS: Final = 50
+"""Pairs that are played, and kept, at a time."""
+FORMAT: Final = 1
+
+
+class TournamentError(ValueError):
+    """A tournament cannot be played or taken up again as asked."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a tournament is."""
+
+    players: dict[str, str]
+    """Name and specification of each player."""
+    ruleset: Ruleset
+    pairs: int
+    """Openings that two players play, each from both seats."""
+    pairs_of: dict[str, int] = field(default_factory=dict)
+    """Fewer for every pairing with one of these (slow) players, by name."""
+    opening_plies: int = OPENING_PLIES
+    balance: float | None = BALANCE
+    seed: int = 1
+
+    def pairs_between(self, first: str, second: str) -> int:
+        """Pairs of games between two players."""
+        return min(self.pairs, *(self.pairs_of.get(name, self.pairs) for name in (first, second)))
+
+    def files(self) -> dict[str, str]:
+        """The beginning of the SHA-256 of each player's checkpoint, where it has one."""
+        paths = {name: registry.find_checkpoint(spec) for name, spec in self.players.items()}
+        return {
+            name: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+            for name, path in paths.items()
+            if path is not None
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "format": FORMAT,
+            "players": self.players,
+            "files": self.files(),
+            "ruleset": self.ruleset.to_dict(),
+            "pairs": self.pairs,
+            "pairs_of": self.pairs_of,
+            "opening_plies": self.opening_plies,
+            "balance": self.balance,
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Some pairs of games between two players."""
+
+    first: str
+    second: str
+    number: int
+    """The unit's place in its pairing, from 0."""
+    pairs: int
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What it is known by in the file of results."""
+        return self.first, self.second, self.number
+
+
+def units(settings: Settings) -> Iterator[Unit]:
+    """Everything there is to play."""
+    for first, second in combinations(settings.players, 2):
+        pairs = settings.pairs_between(first, second)
+        for number, low in enumerate(range(0, pairs, UNIT_PAIRS)):
+            yield Unit(first, second, number, min(UNIT_PAIRS, pairs - low))
+
+
+def play_unit(settings: Settings, unit: Unit, openings: Openings, keep: bool) -> dict[str, Any]:
+    """Play a unit; its result as a line of the file of results.
+
+    Args:
+        settings: of the tournament.
+        unit: what to play.
+        openings: those of the unit.
+        keep: add the games as transcripts.
+    """
+    names = unit.first, unit.second
+    players = []
+    for i, name in enumerate(names):
+        # Not Python's hash(), which differs from process to process.
+        words = [settings.seed, unit.number, i, *(zlib.crc32(n.encode()) for n in names)]
+        seed = int(np.random.SeedSequence(words).generate_state(1)[0])
+        spec = settings.players[name]
+        players.append(registry.load(spec, ruleset=settings.ruleset, seed=seed, threads=1))
+    match = play_openings(players[0], players[1], openings, Engine(settings.ruleset))
+    line = {
+        "first": unit.first,
+        "second": unit.second,
+        "unit": unit.number,
+        "points": match.points.tolist(),
+        "plies": match.plies.tolist(),
+        "moves": match.moves,
+        "seconds": [round(seconds, 6) for seconds in match.seconds],
+    }
+    if keep:
+        line["games"] = "\n".join(match.transcripts(names))
+    return line
+
+
+def _start_worker() -> None:
+    """One core a process; Ctrl-C is the parent's to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"
+
+
+def read_results(path: Path, expected: dict[tuple[str, str, int], Unit]) -> list[dict[str, Any]]:
+    """The lines of a file of results that belong to the tournament.
+
+    A line that was cut short by a crash, of a player who no longer takes part, or of a unit
+    that has grown since, is passed over.
+
+    Raises:
+        TournamentError: a line is no result.
+    """
+    lines = []
+    if path.exists():
+        for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            try:
+                line = json.loads(text)
+            except json.JSONDecodeError:
+                continue
+            try:
+                unit = expected.get((line["first"], line["second"], line["unit"]))
+                points = np.array(line["points"], float)
+                if points.ndim != 2 or not np.isin(points, (0.0, 0.5, 1.0)).all():
+                    raise ValueError
+            except (KeyError, TypeError, ValueError) as error:
+                raise TournamentError(f"{path}, line {number}: not a result") from error
+            if unit is not None and points.shape == (unit.pairs, 2):
+                lines.append(line)
+    return lines
+
+
+def standing(settings: Settings, lines: Sequence[dict[str, Any]]) -> Standing:
+    """The results so far, whatever the order in which they came in."""
+    points: dict[tuple[str, str], list[npt.NDArray[np.float64]]] = {}
+    moves = dict.fromkeys(settings.players, 0)
+    seconds = dict.fromkeys(settings.players, 0.0)
+    plies: list[int] = []
+    for line in sorted(lines, key=lambda line: (line["first"], line["second"], line["unit"])):
+        names = line["first"], line["second"]
+        points.setdefault(names, []).append(np.array(line["points"], float))
+        plies += [n for pair in line["plies"] for n in pair]
+        for i, name in enumerate(names):
+            moves[name] += line["moves"][i]
+            seconds[name] += line["seconds"][i]
+    return Standing(
+        results={names: np.concatenate(parts) for names, parts in points.items()},
+        milliseconds={
+            name: 1000 * seconds[name] / moves[name] if moves[name] else 0.0 for name in moves
+        },
+        mean_plies=float(np.mean(plies)) if plies else 0.0,
+    )
+
+
+def prepare(folder: Path, settings: Settings) -> None:
+    """Make the folder, or see that what it holds can go on as this tournament.
+
+    Players may be added or left out, and numbers of pairs changed: a result does not depend on
+    them.
+
+    Raises:
+        TournamentError: anything else differs.
+    """
+    path = folder / "tournament.json"
+    new = settings.to_dict()
+    if path.exists():
+        try:
+            old = json.loads(path.read_text(encoding="utf-8"))
+            fixed = ("format", "ruleset", "opening_plies", "balance", "seed")
+            differing = [key for key in fixed if old[key] != json.loads(json.dumps(new[key]))]
+            differing += [
+                f"player {name}"
+                for name in old["players"]
+                if old["players"][name] != new["players"].get(name, old["players"][name])
+                or old["files"].get(name) != new["files"].get(name, old["files"].get(name))
+            ]
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise TournamentError(f"{path} does not describe a tournament: {error!r}") from error
+        if differing:
+            raise TournamentError(
+                f"{folder} holds another tournament ({', '.join(differing)} differ): give the "
+                "same options to go on with it, or another --out"
+            )
+    elif (folder / "results.jsonl").exists():
+        raise TournamentError(f"{folder} holds results, but no tournament.json beside them")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(new, indent=2) + "\n")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a file by a new one, whole or not at all."""
+    temporary = path.with_suffix(path.suffix + ".tmp")
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def run(settings: Settings, folder: Path, processes: int, keep_games: bool) -> Standing:
+    """Play what has not been played yet, and report.
+
+    Raises:
+        TournamentError: the folder holds another tournament.
+        ValueError: a player is unknown or unusable, or there are too few openings.
+    """
+    for spec in settings.players.values():
+        registry.load(spec, ruleset=settings.ruleset, threads=1)
+    everything = {unit.key: unit for unit in units(settings)}
+    openings = draw_openings(
+        settings.ruleset, settings.pairs, settings.opening_plies, settings.seed, settings.balance
+    )
+    prepare(folder, settings)
+    path = folder / "results.jsonl"
+    lines = read_results(path, everything)
+    done = {(line["first"], line["second"], line["unit"]) for line in lines}
+    left = [unit for key, unit in everything.items() if key not in done]
+    left.sort(key=lambda unit: settings.pairs_between(unit.first, unit.second))  # slow ones first
+    total = sum(2 * unit.pairs for unit in everything.values())
+    bar = tqdm(total=total, initial=total - sum(2 * unit.pairs for unit in left), unit="game")
+    pool = ProcessPoolExecutor(
+        processes, mp_context=get_context("spawn"), initializer=_start_worker
+    )
+    try:
+        with open(path, "a", encoding="utf-8") as results, bar:
+            if lines and not path.read_text(encoding="utf-8").endswith("\n"):
+                results.write("\n")
+            futures = {}
+            for unit in left:
+                low = unit.number * UNIT_PAIRS
+                part = openings[low : low + unit.pairs]
+                futures[pool.submit(play_unit, settings, unit, part, keep_games)] = unit
+            for future in as_completed(futures):
+                line = future.result()
+                unit = futures[future]
+                if keep_games:
+                    names = f"{file_name(unit.first)}--{file_name(unit.second)}"
+                    games = folder / "games" / names / f"{unit.number:04}.txt"
+                    games.parent.mkdir(parents=True, exist_ok=True)
+                    write_atomically(games, line.pop("games"))
+                results.write(json.dumps(line) + "\n")
+                results.flush()
+                os.fsync(results.fileno())
+                lines.append(line)
+                bar.update(2 * unit.pairs)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+    return standing(settings, lines)
+
+
+def file_name(name: str) -> str:
+    """A player's name as part of a file name."""
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
+
+
+def parse_players(words: Sequence[str]) -> dict[str, str]:
+    """Name and specification of each player on the command line.
+
+    Raises:
+        TournamentError: fewer than two, or two with one name.
+    """
+    players: dict[str, str] = {}
+    for word in words:
+        name, equals, spec = word.partition("=")
+        if not equals:
+            name = spec = word
+            if word.endswith(".safetensors"):
+                name = Path(word).stem
+        if not name or not spec or "," in name:
+            raise TournamentError(f"player {word!r}: expected PLAYER or NAME=PLAYER")
+        if name in players:
+            raise TournamentError(f"two players are called {name!r}: give one as NAME=PLAYER")
+        players[name] = spec
+    if len(players) < 2:
+        raise TournamentError("a tournament needs two players or more")
+    return players
+
+
+def parse_pairs_of(words: Sequence[str], players: dict[str, str]) -> dict[str, int]:
+    """The options ``--pairs-of NAME=N``.
+
+    Raises:
+        TournamentError: nobody has that name, or N is no number.
+    """
+    found = {}
+    for word in words:
+        name, _, count = word.rpartition("=")
+        if name not in players:
+            raise TournamentError(f"--pairs-of {word}: no player is called {name!r}")
+        if not count.isdigit() or int(count) < 1:
+            raise TournamentError(f"--pairs-of {word}: expected NAME=N, N at least 1")
+        found[name] = int(count)
+    return found
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m training.tournament``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.tournament",
+        description="Play a round robin in paired games; write table, crosstable and plot.",
+        epilog="players: " + registry.KNOWN,
+    )
+    parser.add_argument("players", nargs="+", metavar="PLAYER", help="PLAYER or NAME=PLAYER")
+    parser.add_argument("--out", required=True, metavar="DIR", help="a stopped run goes on there")
+    parser.add_argument("--pairs", type=int, default=500, help="openings a pairing (default 500)")
+    parser.add_argument(
+        "--pairs-of",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="fewer openings for the pairings of a slow player; may be given several times",
+    )
+    parser.add_argument("--opening-plies", type=int, default=OPENING_PLIES, help="(default 8)")
+    parser.add_argument(
+        "--balance",
+        type=float,
+        default=BALANCE,
+        help="most that a search may give a side of an opening, in logits (default 1)",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of openings and players (default 1)")
+    parser.add_argument("--anchor", metavar="NAME", help="whose Elo is 0; default: the mean is")
+    parser.add_argument("--ruleset", type=ruleset_argument, default="zanzibar", help=RULESET_HELP)
+    parser.add_argument("--games", action="store_true", help="keep every game as a transcript")
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count() or 1, help="default: one a core"
+    )
+    args = parser.parse_args(argv)
+    if min(args.pairs, args.processes) < 1 or args.seed < 0 or args.opening_plies < 0:
+        parser.error("--pairs and --processes must be positive, the others not negative")
+    folder = Path(args.out)
+    try:
+        players = parse_players(args.players)
+        settings = Settings(
+            players=players,
+            ruleset=args.ruleset,
+            pairs=args.pairs,
+            pairs_of=parse_pairs_of(args.pairs_of, players),
+            opening_plies=args.opening_plies,
+            balance=args.balance,
+            seed=args.seed,
+        )
+        if args.anchor is not None and args.anchor not in players:
+            raise TournamentError(f"--anchor {args.anchor}: no player is called so")
+        result = run(settings, folder, args.processes, args.games)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except (KeyboardInterrupt, BrokenProcessPool) as error:
+        why = "a worker process died" if isinstance(error, BrokenProcessPool) else "stopped"
+        print(f"\n{why}; the same command goes on with what is in {folder}", file=sys.stderr)
+        return 130
+    print(write_report(result, settings.to_dict(), folder, args.anchor))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
