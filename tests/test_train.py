@@ -18,6 +18,7 @@ from safetensors.numpy import load_file
 
 from agents import checkpoint
 from agents.checkpoint import CheckpointError
+from bao_env.transcript import parse_transcripts, replay
 from training import evaluate, train
 from training.config import ConfigError, load_config
 from training.train import Trainer
@@ -147,12 +148,32 @@ def test_evaluate_prints_a_table_and_json(
     arguments = [str(tmp_path / "net.safetensors"), "--pairs", "20", "--json", str(report)]
     assert evaluate.main(arguments) == 0
     out = capsys.readouterr().out
-    assert "net, rule set zanzibar: 20 openings of 6 random plies, each from both seats" in out
+    assert (
+        "net, rule set zanzibar: up to 20 balanced openings of 8 random plies, each from both"
+        in out
+    )
     assert "random" in out and "greedy" in out and '"games": 40' in report.read_text()
     assert evaluate.main([arguments[0], "--ruleset", "kibao"]) == 2
     assert "trained under rule set 'zanzibar', not 'kibao'" in capsys.readouterr().err
     assert evaluate.main(["nobody"]) == 2
     assert "unknown player 'nobody'" in capsys.readouterr().err
+
+
+def test_evaluate_stops_early_and_keeps_the_games(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    games = tmp_path / "games.txt"
+    arguments = ["alphabeta:2", "--opponents", "random", "--pairs", "500", "--sprt", "0", "10"]
+    assert evaluate.main([*arguments, "--games", str(games)]) == 0
+    out = capsys.readouterr().out
+    assert "SPRT of +0 against +10 Elo: +10 or more" in out
+    played = parse_transcripts(games.read_text())
+    assert 100 <= len(played) < 1000
+    assert all(replay(game).outcome is not None for game in played)
+    assert evaluate.main([*arguments[:-2], "10", "0"]) == 2
+    assert "elo0" in capsys.readouterr().err
+    assert evaluate.main([*arguments, "--games", str(tmp_path)]) == 2
+    assert "Is a directory" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
     python -m training.evaluate runs/quick/final.safetensors --opponents random greedy
 
-Every opening, a random legal prefix, is played twice, once from either seat. The table
-gives points a game (a draw counts a half) and the Elo difference, each with its 95 %
-interval over pairs (:mod:`agents.elo`).
+Every opening, a random legal prefix that a search finds balanced, is played twice, once
+from either seat. The table gives points a game (a draw counts a half) and the Elo
+difference, each with its 95 % interval over pairs, and the likelihood that the player is
+the stronger one (:mod:`agents.elo`). ``--sprt`` stops a match as soon as a sequential test
+knows enough; the interval of a match that was stopped so is biased, its verdict is not.
 """
 
 from __future__ import annotations
@@ -13,14 +15,14 @@ import argparse
 import json
 import math
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from agents import arena, registry
-from agents.elo import Score
+from agents.elo import Sprt
+from agents.openings import BALANCE, OPENING_PLIES
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
 
@@ -31,11 +33,12 @@ def ruleset_of(player: str) -> Ruleset | None:
     Raises:
         CheckpointError: the file is no usable checkpoint.
     """
-    if not Path(player).exists():
+    path = registry.find_checkpoint(player)
+    if path is None:
         return None
     from agents import checkpoint
 
-    return checkpoint.load(player).ruleset
+    return checkpoint.load(path).ruleset
 
 
 def elo_text(value: float) -> str:
@@ -43,9 +46,17 @@ def elo_text(value: float) -> str:
     return f"{value:+.0f}" if math.isfinite(value) else ("+inf" if value > 0 else "-inf")
 
 
-def result(opponent: str, score: Score, plies: float, seconds: float) -> dict[str, Any]:
+def milliseconds(match: arena.Match) -> tuple[float, float]:
+    """Measured wall-clock time a move of both players; a search uses all cores for a batch."""
+    times = [1000 * match.seconds[i] / max(1, match.moves[i]) for i in range(2)]
+    return times[0], times[1]
+
+
+def result(opponent: str, match: arena.Match) -> dict[str, Any]:
     """One opponent's row, for JSON."""
+    score = match.score
     elo, low, high = (value if math.isfinite(value) else None for value in score.elo)
+    own_time, other_time = milliseconds(match)
     return {
         "opponent": opponent,
         "games": score.games,
@@ -59,8 +70,11 @@ def result(opponent: str, score: Score, plies: float, seconds: float) -> dict[st
         "elo": elo,
         "elo_low": low,
         "elo_high": high,
-        "mean_plies": plies,
-        "seconds": seconds,
+        "los": score.los,
+        "sprt": match.verdict,
+        "mean_plies": float(match.plies.mean()),
+        "ms_a_move": own_time,
+        "opponent_ms_a_move": other_time,
     }
 
 
@@ -69,16 +83,29 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m training.evaluate",
         description="Play a checkpoint (or a bot) against opponents in paired games.",
-        epilog=f"players: {registry.KNOWN}",
+        epilog="players: " + registry.KNOWN,
     )
-    parser.add_argument("player", metavar="CHECKPOINT", help="path of a checkpoint, or a bot")
+    parser.add_argument("player", metavar="PLAYER", help="a checkpoint's path or name, or a bot")
     parser.add_argument("--opponents", nargs="+", default=["random", "greedy"], metavar="PLAYER")
     parser.add_argument(
         "--pairs", type=int, default=1000, help="openings, each played from both seats (1000)"
     )
     parser.add_argument("--seed", type=int, default=1, help="of openings and bots (default 1)")
     parser.add_argument(
-        "--opening-plies", type=int, default=arena.OPENING_PLIES, help="random plies (default 6)"
+        "--opening-plies", type=int, default=OPENING_PLIES, help="random plies (default 8)"
+    )
+    parser.add_argument(
+        "--balance",
+        type=float,
+        default=BALANCE,
+        help="most that a search may give a side of an opening, in logits (default 1)",
+    )
+    parser.add_argument(
+        "--sprt",
+        type=float,
+        nargs=2,
+        metavar=("ELO0", "ELO1"),
+        help="stop as soon as it is clear (5 %% errors) which of these Elo differences is the case",
     )
     parser.add_argument(
         "--ruleset",
@@ -87,19 +114,20 @@ def main(argv: list[str] | None = None) -> int:
         help=f"{RULESET_HELP}; default: the checkpoint's, or zanzibar for a bot",
     )
     parser.add_argument("--json", metavar="FILE", help="also write the results as JSON")
+    parser.add_argument("--games", metavar="FILE", help="also write every game as a transcript")
     args = parser.parse_args(argv)
     if args.pairs < 1 or args.opening_plies < 0 or args.seed < 0:
         parser.error("--pairs must be positive, --opening-plies and --seed not negative")
+    rows: list[tuple[str, arena.Match]] = []
     try:
+        sprt = Sprt(*args.sprt) if args.sprt else None
         ruleset = args.ruleset or ruleset_of(args.player) or get_ruleset("zanzibar")
         player = registry.load(args.player, ruleset=ruleset, seed=args.seed)
         opponents = [
             registry.load(name, ruleset=ruleset, seed=args.seed + 1 + i)
             for i, name in enumerate(args.opponents)
         ]
-        rows = []
         for opponent in opponents:
-            start = time.perf_counter()
             with tqdm(total=2 * args.pairs, unit="game", desc=f"vs {opponent.name}") as bar:
                 match = arena.play_match(
                     player,
@@ -107,35 +135,48 @@ def main(argv: list[str] | None = None) -> int:
                     ruleset=ruleset,
                     pairs=args.pairs,
                     opening_plies=args.opening_plies,
+                    balance=args.balance,
                     seed=args.seed,
+                    sprt=sprt,
                     progress=bar.update,
                 )
-            seconds = time.perf_counter() - start
-            rows.append((opponent.name, match.score, float(match.plies.mean()), seconds))
-    except ValueError as error:
+            rows.append((opponent.name, match))
+        if args.games:
+            texts = [text for name, m in rows for text in m.transcripts((player.name, name))]
+            Path(args.games).write_text("\n".join(texts), encoding="utf-8")
+        if args.json:
+            report = {
+                "player": args.player,
+                "ruleset": ruleset.to_dict(),
+                "opening_plies": args.opening_plies,
+                "balance": args.balance,
+                "seed": args.seed,
+                "results": [result(name, match) for name, match in rows],
+            }
+            Path(args.json).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
     print(
-        f"{player.name}, rule set {ruleset.name}: {args.pairs} openings of {args.opening_plies} "
-        f"random plies, each from both seats, seed {args.seed}"
+        f"{player.name}, rule set {ruleset.name}: up to {args.pairs} balanced openings of "
+        f"{args.opening_plies} random plies, each from both seats, seed {args.seed}"
     )
     print(f"{'opponent':16}{'games':>7}{'won':>7}{'drawn':>7}{'lost':>7}", end="")
-    print(f"{'score':>9}{'95 % interval':>18}{'Elo':>7}{'95 % interval':>16}")
-    for name, score, _, _ in rows:
+    print(f"{'score':>9}{'95 % interval':>18}{'Elo':>7}{'95 % interval':>16}{'LOS':>8}", end="")
+    print(f"{'ms a move':>18}")
+    for name, match in rows:
+        score = match.score
         elo, low, high = (elo_text(value) for value in score.elo)
+        own_time, other_time = milliseconds(match)
         print(f"{name:16}{score.games:>7}{score.wins:>7}{score.draws:>7}{score.losses:>7}", end="")
         interval = f"{score.low:.2%} to {score.high:.2%}"
-        print(f"{score.rate:>9.2%}{interval:>18}{elo:>7}{f'{low} to {high}':>16}")
-    if args.json:
-        report = {
-            "player": args.player,
-            "ruleset": ruleset.to_dict(),
-            "opening_plies": args.opening_plies,
-            "seed": args.seed,
-            "results": [result(*row) for row in rows],
-        }
-        Path(args.json).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        print(f"{score.rate:>9.2%}{interval:>18}{elo:>7}{f'{low} to {high}':>16}", end="")
+        print(f"{score.los:>8.1%}{f'{own_time:.3f} : {other_time:.3f}':>18}")
+        if sprt is not None:
+            print(f"  SPRT of {sprt.elo0:+g} against {sprt.elo1:+g} Elo: ", end="")
+            decided = {"H0": f"{sprt.elo0:+g} or less", "H1": f"{sprt.elo1:+g} or more"}
+            print(decided.get(str(match.verdict), "not decided within these games"))
     return 0
 
 
