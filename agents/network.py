@@ -1,18 +1,21 @@
-"""The policy and value network: a multi-layer perceptron, read in one of two ways.
+"""The policy and value network: a multi-layer perceptron, read in one of three ways.
 
 ``board``
     The network sees the board as it is, and the outlook of the player to move (the most
-    seeds he can capture at once, see :mod:`agents.options`), and gives a logit for each of the
-    64 actions and one expected result. One row of input a position: the fastest.
+    seeds he can capture at once), and gives a logit for each of the 64 actions and one expected
+    result. One row of input a position: the fastest.
+
+``actions``
+    The same, and it also sees what each legal action captures. The engine plays the actions
+    out in any case to tell which are legal; the network need not learn to sow.
 
 ``moves``
     The network sees the board after each legal action, and the outlook of the player who
     is to move there, mostly the opponent's best reply, and judges each: a logit and an
-    expected result for every *option*. A move of Bao can run to hundreds of seeds; with the
-    engine to play it out, the network need not learn to sow. About four rows a position.
+    expected result for every *option*. About four rows a position.
 
-Both go in and out as :class:`Inputs` and flat arrays over options, so that sampling, loss
-and training are the same for both.
+All go in and out as :class:`Inputs` and flat arrays over options, so that sampling, loss
+and training are the same for all. What a row holds, see :mod:`agents.features`.
 """
 
 from __future__ import annotations
@@ -23,18 +26,13 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from agents.features import ACTION_FEATURES, ACTION_ROW_SIZE, FEATURES, ROW_SIZE, expand
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.observation import OBSERVATION_SIZE
 
-KINDS: Final = ("board", "moves")
+KINDS: Final = ("board", "actions", "moves")
 
-ROW_SIZE: Final = OBSERVATION_SIZE + 3
-"""Numbers in a row of input, see :mod:`agents.options`."""
-_PITS: Final = 32
-_FLAGS_FROM: Final = 34
 _TRUST: Final = 6.0
 """How much an option's expected result weighs in its logit."""
-_STEPS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
 
 
 @dataclass(frozen=True)
@@ -46,13 +44,13 @@ class NetworkConfig:
     """
 
     kind: str = "board"
-    """``board`` or ``moves``: what the network sees."""
+    """``board``, ``actions`` or ``moves``: what the network sees."""
     hidden: tuple[int, ...] = (256, 256)
     """Units of each hidden layer."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(f"kind={self.kind!r}: expected {' or '.join(KINDS)}")
+            raise ValueError(f"kind={self.kind!r}: expected one of {', '.join(KINDS)}")
         object.__setattr__(self, "hidden", tuple(self.hidden))
         if not 1 <= len(self.hidden) <= 64 or not all(
             isinstance(units, int) and 1 <= units <= 65536 for units in self.hidden
@@ -64,22 +62,24 @@ class NetworkConfig:
         """Whether each option, rather than each position, is a row of input."""
         return self.kind == "moves"
 
+    @property
+    def row_size(self) -> int:
+        """Bytes in a row of input."""
+        return ACTION_ROW_SIZE if self.kind == "actions" else ROW_SIZE
+
 
 class Inputs(NamedTuple):
     """A batch for the network; see :func:`agents.options.encode`."""
 
     rows: Tensor
-    """uint8[R, 55], the boards of B positions (``board``) or after K options (``moves``)."""
+    """uint8[R, row_size] on the CPU, the boards of B positions or, for ``moves``, after K
+    options."""
     options: Tensor
     """int64[K], position * 64 + action of each option; ``moves`` does not read it."""
 
 
 class PolicyNetwork(nn.Module):
     """Inputs to logits of the options and expected results of the rows.
-
-    The input of the first layer is each count of seeds, for each pit whether it holds at
-    least 1, 2, 3 ... seeds, since where a sowing ends hangs on the exact count, the flags, and the
-    outlook of the player to move.
 
     Args:
         config: its kind and shape.
@@ -88,7 +88,7 @@ class PolicyNetwork(nn.Module):
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
-        width = _FLAGS_FROM + len(_STEPS) * _PITS + ROW_SIZE - _FLAGS_FROM
+        width = ACTION_FEATURES if config.kind == "actions" else FEATURES
         layers: list[nn.Module] = []
         for units in config.hidden:
             layers += [nn.Linear(width, units), nn.ReLU()]
@@ -103,16 +103,14 @@ class PolicyNetwork(nn.Module):
 
         An expected result lies between -1 and 1 and is that of the player who is to choose.
         """
-        dtype = self.head.weight.dtype
-        seeds = inputs.rows[:, :_FLAGS_FROM].to(dtype)
-        pits = seeds[:, :_PITS]
-        features = [seeds * 0.125]
-        features += [(pits >= least).to(dtype) for least in _STEPS]
-        features.append(inputs.rows[:, _FLAGS_FROM:OBSERVATION_SIZE].to(dtype))
-        outlook = inputs.rows[:, OBSERVATION_SIZE:].to(dtype)
-        features += [outlook[:, :1] * 0.125, outlook[:, 1:]]
-        out = self.head(self.trunk(torch.cat(features, dim=1))).float()
+        out = self.judge(inputs.rows)
         values = out[:, -1].tanh()
         if self.config.per_option:
             return out[:, 0] + _TRUST * values.detach(), values
         return out[:, :-1].reshape(-1)[inputs.options], values
+
+    def judge(self, rows: Tensor) -> Tensor:
+        """What the head says of rows, float[R, 65 or 2]: logits, and a value before its tanh."""
+        weight = self.head.weight
+        features = torch.from_numpy(expand(rows.numpy())).view(torch.bfloat16)
+        return self.head(self.trunk(features.to(weight.device, weight.dtype))).float()

@@ -5,10 +5,9 @@ actions, the *options*, in the order of positions and actions: position i has th
 ``offsets[i]`` to ``offsets[i + 1]``. A dense masked softmax would spend most of its time
 on actions that cannot be chosen.
 
-What the network reads of a board is a *row* of :data:`agents.network.ROW_SIZE` numbers: the
-observation, then the most seeds that the player to move can capture with one action,
-whether he can empty the other's front row with one, and whether he has none. So a network
-that judges options (``moves``) knows the most greedy reply to each.
+What the network reads of a board is a *row* (:mod:`agents.features`). With the most seeds that
+the player to move can capture in it, a network that judges options (``moves``) knows the
+most greedy reply to each.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from agents.network import ROW_SIZE
+from agents.features import ROW_SIZE, WINS
+from agents.network import NetworkConfig
 from bao_env.engine.bits import (
     FULL,
     ONE,
@@ -54,6 +54,14 @@ from bao_env.engine.position import (
     WORDS,
 )
 from bao_env.engine.ruleset import KernelRules
+from bao_env.engine.successors import (
+    ACTION,
+    CAPTURED,
+    MAX_SUCCESSORS,
+    RESULT,
+    SUCCESSOR_WORDS,
+    successors,
+)
 from bao_env.observation import OBSERVATION_SIZE, observe_compiled
 
 _PADDING: Final = 512
@@ -150,12 +158,48 @@ def _add_outlook(rules, words, row):
 
 
 @jit
+def add_successors(found, base, count, row):
+    """Write the outlook behind an observation, and what each action captures if the row has room
+    for it, from the successors in rows ``base`` to ``base + count`` of ``found``."""
+    best = ZERO
+    wins = ZERO
+    actions = row.shape[0] > ROW_SIZE
+    if actions:
+        row[ROW_SIZE:] = 0
+    for k in range(base, base + count):
+        captured = found[k, CAPTURED]
+        best = max(best, captured)
+        won = found[k, RESULT] == ONE
+        if won:
+            wins = ONE
+        if actions:
+            row[ROW_SIZE + np.int64(found[k, ACTION])] = WINS if won else captured + ONE
+    row[OBSERVATION_SIZE] = best
+    row[OBSERVATION_SIZE + 1] = wins
+    row[OBSERVATION_SIZE + 2] = 1 if count == 0 else 0
+
+
+@jit
 def _boards(rules, positions, rows):
     viewer = np.empty(1, np.int8)
+    found = np.empty((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
     for i in range(positions.shape[0]):
         viewer[0] = np.int8((positions[i, META] >> _18) & ONE)
         observe_compiled(positions[i : i + 1], viewer, ONE, rows[i : i + 1])
-        _add_outlook(rules, positions[i], rows[i])
+        if rows.shape[1] == ROW_SIZE:
+            _add_outlook(rules, positions[i], rows[i])
+            continue
+        count = successors(
+            rules,
+            positions[i, MOVER_FRONT],
+            positions[i, MOVER_BACK],
+            positions[i, OTHER_FRONT],
+            positions[i, OTHER_BACK],
+            positions[i, META],
+            found,
+            0,
+        )
+        add_successors(found, 0, count, rows[i])
 
 
 @jit
@@ -176,20 +220,20 @@ def _afterstates(rules, positions, options, rows):
             rows[k, OBSERVATION_SIZE + 2] = 1  # over: won, or (kujifunza) lost, as the rows show
 
 
-def padded_rows(count: int) -> npt.NDArray[np.uint8]:
-    """Room for ``count`` rows of the network, uint8[R, 55], R rounded up and the rest zero.
+def padded_rows(count: int, row_size: int) -> npt.NDArray[np.uint8]:
+    """Room for ``count`` rows of the network, uint8[R, row_size], R rounded up, the rest zero.
 
     Torch prepares a matrix product anew for each shape it has not met, which takes longer
     than the product; rounding leaves it few shapes.
     """
-    return np.zeros((-(-count // _PADDING) * _PADDING, ROW_SIZE), np.uint8)
+    return np.zeros((-(-count // _PADDING) * _PADDING, row_size), np.uint8)
 
 
 def encode(
     rules: KernelRules,
     positions: npt.NDArray[np.uint64],
     masks: npt.NDArray[np.uint64],
-    per_option: bool,
+    config: NetworkConfig,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """What the network reads of a batch of positions.
 
@@ -197,19 +241,19 @@ def encode(
         rules: the rules to play options out by.
         positions: uint64[B, 6].
         masks: uint64[B], their legal actions.
-        per_option: a row for each option, the board after it, seen by the player who chooses;
-            else a row for each position.
+        config: of the network: for ``moves`` a row for each option, the board after it, seen by
+            the player who chooses; else a row for each position.
 
     Returns:
-        rows uint8[K or B and more, 55] (:func:`padded_rows`), options int64[K] (position * 64 +
-        action) and offsets int64[B + 1].
+        rows uint8[K or B and more, row_size] (:func:`padded_rows`), options int64[K] (position *
+        64 + action) and offsets int64[B + 1].
     """
     offsets = np.empty(len(masks) + 1, np.int64)
     _offsets(masks, offsets)
     options = np.empty(offsets[-1], np.int64)
     _list_options(masks, options)
-    rows = padded_rows(len(options) if per_option else len(positions))
-    if per_option:
+    rows = padded_rows(len(options) if config.per_option else len(positions), config.row_size)
+    if config.per_option:
         _afterstates(rules, positions, options, rows)
     else:
         _boards(rules, positions, rows)

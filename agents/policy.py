@@ -1,19 +1,26 @@
-"""A checkpoint as a player: one network call a position, no search."""
+"""A checkpoint as a player: one network call a position, or a search with it."""
 
 from __future__ import annotations
 
+import os
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from agents.gumbel import GumbelSearch
 from agents.network import Inputs, PolicyNetwork
 from agents.options import best_options, encode, sample_options
+from agents.threads import share
 from bao_env.engine.batch import random_states
 from bao_env.engine.ruleset import Ruleset
 
 _CHUNK: Final = 4096
+_SEARCHES: Final = 256
+"""Most positions that go through a search together."""
+_TREE_NODES: Final = 1 << 16
+"""Most nodes of all trees of a thread, so that they stay within some 50 MB."""
 
 
 class Judgement(NamedTuple):
@@ -50,20 +57,16 @@ class PolicyAgent:
 
     def judge(self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]) -> Judgement:
         """Run the network on positions uint64[B, 6] with legal actions uint64[B]."""
-        per_option = self.network.config.per_option
+        config = self.network.config
         device = next(self.network.parameters()).device
         parts = []
         with torch.inference_mode():
             for low in range(0, len(positions), _CHUNK):
                 part = slice(low, low + _CHUNK)
-                rows, options, offsets = encode(
-                    self._rules, positions[part], masks[part], per_option
-                )
-                inputs = Inputs(
-                    torch.from_numpy(rows).to(device), torch.from_numpy(options).to(device)
-                )
+                rows, options, offsets = encode(self._rules, positions[part], masks[part], config)
+                inputs = Inputs(torch.from_numpy(rows), torch.from_numpy(options).to(device))
                 logits, values = (out.cpu().numpy() for out in self.network(inputs))
-                count = len(options) if per_option else len(offsets) - 1
+                count = len(options) if config.per_option else len(offsets) - 1
                 parts.append(
                     Judgement(logits[: len(options)], values[:count], options + low * 64, offsets)
                 )
@@ -99,4 +102,55 @@ class PolicyAgent:
             np.empty(size, np.float32),
             np.empty(size, np.float32),
         )
+        return actions
+
+
+class SearchAgent:
+    """Plays what a Gumbel search with a network finds best.
+
+    Args:
+        network: of kind ``board`` or ``actions``; it is put into evaluation mode.
+        ruleset: the rules to play by.
+        simulations: of each search.
+        threads: a batch is shared out over so many threads; all cores by default.
+
+    Raises:
+        ValueError: the network judges options, or ``simulations`` is out of range.
+    """
+
+    def __init__(
+        self,
+        network: PolicyNetwork,
+        ruleset: Ruleset,
+        simulations: int,
+        *,
+        threads: int | None = None,
+    ) -> None:
+        self.network = network.eval()
+        self._threads = threads or os.cpu_count() or 1
+        games = max(1, min(_SEARCHES, _TREE_NODES // simulations))
+        self._searches = [
+            GumbelSearch(ruleset.kernel_rules(), self.network, games, simulations)
+            for _ in range(self._threads)
+        ]
+        self._games = games
+
+    def act(
+        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.int64]:
+        """See :meth:`bao_env.bots.Agent.act`."""
+        actions = np.zeros(len(masks), np.int64)
+        single = (masks != 0) & ((masks & (masks - np.uint64(1))) == 0)
+        for i in np.flatnonzero(single):
+            actions[i] = int(masks[i]).bit_length() - 1  # nothing to think about
+        open_ended = np.flatnonzero((masks != 0) & ~single)
+        # Even parts, so that no thread is left with a small, slow batch.
+        parts = -(-len(open_ended) // self._games)
+        step = max(1, -(-len(open_ended) // max(self._threads, parts)))
+
+        def search(part: slice, thread: int) -> None:
+            index = open_ended[part]
+            actions[index] = self._searches[thread].search(positions[index]).actions
+
+        share(len(open_ended), min(step, self._games), self._threads, search)
         return actions

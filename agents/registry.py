@@ -25,6 +25,7 @@ PLAYERS: Final = {
     "mcts:100ms": "the same for 100 milliseconds a move",
     "mcts:1000:greedy": "the same with greedy playouts",
     "runs/quick/final.safetensors": "a checkpoint, by its path, or by its name where it is shipped",
+    "search:runs/best/final.safetensors:64": "a checkpoint with a search of 64 simulations a move",
     "package.module:function": "your own: called with ruleset= and seed=, returns an agent",
 }
 """An example of every kind of player that :func:`load` knows, and what it is."""
@@ -33,6 +34,7 @@ KNOWN: Final = "; ".join(f"{name} ({what})" for name, what in PLAYERS.items())
 
 _ALPHABETA: Final = re.compile(r"alphabeta:(\d{1,9}) ?(ms|n)?")
 _MCTS: Final = re.compile(r"mcts:(\d{1,9}) ?(ms)?(:greedy|:random)?")
+_SEARCH: Final = re.compile(r"search:(.+):(\d{1,9})")
 _FUNCTION: Final = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
 
 
@@ -47,6 +49,12 @@ def find_checkpoint(name: str) -> Path | None:
         return CHECKPOINTS / f"{name}.safetensors"
     path = Path(name)
     return path if path.is_file() else None
+
+
+def checkpoint_of(spec: str) -> Path | None:
+    """The file of the checkpoint that a player plays with, if it has one."""
+    parts = _SEARCH.fullmatch(spec)
+    return find_checkpoint(parts[1] if parts else spec)
 
 
 def load(
@@ -76,6 +84,8 @@ def load(
         return NamedPlayer(name, GreedyAgent(rules))
     if name.startswith(("alphabeta:", "mcts:")):
         return NamedPlayer(name, _searcher(name, rules, seed, threads))
+    if name.startswith("search:"):
+        return NamedPlayer(name, _network_searcher(name, rules, threads))
     path = find_checkpoint(name)
     if path is not None:
         # Torch is slow to import and the bots don't need it.
@@ -112,6 +122,20 @@ def _searcher(name: str, rules: Ruleset, seed: int, threads: int | None) -> Agen
     kind = name.partition(":")[0]
     examples = [example for example in PLAYERS if example.startswith(kind)]
     raise ValueError(f"player {name!r}: expected something like {', '.join(examples)}")
+
+
+def _network_searcher(name: str, rules: Ruleset, threads: int | None) -> Agent:
+    parts = _SEARCH.fullmatch(name)
+    if parts is None:
+        raise ValueError(f"player {name!r}: expected search:CHECKPOINT:SIMULATIONS")
+    path = find_checkpoint(parts[1])
+    if path is None:
+        raise ValueError(f"player {name!r}: there is no checkpoint {parts[1]!r}")
+    from agents import checkpoint
+    from agents.policy import SearchAgent
+
+    network = checkpoint.load(path, rules).network
+    return SearchAgent(network, rules, int(parts[2]), threads=threads)
 
 
 def _own(module: str, function: str, rules: Ruleset, seed: int) -> Agent:

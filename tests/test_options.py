@@ -27,7 +27,7 @@ def some_positions(size: int = 64) -> tuple[Engine, np.ndarray, np.ndarray]:
 
 def test_options_are_the_legal_actions() -> None:
     engine, positions, masks = some_positions()
-    rows, options, offsets = encode(engine.rules, positions, masks, per_option=False)
+    rows, options, offsets = encode(engine.rules, positions, masks, NetworkConfig(kind="board"))
     expected = [i * 64 + a for i, m in enumerate(masks) for a in range(64) if int(m) >> a & 1]
     assert options.tolist() == expected
     assert offsets[-1] == len(expected) and np.diff(offsets).tolist() == [
@@ -40,7 +40,7 @@ def test_options_are_the_legal_actions() -> None:
 
 def test_a_row_of_an_option_is_the_board_after_it() -> None:
     engine, positions, masks = some_positions()
-    rows, options, _ = encode(engine.rules, positions, masks, per_option=True)
+    rows, options, _ = encode(engine.rules, positions, masks, NetworkConfig(kind="moves"))
     for row, option in zip(rows[: len(options)], options, strict=True):
         words = positions[option >> 6].copy()
         viewer = np.array([unpack(words).mover], np.int8)
@@ -53,7 +53,7 @@ def test_a_row_of_an_option_is_the_board_after_it() -> None:
 def test_the_outlook_is_the_best_reply() -> None:
     """By the literal reference: most seeds captured, a win at once, or no move at all."""
     engine, positions, masks = some_positions(128)
-    rows, options, _ = encode(engine.rules, positions, masks, per_option=True)
+    rows, options, _ = encode(engine.rules, positions, masks, NetworkConfig(kind="moves"))
     wins = stuck = 0
     for row, option in zip(rows[: len(options)], options, strict=True):
         words = positions[option >> 6].copy()
@@ -128,11 +128,11 @@ def test_networks_read_what_they_say() -> None:
     for kind in ("board", "moves"):
         network = PolicyNetwork(NetworkConfig(kind=kind, hidden=(16,)))
         torch.nn.init.normal_(network.head.weight)
-        rows, options, offsets = encode(engine.rules, positions, masks, kind == "moves")
+        rows, options, offsets = encode(engine.rules, positions, masks, network.config)
         logits, values = network(Inputs(torch.from_numpy(rows), torch.from_numpy(options)))
         assert len(logits) == (len(rows) if kind == "moves" else len(options))
         assert len(values) == len(rows)
         assert (values.abs() <= 1).all()
-        rows, options, _ = encode(engine.rules, positions[3:4], masks[3:4], kind == "moves")
+        rows, options, _ = encode(engine.rules, positions[3:4], masks[3:4], network.config)
         alone, _ = network(Inputs(torch.from_numpy(rows), torch.from_numpy(options)))
         torch.testing.assert_close(logits[offsets[3] : offsets[4]], alone[: len(options)])

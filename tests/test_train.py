@@ -21,7 +21,7 @@ from agents.checkpoint import CheckpointError
 from bao_env.transcript import parse_transcripts, replay
 from training import evaluate, train
 from training.config import ConfigError, load_config
-from training.train import Trainer
+from training.ppo import PpoTrainer
 
 ROOT = Path(__file__).parent.parent
 TINY = [
@@ -38,7 +38,7 @@ TINY = [
 ]
 
 
-def weights(trainer: Trainer) -> bytes:
+def weights(trainer: PpoTrainer) -> bytes:
     return b"".join(t.numpy().tobytes() for t in trainer.network.state_dict().values())
 
 
@@ -46,15 +46,15 @@ def weights(trainer: Trainer) -> bytes:
 @pytest.mark.parametrize("ruleset", ["zanzibar", "dutch", "kujifunza"])
 def test_a_resumed_run_is_the_same_run(tmp_path: Path, network: str, ruleset: str) -> None:
     config = load_config(None, [*TINY, f"network={network}", f"ruleset={ruleset}"])
-    straight = Trainer(config)
+    straight = PpoTrainer(config)
     rows = [straight.train_update() for _ in range(9)]
     assert len(straight.pool) == 5
 
-    stopped = Trainer(config)
+    stopped = PpoTrainer(config)
     for _ in range(5):
         stopped.train_update()
     stopped.save(tmp_path / "last.safetensors")
-    resumed = Trainer(config)
+    resumed = PpoTrainer(config)
     resumed.restore(checkpoint.load(tmp_path / "last.safetensors"))
     assert resumed.update == 5 and resumed.steps == stopped.steps
     for row in rows[5:]:
@@ -131,7 +131,7 @@ def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
 def test_it_learns(tmp_path: Path) -> None:
     """After 200,000 steps it beats random clearly, and far better than untrained."""
     settings = ["network=moves", "hidden=[64]", "envs=512", "minibatch=2048", "epochs=2"]
-    trainer = Trainer(load_config(None, [*settings, "steps=196608", "learning_rate=0.003"]))
+    trainer = PpoTrainer(load_config(None, [*settings, "steps=196608", "learning_rate=0.003"]))
     before = trainer.evaluate()["score_against_random"]
     while trainer.steps < trainer.config.steps:
         trainer.train_update()
@@ -142,7 +142,7 @@ def test_it_learns(tmp_path: Path) -> None:
 def test_evaluate_prints_a_table_and_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trainer = Trainer(load_config(None, TINY))
+    trainer = PpoTrainer(load_config(None, TINY))
     trainer.save_policy(tmp_path / "net.safetensors")
     report = tmp_path / "report.json"
     arguments = [str(tmp_path / "net.safetensors"), "--pairs", "20", "--json", str(report)]
@@ -228,27 +228,27 @@ def test_an_existing_run_is_not_overwritten(
 
 def test_another_runs_state_is_refused(tmp_path: Path) -> None:
     config = load_config(None, TINY)
-    trainer = Trainer(config)
+    trainer = PpoTrainer(config)
     trainer.save(tmp_path / "last.safetensors")
     trainer.save_policy(tmp_path / "final.safetensors")
-    other = Trainer(load_config(None, [*TINY, "envs=128"]))
+    other = PpoTrainer(load_config(None, [*TINY, "envs=128"]))
     for name in ("last", "final"):
         with pytest.raises(CheckpointError, match="does not hold this run"):
             other.restore(checkpoint.load(tmp_path / f"{name}.safetensors"))
 
 
 def test_custom_rules_travel_inside_the_checkpoint(tmp_path: Path) -> None:
-    trainer = Trainer(load_config(None, [*TINY, "rules={sow_limit = 500}"]))
+    trainer = PpoTrainer(load_config(None, [*TINY, "rules={sow_limit = 500}"]))
     trainer.save_policy(tmp_path / "net.safetensors")
     loaded = checkpoint.load(tmp_path / "net.safetensors")
     assert loaded.ruleset == trainer.ruleset and loaded.ruleset.sow_limit == 500
     with pytest.raises(CheckpointError, match="trained under rule set 'zanzibar\\+'"):
-        checkpoint.load(tmp_path / "net.safetensors", Trainer(load_config(None, TINY)).ruleset)
+        checkpoint.load(tmp_path / "net.safetensors", PpoTrainer(load_config(None, TINY)).ruleset)
 
 
 def test_bfloat16_and_float32_agree_roughly() -> None:
     rows = [
-        Trainer(load_config(None, [*TINY, f"bfloat16={b}"])).train_update()
+        PpoTrainer(load_config(None, [*TINY, f"bfloat16={b}"])).train_update()
         for b in ("true", "false")
     ]
     assert rows[0]["entropy"] == pytest.approx(rows[1]["entropy"], rel=0.05)

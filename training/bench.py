@@ -21,7 +21,7 @@ import torch
 
 from bao_env.bench import machine
 from training.config import ConfigError, TrainConfig, load_config
-from training.train import Trainer
+from training.ppo import PpoTrainer
 
 REFERENCE = ("network=board", "hidden=[256, 256]", "epochs=1", "envs=4096", "minibatch=8192")
 """Settings of the reference: the network reads each position once, and learns from it once."""
@@ -29,7 +29,7 @@ REFERENCE = ("network=board", "hidden=[256, 256]", "epochs=1", "envs=4096", "min
 
 def measure(config: TrainConfig, updates: int) -> dict[str, Any]:
     """Median steps a second of some updates after three to warm up, and the share of each part."""
-    trainer = Trainer(config)
+    trainer = PpoTrainer(config)
     spent: dict[str, float] = defaultdict(float)
     rates = []
     call = trainer.each

@@ -29,9 +29,11 @@ class TrainConfig:
     """Name of the rule set to learn."""
     rules: dict[str, Any] = field(default_factory=dict)
     """Rule switches that differ from that rule set (``bao_env.Ruleset``)."""
+    method: str = "ppo"
+    """``ppo``, or ``gumbel``: self-play guided by search (:mod:`training.searchplay`)."""
     network: str = "moves"
-    """What the network sees: the ``board``, or the board after each of the legal ``moves``
-    (:mod:`agents.network`)."""
+    """What the network sees: the ``board``, the board and what the legal ``actions`` capture, or
+    the board after each of the legal ``moves`` (:mod:`agents.network`)."""
     hidden: tuple[int, ...] = (256, 256)
     """Units of each hidden layer."""
     seed: int = 0
@@ -79,6 +81,14 @@ class TrainConfig:
     """Compute the network in bfloat16 where the device is fast at it; weights stay float32."""
     device: str = "auto"
     """``cpu``, ``cuda``, or ``auto``: a GPU if there is one."""
+    simulations: int = 24
+    """gumbel: simulations of each search."""
+    buffer: int = 1_000_000
+    """gumbel: latest positions that are learnt from, over all workers."""
+    passes: float = 2.0
+    """gumbel: how often each position is learnt from, on average."""
+    search_value: float = 0.3
+    """gumbel: share of the search's own value in the result to expect; the rest is who won."""
     evaluate_every: int = 10_000_000
     """Environment steps between two evaluations against random and greedy; 0 = at the end only."""
     evaluate_pairs: int = 250
@@ -99,6 +109,10 @@ class TrainConfig:
                 f"envs * rollout = {self.envs * self.rollout} must be a multiple of "
                 f"minibatch={self.minibatch}"
             )
+        if self.method not in ("ppo", "gumbel"):
+            raise ConfigError(f"method={self.method!r}: expected ppo or gumbel")
+        if self.method == "gumbel" and self.network == "moves":
+            raise ConfigError("method='gumbel' needs network='actions' or 'board', not 'moves'")
         if self.device not in ("auto", "cpu", "cuda"):
             raise ConfigError(f"device={self.device!r}: expected auto, cpu or cuda")
         try:
@@ -144,6 +158,10 @@ _BOUNDS: tuple[tuple[str, float, float], ...] = (
     ("pool_every", 1, 1_000_000),
     ("opening_plies", 0, 1000),
     ("max_plies", 10, 100_000),
+    ("simulations", 2, 100_000),
+    ("buffer", 1000, 1e9),
+    ("passes", 0, 1000),
+    ("search_value", 0, 1),
     ("evaluate_every", 0, 1e15),
     ("evaluate_pairs", 1, 1_000_000),
     ("checkpoint_every", 0, 1e9),

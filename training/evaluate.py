@@ -33,7 +33,7 @@ def ruleset_of(player: str) -> Ruleset | None:
     Raises:
         CheckpointError: the file is no usable checkpoint.
     """
-    path = registry.find_checkpoint(player)
+    path = registry.checkpoint_of(player)
     if path is None:
         return None
     from agents import checkpoint

@@ -1,4 +1,4 @@
-"""The PPO objective and generalised advantages of alternating self-play, compiled.
+"""The objectives and generalised advantages of alternating self-play, compiled.
 
 The network hands over logits and values; this module returns the loss's gradient with
 respect to both, in one pass over the few legal actions of each decision. The rest is
@@ -125,3 +125,67 @@ def ppo_gradient(
         stats[2] += entropy
         stats[3] += ratio - 1.0 - change
         stats[4] += 1.0 if abs(ratio - 1.0) > clip else 0.0
+
+
+SEARCH_STATS: Final = ("policy_loss", "value_loss", "entropy", "agreement")
+"""What :func:`search_gradient` sums up: also how often the likeliest action is the search's."""
+
+
+@jit
+def search_gradient(
+    logits,
+    values,
+    offsets,
+    options,
+    policies,
+    targets,
+    scale,
+    value_weight,
+    logit_gradient,
+    value_gradient,
+    stats,
+):
+    """Gradient of learning from a search: cross-entropy to its policy, squared error to results.
+
+    Args:
+        logits: float32[K].
+        values: float32[B or more].
+        offsets: int64[B + 1], where each position's options lie.
+        options: int64[K], position * 64 + action.
+        policies: uint8[B, 64], the improved policies in 255ths.
+        targets: float32[B], results to expect.
+        scale: of the gradient: one over the positions of the whole minibatch.
+        value_weight: of the squared error.
+        logit_gradient: float32[K], filled.
+        value_gradient: float32[B or more], filled.
+        stats: float64[4], sums of :data:`SEARCH_STATS`, added to.
+    """
+    for i in range(offsets.shape[0] - 1):
+        low, high = offsets[i], offsets[i + 1]
+        top = logits[low]
+        total_target = np.float32(0.0)
+        for k in range(low, high):
+            top = max(top, logits[k])
+            total_target += np.float32(policies[i, options[k] & 63])
+        total = np.float32(0.0)
+        for k in range(low, high):
+            total += np.float32(math.exp(logits[k] - top))
+        log_total = np.float32(math.log(total))
+        likeliest = low
+        wanted = low
+        for k in range(low, high):
+            log_probability = logits[k] - top - log_total
+            probability = np.float32(math.exp(log_probability))
+            target = np.float32(policies[i, options[k] & 63]) / total_target
+            logit_gradient[k] = scale * (probability - target)
+            stats[0] -= target * log_probability
+            stats[2] -= probability * log_probability
+            if logits[k] > logits[likeliest]:
+                likeliest = k
+            if policies[i, options[k] & 63] > policies[i, options[wanted] & 63]:
+                wanted = k
+        error = values[i] - targets[i]
+        value_gradient[i] = scale * value_weight * np.float32(2.0) * error
+        stats[1] += error * error
+        if likeliest == wanted:
+            stats[3] += 1.0

@@ -18,12 +18,13 @@ import torch
 from torch import Tensor
 
 from agents.arena import movers
-from agents.network import ROW_SIZE, Inputs, PolicyNetwork
+from agents.network import PolicyNetwork
 from agents.options import encode, gather_rows, list_options, padded_rows, sample_options
 from bao_env.engine.batch import Engine, random_actions, random_states
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, WORDS
 from training.config import TrainConfig
+from training.learner import Learner
 from training.loss import STATS, advantages, ppo_gradient
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -39,7 +40,7 @@ class Rollout:
     """T actions in each of B games; every array is [T, B] unless noted."""
 
     rows: npt.NDArray[np.uint8]
-    """uint8[capacity, 55], the network's rows of all decisions, one after another."""
+    """uint8[capacity, row_size], the network's rows of all decisions, one after another."""
     starts: npt.NDArray[np.int64]
     """Where the rows of a decision start."""
     masks: npt.NDArray[np.uint64]
@@ -75,7 +76,7 @@ class _Draws(NamedTuple):
     expected: npt.NDArray[np.float32]
 
 
-class Worker:
+class Worker(Learner):
     """One thread's games and its copy of the network.
 
     Args:
@@ -87,15 +88,9 @@ class Worker:
     def __init__(
         self, config: TrainConfig, network: PolicyNetwork, seed: np.random.SeedSequence
     ) -> None:
-        self.config = config
+        super().__init__(config, network)
         self.engine = Engine(config.get_ruleset())
-        self.device = next(network.parameters()).device
-        dtype = torch.bfloat16 if config.bfloat16 else torch.float32
-        self.replica = copy.deepcopy(network).to(dtype)
-        self.parameters = list(self.replica.parameters())
-        self.gradients = [torch.zeros_like(p) for p in network.parameters()]
-        """float32, one for each parameter: what :meth:`gradient` leaves."""
-        self.rival = copy.deepcopy(network).to(dtype).requires_grad_(False)
+        self.rival = copy.deepcopy(network).to(self.dtype).requires_grad_(False)
         self.has_rival = False
         self.per_option = network.config.per_option
 
@@ -115,7 +110,9 @@ class Worker:
         self.rival_seat[:pool_games] = np.arange(pool_games) % 2
 
         self.rollout = Rollout(
-            rows=np.empty((steps * size * (6 if self.per_option else 1), ROW_SIZE), np.uint8),
+            rows=np.empty(
+                (steps * size * (6 if self.per_option else 1), network.config.row_size), np.uint8
+            ),
             starts=np.empty((steps, size), np.int64),
             masks=np.empty((steps, size), np.uint64),
             actions=np.empty((steps, size), np.int64),
@@ -142,12 +139,6 @@ class Worker:
             self.config.opening_plies + 1, size=len(index)
         )
 
-    def follow(self, network: PolicyNetwork) -> None:
-        """Take over the weights of ``network``."""
-        with torch.no_grad():
-            for mine, theirs in zip(self.parameters, network.parameters(), strict=True):
-                mine.copy_(theirs)
-
     def choose_rival(self, pool: list[dict[str, Tensor]]) -> None:
         """Draw the past self that this worker's next rollout meets."""
         self.has_rival = bool(pool)
@@ -161,15 +152,10 @@ class Worker:
         positions, masks = self.positions, self.masks
         if index is not None:
             positions, masks = positions[index], masks[index]
-        rows, options, offsets = encode(self.engine.rules, positions, masks, self.per_option)
+        rows, options, offsets = encode(self.engine.rules, positions, masks, self.network_config)
         with torch.inference_mode():
-            logits, values = network(self._inputs(rows, options))
+            logits, values = network(self.inputs(rows, options))
         return _Outputs(rows, offsets, masks, logits.cpu().numpy(), values.cpu().numpy())
-
-    def _inputs(self, rows: npt.NDArray[np.uint8], options: npt.NDArray[np.int64]) -> Inputs:
-        return Inputs(
-            torch.from_numpy(rows).to(self.device), torch.from_numpy(options).to(self.device)
-        )
 
     def _draw(self, outputs: _Outputs, index: npt.NDArray[np.int64] | None = None) -> _Draws:
         """An action for each position, drawn by its game's generator."""
@@ -197,7 +183,7 @@ class Worker:
         count = int(outputs.offsets[-1]) if self.per_option else len(outputs.masks)
         end = filled + count
         if end > len(roll.rows):
-            more = np.empty((max(end, 2 * len(roll.rows)), ROW_SIZE), np.uint8)
+            more = np.empty((max(end, 2 * len(roll.rows)), roll.rows.shape[1]), np.uint8)
             more[:filled] = roll.rows[:filled]
             roll.rows = more
         roll.rows[filled:end] = outputs.rows[:count]
@@ -281,8 +267,7 @@ class Worker:
         Returns the sums of :data:`training.loss.STATS`.
         """
         stats = np.zeros(len(STATS))
-        for total in self.gradients:
-            total.zero_()
+        self.clear_gradients()
         index = self._batches[batch]
         for low in range(0, len(index), _CHUNK):
             self._accumulate(
@@ -304,41 +289,30 @@ class Worker:
         masks, actions = roll.masks.reshape(-1)[index], roll.actions.reshape(-1)[index]
         offsets, options, chosen = list_options(masks, actions)
         counts = np.diff(offsets) if self.per_option else np.ones(len(index), np.int64)
-        rows_read = padded_rows(int(counts.sum()))
+        rows_read = padded_rows(int(counts.sum()), self.network_config.row_size)
         gather_rows(roll.rows, roll.starts.reshape(-1)[index], counts, rows_read)
-        logits, values = self.replica(self._inputs(rows_read, options))
         advantage = roll.advantages.reshape(-1)[index]
-        logit_gradient = np.zeros(len(logits), np.float32)
-        value_gradient = np.empty(len(values), np.float32)
-        ppo_gradient(
-            logits.detach().cpu().numpy(),
-            values.detach().cpu().numpy(),
-            offsets,
-            chosen,
-            chosen if self.per_option else np.arange(len(index)),
-            roll.log_probs.reshape(-1)[index],
-            (advantage - np.float32(mean)) / np.float32(deviation),
-            advantage + roll.values.reshape(-1)[index],
-            np.float32(1.0 / rows),
-            np.float32(self.config.clip),
-            np.float32(self.config.value_weight),
-            np.float32(entropy_weight),
-            logit_gradient,
-            value_gradient,
-            stats,
-        )
-        torch.autograd.backward(
-            [logits, values],
-            [
-                torch.from_numpy(logit_gradient).to(self.device),
-                torch.from_numpy(value_gradient).to(self.device),
-            ],
-        )
-        with torch.no_grad():
-            for total, parameter in zip(self.gradients, self.parameters, strict=True):
-                if parameter.grad is not None:
-                    total += parameter.grad
-        self.replica.zero_grad(set_to_none=True)
+
+        def gradient(logits: Any, values: Any, logit_gradient: Any, value_gradient: Any) -> None:
+            ppo_gradient(
+                logits,
+                values,
+                offsets,
+                chosen,
+                chosen if self.per_option else np.arange(len(index)),
+                roll.log_probs.reshape(-1)[index],
+                (advantage - np.float32(mean)) / np.float32(deviation),
+                advantage + roll.values.reshape(-1)[index],
+                np.float32(1.0 / rows),
+                np.float32(self.config.clip),
+                np.float32(self.config.value_weight),
+                np.float32(entropy_weight),
+                logit_gradient,
+                value_gradient,
+                stats,
+            )
+
+        self.add_gradient(rows_read, options, gradient)
 
     def state(self, prefix: str) -> tuple[Arrays, dict[str, Any]]:
         """Everything the next rollout depends on: arrays, and plain values for JSON."""

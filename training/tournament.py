@@ -72,7 +72,7 @@ class Settings:
 
     def files(self) -> dict[str, str]:
         """The beginning of the SHA-256 of each player's checkpoint, where it has one."""
-        paths = {name: registry.find_checkpoint(spec) for name, spec in self.players.items()}
+        paths = {name: registry.checkpoint_of(spec) for name, spec in self.players.items()}
         return {
             name: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
             for name, path in paths.items()
