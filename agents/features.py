@@ -1,12 +1,14 @@
 """From a row of small integers to what the first layer of a network multiplies.
 
 A *row* is what is stored and moved about: :data:`ROW_SIZE` bytes, and for networks that also
-read what each action captures (kind ``actions``) one more byte for each of the 64 actions::
+read what each action leads to (kind ``actions``) two more for each of the 64 actions::
 
     0..51    the observation (bao_env.observation): seeds and flags
     52       most seeds that the player to move can capture with one action
     53, 54   1 if he can win at once; 1 if he has no move
     55..118  for each action: 0 illegal, 255 wins at once, else 1 + the seeds that it captures
+    119..182 for each action: 0 illegal, 255 if the other can then win at once, else 1 + the most
+             seeds that he can capture in reply
 
 Its *features* are each count of seeds in units of eight, for each pit whether it holds at
 least 1, 2, 3 ... seeds, since where a sowing ends hangs on the exact count, and the flags. They
@@ -26,7 +28,7 @@ from bao_env.observation import OBSERVATION_SIZE
 
 ROW_SIZE: Final = OBSERVATION_SIZE + 3
 """Bytes in a row of a network that does not read actions."""
-ACTION_ROW_SIZE: Final = ROW_SIZE + NUM_ACTIONS
+ACTION_ROW_SIZE: Final = ROW_SIZE + 2 * NUM_ACTIONS
 """Bytes in a row of one that does."""
 WINS: Final = 255
 """Byte of an action that wins at once."""
@@ -38,8 +40,10 @@ _FLAGS: Final = _COUNTS + len(_STEPS) * _PITS
 _OUTLOOK: Final = _FLAGS + OBSERVATION_SIZE - _COUNTS
 FEATURES: Final = _OUTLOOK + 3
 """Features of a row without actions."""
-ACTION_FEATURES: Final = FEATURES + 3 * NUM_ACTIONS
-"""Features of a row with them: also legal, seeds captured, wins, for each action."""
+PER_ACTION: Final = 5
+"""Features of each action: legal, seeds captured, wins, seeds lost in reply, loses."""
+ACTION_FEATURES: Final = FEATURES + PER_ACTION * NUM_ACTIONS
+"""Features of a row with actions; feature f of action a is at ``FEATURES + f * 64 + a``."""
 
 # bfloat16 is the upper half of a float32.
 _ONE: Final = np.int16(0x3F80)
@@ -78,10 +82,15 @@ def _expand(rows, eighths, steps, out):
                     out[r, FEATURES + 2 * NUM_ACTIONS + action] = _ONE
                 else:
                     out[r, FEATURES + NUM_ACTIONS + action] = eighths[said - 1]
+                reply = rows[r, ROW_SIZE + NUM_ACTIONS + action]
+                if reply == WINS:
+                    out[r, FEATURES + 4 * NUM_ACTIONS + action] = _ONE
+                else:
+                    out[r, FEATURES + 3 * NUM_ACTIONS + action] = eighths[reply - 1]
 
 
 def expand(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int16]:
-    """The features of rows uint8[R, 55 or 119]: the bits of bfloat16[R, FEATURES or more]."""
+    """The features of rows uint8[R, 55 or 183]: the bits of bfloat16[R, FEATURES or more]."""
     width = FEATURES if rows.shape[1] == ROW_SIZE else ACTION_FEATURES
     out = np.empty((len(rows), width), np.int16)
     _expand(rows, _EIGHTHS, _STEP_ARRAY, out)

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from agents.network import PolicyNetwork
-from agents.options import add_successors
+from agents.network import TRUST, PolicyNetwork
+from agents.options import ROW_STEP, add_successors, outlook, padded_rows
 from bao_env.engine.bits import ONE, ZERO, U, xorshift
 from bao_env.engine.compile import jit
 from bao_env.engine.position import META, MOVER_BACK, MOVER_FRONT, OTHER_BACK, OTHER_FRONT, WORDS
@@ -37,7 +37,7 @@ from bao_env.engine.successors import (
     same_mover,
     successors,
 )
-from bao_env.observation import observe_compiled
+from bao_env.observation import OBSERVATION_SIZE, observe_compiled
 
 CONSIDERED: Final = 16
 """Most root actions that are looked into."""
@@ -49,6 +49,7 @@ _EDGES: Final = 10
 """Room for so many actions a simulation; a leaf that finds none is judged unexpanded."""
 _NOBODY: Final = -1
 
+_18: Final = U(18)
 _40: Final = U(40)
 
 
@@ -59,6 +60,9 @@ class Forest(NamedTuple):
     """uint64[B, E, 8], the position that each edge leads to, as ``successors`` writes it."""
     logits: npt.NDArray[np.float32]
     """float32[B, E]."""
+    worths: npt.NDArray[np.float32]
+    """float32[B, E], what the network expects of each edge, for the player who chooses it; only
+    of networks that judge options."""
     visits: npt.NDArray[np.int32]
     """int32[B, E]."""
     totals: npt.NDArray[np.float32]
@@ -85,6 +89,8 @@ class Forest(NamedTuple):
     """int32[B], the node whose judgement is awaited, -1 for none."""
     noise: npt.NDArray[np.float32]
     """float32[B, 64], Gumbel noise of the root's edges; minus infinity: not considered."""
+    starts: npt.NDArray[np.int64]
+    """int64[B + 1], where the rows of each leaf begin."""
 
 
 def _forest(games: int, simulations: int) -> Forest:
@@ -93,6 +99,7 @@ def _forest(games: int, simulations: int) -> Forest:
     return Forest(
         words=np.zeros((games, edges, SUCCESSOR_WORDS), np.uint64),
         logits=np.zeros((games, edges), np.float32),
+        worths=np.zeros((games, edges), np.float32),
         visits=np.zeros((games, edges), np.int32),
         totals=np.zeros((games, edges), np.float32),
         child=np.zeros((games, edges), np.int32),
@@ -106,6 +113,7 @@ def _forest(games: int, simulations: int) -> Forest:
         edges=np.zeros(games, np.int32),
         leaves=np.zeros(games, np.int32),
         noise=np.zeros((games, MAX_SUCCESSORS), np.float32),
+        starts=np.zeros(games + 1, np.int64),
     )
 
 
@@ -131,10 +139,8 @@ def visit_schedule(actions: int, simulations: int) -> list[int]:
 
 
 @jit
-def _add_node(
-    rules, forest, g, front, back, other_front, other_back, meta, above, row, board, mover
-):
-    """A new node and its edges; its row for the network. Returns the node."""
+def _add_node(rules, forest, g, front, back, other_front, other_back, meta, above):
+    """A new node and its edges. Returns the node."""
     node = np.int64(forest.nodes[g])
     base = np.int64(forest.edges[g])
     words = forest.words[g]
@@ -148,43 +154,66 @@ def _add_node(
     for e in range(base, base + count):
         forest.visits[g, e] = 0
         forest.totals[g, e] = 0.0
+        forest.worths[g, e] = 0.0
         forest.child[g, e] = _NOBODY
         forest.owner[g, e] = node
     if base + count + 2 * MAX_SUCCESSORS <= words.shape[0]:
         forest.edges[g] = base + count
-    else:
-        forest.branches[g, node] = 0  # no room: the next node writes over these edges
-    board[0, MOVER_FRONT] = front
-    board[0, MOVER_BACK] = back
-    board[0, OTHER_FRONT] = other_front
-    board[0, OTHER_BACK] = other_back
-    board[0, META] = meta
-    observe_compiled(board, mover, ONE, row.reshape(1, row.shape[0]))
-    add_successors(words, base, count, row)
-    return node, count
+    return node
 
 
 @jit
-def _plant(rules, forest, positions, rows, board, mover):
-    """Begin a tree for each position; fills a row for each."""
+def _write_rows(rules, forest, g, node, front, back, other_front, other_back, meta, rows, at, s):
+    """What the network reads of a node, from row ``at`` on. Returns the row behind it."""
+    words = forest.words[g]
+    first = np.int64(forest.first[g, node])
+    last = first + np.int64(forest.branches[g, node])
+    if s.per_option == 0:
+        s.board[0, MOVER_FRONT] = front
+        s.board[0, MOVER_BACK] = back
+        s.board[0, OTHER_FRONT] = other_front
+        s.board[0, OTHER_BACK] = other_back
+        s.board[0, META] = meta
+        observe_compiled(s.board, s.viewer, ONE, rows[at : at + 1])
+        add_successors(rules, words, first, last - first, rows[at])
+        return at + 1
+    s.viewer[0] = np.int8((meta >> _18) & ONE)
+    for e in range(first, last):
+        if words[e, RESULT] != ZERO:
+            continue  # decided: nothing to ask
+        for word in range(META + 1):
+            s.board[0, word] = words[e, word]
+        observe_compiled(s.board, s.viewer, ONE, rows[at : at + 1])
+        best, wins, stuck = outlook(rules, words[e])
+        if stuck:
+            words[e, RESULT] = ONE  # the other has no move and has lost (1.2)
+            continue
+        rows[at, OBSERVATION_SIZE] = best
+        rows[at, OBSERVATION_SIZE + 1] = 1 if wins else 0
+        rows[at, OBSERVATION_SIZE + 2] = 0
+        at += 1
+    return at
+
+
+@jit
+def _plant(rules, forest, positions, rows, s):
+    """Begin a tree for each position; fills the rows of the roots."""
+    at = np.int64(0)
     for g in range(positions.shape[0]):
         forest.nodes[g] = 0
         forest.edges[g] = 0
-        _add_node(
-            rules,
-            forest,
-            g,
-            positions[g, MOVER_FRONT],
-            positions[g, MOVER_BACK],
-            positions[g, OTHER_FRONT],
-            positions[g, OTHER_BACK],
-            positions[g, META],
-            _NOBODY,
-            rows[g],
-            board,
-            mover,
-        )
+        front = positions[g, MOVER_FRONT]
+        back = positions[g, MOVER_BACK]
+        other_front = positions[g, OTHER_FRONT]
+        other_back = positions[g, OTHER_BACK]
+        meta = positions[g, META]
+        _add_node(rules, forest, g, front, back, other_front, other_back, meta, _NOBODY)
         forest.leaves[g] = 0
+        forest.starts[g] = at
+        at = _write_rows(
+            rules, forest, g, 0, front, back, other_front, other_back, meta, rows, at, s
+        )
+    forest.starts[positions.shape[0]] = at
 
 
 @jit
@@ -214,11 +243,12 @@ def _draw_noise(forest, scale, rng, games):
 
 
 @jit
-def _improve(forest, g, node, out):
+def _improve(forest, g, node, per_option, out):
     """The improved policy's logits of a node's edges: logits plus transformed values.
 
-    Edges never visited get the value that the paper calls v_mix: the network's, corrected by
-    what has been found out about the edges that were.
+    Edges never visited get what the network expects of them, if it judges options; else the value
+    that the paper calls v_mix: the network's for the node, corrected by what has been found out
+    about the edges that were visited.
     """
     first = np.int64(forest.first[g, node])
     count = np.int64(forest.branches[g, node])
@@ -228,7 +258,7 @@ def _improve(forest, g, node, out):
         top = max(top, forest.logits[g, e])
         most = max(most, forest.visits[g, e])
     mixed = forest.values[g, node]
-    if most > 0:
+    if most > 0 and per_option == 0:
         weight = np.float32(0.0)
         known = np.float32(0.0)
         for e in range(first, first + count):
@@ -242,7 +272,7 @@ def _improve(forest, g, node, out):
     scale = np.float32(VALUE_SCALE * 0.5) * (np.float32(VISIT_OFFSET) + np.float32(most))
     for i in range(count):
         e = first + i
-        value = mixed
+        value = forest.worths[g, e] if per_option != 0 else mixed
         if forest.visits[g, e] > 0:
             value = forest.totals[g, e] / np.float32(forest.visits[g, e])
         out[i] = forest.logits[g, e] + scale * value
@@ -263,10 +293,10 @@ def _softmax(x, count):
 
 
 @jit
-def _root_edge(forest, g, wanted, improved):
+def _root_edge(forest, g, wanted, per_option, improved):
     """Among the root's edges visited ``wanted`` times, the one that promises most."""
     count = np.int64(forest.branches[g, 0])
-    _improve(forest, g, 0, improved)
+    _improve(forest, g, 0, per_option, improved)
     best = np.int64(0)
     best_score = -np.inf
     for e in range(count):
@@ -284,11 +314,11 @@ def _root_edge(forest, g, wanted, improved):
 
 
 @jit
-def _inner_edge(forest, g, node, improved):
+def _inner_edge(forest, g, node, per_option, improved):
     """The edge that most needs a visit for visits to follow the improved policy."""
     first = np.int64(forest.first[g, node])
     count = np.int64(forest.branches[g, node])
-    _improve(forest, g, node, improved)
+    _improve(forest, g, node, per_option, improved)
     _softmax(improved, count)
     share = np.float32(1.0) / (np.float32(1.0) + np.float32(forest.passed[g, node]))
     best = first
@@ -318,15 +348,18 @@ def _hand_up(forest, g, edge, value, discount):
 
 
 @jit
-def _walk(rules, forest, schedule, simulation, discount, rows, improved, board, mover, games):
-    """One simulation of each game down to a leaf; fills a row for each leaf."""
+def _walk(rules, forest, schedule, simulation, discount, rows, s, games):
+    """One simulation of each game down to a leaf; fills the rows of the leaves."""
     words = forest.words
+    at = np.int64(0)
     for g in range(games):
         forest.leaves[g] = _NOBODY
+        forest.starts[g] = at
         count = np.int64(forest.branches[g, 0])
         if count == 0:
             continue
-        edge = _root_edge(forest, g, schedule[min(count, CONSIDERED), simulation], improved)
+        wanted = schedule[min(count, CONSIDERED), simulation]
+        edge = _root_edge(forest, g, wanted, s.per_option, s.improved)
         while True:
             if words[g, edge, RESULT] != ZERO:
                 value = np.float32(1.0) if words[g, edge, RESULT] == ONE else np.float32(-1.0)
@@ -334,26 +367,21 @@ def _walk(rules, forest, schedule, simulation, discount, rows, improved, board, 
                 break
             node = np.int64(forest.child[g, edge])
             if node == _NOBODY:
-                node, moves = _add_node(
-                    rules,
-                    forest,
-                    g,
-                    words[g, edge, MOVER_FRONT],
-                    words[g, edge, MOVER_BACK],
-                    words[g, edge, OTHER_FRONT],
-                    words[g, edge, OTHER_BACK],
-                    words[g, edge, META],
-                    edge,
-                    rows[g],
-                    board,
-                    mover,
-                )
+                front = words[g, edge, MOVER_FRONT]
+                back = words[g, edge, MOVER_BACK]
+                other_front = words[g, edge, OTHER_FRONT]
+                other_back = words[g, edge, OTHER_BACK]
+                meta = words[g, edge, META]
+                node = _add_node(rules, forest, g, front, back, other_front, other_back, meta, edge)
                 forest.child[g, edge] = node
-                if moves == 0:  # the player to move there has lost (1.2)
+                if forest.branches[g, node] == 0:  # the player to move there has lost (1.2)
                     words[g, edge, RESULT] = ONE
                     _hand_up(forest, g, edge, np.float32(1.0), discount)
-                else:
-                    forest.leaves[g] = node
+                    break
+                at = _write_rows(
+                    rules, forest, g, node, front, back, other_front, other_back, meta, rows, at, s
+                )
+                forest.leaves[g] = node
                 break
             if forest.branches[g, node] == 0:  # it had no room to be expanded
                 value = discount * forest.values[g, node]
@@ -361,21 +389,53 @@ def _walk(rules, forest, schedule, simulation, discount, rows, improved, board, 
                     value = -value
                 _hand_up(forest, g, edge, value, discount)
                 break
-            edge = _inner_edge(forest, g, node, improved)
+            edge = _inner_edge(forest, g, node, s.per_option, s.improved)
+    forest.starts[games] = at
 
 
 @jit
-def _take(forest, outputs, discount, games):
+def _read(forest, g, node, outputs, discount, s):
+    """Note the network's judgement of a node; returns the node's value."""
+    first = np.int64(forest.first[g, node])
+    last = first + np.int64(forest.branches[g, node])
+    at = forest.starts[g]
+    if s.per_option == 0:
+        for e in range(first, last):
+            forest.logits[g, e] = outputs[at, np.int64(forest.words[g, e, ACTION])]
+        return np.float32(math.tanh(outputs[at, outputs.shape[1] - 1]))
+    # Options whose result is known need no judgement; their logits trust it like any other.
+    for e in range(first, last):
+        if forest.words[g, e, RESULT] != ZERO:
+            won = forest.words[g, e, RESULT] == ONE
+            forest.worths[g, e] = np.float32(1.0) if won else np.float32(-1.0)
+            forest.logits[g, e] = np.float32(TRUST) * forest.worths[g, e]
+        else:
+            worth = np.float32(math.tanh(outputs[at, 1]))
+            forest.worths[g, e] = worth
+            forest.logits[g, e] = outputs[at, 0] + np.float32(TRUST) * worth
+            at += 1
+    for i in range(last - first):
+        s.improved[i] = forest.logits[g, first + i]
+    _softmax(s.improved, last - first)
+    value = np.float32(0.0)
+    for i in range(last - first):
+        value += s.improved[i] * forest.worths[g, first + i]
+    return value
+
+
+@jit
+def _take(forest, outputs, discount, games, s):
     """Note the network's judgement of the leaves, and hand it up."""
     for g in range(games):
         node = np.int64(forest.leaves[g])
-        if node == _NOBODY:
+        if node == _NOBODY or forest.branches[g, node] == 0:
             continue
-        first = np.int64(forest.first[g, node])
-        for e in range(first, first + np.int64(forest.branches[g, node])):
-            forest.logits[g, e] = outputs[g, np.int64(forest.words[g, e, ACTION])]
-        value = np.float32(math.tanh(outputs[g, outputs.shape[1] - 1]))
+        value = _read(forest, g, node, outputs, discount, s)
         forest.values[g, node] = value
+        # No room for the edges: the next node writes over them.
+        first = np.int64(forest.first[g, node])
+        if np.int64(forest.edges[g]) == first:
+            forest.branches[g, node] = 0
         if node == 0:
             continue
         edge = np.int64(forest.above[g, node])
@@ -386,16 +446,17 @@ def _take(forest, outputs, discount, games):
 
 
 @jit
-def _conclude(forest, games, improved, actions, policies, values):
-    """What each search found: action, improved policy, value."""
+def _conclude(forest, games, per_option, improved, actions, policies, values, worths):
+    """What each search found: action, improved policy, value, and that of each action."""
     for g in range(games):
         actions[g] = 0
         values[g] = 0.0
         policies[g] = 0.0
+        worths[g] = np.nan
         count = np.int64(forest.branches[g, 0])
         if count == 0:
             continue
-        _improve(forest, g, 0, improved)
+        _improve(forest, g, 0, per_option, improved)
         most = np.int32(0)
         for e in range(count):
             if forest.noise[g, e] != -np.inf:
@@ -410,10 +471,12 @@ def _conclude(forest, games, improved, actions, policies, values):
         actions[g] = np.int64(forest.words[g, best, ACTION])
         _softmax(improved, count)
         for e in range(count):
-            policies[g, np.int64(forest.words[g, e, ACTION])] = improved[e]
-            value = forest.values[g, 0]
+            action = np.int64(forest.words[g, e, ACTION])
+            policies[g, action] = improved[e]
+            value = forest.worths[g, e] if per_option != 0 else forest.values[g, 0]
             if forest.visits[g, e] > 0:
                 value = forest.totals[g, e] / np.float32(forest.visits[g, e])
+                worths[g, action] = value
             values[g] += improved[e] * value
 
 
@@ -426,8 +489,21 @@ class Found(NamedTuple):
     """float32[B, 64], the improved policies, to learn from."""
     values: npt.NDArray[np.float32]
     """float32[B], expected results under them."""
-    rows: npt.NDArray[np.uint8]
-    """uint8[B, row_size], what the network read of the positions."""
+    worths: npt.NDArray[np.float32]
+    """float32[B, 64], expected results of the actions visited; else not a number."""
+
+
+class _Scratch(NamedTuple):
+    """What one thread's compiled functions work in."""
+
+    per_option: int
+    """1 for a network that judges options, else 0."""
+    improved: npt.NDArray[np.float32]
+    """float32[64]."""
+    board: npt.NDArray[np.uint64]
+    """uint64[1, 6]."""
+    viewer: npt.NDArray[np.int8]
+    """int8[1], who sees the rows; -1 is the player to move."""
 
 
 class GumbelSearch:
@@ -435,13 +511,13 @@ class GumbelSearch:
 
     Args:
         rules: to search by.
-        network: of kind ``board`` or ``actions``; used as it is, whatever its dtype and device.
+        network: used as it is, whatever its dtype and device.
         games: most positions a call.
         simulations: of each search, at least 2.
         discount: a win is worth so much less a ply, so that sooner is better.
 
     Raises:
-        ValueError: the network judges options, or a number is out of range.
+        ValueError: a number is out of range.
     """
 
     def __init__(
@@ -452,8 +528,6 @@ class GumbelSearch:
         simulations: int,
         discount: float = 0.998,
     ) -> None:
-        if network.config.per_option:
-            raise ValueError("search needs a network of kind board or actions, not moves")
         if not 2 <= simulations <= 1_000_000:
             raise ValueError(f"{simulations} simulations: expected 2 to 1000000")
         self.network = network
@@ -461,17 +535,27 @@ class GumbelSearch:
         self._rules = rules
         self._discount = np.float32(discount)
         self._forest = _forest(games, simulations)
-        self._rows = np.zeros((games, network.config.row_size), np.uint8)
-        self._improved = np.empty(MAX_SUCCESSORS, np.float32)
-        self._board = np.zeros((1, WORDS), np.uint64)
-        self._mover = np.full(1, -1, np.int8)  # a row is always seen by the player to move
+        self._rows = padded_rows(
+            games * (MAX_SUCCESSORS if network.config.per_option else 1), network.config.row_size
+        )
+        self._scratch = _Scratch(
+            per_option=int(network.config.per_option),
+            improved=np.empty(MAX_SUCCESSORS, np.float32),
+            board=np.zeros((1, WORDS), np.uint64),
+            viewer=np.full(1, -1, np.int8),
+        )
         self._schedule = np.array(
             [visit_schedule(n, simulations) for n in range(CONSIDERED + 1)], np.int32
         )
 
     def _judge(self, games: int) -> npt.NDArray[np.float32]:
+        count = int(self._forest.starts[games])
+        step = ROW_STEP if count > ROW_STEP else 64
+        rows = self._rows[: -(-count // step) * step]
+        if not count:
+            return np.zeros((1, 2), np.float32)
         with torch.inference_mode():
-            return self.network.judge(torch.from_numpy(self._rows[:games])).cpu().numpy()
+            return self.network.judge(torch.from_numpy(rows)).cpu().numpy()
 
     def search(
         self,
@@ -485,9 +569,8 @@ class GumbelSearch:
         """
         games = len(positions)
         forest = self._forest
-        _plant(self._rules, forest, positions, self._rows, self._board, self._mover)
-        rows = self._rows[:games].copy()
-        _take(forest, self._judge(games), self._discount, games)
+        _plant(self._rules, forest, positions, self._rows, self._scratch)
+        _take(forest, self._judge(games), self._discount, games, self._scratch)
         noise = rng if rng is not None else np.ones(games, np.uint64)
         _draw_noise(forest, 0.0 if rng is None else 1.0, noise, games)
         for simulation in range(self.simulations):
@@ -498,17 +581,15 @@ class GumbelSearch:
                 simulation,
                 self._discount,
                 self._rows,
-                self._improved,
-                self._board,
-                self._mover,
+                self._scratch,
                 games,
             )
-            _take(forest, self._judge(games), self._discount, games)
+            _take(forest, self._judge(games), self._discount, games, self._scratch)
         found = Found(
             np.empty(games, np.int64),
             np.empty((games, 64), np.float32),
             np.empty(games, np.float32),
-            rows,
+            np.empty((games, 64), np.float32),
         )
-        _conclude(forest, games, self._improved, *found[:3])
+        _conclude(forest, games, self._scratch.per_option, self._scratch.improved, *found)
         return found

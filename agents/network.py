@@ -6,8 +6,9 @@
     result. One row of input a position: the fastest.
 
 ``actions``
-    The same, and it also sees what each legal action captures. The engine plays the actions
-    out in any case to tell which are legal; the network need not learn to sow.
+    The same, and it also sees what each legal action captures and what the other could capture
+    in reply. The engine plays the actions out in any case to tell which are legal; the network
+    need not learn to sow. Weights that are the same for all actions add to their logits.
 
 ``moves``
     The network sees the board after each legal action, and the outlook of the player who
@@ -26,13 +27,15 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from agents.features import ACTION_FEATURES, ACTION_ROW_SIZE, FEATURES, ROW_SIZE, expand
+from agents.features import ACTION_FEATURES, ACTION_ROW_SIZE, FEATURES, PER_ACTION, ROW_SIZE, expand
 from bao_env.engine.action import NUM_ACTIONS
 
 KINDS: Final = ("board", "actions", "moves")
 
-_TRUST: Final = 6.0
+TRUST: Final = 6.0
 """How much an option's expected result weighs in its logit."""
+_OF_ACTION: Final = (0.0, 2.0, 8.0, -2.0, -4.0)
+"""How much each feature of an action weighs in its logit, at the start of training."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,9 @@ class PolicyNetwork(nn.Module):
             layers += [nn.Linear(width, units), nn.ReLU()]
             width = units
         self.trunk = nn.Sequential(*layers)
+        self.of_action = (
+            nn.Parameter(torch.tensor(_OF_ACTION)) if config.kind == "actions" else None
+        )
         self.head = nn.Linear(width, (1 if config.per_option else NUM_ACTIONS) + 1)
         nn.init.orthogonal_(self.head.weight, 0.01)
         nn.init.zeros_(self.head.bias)
@@ -106,11 +112,16 @@ class PolicyNetwork(nn.Module):
         out = self.judge(inputs.rows)
         values = out[:, -1].tanh()
         if self.config.per_option:
-            return out[:, 0] + _TRUST * values.detach(), values
+            return out[:, 0] + TRUST * values.detach(), values
         return out[:, :-1].reshape(-1)[inputs.options], values
 
     def judge(self, rows: Tensor) -> Tensor:
         """What the head says of rows, float[R, 65 or 2]: logits, and a value before its tanh."""
         weight = self.head.weight
         features = torch.from_numpy(expand(rows.numpy())).view(torch.bfloat16)
-        return self.head(self.trunk(features.to(weight.device, weight.dtype))).float()
+        features = features.to(weight.device, weight.dtype)
+        out = self.head(self.trunk(features))
+        if self.of_action is not None:
+            actions = features[:, FEATURES:].view(-1, PER_ACTION, NUM_ACTIONS)
+            out[:, :-1] += (actions * self.of_action[:, None]).sum(dim=1)
+        return out.float()

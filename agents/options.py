@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from agents.features import ROW_SIZE, WINS
 from agents.network import NetworkConfig
+from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import (
     FULL,
     ONE,
@@ -64,7 +65,8 @@ from bao_env.engine.successors import (
 )
 from bao_env.observation import OBSERVATION_SIZE, observe_compiled
 
-_PADDING: Final = 512
+ROW_STEP: Final = 512
+"""Rows come in multiples of this, see :func:`padded_rows`."""
 _4 = U(4)
 _15 = U(15)
 _18 = U(18)
@@ -125,8 +127,9 @@ def _simulate(rules, words, capture_turn, q, stops):
 
 
 @jit
-def _add_outlook(rules, words, row):
-    """Write what the player to move could do at once behind an observation."""
+def outlook(rules, words):
+    """What the player to move could do at once: the most seeds that he can capture with one
+    action, whether one wins by emptying the front row, whether he has none at all."""
     found = candidates(
         rules,
         words[MOVER_FRONT],
@@ -138,9 +141,9 @@ def _add_outlook(rules, words, row):
     capture_turn = (found & CAPTURE_TURN) != ZERO
     starts = found & STARTS
     best = ZERO
-    wins = ZERO
-    stuck = ONE
-    while starts != ZERO and (capture_turn or stuck != ZERO):
+    wins = False
+    stuck = True
+    while starts != ZERO and (capture_turn or stuck):
         q = trailing_zeros(starts)
         starts &= starts - ONE
         tally, captured = _simulate(rules, words, capture_turn, q, ZERO)
@@ -148,19 +151,27 @@ def _add_outlook(rules, words, row):
             if (tally & CHOICE) == ZERO:
                 continue  # illegal (Donkers 1.5a)
             tally, captured = _simulate(rules, words, capture_turn, q, FULL)  # stop at the house
-        stuck = ZERO
+        stuck = False
         best = max(best, captured)
         if tally & WON:
-            wins = ONE
-    row[OBSERVATION_SIZE] = best
-    row[OBSERVATION_SIZE + 1] = wins
-    row[OBSERVATION_SIZE + 2] = stuck
+            wins = True
+    return best, wins, stuck
 
 
 @jit
-def add_successors(found, base, count, row):
-    """Write the outlook behind an observation, and what each action captures if the row has room
-    for it, from the successors in rows ``base`` to ``base + count`` of ``found``."""
+def _add_outlook(rules, words, row):
+    """Write the outlook behind an observation."""
+    best, wins, stuck = outlook(rules, words)
+    row[OBSERVATION_SIZE] = best
+    row[OBSERVATION_SIZE + 1] = 1 if wins else 0
+    row[OBSERVATION_SIZE + 2] = 1 if stuck else 0
+
+
+@jit
+def add_successors(rules, found, base, count, row):
+    """Write the outlook behind an observation, from the successors in rows ``base`` to
+    ``base + count`` of ``found``; and if the row has room for it, what each action captures and
+    what the other could capture in reply. A successor without a move is marked as won."""
     best = ZERO
     wins = ZERO
     actions = row.shape[0] > ROW_SIZE
@@ -169,11 +180,17 @@ def add_successors(found, base, count, row):
     for k in range(base, base + count):
         captured = found[k, CAPTURED]
         best = max(best, captured)
-        won = found[k, RESULT] == ONE
-        if won:
+        if found[k, RESULT] == ONE:
             wins = ONE
         if actions:
-            row[ROW_SIZE + np.int64(found[k, ACTION])] = WINS if won else captured + ONE
+            reply, loses, stuck = ZERO, False, False
+            if found[k, RESULT] == ZERO:
+                reply, loses, stuck = outlook(rules, found[k])
+                if stuck:
+                    found[k, RESULT] = ONE
+            place = ROW_SIZE + np.int64(found[k, ACTION])
+            row[place] = WINS if found[k, RESULT] == ONE else captured + ONE
+            row[place + NUM_ACTIONS] = WINS if loses else reply + ONE
     row[OBSERVATION_SIZE] = best
     row[OBSERVATION_SIZE + 1] = wins
     row[OBSERVATION_SIZE + 2] = 1 if count == 0 else 0
@@ -199,7 +216,7 @@ def _boards(rules, positions, rows):
             found,
             0,
         )
-        add_successors(found, 0, count, rows[i])
+        add_successors(rules, found, 0, count, rows[i])
 
 
 @jit
@@ -226,7 +243,7 @@ def padded_rows(count: int, row_size: int) -> npt.NDArray[np.uint8]:
     Torch prepares a matrix product anew for each shape it has not met, which takes longer
     than the product; rounding leaves it few shapes.
     """
-    return np.zeros((-(-count // _PADDING) * _PADDING, row_size), np.uint8)
+    return np.zeros((-(-count // ROW_STEP) * ROW_STEP, row_size), np.uint8)
 
 
 def encode(

@@ -109,13 +109,13 @@ class SearchAgent:
     """Plays what a Gumbel search with a network finds best.
 
     Args:
-        network: of kind ``board`` or ``actions``; it is put into evaluation mode.
+        network: it is put into evaluation mode.
         ruleset: the rules to play by.
         simulations: of each search.
         threads: a batch is shared out over so many threads; all cores by default.
 
     Raises:
-        ValueError: the network judges options, or ``simulations`` is out of range.
+        ValueError: ``simulations`` is out of range.
     """
 
     def __init__(

@@ -8,16 +8,17 @@ import torch
 
 from agents.alphabeta import PROVEN, AlphaBetaAgent
 from agents.arena import movers
-from agents.features import ROW_SIZE, WINS, expand
+from agents.features import ACTION_ROW_SIZE, FEATURES, PER_ACTION, ROW_SIZE, WINS, expand
 from agents.gumbel import CONSIDERED, GumbelSearch, visit_schedule
-from agents.network import Inputs, NetworkConfig, PolicyNetwork
+from agents.network import KINDS, Inputs, NetworkConfig, PolicyNetwork
 from agents.openings import draw_openings
-from agents.options import encode
-from agents.policy import SearchAgent
+from agents.options import encode, outlook
+from agents.policy import PolicyAgent, SearchAgent
 from bao_env.bots import GreedyAgent
 from bao_env.engine.batch import random_states
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.ruleset import RULESETS, get_ruleset
+from bao_env.engine.successors import ACTION, RESULT
 
 
 def network(kind: str = "actions", hidden: tuple[int, ...] = (32, 16)) -> PolicyNetwork:
@@ -46,10 +47,11 @@ def test_sequential_halving() -> None:
             assert len(visit_schedule(actions, simulations)) == simulations
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", RULESETS)
-def test_policies_are_of_the_legal_actions(name: str) -> None:
+def test_policies_are_of_the_legal_actions(name: str, kind: str) -> None:
     rules = get_ruleset(name).kernel_rules()
-    search = GumbelSearch(rules, network(), 60, 20)
+    search = GumbelSearch(rules, network(kind), 60, 20)
     for plies in (2, 20):
         positions, masks = batch_of(name, 3 if plies == 2 else 50, plies)
         for rng in (None, random_states(len(masks), 1)):
@@ -59,23 +61,45 @@ def test_policies_are_of_the_legal_actions(name: str) -> None:
             assert (found.policies[~legal] == 0).all() and (found.policies[legal] > 0).all()
             assert legal[np.arange(len(masks)), found.actions].all()
             assert (np.abs(found.values) <= 1).all()
+            assert np.isnan(found.worths[~legal]).all()
+            # Each simulation of an open position visits an action of the root.
+            visited = ~np.isnan(found.worths)
+            assert visited.any(axis=1).all()
+            assert search._forest.passed[: len(masks), 0].tolist() == [20] * len(masks)
 
 
-@pytest.mark.parametrize("kind", ["board", "actions"])
-def test_rows_are_those_that_the_bare_policy_reads(kind: str) -> None:
-    ruleset = get_ruleset("zanzibar")
-    positions, masks = batch_of("zanzibar", 100, 24)
-    config = NetworkConfig(kind=kind)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["zanzibar", "dutch"])
+def test_roots_are_judged_as_by_the_bare_policy(kind: str, name: str) -> None:
+    """Where nothing is decided at once, the search starts from what the network says."""
+    ruleset = get_ruleset(name)
+    positions, masks = batch_of(name, 100, 24)
     search = GumbelSearch(ruleset.kernel_rules(), network(kind), 100, 2)
-    rows = encode(ruleset.kernel_rules(), positions, masks, config)[0]
-    np.testing.assert_array_equal(search.search(positions).rows, rows[:100])
+    search.search(positions)
+    forest = search._forest
+    judged = PolicyAgent(network(kind), ruleset).judge(positions, masks)
+    compared = 0
+    for g in range(len(masks)):
+        count = int(forest.branches[g, 0])
+        if (forest.words[g, :count, RESULT] != 0).any():
+            continue
+        part = slice(judged.offsets[g], judged.offsets[g + 1])
+        by_action = dict(zip(judged.options[part] % 64, judged.logits[part], strict=True))
+        for e in range(count):
+            action = int(forest.words[g, e, ACTION])
+            assert forest.logits[g, e] == pytest.approx(by_action[action], abs=1e-4)
+        if kind != "moves":
+            assert forest.values[g, 0] == pytest.approx(judged.values[g], abs=1e-5)
+        compared += 1
+    assert compared > 50
 
 
 def test_action_rows_tell_what_greedy_knows() -> None:
     ruleset = get_ruleset("zanzibar")
     positions, masks = batch_of("zanzibar", 200, 30)
     rows = encode(ruleset.kernel_rules(), positions, masks, NetworkConfig(kind="actions"))[0]
-    said = rows[: len(masks), ROW_SIZE:]
+    said = rows[: len(masks), ROW_SIZE : ROW_SIZE + 64]
+    replies = rows[: len(masks), ROW_SIZE + 64 :]
     legal = (masks[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1) != 0
     np.testing.assert_array_equal(said > 0, legal)
     greedy = GreedyAgent().act(positions, masks)
@@ -83,15 +107,27 @@ def test_action_rows_tell_what_greedy_knows() -> None:
     assert (said == WINS).any()
     features = torch.from_numpy(expand(rows)).view(torch.bfloat16).float()
     assert set(np.unique(features * 8)) <= set(range(65))
-    np.testing.assert_array_equal(features[: len(masks), -192:-128].numpy() == 1, legal)
-    np.testing.assert_array_equal(features[: len(masks), -64:].numpy() == 1, said == WINS)
+    by_kind = features[: len(masks), FEATURES:].reshape(-1, PER_ACTION, 64).numpy()
+    np.testing.assert_array_equal(by_kind[:, 0] == 1, legal)
+    np.testing.assert_array_equal(by_kind[:, 2] == 1, said == WINS)
+    np.testing.assert_array_equal(by_kind[:, 4] == 1, replies == WINS)
+    # Against each action the other's greedy reply takes what the row says.
+    rules = ruleset.kernel_rules()
+    for g in range(len(masks)):
+        for action in np.flatnonzero((said[g] > 0) & (said[g] != WINS)):
+            after = positions[g].copy()
+            assert play(rules, after, np.uint64(action)) == 0
+            best, wins, stuck = outlook(rules, after)
+            assert not stuck
+            assert replies[g, action] == (WINS if wins else best + 1)
 
 
+@pytest.mark.parametrize("kind", ["actions", "moves"])
 @pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
-def test_it_finds_wins_with_an_ignorant_network(name: str) -> None:
+def test_it_finds_wins_with_an_ignorant_network(name: str, kind: str) -> None:
     """Nothing but the rules tells it, so it takes simulations; wins at once take few."""
     rules = get_ruleset(name).kernel_rules()
-    blank = network()
+    blank = network(kind)
     torch.nn.init.zeros_(blank.head.weight)
     search = GumbelSearch(rules, blank, 300, 400)
     judge = AlphaBetaAgent(name, depth=3, threads=1)
@@ -118,11 +154,12 @@ def test_values_are_the_players_own() -> None:
     assert found[values < -PROVEN].mean() < -0.5
 
 
-def test_search_does_not_depend_on_the_batch() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_search_does_not_depend_on_the_batch(kind: str) -> None:
     ruleset = get_ruleset("zanzibar")
     positions, masks = batch_of("zanzibar", 70, 12)
-    together = SearchAgent(network(), ruleset, 30, threads=2).act(positions, masks)
-    alone = SearchAgent(network(), ruleset, 30, threads=1)
+    together = SearchAgent(network(kind), ruleset, 30, threads=2).act(positions, masks)
+    alone = SearchAgent(network(kind), ruleset, 30, threads=1)
     for i in range(len(positions)):
         part = slice(i, i + 1)
         assert alone.act(positions[part], masks[part])[0] == together[i]
@@ -148,13 +185,13 @@ def test_full_trees_go_on() -> None:
 
 def test_limits() -> None:
     ruleset = get_ruleset("zanzibar")
-    with pytest.raises(ValueError, match="kind board or actions"):
-        SearchAgent(network("moves"), ruleset, 10)
     with pytest.raises(ValueError, match="1 simulations: expected 2"):
         SearchAgent(network(), ruleset, 1)
     agent = SearchAgent(network(), ruleset, 4)
     positions, masks = batch_of("zanzibar", 2, 4)
     assert agent.act(positions, np.zeros(2, np.uint64)).tolist() == [0, 0]
-    logits, values = network()(Inputs(torch.zeros((1, 119), dtype=torch.uint8), torch.tensor([3])))
+    logits, values = network()(
+        Inputs(torch.zeros((1, ACTION_ROW_SIZE), dtype=torch.uint8), torch.tensor([3]))
+    )
     assert logits.shape == (1,) and values.shape == (1,)
     assert masks.all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from training.loss import STATS, advantages, ppo_gradient
+from training.loss import STATS, advantages, option_targets, ppo_gradient, search_gradient
 
 
 @pytest.mark.parametrize("per_option", [False, True])
@@ -94,3 +94,64 @@ def test_advantages_follow_their_definition(gamma: float, lam: float) -> None:
                 total += weight * error
                 weight *= gamma * lam * sign
             assert out[t, b] == pytest.approx(total, abs=1e-4)
+
+
+@pytest.mark.parametrize("per_option", [False, True])
+def test_search_gradient_is_torchs(per_option: bool) -> None:
+    rng = np.random.default_rng(5)
+    size = 40
+    counts = rng.integers(1, 7, size)
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    options = np.concatenate(
+        [i * 64 + np.sort(rng.choice(64, n, replace=False)) for i, n in enumerate(counts)]
+    )
+    policies = np.zeros((size, 64), np.uint8)
+    policies[options >> 6, options & 63] = rng.integers(1, 200, len(options))
+    actions = (options[offsets[:-1]] & 63).astype(np.uint8)
+    results = rng.uniform(-1, 1, size).astype(np.float32)
+    worths = np.full((size, 64), -128, np.int8)
+    half = options[rng.random(len(options)) < 0.5]
+    worths[half >> 6, half & 63] = rng.integers(-127, 128, len(half))
+    targets, weights = results, np.ones(size, np.float32)
+    if per_option:
+        targets = np.empty(len(options), np.float32)
+        weights = np.empty(len(options), np.float32)
+        option_targets(options, actions, results, worths, np.float32(0.3), targets, weights)
+        for k, option in enumerate(options):
+            i, action = divmod(int(option), 64)
+            if action == actions[i]:
+                assert (targets[k], weights[k]) == (results[i], 1.0)
+            elif worths[i, action] == -128:
+                assert weights[k] == 0.0
+            else:
+                assert targets[k] == pytest.approx(worths[i, action] / 127)
+                assert weights[k] == pytest.approx(0.3)
+    logits = rng.normal(0, 1, len(options)).astype(np.float32)
+    values = rng.uniform(-1, 1, len(targets)).astype(np.float32)
+    found = [np.empty_like(logits), np.empty_like(values)]
+    stats = np.zeros(4)
+    scale, weight = np.float32(0.25), np.float32(0.7)
+    search_gradient(
+        logits, values, offsets, options, policies, targets, weights, scale, weight, *found, stats
+    )
+
+    x = torch.tensor(logits, requires_grad=True)
+    v = torch.tensor(values, requires_grad=True)
+    policy_loss = torch.zeros(())
+    entropy = torch.zeros(())
+    agreement = 0
+    for i in range(size):
+        part = slice(offsets[i], offsets[i + 1])
+        target = torch.tensor(policies[i, options[part] & 63].astype(np.float32))
+        log_probabilities = x[part].log_softmax(0)
+        policy_loss = policy_loss - (target / target.sum() * log_probabilities).sum()
+        entropy = entropy - (log_probabilities.exp() * log_probabilities).sum()
+        agreement += int(x[part].argmax()) == int(target.argmax())
+    error = (v - torch.tensor(targets)).square() * torch.tensor(weights)
+    (scale * (policy_loss + weight * error.sum())).backward()
+    np.testing.assert_allclose(found[0], x.grad, atol=1e-6)
+    np.testing.assert_allclose(found[1], v.grad, atol=1e-6)
+    full = torch.tensor(weights) == 1.0
+    sums = (policy_loss, error[full].sum(), entropy)
+    expected = [*(value.item() for value in sums), agreement]
+    np.testing.assert_allclose(stats, expected, rtol=1e-4)

@@ -88,11 +88,15 @@ class TrainConfig:
     passes: float = 2.0
     """gumbel: how often each position is learnt from, on average."""
     search_value: float = 0.3
-    """gumbel: share of the search's own value in the result to expect; the rest is who won."""
+    """gumbel: share of the search's own value in the result to expect, the rest is who won; and
+    weight of the search's values of actions that were not played (``moves``)."""
     evaluate_every: int = 10_000_000
     """Environment steps between two evaluations against random and greedy; 0 = at the end only."""
     evaluate_pairs: int = 250
     """Paired games of each of those evaluations."""
+    keep_every: int = 0
+    """Environment steps between two generations of the network that are kept beside the last one,
+    as ``step-STEPS.safetensors``; 0 keeps none."""
     checkpoint_every: float = 30.0
     """Seconds between two checkpoints. A resumed run goes on exactly from the last one."""
 
@@ -111,8 +115,11 @@ class TrainConfig:
             )
         if self.method not in ("ppo", "gumbel"):
             raise ConfigError(f"method={self.method!r}: expected ppo or gumbel")
-        if self.method == "gumbel" and self.network == "moves":
-            raise ConfigError("method='gumbel' needs network='actions' or 'board', not 'moves'")
+        if self.method == "gumbel" and self.buffer < self.envs * self.max_plies:
+            raise ConfigError(
+                f"buffer={self.buffer}: expected at least envs * max_plies = "
+                f"{self.envs * self.max_plies}, so that no game outlives its positions"
+            )
         if self.device not in ("auto", "cpu", "cuda"):
             raise ConfigError(f"device={self.device!r}: expected auto, cpu or cuda")
         try:
@@ -164,6 +171,7 @@ _BOUNDS: tuple[tuple[str, float, float], ...] = (
     ("search_value", 0, 1),
     ("evaluate_every", 0, 1e15),
     ("evaluate_pairs", 1, 1_000_000),
+    ("keep_every", 0, 1e15),
     ("checkpoint_every", 0, 1e9),
 )
 

@@ -132,6 +132,32 @@ SEARCH_STATS: Final = ("policy_loss", "value_loss", "entropy", "agreement")
 
 
 @jit
+def option_targets(options, actions, results, worths, other_weight, targets, weights):
+    """What a network that judges options is to expect of each: of the one played the result, of
+    others that the search visited the search's value.
+
+    Args:
+        options: int64[K], position * 64 + action.
+        actions: uint8[B], the actions played.
+        results: float32[B].
+        worths: int8[B, 64], the search's values in 127ths; -128 for none.
+        other_weight: weight of an option that was not played.
+        targets: float32[K], filled.
+        weights: float32[K], filled.
+    """
+    for k in range(options.shape[0]):
+        i, action = options[k] >> 6, options[k] & 63
+        targets[k] = 0.0
+        weights[k] = 0.0
+        if action == actions[i]:
+            targets[k] = results[i]
+            weights[k] = 1.0
+        elif worths[i, action] != -128:
+            targets[k] = np.float32(worths[i, action]) / np.float32(127.0)
+            weights[k] = other_weight
+
+
+@jit
 def search_gradient(
     logits,
     values,
@@ -139,6 +165,7 @@ def search_gradient(
     options,
     policies,
     targets,
+    weights,
     scale,
     value_weight,
     logit_gradient,
@@ -149,15 +176,16 @@ def search_gradient(
 
     Args:
         logits: float32[K].
-        values: float32[B or more].
+        values: float32[V or more], V being B, or K for a network that judges options.
         offsets: int64[B + 1], where each position's options lie.
         options: int64[K], position * 64 + action.
         policies: uint8[B, 64], the improved policies in 255ths.
-        targets: float32[B], results to expect.
+        targets: float32[V], results to expect.
+        weights: float32[V], of their errors.
         scale: of the gradient: one over the positions of the whole minibatch.
         value_weight: of the squared error.
         logit_gradient: float32[K], filled.
-        value_gradient: float32[B or more], filled.
+        value_gradient: float32[V or more], filled.
         stats: float64[4], sums of :data:`SEARCH_STATS`, added to.
     """
     for i in range(offsets.shape[0] - 1):
@@ -184,8 +212,10 @@ def search_gradient(
                 likeliest = k
             if policies[i, options[k] & 63] > policies[i, options[wanted] & 63]:
                 wanted = k
-        error = values[i] - targets[i]
-        value_gradient[i] = scale * value_weight * np.float32(2.0) * error
-        stats[1] += error * error
         if likeliest == wanted:
             stats[3] += 1.0
+    for v in range(targets.shape[0]):
+        error = values[v] - targets[v]
+        value_gradient[v] = scale * value_weight * weights[v] * np.float32(2.0) * error
+        if weights[v] == np.float32(1.0):
+            stats[1] += error * error

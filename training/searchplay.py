@@ -17,13 +17,13 @@ import numpy.typing as npt
 from agents.arena import movers
 from agents.gumbel import GumbelSearch
 from agents.network import PolicyNetwork
-from agents.options import list_options, padded_rows
+from agents.options import encode
 from bao_env.engine.batch import Engine, random_actions, random_states
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, WORDS
 from training.config import TrainConfig
 from training.learner import Learner
-from training.loss import SEARCH_STATS, search_gradient
+from training.loss import SEARCH_STATS, option_targets, search_gradient
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -36,16 +36,19 @@ class Buffer:
 
     Args:
         size: how many.
-        row_size: bytes of what the network reads of each.
     """
 
-    def __init__(self, size: int, row_size: int) -> None:
-        self.rows = np.zeros((size, row_size), np.uint8)
+    def __init__(self, size: int) -> None:
+        self.positions = np.zeros((size, WORDS), np.uint64)
         self.masks = np.zeros(size, np.uint64)
         self.policies = np.zeros((size, 64), np.uint8)
         """The search's policy in 255ths."""
+        self.actions = np.zeros(size, np.uint8)
+        """What was played."""
         self.values = np.zeros(size, np.float32)
         """The search's value."""
+        self.worths = np.zeros((size, 64), np.int8)
+        """The search's value of each action in 127ths; -128 for none."""
         self.results = np.full(size, np.nan, np.float32)
         """Who won, for the player who was to move; not a number while the game goes on."""
         self.next = 0
@@ -84,7 +87,7 @@ class SearchWorker(Learner):
         self.search = GumbelSearch(
             self.engine.rules, self.replica, size, config.simulations, config.gamma
         )
-        self.buffer = Buffer(config.buffer // config.workers, network.config.row_size)
+        self.buffer = Buffer(config.buffer // config.workers)
         self._openings = [self.engine.opening(first) for first in (SOUTH, NORTH)]
         self.positions = np.empty((size, WORDS), np.uint64)
         self.masks = np.zeros(size, np.uint64)
@@ -157,10 +160,13 @@ class SearchWorker(Learner):
             found = self.search.search(self.positions, self.rng)
             totals["search_seconds"] += time.perf_counter() - start
             places = self.buffer.room(len(games))
-            self.buffer.rows[places] = found.rows
+            self.buffer.positions[places] = self.positions
             self.buffer.masks[places] = self.masks
             self.buffer.policies[places] = np.rint(found.policies * 255.0)
+            self.buffer.actions[places] = found.actions
             self.buffer.values[places] = found.values
+            worths = np.where(np.isnan(found.worths), -128.0, np.rint(found.worths * 127.0))
+            self.buffer.worths[places] = worths
             self._places[games, self._lengths] = places
             self._seats[games, self._lengths] = movers(self.positions)
             self._plies[games, self._lengths] = self.positions[:, PLY]
@@ -195,12 +201,25 @@ class SearchWorker(Learner):
     ) -> None:
         """Add the gradient of some positions."""
         buffer = self.buffer
-        policies = buffer.policies[index]
-        offsets, options, _ = list_options(buffer.masks[index], policies.argmax(axis=1))
-        read = padded_rows(len(index), buffer.rows.shape[1])
-        read[: len(index)] = buffer.rows[index]
+        policies, actions = buffer.policies[index], buffer.actions[index]
+        rows_read, options, offsets = encode(
+            self.engine.rules, buffer.positions[index], buffer.masks[index], self.network_config
+        )
         share = np.float32(self.config.search_value)
         targets = share * buffer.values[index] + (1 - share) * buffer.results[index]
+        weights = np.ones(len(targets), np.float32)
+        if self.network_config.per_option:
+            results, targets = targets, np.empty(len(options), np.float32)
+            weights = np.empty(len(options), np.float32)
+            option_targets(
+                options,
+                actions,
+                results,
+                buffer.worths[index],
+                np.float32(self.config.search_value),
+                targets,
+                weights,
+            )
 
         def gradient(logits: Any, values: Any, logit_gradient: Any, value_gradient: Any) -> None:
             search_gradient(
@@ -210,6 +229,7 @@ class SearchWorker(Learner):
                 options,
                 policies,
                 targets,
+                weights,
                 np.float32(1.0 / rows),
                 np.float32(self.config.value_weight),
                 logit_gradient,
@@ -217,7 +237,7 @@ class SearchWorker(Learner):
                 stats,
             )
 
-        self.add_gradient(read, options, gradient)
+        self.add_gradient(rows_read, options, gradient)
 
     def state(self, prefix: str) -> tuple[Arrays, dict[str, Any]]:
         """The games under way and the generator. The buffer is left out: it is large, and soon

@@ -109,6 +109,9 @@ def run(trainer: Trainer, folder: Path) -> bool:
             if finished or (every and trainer.steps // every > before // every):
                 row |= trainer.evaluate()
                 shown |= {name: f"{row[f'score_against_{name}']:.1%}" for name in trainer.OPPONENTS}
+            keep = config.keep_every
+            if keep and trainer.steps // keep > before // keep:
+                trainer.save_policy(folder / f"step-{trainer.steps // keep * keep}.safetensors")
             metrics.write(row)
             bar.update(min(trainer.steps, config.steps) - min(before, config.steps))
             bar.set_postfix(shown | {"entropy": f"{row.get('entropy', math.nan):.2f}"})
