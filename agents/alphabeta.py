@@ -52,13 +52,13 @@ _INFINITY: Final = WIN + 1
 # State of a search, int64[...]: what every node shares.
 _NODES: Final = 0
 _NODE_LIMIT: Final = 1
-_STOPPED: Final = 3
-_TABLE_MASK: Final = 4
-_EPOCH: Final = 5
-_ROOT_ACTION: Final = 6
-_ROOT_VALUE: Final = 7
-_KILLERS: Final = 8  # one action a ply
-_HISTORY: Final = _KILLERS + _PLIES + 2  # one count for each action of either parity
+_STOPPED: Final = 2
+_TABLE_MASK: Final = 3
+_EPOCH: Final = 4
+_ROOT_ACTION: Final = 5
+_ROOT_VALUE: Final = 6
+_KILLERS: Final = 7  # one action a ply
+_HISTORY: Final = _KILLERS + _PLIES  # one count for each action of either seat
 _STATE: Final = _HISTORY + 2 * 64
 
 # State of a node, int64[...]: what a recursive search would hold in its variables.
@@ -95,11 +95,7 @@ _CHUNK: Final = 16
 _K0 = U(0x9E3779B97F4A7C15)
 _K1 = U(0xC2B2AE3D27D4EB4F)
 _K2 = U(0x165667B19E3779F9)
-_2 = U(2)
 _3 = U(3)
-_4 = U(4)
-_7 = U(7)
-_15 = U(15)
 _16 = U(16)
 _18 = U(18)
 _24 = U(24)
@@ -450,7 +446,7 @@ def _deepen(rules, weights, work, words, depth):
     state[_ROOT_ACTION] = _NOTHING
     for i in range(_KILLERS, _STATE):
         state[i] = 0
-    for i in range(_PLIES + 2):
+    for i in range(_PLIES):
         state[_KILLERS + i] = _NOTHING
     finished = 0
     for d in range(1, depth + 1):

@@ -72,6 +72,7 @@ ORDER = [
     "training.bench",
     "training.fit_evaluation",
     "agents.bench",
+    "training.tactics",
 ]
 LATE = {("agents.registry", "agents")}  # inside a function, to keep torch away from the bots
 
