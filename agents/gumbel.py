@@ -10,6 +10,11 @@ Each game has a tree of its own. A simulation walks every tree to a leaf, the le
 through the network as one batch, and its values are handed up. Expanding a leaf plays all of
 its actions (:mod:`bao_env.engine.successors`), so results of the game are known at once.
 
+What is known for certain is kept apart from what is expected: an edge whose result is known,
+because the game ends there or because all that follows has been worked out, is marked, and
+marks go up the tree (Winands, Björnsson and Saito, "Monte-Carlo tree search solver", 2008).
+A known win is always taken, a known loss only where there is nothing else.
+
 Values are expected results between -1 and 1 for the player to move. Where the same player
 acts again (Dutch I.a) they keep their sign.
 """
@@ -25,7 +30,7 @@ import torch
 
 from agents.network import TRUST, PolicyNetwork
 from agents.options import ROW_STEP, add_successors, outlook, padded_rows
-from bao_env.engine.bits import ONE, ZERO, U, xorshift
+from bao_env.engine.bits import FULL, ONE, ZERO, U, xorshift
 from bao_env.engine.compile import jit
 from bao_env.engine.position import META, MOVER_BACK, MOVER_FRONT, OTHER_BACK, OTHER_FRONT, WORDS
 from bao_env.engine.ruleset import KernelRules
@@ -48,6 +53,8 @@ VALUE_SCALE: Final = 0.5
 _EDGES: Final = 10
 """Room for so many actions a simulation; a leaf that finds none is judged unexpanded."""
 _NOBODY: Final = -1
+_CERTAIN: Final = np.float32(1000.0)
+"""Added to the logit of a known win, taken from that of a known loss."""
 
 _18: Final = U(18)
 _40: Final = U(40)
@@ -276,6 +283,10 @@ def _improve(forest, g, node, per_option, out):
         if forest.visits[g, e] > 0:
             value = forest.totals[g, e] / np.float32(forest.visits[g, e])
         out[i] = forest.logits[g, e] + scale * value
+        if forest.words[g, e, RESULT] == ONE:  # at once is better than in the end
+            out[i] += _CERTAIN if forest.child[g, e] != _NOBODY else _CERTAIN + _CERTAIN
+        elif forest.words[g, e, RESULT] != ZERO:
+            out[i] -= _CERTAIN
 
 
 @jit
@@ -332,6 +343,26 @@ def _inner_edge(forest, g, node, per_option, improved):
 
 
 @jit
+def _prove(forest, g, edge):
+    """The result of an edge has just become known: mark all that follows from it further up."""
+    words = forest.words
+    while True:
+        node = np.int64(forest.owner[g, edge])
+        if node == 0:
+            return
+        won = words[g, edge, RESULT] == ONE
+        if not won:  # the node is lost only if everything else in it is
+            first = np.int64(forest.first[g, node])
+            for e in range(first, first + np.int64(forest.branches[g, node])):
+                if words[g, e, RESULT] == ZERO or words[g, e, RESULT] == ONE:
+                    return
+        edge = np.int64(forest.above[g, node])
+        if words[g, edge, RESULT] != ZERO:
+            return
+        words[g, edge, RESULT] = ONE if won == same_mover(words[g, edge, META]) else FULL
+
+
+@jit
 def _hand_up(forest, g, edge, value, discount):
     """Add a value, for the player who chose ``edge``, to it and all that lead to it."""
     while True:
@@ -376,6 +407,7 @@ def _walk(rules, forest, schedule, simulation, discount, rows, s, games):
                 forest.child[g, edge] = node
                 if forest.branches[g, node] == 0:  # the player to move there has lost (1.2)
                     words[g, edge, RESULT] = ONE
+                    _prove(forest, g, edge)
                     _hand_up(forest, g, edge, np.float32(1.0), discount)
                     break
                 at = _write_rows(
@@ -424,6 +456,19 @@ def _read(forest, g, node, outputs, discount, s):
 
 
 @jit
+def _known_edge(forest, g, node):
+    """An edge from which the result of a new node is known: one that wins, or any if all lose."""
+    first = np.int64(forest.first[g, node])
+    lost = True
+    for e in range(first, first + np.int64(forest.branches[g, node])):
+        if forest.words[g, e, RESULT] == ONE:
+            return e
+        if forest.words[g, e, RESULT] == ZERO:
+            lost = False
+    return first if lost else np.int64(_NOBODY)
+
+
+@jit
 def _take(forest, outputs, discount, games, s):
     """Note the network's judgement of the leaves, and hand it up."""
     for g in range(games):
@@ -431,6 +476,10 @@ def _take(forest, outputs, discount, games, s):
         if node == _NOBODY or forest.branches[g, node] == 0:
             continue
         value = _read(forest, g, node, outputs, discount, s)
+        known = _known_edge(forest, g, node)
+        if known != _NOBODY:
+            value = np.float32(1.0) if forest.words[g, known, RESULT] == ONE else np.float32(-1.0)
+            _prove(forest, g, known)
         forest.values[g, node] = value
         # No room for the edges: the next node writes over them.
         first = np.int64(forest.first[g, node])
@@ -457,15 +506,16 @@ def _conclude(forest, games, per_option, improved, actions, policies, values, wo
         if count == 0:
             continue
         _improve(forest, g, 0, per_option, improved)
-        most = np.int32(0)
+        most = np.int32(0)  # visits of the finalist, known losses apart
         for e in range(count):
-            if forest.noise[g, e] != -np.inf:
+            if forest.noise[g, e] != -np.inf and forest.words[g, e, RESULT] != FULL:
                 most = max(most, forest.visits[g, e])
         best = np.int64(0)
         best_score = -np.inf
         for e in range(count):
             score = improved[e] + forest.noise[g, e]
-            if forest.visits[g, e] == most and score > best_score:
+            known = forest.words[g, e, RESULT] != ZERO
+            if (known or forest.visits[g, e] == most) and score > best_score:
                 best_score = score
                 best = e
         actions[g] = np.int64(forest.words[g, best, ACTION])
