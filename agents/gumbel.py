@@ -22,6 +22,7 @@ acts again (Dutch I.a) they keep their sign.
 from __future__ import annotations
 
 import math
+import time
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -582,6 +583,8 @@ class GumbelSearch:
             raise ValueError(f"{simulations} simulations: expected 2 to 1000000")
         self.network = network
         self.simulations = simulations
+        self.network_seconds = 0.0
+        """Time that the network has taken so far."""
         self._rules = rules
         self._discount = np.float32(discount)
         self._forest = _forest(games, simulations)
@@ -604,8 +607,11 @@ class GumbelSearch:
         rows = self._rows[: -(-count // step) * step]
         if not count:
             return np.zeros((1, 2), np.float32)
+        start = time.perf_counter()
         with torch.inference_mode():
-            return self.network.judge(torch.from_numpy(rows)).cpu().numpy()
+            outputs = self.network.judge(torch.from_numpy(rows)).cpu().numpy()
+        self.network_seconds += time.perf_counter() - start
+        return outputs
 
     def search(
         self,

@@ -19,8 +19,8 @@ from bao_env.engine.ruleset import Ruleset
 _CHUNK: Final = 4096
 _SEARCHES: Final = 256
 """Most positions that go through a search together."""
-_TREE_NODES: Final = 1 << 16
-"""Most nodes of all trees of a thread, so that they stay within some 50 MB."""
+_TREE_NODES: Final = 1 << 17
+"""Most nodes of all trees of a thread, so that they stay within some 120 MB."""
 
 
 class Judgement(NamedTuple):

@@ -69,6 +69,7 @@ ORDER = [
     "training.evaluate",
     "training.report",
     "training.tournament",
+    "training.curve",
     "training.bench",
     "training.fit_evaluation",
     "agents.bench",

@@ -3,7 +3,9 @@
     python -m training.bench
 
 The reference is a 2x256 network that reads the board, one epoch, on one worker (one
-core), then on all. ``--set`` changes any setting of :mod:`training.config`.
+core), then on all. ``--set`` changes any setting of :mod:`training.config`; a whole
+configuration is measured with ``--config``, say configs/zanzibar.toml, where a step is a
+searched action and the time of the network within the searches is shown apart.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import torch
 
 from bao_env.bench import machine
 from training.config import ConfigError, TrainConfig, load_config
-from training.ppo import PpoTrainer
+from training.train import make_trainer
 
 REFERENCE = ("network=board", "hidden=[256, 256]", "epochs=1", "envs=4096", "minibatch=8192")
 """Settings of the reference: the network reads each position once, and learns from it once."""
@@ -29,9 +31,10 @@ REFERENCE = ("network=board", "hidden=[256, 256]", "epochs=1", "envs=4096", "min
 
 def measure(config: TrainConfig, updates: int) -> dict[str, Any]:
     """Median steps a second of some updates after three to warm up, and the share of each part."""
-    trainer = PpoTrainer(config)
+    trainer = make_trainer(config)
     spent: dict[str, float] = defaultdict(float)
     rates = []
+    rows: list[dict[str, float]] = []
     call = trainer.each
 
     def timed(method: str, *args: Any) -> list[Any]:
@@ -47,11 +50,15 @@ def measure(config: TrainConfig, updates: int) -> dict[str, Any]:
         if update == 3:
             spent.clear()
         start = time.perf_counter()
-        trainer.train_update()
+        row = trainer.train_update()
         if update >= 3:
+            rows.append(row)
             rates.append(config.envs * config.rollout / (time.perf_counter() - start))
     total = sum(config.envs * config.rollout / rate for rate in rates)
     shares = {part: spent[part] / total for part in ("play", "learn")}
+    network = statistics.fmean(row.get("network_share", 0.0) for row in rows)
+    if network:
+        shares = {"search": shares["play"] - network, "network": network, "learn": shares["learn"]}
     rate = statistics.median(rates)
     return {
         "workers": config.workers,
@@ -59,6 +66,7 @@ def measure(config: TrainConfig, updates: int) -> dict[str, Any]:
         "hidden": list(config.hidden),
         "steps_per_second": rate,
         "steps_per_second_and_core": rate / config.workers,
+        "simulations_per_second": rate * config.simulations if config.method == "gumbel" else None,
         "shares": shares | {"rest": 1.0 - sum(shares.values())},
     }
 
@@ -69,6 +77,7 @@ def main(argv: list[str] | None = None) -> int:
         prog="python -m training.bench",
         description="Environment steps a second of training, end to end.",
     )
+    parser.add_argument("--config", metavar="FILE", help="in place of the reference")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
     parser.add_argument("--updates", type=int, default=20, help="updates to time (default 20)")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, os.cpu_count() or 1])
@@ -76,9 +85,10 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.updates < 1 or min(args.workers) < 1:
         parser.error("--updates and --workers must be positive")
+    settings = args.set if args.config else [*REFERENCE, *args.set]
     try:
         results = [
-            measure(load_config(None, [*REFERENCE, *args.set, f"workers={workers}"]), args.updates)
+            measure(load_config(args.config, [*settings, f"workers={workers}"]), args.updates)
             for workers in sorted(set(args.workers))
         ]
     except ConfigError as error:
@@ -90,12 +100,14 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     print(f"{where['cpu']}, {where['cores']} cores, torch {where['torch']}")
     print(f"{'network':22}{'workers':>8}{'steps/s':>11}{'per core':>11}", end="")
-    print("".join(f"{part:>7}" for part in ("play", "learn", "rest")))
+    print("".join(f"{part:>9}" for part in results[0]["shares"]))
     for row in results:
         name = f"{row['network']} {'x'.join(map(str, row['hidden']))}"
         print(f"{name:22}{row['workers']:>8}{row['steps_per_second']:>11,.0f}", end="")
         print(f"{row['steps_per_second_and_core']:>11,.0f}", end="")
-        print("".join(f"{share:>7.0%}" for share in row["shares"].values()))
+        print("".join(f"{share:>9.0%}" for share in row["shares"].values()))
+        if row["simulations_per_second"]:
+            print(f"{'':22}{row['simulations_per_second']:>19,.0f} simulations/s")
     return 0
 
 

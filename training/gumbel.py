@@ -29,6 +29,7 @@ class GumbelTrainer(Trainer):
         "learning_rate",
         "simulations_per_second",
         "search_share",
+        "network_share",
         "learn_share",
         *SEARCH_STATS,
         "gradient_norm",
@@ -56,12 +57,14 @@ class GumbelTrainer(Trainer):
         for _ in range(batches):
             stats += np.sum(self.each("gradient", share, config.minibatch), axis=0)
             norm += self.descend()
+        network = sum(total["network_seconds"] for total in totals) / config.workers
         row = self.finish_update(start)
         now = time.perf_counter()
         row |= {
             "learning_rate": rate,
             "simulations_per_second": new * config.simulations / (searched - start),
-            "search_share": (searched - start) / (now - start),
+            "search_share": (searched - start - network) / (now - start),
+            "network_share": network / (now - start),
             "learn_share": (now - searched) / (now - start),
             "gradient_norm": norm / max(1, batches),
         }

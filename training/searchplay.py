@@ -7,7 +7,6 @@ the network learns. Positions without a choice are played on and not learnt from
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -153,12 +152,11 @@ class SearchWorker(Learner):
 
     def collect(self) -> dict[str, float]:
         """Play ``config.rollout`` searched actions in every game; returns sums."""
-        totals = {"games": 0.0, "plies": 0.0, "search_seconds": 0.0}
+        totals = {"games": 0.0, "plies": 0.0}
+        self.search.network_seconds = 0.0
         games = np.arange(len(self.masks))
         for _ in range(self.config.rollout):
-            start = time.perf_counter()
             found = self.search.search(self.positions, self.rng)
-            totals["search_seconds"] += time.perf_counter() - start
             places = self.buffer.room(len(games))
             self.buffer.positions[places] = self.positions
             self.buffer.masks[places] = self.masks
@@ -174,6 +172,7 @@ class SearchWorker(Learner):
             self.engine.step(self.positions, found.actions, self.masks, self.winners)
             for key, value in self._play_forced().items():
                 totals[key] += value
+        totals["network_seconds"] = self.search.network_seconds
         return totals
 
     def known(self) -> int:

@@ -150,6 +150,7 @@ class Trainer(ABC):
             arrays |= {f"adam.{i}.{name}": t.cpu().numpy() for name, t in state.items()}
         info = self._info() | {
             "update": self.update,
+            "learnt": bool(self.optimizer.state_dict()["state"]),
             "generator": self.generator.bit_generator.state,
             "workers": generators,
         }
@@ -177,7 +178,7 @@ class Trainer(ABC):
             worker.restore(f"worker.{i}.", arrays, generator)
         self.take_own_state(arrays, info)
         adam = self.optimizer.state_dict()
-        if info["update"]:
+        if info["learnt"]:
             adam["state"] = {
                 i: {
                     name: torch.from_numpy(arrays[f"adam.{i}.{name}"].copy())

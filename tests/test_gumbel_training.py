@@ -1,0 +1,183 @@
+"""Search-guided training: the buffer, its targets, determinism, resuming, and that it learns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents import checkpoint, load
+from agents.arena import play_match
+from agents.policy import PolicyAgent
+from bao_env.bots import RandomAgent
+from training import curve, tactics, train
+from training.config import ConfigError, load_config
+from training.gumbel import GumbelTrainer
+
+TINY = [
+    "method=gumbel",
+    "hidden=[32]",
+    "simulations=4",
+    "envs=32",
+    "rollout=8",
+    "minibatch=64",
+    "max_plies=150",
+    "buffer=6000",
+    "steps=2048",
+    "evaluate_every=0",
+    "evaluate_pairs=10",
+]
+SUITE = Path(__file__).parent / "data" / "tactics-zanzibar.txt"
+
+
+def weights(trainer: GumbelTrainer) -> bytes:
+    return b"".join(p.detach().numpy().tobytes() for p in trainer.network.parameters())
+
+
+@pytest.mark.parametrize("ruleset", ["zanzibar", "dutch", "kujifunza"])
+def test_results_are_the_games_own(ruleset: str) -> None:
+    """Every position of an ended game has the discounted result of the player who was to move."""
+    config = load_config(None, [*TINY, f"ruleset={ruleset}", "workers=1", "gamma=0.99"])
+    worker = GumbelTrainer(config).workers[0]
+    played: dict[int, list[tuple[int, int, int]]] = {game: [] for game in range(config.envs)}
+    ended = 0
+    settle = worker._settle
+
+    def check(games: np.ndarray) -> None:
+        nonlocal ended
+        settle(games)
+        for game in games:
+            length = int(worker._lengths[game])
+            places = worker._places[game, :length]
+            results = worker.buffer.results[places]
+            last = int(worker.positions[game, 5])
+            for place, seat, ply, result in zip(
+                places,
+                worker._seats[game, :length],
+                worker._plies[game, :length],
+                results,
+                strict=True,
+            ):
+                assert (worker.buffer.positions[place, 4] >> np.uint64(18)) & np.uint64(1) == seat
+                assert worker.buffer.positions[place, 5] == ply
+                sign = 0.0 if worker.winners[game] < 0 else 1.0
+                sign *= 1 if seat == worker.winners[game] else -1
+                assert result == pytest.approx(sign * 0.99 ** (last - ply - 1), rel=1e-5)
+            ended += 1
+
+    worker._settle = check
+    for _ in range(12):
+        worker.collect()
+    assert ended > 20 and worker.known() > 200
+    known = ~np.isnan(worker.buffer.results)
+    buffer = worker.buffer
+    assert (buffer.policies[known].astype(int).sum(axis=1) - 255 <= 10).all()
+    masks = buffer.masks[known]
+    assert ((masks & (masks - np.uint64(1))) != 0).all()  # every one of them has a choice
+    legal = (masks[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1) != 0
+    assert legal[np.arange(len(masks)), buffer.actions[known]].all()
+    assert played
+
+
+def test_same_seed_same_network() -> None:
+    trained = []
+    for seed in (0, 0, 1):
+        trainer = GumbelTrainer(load_config(None, [*TINY, f"seed={seed}"]))
+        for _ in range(8):
+            row = trainer.train_update()
+        assert row["policy_loss"] > 0  # it has learnt something
+        trained.append(weights(trainer))
+    assert trained[0] == trained[1] != trained[2]
+
+
+def test_a_stopped_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The games go on where they were; the buffer is filled anew."""
+    arguments = ["--run", "r", "--runs", str(tmp_path)]
+    for setting in [*TINY, "steps=1024"]:
+        arguments += ["--set", setting]
+    trainer = GumbelTrainer(load_config(None, [*TINY]))
+    for _ in range(3):
+        trainer.train_update()
+    (tmp_path / "r").mkdir()
+    trainer.save(tmp_path / "r" / "last.safetensors")
+    other = GumbelTrainer(load_config(None, [*TINY]))
+    other.restore(checkpoint.load(tmp_path / "r" / "last.safetensors"))
+    assert weights(other) == weights(trainer) and other.steps == trainer.steps
+    for mine, theirs in zip(other.workers, trainer.workers, strict=True):
+        np.testing.assert_array_equal(mine.positions, theirs.positions)
+    assert train.main([*arguments, "--resume"]) == 0
+    assert "resumed" in capsys.readouterr().err
+    assert (tmp_path / "r" / "final.safetensors").exists()
+
+
+def test_it_learns(tmp_path: Path) -> None:
+    settings = [*TINY, "hidden=[64]", "simulations=8", "envs=128", "buffer=20000", "minibatch=256"]
+    trainer = GumbelTrainer(load_config(None, [*settings, "steps=20480", "learning_rate=0.003"]))
+
+    def score() -> float:
+        player = PolicyAgent(trainer.network, trainer.ruleset)
+        return play_match(player, RandomAgent(1), pairs=100, seed=3).score.rate
+
+    before = score()
+    while trainer.steps < 20480:
+        trainer.train_update()
+    after = score()
+    assert after > 0.7 and after > before + 0.1
+    trainer.save_policy(tmp_path / "net.safetensors")
+    bare, search = (
+        load(spec)
+        for spec in (tmp_path / "net.safetensors", f"search:{tmp_path}/net.safetensors:16")
+    )
+    assert play_match(search, bare, pairs=50, seed=1).score.low > 0.5
+
+
+def test_generations_and_their_curve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--run", "r", "--runs", str(tmp_path)]
+    for setting in [*TINY, "keep_every=1000"]:
+        arguments += ["--set", setting]
+    assert train.main(arguments) == 0
+    kept = sorted(path.name for path in (tmp_path / "r").glob("*.safetensors"))
+    assert kept == [
+        "final.safetensors",
+        "last.safetensors",
+        "step-1000.safetensors",
+        "step-2000.safetensors",
+    ]
+    drawn = [str(tmp_path / "r"), "--against", "random", "--pairs", "10", "--processes", "1"]
+    assert curve.main(drawn) == 0
+    assert "| step-1000 |" in capsys.readouterr().out
+    assert (tmp_path / "r" / "curve" / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert curve.main([str(tmp_path)]) == 2
+    assert "fewer than two generations" in capsys.readouterr().err
+
+
+def test_small_buffers_are_refused() -> None:
+    with pytest.raises(ConfigError, match="expected at least envs \\* max_plies = 4800"):
+        load_config(None, [*TINY, "buffer=1000"])
+
+
+def test_the_suite_of_proven_wins() -> None:
+    """A sample is proven anew; a deep enough search makes no mistake, random play does."""
+    ruleset = load_config(None).get_ruleset()
+    suite = tactics.read(SUITE, ruleset)
+    assert len(suite) == 1000 and {t.plies for t in suite} == {1, 3, 5, 7}
+    keeper = tactics.AlphaBetaAgent(ruleset, depth=tactics.DEPTH - 1, threads=1)
+    prover = tactics.AlphaBetaAgent(ruleset, depth=tactics.DEPTH, threads=1)
+    for tactic in suite[::25]:
+        assert prover.search(tactic.words).value == tactics.WIN - tactic.plies
+        assert tactics.winning_actions(keeper, ruleset, tactic.words) == tactic.winning
+    assert not tactics.mistakes(load("alphabeta:7"), suite[::5], ruleset).any()
+    assert tactics.mistakes(load("random"), suite, ruleset).mean() > 0.4
+
+
+def test_making_and_testing_suites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "suite.txt"
+    assert tactics.main(["make", "--out", str(path), "--count", "8", "--seed", "5"]) == 0
+    assert len(tactics.read(path, load_config(None).get_ruleset())) == 8
+    assert tactics.main(["test", str(path), "greedy", "alphabeta:7"]) == 0
+    out = capsys.readouterr().out
+    assert "alphabeta:7" in out and "0.0%" in out
+    path.write_text("nonsense\n")
+    assert tactics.main(["test", str(path), "greedy"]) == 2
+    assert "line 1" in capsys.readouterr().err
