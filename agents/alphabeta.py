@@ -13,18 +13,24 @@ position alone, not on what else is in the batch or on the number of threads.
 
 from __future__ import annotations
 
-import os
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from agents.evaluation import evaluate, load_weights
-from agents.threads import check_seconds, share, stop_after
+from agents.evaluation import check_weights, evaluate, load_weights
+from agents.threads import check_seconds, check_threads, share, stop_after
 from bao_env.engine.bits import BYTE, FULL, ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates
-from bao_env.engine.position import META, MOVER_BACK, MOVER_FRONT, OTHER_BACK, OTHER_FRONT
+from bao_env.engine.position import (
+    META,
+    MOVER_BACK,
+    MOVER_FRONT,
+    OTHER_BACK,
+    OTHER_FRONT,
+    packed_opening,
+)
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.successors import (
     ACTION,
@@ -295,7 +301,8 @@ def _search(rules, weights, work, depth):
     while True:
         if step == _ENTER:
             state[_NODES] += 1
-            if state[_NODES] >= state[_NODE_LIMIT] or stop[0] != 0:
+            over = state[_NODES] >= state[_NODE_LIMIT] or stop[0] != 0
+            if over and frames[0, _DEPTH] > 1:  # whatever the limit, one ply is looked at
                 state[_STOPPED] = 1
                 return np.int64(0)
             row = frames[ply, _ROW]
@@ -307,7 +314,8 @@ def _search(rules, weights, work, depth):
             other_front = stack[row, OTHER_FRONT]
             other_back = stack[row, OTHER_BACK]
             meta = stack[row, META]
-            pv[ply, 0] = _NOTHING
+            if ply > 0:  # the line of the last depth stands until there is a better one
+                pv[ply, 0] = _NOTHING
             step = _RETURN
             if depth == 1 and ply > 0 and rules.free_side == ZERO:
                 value = _frontier(
@@ -444,6 +452,8 @@ def _deepen(rules, weights, work, words, depth):
     state[_STOPPED] = 0
     state[_EPOCH] += 1
     state[_ROOT_ACTION] = _NOTHING
+    state[_ROOT_VALUE] = 0
+    work.pv[0, 0] = _NOTHING
     for i in range(_KILLERS, _STATE):
         state[i] = 0
     for i in range(_PLIES):
@@ -510,10 +520,7 @@ def _search_many(rules, weights, work, positions, masks, depth, actions, values)
         _deepen(rules, weights, work, positions[g], depth)
         if values.shape[0] != 0:
             values[g] = work.state[_ROOT_VALUE]
-        # A limit of nodes may stop the search before it has looked at anything.
-        actions[g] = trailing_zeros(masks[g])
-        if work.state[_ROOT_ACTION] != _NOTHING:
-            actions[g] = work.state[_ROOT_ACTION]
+        actions[g] = work.state[_ROOT_ACTION]
 
 
 class AlphaBetaAgent:
@@ -521,10 +528,11 @@ class AlphaBetaAgent:
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
-        depth: plies to look ahead, 1 to :data:`MAX_DEPTH`.
+        depth: plies to look ahead, 1 to :data:`MAX_DEPTH`; the most by default, which needs
+            another limit.
         seconds: stop a position's search after this time; the choice is then the best action
             found so far, and depends on the machine.
-        nodes: stop it after about so many positions.
+        nodes: stop it after about so many positions. One ply is looked ahead in any case.
         weights: int16[WEIGHTS] of :mod:`agents.evaluation`; the fitted ones by default.
         threads: positions of a batch are searched on so many threads, each position on one;
             all cores by default.
@@ -537,32 +545,47 @@ class AlphaBetaAgent:
         self,
         ruleset: str | Ruleset = "zanzibar",
         *,
-        depth: int = MAX_DEPTH,
+        depth: int | None = None,
         seconds: float | None = None,
         nodes: int | None = None,
         weights: npt.NDArray[np.int16] | None = None,
         threads: int | None = None,
     ) -> None:
+        if depth is None and seconds is None and nodes is None:
+            raise ValueError("alphabeta: give a depth, a time or a number of nodes")
+        depth = MAX_DEPTH if depth is None else depth
         if not 1 <= depth <= MAX_DEPTH:
             raise ValueError(f"alphabeta: depth {depth}: expected 1 to {MAX_DEPTH} plies")
         if seconds is not None:
             check_seconds("alphabeta", seconds)
         if nodes is not None and nodes < 1:
             raise ValueError(f"alphabeta: {nodes} nodes: expected at least 1")
-        if depth == MAX_DEPTH and seconds is None and nodes is None:
-            raise ValueError("alphabeta: give a depth, a time or a number of nodes")
         rules = get_ruleset(ruleset)
         self._rules = rules.kernel_rules()
         self._weights = load_weights(rules) if weights is None else weights
         self._depth = depth
         self._seconds = seconds
-        self._threads = threads or os.cpu_count() or 1
+        check_weights(self._weights)
+        self._threads = check_threads(threads)
         self._works = [
             _workspace(SMALL_TABLE_BITS if depth <= _SMALL_DEPTH else TABLE_BITS)
             for _ in range(self._threads)
         ]
         for work in self._works:
             work.state[_NODE_LIMIT] = nodes if nodes is not None else 1 << 62
+        if seconds is not None:  # compile before the clock runs
+            opening = packed_opening(rules)[None]
+            actions, values = np.zeros(1, np.int64), np.zeros(1, np.int64)
+            _search_many(
+                self._rules,
+                self._weights,
+                self._works[0],
+                opening,
+                np.ones(1, np.uint64),
+                1,
+                actions,
+                values,
+            )
 
     def act(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]

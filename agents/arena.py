@@ -134,8 +134,10 @@ def play_games(
         for i, index in enumerate((running[first_moves], running[~first_moves])):
             if len(index):
                 start = time.perf_counter()
-                actions[index] = players[i].act(positions[index], masks[index])
+                chosen = np.asarray(players[i].act(positions[index], masks[index]))
                 seconds[i] += time.perf_counter() - start
+                _check(chosen, masks[index], ("first", "second")[i])
+                actions[index] = chosen
                 moves[i] += len(index)
         row = np.full(size, NO_ACTION, np.uint8)
         row[running] = actions[running]
@@ -152,6 +154,27 @@ def play_games(
         moves=(moves[0], moves[1]),
         seconds=(seconds[0], seconds[1]),
     )
+
+
+def _check(actions: npt.NDArray[np.int64], masks: npt.NDArray[np.uint64], who: str) -> None:
+    """Refuse what a player must not answer.
+
+    Raises:
+        ValueError: the actions are not one legal integer for each position.
+    """
+    if actions.shape != masks.shape or actions.dtype.kind not in "iu":
+        raise ValueError(
+            f"the {who} player answered {actions.dtype}{list(actions.shape)} to {len(masks)} "
+            f"positions: expected one integer for each"
+        )
+    inside = (actions >= 0) & (actions < 64)
+    bits = masks >> np.where(inside, actions, 0).astype(np.uint64)
+    wrong = np.flatnonzero(~(inside & (bits & np.uint64(1) != 0)))
+    if len(wrong):
+        legal = [a for a in range(64) if int(masks[wrong[0]]) >> a & 1]
+        raise ValueError(
+            f"the {who} player chose action {actions[wrong[0]]}, which is illegal; legal: {legal}"
+        )
 
 
 def play_match(

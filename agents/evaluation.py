@@ -148,6 +148,16 @@ def features(positions, out):
             k += 5
 
 
+def check_weights(weights: npt.NDArray[np.int16]) -> None:
+    """Refuse weights that compiled code would read beyond.
+
+    Raises:
+        ValueError: they are not int16[WEIGHTS].
+    """
+    if weights.shape != (WEIGHTS,) or weights.dtype != np.int16:
+        raise ValueError(f"weights {weights.dtype}{weights.shape}: expected int16[{WEIGHTS}]")
+
+
 @cache
 def _fitted() -> dict[str, npt.NDArray[np.int16]]:
     with np.load(FILE, allow_pickle=False) as archive:

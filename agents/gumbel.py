@@ -193,8 +193,8 @@ def _write_rows(rules, forest, g, node, front, back, other_front, other_back, me
             s.board[0, word] = words[e, word]
         observe_compiled(s.board, s.viewer, ONE, rows[at : at + 1])
         best, wins, stuck = outlook(rules, words[e])
-        if stuck:
-            words[e, RESULT] = ONE  # the other has no move and has lost (1.2)
+        if stuck:  # the player to move has none and has lost (1.2)
+            words[e, RESULT] = FULL if same_mover(words[e, META]) else ONE
             continue
         rows[at, OBSERVATION_SIZE] = best
         rows[at, OBSERVATION_SIZE + 1] = 1 if wins else 0
@@ -225,6 +225,18 @@ def _plant(rules, forest, positions, rows, s):
 
 
 @jit
+def _certainty(forest, g, edge):
+    """What is added to the logit of an edge because its result is known."""
+    if forest.words[g, edge, RESULT] == ZERO:
+        return np.float32(0.0)
+    if forest.words[g, edge, RESULT] != ONE:
+        return -_CERTAIN
+    if forest.child[g, edge] == _NOBODY:
+        return _CERTAIN + _CERTAIN  # at once is better than in the end
+    return _CERTAIN
+
+
+@jit
 def _draw_noise(forest, scale, rng, games):
     """Gumbel noise for the root's edges, and which of them are considered at all."""
     for g in range(games):
@@ -237,9 +249,10 @@ def _draw_noise(forest, scale, rng, games):
         if count > CONSIDERED:
             for e in range(count):
                 better = 0
-                mine = forest.noise[g, e] + forest.logits[g, e]
+                mine = forest.noise[g, e] + forest.logits[g, e] + _certainty(forest, g, e)
                 for other in range(count):
                     theirs = forest.noise[g, other] + forest.logits[g, other]
+                    theirs += _certainty(forest, g, other)
                     if theirs > mine or (theirs == mine and other < e):
                         better += 1
                 if better >= CONSIDERED:
@@ -283,11 +296,7 @@ def _improve(forest, g, node, per_option, out):
         value = forest.worths[g, e] if per_option != 0 else mixed
         if forest.visits[g, e] > 0:
             value = forest.totals[g, e] / np.float32(forest.visits[g, e])
-        out[i] = forest.logits[g, e] + scale * value
-        if forest.words[g, e, RESULT] == ONE:  # at once is better than in the end
-            out[i] += _CERTAIN if forest.child[g, e] != _NOBODY else _CERTAIN + _CERTAIN
-        elif forest.words[g, e, RESULT] != ZERO:
-            out[i] -= _CERTAIN
+        out[i] = forest.logits[g, e] + scale * value + _certainty(forest, g, e)
 
 
 @jit
@@ -407,9 +416,10 @@ def _walk(rules, forest, schedule, simulation, discount, rows, s, games):
                 node = _add_node(rules, forest, g, front, back, other_front, other_back, meta, edge)
                 forest.child[g, edge] = node
                 if forest.branches[g, node] == 0:  # the player to move there has lost (1.2)
-                    words[g, edge, RESULT] = ONE
+                    value = np.float32(-1.0) if same_mover(meta) else np.float32(1.0)
+                    words[g, edge, RESULT] = ONE if value > 0 else FULL
                     _prove(forest, g, edge)
-                    _hand_up(forest, g, edge, np.float32(1.0), discount)
+                    _hand_up(forest, g, edge, value, discount)
                     break
                 at = _write_rows(
                     rules, forest, g, node, front, back, other_front, other_back, meta, rows, at, s
@@ -514,8 +524,10 @@ def _conclude(forest, games, per_option, improved, actions, policies, values, wo
         best = np.int64(0)
         best_score = -np.inf
         for e in range(count):
-            score = improved[e] + forest.noise[g, e]
             known = forest.words[g, e, RESULT] != ZERO
+            score = improved[e]
+            if not known or forest.noise[g, e] != -np.inf:
+                score += forest.noise[g, e]
             if (known or forest.visits[g, e] == most) and score > best_score:
                 best_score = score
                 best = e
@@ -622,9 +634,14 @@ class GumbelSearch:
 
         ``rng``, uint64[B], non-zero and advanced in place, draws Gumbel noise at the roots,
         as training needs it; without it the search takes what it finds best.
+
+        Raises:
+            ValueError: there are more than ``games`` positions.
         """
         games = len(positions)
         forest = self._forest
+        if games > len(forest.nodes):
+            raise ValueError(f"{games} positions: expected at most {len(forest.nodes)}")
         _plant(self._rules, forest, positions, self._rows, self._scratch)
         _take(forest, self._judge(games), self._discount, games, self._scratch)
         noise = rng if rng is not None else np.ones(games, np.uint64)

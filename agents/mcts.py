@@ -12,13 +12,12 @@ depends on nothing else in the batch.
 from __future__ import annotations
 
 import math
-import os
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from agents.threads import check_seconds, share, stop_after
+from agents.threads import check_seconds, check_threads, share, stop_after
 from bao_env.engine.bits import (
     FULL,
     ONE,
@@ -31,7 +30,15 @@ from bao_env.engine.bits import (
 )
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates
-from bao_env.engine.position import META, MOVER_BACK, MOVER_FRONT, OTHER_BACK, OTHER_FRONT, PLY
+from bao_env.engine.position import (
+    META,
+    MOVER_BACK,
+    MOVER_FRONT,
+    OTHER_BACK,
+    OTHER_FRONT,
+    PLY,
+    packed_opening,
+)
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.successors import (
     ACTION,
@@ -277,7 +284,7 @@ def _grow(rules, tree, position, seed, simulations, exploration, greedy, stop):
     tree.total[0] = 0
     used = np.int64(1)
     for done in range(simulations):
-        if stop[0] != 0:
+        if stop[0] != 0 and done > 1:  # at least the root is expanded
             return done
         rng, used = _simulate_once(rules, tree, used, exploration, greedy, rng)
     return simulations
@@ -348,9 +355,14 @@ class MctsAgent:
         self._greedy = greedy
         self._exploration = exploration
         self._seed = U(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-        self._threads = threads or os.cpu_count() or 1
+        self._threads = check_threads(threads)
         self._trees = [_tree(self._simulations) for _ in range(self._threads)]
         self._stops = [np.zeros(1, np.int64) for _ in range(self._threads)]
+        if seconds is not None:  # compile before the clock runs
+            opening = packed_opening(get_ruleset(ruleset))[None]
+            self._stops[0][0] = 1
+            masks = np.full(1, 3, np.uint64)
+            self._search(opening, masks, np.zeros(1, np.int64), 0)
 
     def act(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
@@ -359,20 +371,28 @@ class MctsAgent:
         actions = np.zeros(len(masks), np.int64)
 
         def search(part: slice, thread: int) -> None:
-            stop = self._stops[thread]
-            with stop_after(stop, self._seconds):
-                _search_many(
-                    self._rules,
-                    self._trees[thread],
-                    positions[part],
-                    masks[part],
-                    self._seed,
-                    self._simulations,
-                    self._exploration,
-                    self._greedy,
-                    stop,
-                    actions[part],
-                )
+            with stop_after(self._stops[thread], self._seconds):
+                self._search(positions[part], masks[part], actions[part], thread)
 
         share(len(masks), 1, self._threads, search)
         return actions
+
+    def _search(
+        self,
+        positions: npt.NDArray[np.uint64],
+        masks: npt.NDArray[np.uint64],
+        actions: npt.NDArray[np.int64],
+        thread: int,
+    ) -> None:
+        _search_many(
+            self._rules,
+            self._trees[thread],
+            positions,
+            masks,
+            self._seed,
+            self._simulations,
+            self._exploration,
+            self._greedy,
+            self._stops[thread],
+            actions,
+        )

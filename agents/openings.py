@@ -64,8 +64,11 @@ def draw_openings(
             logits; None keeps all.
 
     Raises:
-        ValueError: there are not that many different openings of this length.
+        ValueError: ``balance`` is below 0, or there are not that many different openings of this
+            length.
     """
+    if balance is not None and not balance >= 0.0:
+        raise ValueError(f"balance={balance}: expected a number of logits, not below 0")
     engine = Engine(ruleset)
     sequence = np.random.SeedSequence(seed)
     first_players = (SOUTH, NORTH) if engine.ruleset.first_player == "lot" else (SOUTH,)

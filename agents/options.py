@@ -61,6 +61,7 @@ from bao_env.engine.successors import (
     MAX_SUCCESSORS,
     RESULT,
     SUCCESSOR_WORDS,
+    same_mover,
     successors,
 )
 from bao_env.observation import OBSERVATION_SIZE, observe_compiled
@@ -171,7 +172,7 @@ def _add_outlook(rules, words, row):
 def add_successors(rules, found, base, count, row):
     """Write the outlook behind an observation, from the successors in rows ``base`` to
     ``base + count`` of ``found``; and if the row has room for it, what each action captures and
-    what the other could capture in reply. A successor without a move is marked as won."""
+    what the other could capture in reply. A successor without a move is marked as decided."""
     best = ZERO
     wins = ZERO
     actions = row.shape[0] > ROW_SIZE
@@ -187,7 +188,7 @@ def add_successors(rules, found, base, count, row):
             if found[k, RESULT] == ZERO:
                 reply, loses, stuck = outlook(rules, found[k])
                 if stuck:
-                    found[k, RESULT] = ONE
+                    found[k, RESULT] = FULL if same_mover(found[k, META]) else ONE
             place = ROW_SIZE + np.int64(found[k, ACTION])
             row[place] = WINS if found[k, RESULT] == ONE else captured + ONE
             row[place + NUM_ACTIONS] = WINS if loses else reply + ONE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ import torch
 from agents.gumbel import GumbelSearch
 from agents.network import Inputs, PolicyNetwork
 from agents.options import best_options, encode, sample_options
-from agents.threads import share
+from agents.threads import check_threads, share
 from bao_env.engine.batch import random_states
 from bao_env.engine.ruleset import Ruleset
 
@@ -20,7 +19,7 @@ _CHUNK: Final = 4096
 _SEARCHES: Final = 256
 """Most positions that go through a search together."""
 _TREE_NODES: Final = 1 << 17
-"""Most nodes of all trees of a thread, so that they stay within some 120 MB."""
+"""Most nodes of all trees of a thread, some 120 MB, unless a single tree needs more."""
 
 
 class Judgement(NamedTuple):
@@ -127,8 +126,8 @@ class SearchAgent:
         threads: int | None = None,
     ) -> None:
         self.network = network.eval()
-        self._threads = threads or os.cpu_count() or 1
-        games = max(1, min(_SEARCHES, _TREE_NODES // simulations))
+        self._threads = check_threads(threads)
+        games = max(1, min(_SEARCHES, _TREE_NODES // max(1, simulations)))
         self._searches = [
             GumbelSearch(ruleset.kernel_rules(), self.network, games, simulations)
             for _ in range(self._threads)

@@ -140,10 +140,11 @@ def _network_searcher(name: str, rules: Ruleset, threads: int | None) -> Agent:
 
 def _own(module: str, function: str, rules: Ruleset, seed: int) -> Agent:
     try:
-        make = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"player {module}:{function} cannot be loaded: {error}") from error
-    agent = make(ruleset=rules, seed=seed)
+        agent = getattr(importlib.import_module(module), function)(ruleset=rules, seed=seed)
+    except Exception as error:  # whatever somebody's own code raises
+        raise ValueError(
+            f"player {module}:{function} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
     if not callable(getattr(agent, "act", None)):
         raise ValueError(
             f"player {module}:{function} returned {agent!r}: expected an object with "

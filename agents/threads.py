@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,17 @@ def check_seconds(name: str, seconds: float) -> None:
     """
     if not 0.001 <= seconds <= LONGEST:
         raise ValueError(f"{name}: {seconds} seconds a move: expected 0.001 to {LONGEST:.0f}")
+
+
+def check_threads(threads: int | None) -> int:
+    """The number of threads to use: as asked, or one a core.
+
+    Raises:
+        ValueError: fewer than one is asked for.
+    """
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads={threads}: expected at least 1")
+    return threads or os.cpu_count() or 1
 
 
 def share(size: int, step: int, threads: int, work: Callable[[slice, int], None]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import logger, spaces
+from gymnasium import spaces
 from gymnasium.utils import seeding
 from pettingzoo import AECEnv
 from pettingzoo.utils import wrappers
@@ -15,6 +15,7 @@ from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.position import Position
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.episode import MAX_PLIES, Episode, check_render_mode, masked_space, seat_or_none
+from bao_env.raster import Window
 
 Observation = dict[str, npt.NDArray[Any]]
 
@@ -64,8 +65,10 @@ class raw_env(AECEnv[str, Observation, int]):
     Args:
         ruleset: a :class:`bao_env.Ruleset` or the name of one.
         max_plies: plies after which a game is cut short.
-        render_mode: ``"ansi"``: :meth:`render` returns the board as text; ``"human"``: it prints
-            it, after each ply by itself.
+        render_mode: ``"ansi"``: :meth:`render` returns the board as text; ``"rgb_array"``: as an
+            image, uint8[406, 820, 3]; ``"human"``: a window shows it after each reset and ply, two
+            a second at most (``metadata["render_fps"]``). The last two need pygame,
+            ``pip install 'bao_env[render]'``.
         first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or by
             lot, drawn by the environment's seeded generator.
 
@@ -75,7 +78,7 @@ class raw_env(AECEnv[str, Observation, int]):
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - PettingZoo declares it so
         "name": "bao_v0",
-        "render_modes": ["human", "ansi"],
+        "render_modes": ["human", "ansi", "rgb_array"],
         "render_fps": 2,
         "is_parallelizable": False,
     }
@@ -96,6 +99,7 @@ class raw_env(AECEnv[str, Observation, int]):
         self.action_spaces = {agent: spaces.Discrete(NUM_ACTIONS) for agent in self.possible_agents}
         self._first_player = seat_or_none(first_player, "first_player")
         self._game = Episode(self.ruleset, max_plies)
+        self._window = Window("Bao")
         self._np_random: np.random.Generator | None = None
 
     def observation_space(self, agent: str) -> spaces.Dict:
@@ -139,6 +143,8 @@ class raw_env(AECEnv[str, Observation, int]):
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in agents}
         self.agent_selection = agents[self._game.mover]
         self._skip_agent_selection: str | None = None
+        if self.render_mode == "human":
+            self.render()
 
     def observe(self, agent: str) -> Observation:
         """What an agent sees now; see the class for its form."""
@@ -176,16 +182,14 @@ class raw_env(AECEnv[str, Observation, int]):
         if self.render_mode == "human":
             self.render()
 
-    def render(self) -> str | None:
-        """The board as text, or None after printing it, as ``render_mode`` says."""
-        if self.render_mode is None:
-            logger.warn("render() without a render_mode: pass render_mode='ansi' or 'human'.")
-            return None
-        picture = self._game.picture()
-        if self.render_mode == "ansi":
-            return picture
-        print(picture)
-        return None
+    def render(self) -> str | npt.NDArray[np.uint8] | None:
+        """The board as text, as a fresh uint8[406, 820, 3], or in a window: see ``render_mode``.
+
+        Raises:
+            DependencyNotInstalled: pygame is missing, and the mode needs it.
+        """
+        return self._game.render(self.render_mode, self.metadata, self._window)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Close the window, if there is one."""
+        self._window.close()

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import spaces
+from gymnasium import logger, spaces
 
 from bao_env.board import IllegalMoveError
 from bao_env.engine.action import NUM_ACTIONS
@@ -21,7 +21,8 @@ from bao_env.engine.ruleset import Ruleset
 from bao_env.game import SEAT_NAMES
 from bao_env.notation import action_to_move, parse_position
 from bao_env.observation import OBSERVATION_SIZE, SEED_UNIT, observe
-from bao_env.render import ascii_board
+from bao_env.raster import Window, rgb_array
+from bao_env.render import ascii_board, drawing
 
 MAX_PLIES: Final = 500
 """Plies after which an environment cuts a game short unless told otherwise; the longest of
@@ -75,14 +76,16 @@ def check_max_plies(max_plies: int) -> int:
     return max_plies
 
 
+def result_line(position: Position, winner: int, truncated: bool) -> str | None:
+    """How a game has ended, or None while it runs."""
+    if winner >= 0:
+        return f"{SEAT_NAMES[winner]} wins"
+    return f"cut short after {position.ply} plies" if truncated else None
+
+
 def picture(position: Position, winner: int, truncated: bool) -> str:
     """The board in plain characters, with the result below it where there is one."""
-    status = None
-    if winner >= 0:
-        status = f"{SEAT_NAMES[winner]} wins"
-    elif truncated:
-        status = f"cut short after {position.ply} plies"
-    return ascii_board(position, status=status)
+    return ascii_board(position, status=result_line(position, winner, truncated))
 
 
 def draw_first_player(ruleset: Ruleset, rng: np.random.Generator) -> int:
@@ -272,6 +275,30 @@ class Episode:
         unpack_masks(self.masks, mask[None])
         return mask
 
-    def picture(self) -> str:
-        """The board in plain characters, with the result below it after the end."""
-        return picture(self.position, self.winner, self.truncated)
+    def render(
+        self, mode: str | None, metadata: dict[str, Any], window: Window
+    ) -> str | npt.NDArray[np.uint8] | None:
+        """The game as an environment's ``render()`` hands it out, with the result after the end.
+
+        Args:
+            mode: the environment's render mode. ``"ansi"``: the board in plain characters;
+                ``"rgb_array"``: an image, uint8[406, 820, 3]; ``"human"``: None, after drawing it
+                in ``window``; None: None, after a warning.
+            metadata: the environment's, for its modes and frames a second.
+            window: where ``"human"`` draws.
+
+        Raises:
+            DependencyNotInstalled: pygame is missing, and the mode needs it.
+        """
+        if mode is None:
+            modes = ", ".join(metadata["render_modes"])
+            logger.warn(f"render() without a render_mode: make the environment with one of {modes}")
+            return None
+        position = self.position
+        if mode == "ansi":
+            return picture(position, self.winner, self.truncated)
+        shapes = drawing(position, status=result_line(position, self.winner, self.truncated))
+        if mode == "rgb_array":
+            return rgb_array(shapes)
+        window.show(shapes, metadata["render_fps"])
+        return None

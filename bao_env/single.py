@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-from gymnasium import logger, spaces
+from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from bao_env.board import IllegalMoveError
@@ -24,6 +24,7 @@ from bao_env.episode import (
     masked_space,
     seat_or_none,
 )
+from bao_env.raster import Window
 
 Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[np.float32]
 
@@ -72,8 +73,10 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         seat: the learner's, ``"south"`` or ``"north"``; None draws it at each reset.
         first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or
             by lot.
-        render_mode: ``"ansi"``: :meth:`render` returns the board as text; ``"human"``: it is
-            printed after each reset and step.
+        render_mode: ``"ansi"``: :meth:`render` returns the board as text; ``"rgb_array"``: as an
+            image, uint8[406, 820, 3]; ``"human"``: a window shows it after each reset and step, two
+            a second at most (``metadata["render_fps"]``). The last two need pygame,
+            ``pip install 'bao_env[render]'``.
         illegal: ``"lose"`` or ``"raise"``.
         flat: hand out the board without the dict around it.
 
@@ -81,7 +84,10 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         ValueError: an argument is wrong; the message says what was expected.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["human", "ansi"], "render_fps": 2}  # noqa: RUF012
+    metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares it so
+        "render_modes": ["human", "ansi", "rgb_array"],
+        "render_fps": 2,
+    }
 
     def __init__(
         self,
@@ -109,6 +115,7 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         self._seeded = False
         self._seat = 0
         self._game = Episode(self.ruleset, max_plies)
+        self._window = Window("Bao")
         self._running = False
 
     @property
@@ -209,13 +216,14 @@ class BaoEnv(gymnasium.Env[Any, Any]):
     def _info(self) -> dict[str, Any]:
         return {"action_mask": self._game.action_mask(self._seat), "player": self._seat}
 
-    def render(self) -> str | None:
-        """The board as text, or None after printing it, as ``render_mode`` says."""
-        if self.render_mode is None:
-            logger.warn("render() without a render_mode: pass render_mode='ansi' or 'human'.")
-            return None
-        picture = self._game.picture()
-        if self.render_mode == "ansi":
-            return picture
-        print(picture)
-        return None
+    def render(self) -> str | npt.NDArray[np.uint8] | None:
+        """The board as text, as a fresh uint8[406, 820, 3], or in a window: see ``render_mode``.
+
+        Raises:
+            DependencyNotInstalled: pygame is missing, and the mode needs it.
+        """
+        return self._game.render(self.render_mode, self.metadata, self._window)
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        self._window.close()

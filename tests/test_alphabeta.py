@@ -192,6 +192,9 @@ def test_limits() -> None:
     assert AlphaBetaAgent(nodes=1, threads=1).act(
         opening[None], masks_of(board.ruleset, opening[None])
     )[0] in (board.legal_actions)
+    for nodes in (1, 40, 5000, 40_000):  # whatever stops it, there is an action and its line
+        found = AlphaBetaAgent(nodes=nodes, threads=1).search(opening)
+        assert found.depth >= 1 and found.line[0] == found.action
     timed = AlphaBetaAgent(seconds=0.05, threads=1).search(opening)
     assert timed.depth >= 3 and timed.action in board.legal_actions
     assert load("alphabeta:4").choose(board) in board.legal_actions

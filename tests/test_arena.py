@@ -141,8 +141,14 @@ def test_illegal_player_is_named() -> None:
         def act(self, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
             return np.zeros(len(masks), np.int64)
 
-    with pytest.raises(ValueError, match="action 0 is illegal in game"):
+    class Brief:
+        def act(self, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
+            return np.zeros(1, np.int64)
+
+    with pytest.raises(ValueError, match="the first player chose action 0, which is illegal"):
         play_match(Stubborn(), RandomAgent(0), pairs=5)
+    with pytest.raises(ValueError, match=r"the second player answered .* expected one integer"):
+        play_match(RandomAgent(0), Brief(), pairs=5)
 
 
 @pytest.mark.parametrize("ruleset", RULESETS)

@@ -17,8 +17,10 @@ from agents.policy import PolicyAgent, SearchAgent
 from bao_env.bots import GreedyAgent
 from bao_env.engine.batch import random_states
 from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.position import WORDS, pack
 from bao_env.engine.ruleset import RULESETS, get_ruleset
 from bao_env.engine.successors import ACTION, RESULT
+from bao_env.notation import parse_position
 
 
 def network(kind: str = "actions", hidden: tuple[int, ...] = (32, 16)) -> PolicyNetwork:
@@ -184,6 +186,46 @@ def test_known_results_are_true(name: str, kind: str) -> None:
     assert checked > 10 and deep > 3
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_wins_beyond_the_considered_actions(kind: str) -> None:
+    """With more actions than are looked into, a win at once is still taken."""
+    ruleset = get_ruleset("zanzibar")
+    text = "3,2,5,3,1,2,1,1/0,0,0,0,0,0,0,0/1,7,2,3,3,2,2,2/2,2,3,1,2,7,5,2 0,0 SN N -"
+    words = np.empty((1, WORDS), np.uint64)
+    pack(parse_position(text, ruleset), words[0])
+    rules = ruleset.kernel_rules()
+    assert int(legal_mask(rules, words[0])).bit_count() > CONSIDERED
+    mask = int(legal_mask(rules, words[0]))
+    legal = [action for action in range(64) if mask >> action & 1]
+    wins = []
+    for action in legal:
+        after = words[0].copy()
+        if play(rules, after, np.uint64(action)) == 1 or not legal_mask(rules, after):
+            wins.append(action)
+    assert 0 < len(wins) < 4
+    for seed in range(5):
+        torch.manual_seed(seed)
+        biased = network(kind)
+        torch.nn.init.normal_(biased.head.weight, std=3.0)
+        found = GumbelSearch(rules, biased, 1, 20).search(words, random_states(1, seed))
+        assert found.actions[0] in wins
+
+
+def test_no_move_in_a_waiting_capture_loses() -> None:
+    """With both sides of a waiting capture infinite, whoever made it has lost (1.5a)."""
+    ruleset = RULESETS["dutch"].replace(sow_limit=64)
+    text = "1,1,1,1,7,10,1,1/1,1,1,1,1,1,1,1/2,1,1,20,2,1,2,2/0,0,0,0,0,0,0,0 1,1 SN S -"
+    words = np.empty((1, WORDS), np.uint64)
+    pack(parse_position(text, ruleset), words[0])
+    judge = AlphaBetaAgent(ruleset, depth=4, threads=1)
+    value = judge.search(words[0]).value
+    for kind in KINDS:
+        found = GumbelSearch(ruleset.kernel_rules(), network(kind), 1, 60).search(words)
+        after = words[0].copy()
+        assert play(ruleset.kernel_rules(), after, np.uint64(found.actions[0])) == 0
+        assert legal_mask(ruleset.kernel_rules(), after) or value < -PROVEN
+
+
 def test_values_are_the_players_own() -> None:
     """A won position is worth about 1 to the player to move, the one before about -1."""
     judge = AlphaBetaAgent(depth=3, threads=1)
@@ -226,8 +268,9 @@ def test_full_trees_go_on() -> None:
 
 def test_limits() -> None:
     ruleset = get_ruleset("zanzibar")
-    with pytest.raises(ValueError, match="1 simulations: expected 2"):
-        SearchAgent(network(), ruleset, 1)
+    for simulations in (0, 1):
+        with pytest.raises(ValueError, match=f"{simulations} simulations: expected 2"):
+            SearchAgent(network(), ruleset, simulations)
     agent = SearchAgent(network(), ruleset, 4)
     positions, masks = batch_of("zanzibar", 2, 4)
     assert agent.act(positions, np.zeros(2, np.uint64)).tolist() == [0, 0]

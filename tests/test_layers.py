@@ -24,6 +24,7 @@ ORDER = [
     "bao_env.move_text",
     "bao_env.transcript",
     "bao_env.render",
+    "bao_env.raster",
     "bao_env.trace",
     "bao_env.board",
     "bao_env.episode",

@@ -84,7 +84,11 @@ def test_players_and_pairs_may_be_added(tmp_path: Path) -> None:
         ("greedy", "random"),
         ("alphabeta:2", "random"),
     }
+    # Whoever is left out is not forgotten: his results are still there.
     again = run(settings("greedy", "alphabeta:2", pairs=60), tmp_path)
+    impostor = {"greedy": "greedy", "random": "mcts:2"}
+    with pytest.raises(TournamentError, match="player random differ"):
+        run(Settings(players=impostor, ruleset=RULESETS["zanzibar"], pairs=60), tmp_path)
     assert set(again.results) == {("greedy", "alphabeta:2")}
 
 

@@ -237,6 +237,31 @@ def test_another_runs_state_is_refused(tmp_path: Path) -> None:
             other.restore(checkpoint.load(tmp_path / f"{name}.safetensors"))
 
 
+def test_an_adversary_meets_its_rival_alone(tmp_path: Path) -> None:
+    """It begins as the rival's copy, learns from its own seat only, and the rival stays as it is
+    and plays what it likes best."""
+    first = PpoTrainer(load_config(None, [*TINY, "network=moves"]))
+    first.train_update()
+    path = tmp_path / "rival.safetensors"
+    first.save_policy(path)
+    settings = [*TINY, "network=moves", "pool_games=1.0", "opening_plies=0"]
+    settings += [f"rival={path}", f"start={path}"]
+    trainer = PpoTrainer(load_config(None, settings))
+    frozen = weights(first)
+    assert weights(trainer) == frozen
+    for _ in range(4):
+        trainer.train_update()
+    assert weights(trainer) != frozen and len(trainer.pool) == 1
+    for name, tensor in first.network.state_dict().items():
+        assert torch.equal(trainer.pool[0][name], tensor)
+    roll = trainer.workers[0].rollout
+    assert 0.4 < roll.learns.mean() < 0.6
+    with pytest.raises(ConfigError, match="there is no such checkpoint"):
+        PpoTrainer(load_config(None, [*settings, "rival=nobody"]))
+    with pytest.raises(ConfigError, match="has the network"):
+        PpoTrainer(load_config(None, [*settings, "hidden=[8]"]))
+
+
 def test_custom_rules_travel_inside_the_checkpoint(tmp_path: Path) -> None:
     trainer = PpoTrainer(load_config(None, [*TINY, "rules={sow_limit = 500}"]))
     trainer.save_policy(tmp_path / "net.safetensors")

@@ -69,6 +69,12 @@ class TrainConfig:
     """Norm to which gradients are clipped."""
     pool_games: float = 0.2
     """Share of the games that are played against past selves."""
+    rival: str = ""
+    """ppo: play against this checkpoint (a path, or the name of a shipped one) instead of past
+    selves; it plays the actions it likes best. With ``pool_games = 1`` the run trains an adversary
+    against it."""
+    start: str = ""
+    """Begin with the network of this checkpoint, which must be of the same kind and shape."""
     pool_size: int = 8
     """Past selves kept: the untrained one, and others, each replaced at random by newer ones."""
     pool_every: int = 20
@@ -91,14 +97,15 @@ class TrainConfig:
     """gumbel: share of the search's own value in the result to expect, the rest is who won; and
     weight of the search's values of actions that were not played (``moves``)."""
     evaluate_every: int = 10_000_000
-    """Environment steps between two evaluations against random and greedy; 0 = at the end only."""
+    """Environment steps between two evaluations against the trainer's baseline bots; 0 = at the
+    end only."""
     evaluate_pairs: int = 250
     """Paired games of each of those evaluations."""
     keep_every: int = 0
     """Environment steps between two generations of the network that are kept beside the last one,
     as ``step-STEPS.safetensors``; 0 keeps none."""
     checkpoint_every: float = 30.0
-    """Seconds between two checkpoints. A resumed run goes on exactly from the last one."""
+    """Seconds between two checkpoints. A resumed run goes on from the last one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))
@@ -115,6 +122,11 @@ class TrainConfig:
             )
         if self.method not in ("ppo", "gumbel"):
             raise ConfigError(f"method={self.method!r}: expected ppo or gumbel")
+        if self.method == "gumbel" and self.buffer < 4 * self.minibatch + self.envs * self.rollout:
+            raise ConfigError(
+                f"buffer={self.buffer}: expected at least 4 * minibatch + envs * rollout = "
+                f"{4 * self.minibatch + self.envs * self.rollout}"
+            )
         if self.method == "gumbel" and self.buffer < self.envs * self.max_plies:
             raise ConfigError(
                 f"buffer={self.buffer}: expected at least envs * max_plies = "
@@ -170,7 +182,7 @@ _BOUNDS: tuple[tuple[str, float, float], ...] = (
     ("passes", 0, 1000),
     ("search_value", 0, 1),
     ("evaluate_every", 0, 1e15),
-    ("evaluate_pairs", 1, 1_000_000),
+    ("evaluate_pairs", 1, 10_000),
     ("keep_every", 0, 1e15),
     ("checkpoint_every", 0, 1e9),
 )

@@ -119,6 +119,7 @@ def main(argv: list[str] | None = None) -> int:
     if args.pairs < 1 or args.opening_plies < 0 or args.seed < 0:
         parser.error("--pairs must be positive, --opening-plies and --seed not negative")
     rows: list[tuple[str, arena.Match]] = []
+    failed = False  # what was played before an error is shown all the same
     try:
         sprt = Sprt(*args.sprt) if args.sprt else None
         ruleset = args.ruleset or ruleset_of(args.player) or get_ruleset("zanzibar")
@@ -141,22 +142,11 @@ def main(argv: list[str] | None = None) -> int:
                     progress=bar.update,
                 )
             rows.append((opponent.name, match))
-        if args.games:
-            texts = [text for name, m in rows for text in m.transcripts((player.name, name))]
-            Path(args.games).write_text("\n".join(texts), encoding="utf-8")
-        if args.json:
-            report = {
-                "player": args.player,
-                "ruleset": ruleset.to_dict(),
-                "opening_plies": args.opening_plies,
-                "balance": args.balance,
-                "seed": args.seed,
-                "results": [result(name, match) for name, match in rows],
-            }
-            Path(args.json).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        if not rows:
+            return 2
+        failed = True
 
     print(
         f"{player.name}, rule set {ruleset.name}: up to {args.pairs} balanced openings of "
@@ -177,7 +167,24 @@ def main(argv: list[str] | None = None) -> int:
             print(f"  SPRT of {sprt.elo0:+g} against {sprt.elo1:+g} Elo: ", end="")
             decided = {"H0": f"{sprt.elo0:+g} or less", "H1": f"{sprt.elo1:+g} or more"}
             print(decided.get(str(match.verdict), "not decided within these games"))
-    return 0
+    try:
+        if args.games:
+            texts = [text for name, m in rows for text in m.transcripts((player.name, name))]
+            Path(args.games).write_text("\n".join(texts), encoding="utf-8")
+        if args.json:
+            report = {
+                "player": args.player,
+                "ruleset": ruleset.to_dict(),
+                "opening_plies": args.opening_plies,
+                "balance": args.balance,
+                "seed": args.seed,
+                "results": [result(name, match) for name, match in rows],
+            }
+            Path(args.json).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        failed = True
+    return 2 if failed else 0
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ pit, then predicts from a position who won. Positions of held-out games tell how
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 import numpy as np
@@ -84,7 +85,11 @@ def fit(
     epochs: int,
     seed: int,
 ) -> tuple[npt.NDArray[np.int16], float]:
-    """Weights int16[WEIGHTS], and the log loss on held-out games in bits a position."""
+    """Weights int16[WEIGHTS], and the log loss on held-out games in bits a position.
+
+    Raises:
+        ValueError: there are too few positions.
+    """
     torch.manual_seed(seed)
     held = torch.from_numpy(games % round(1 / HELD_OUT) == 0)
     inputs, targets = torch.from_numpy(rows), torch.from_numpy(results)
@@ -94,6 +99,8 @@ def fit(
     loss_of = torch.nn.BCEWithLogitsLoss()
     optimiser = torch.optim.Adam(table.parameters(), lr=0.01)
     size = 8192
+    if len(train) < size:
+        raise ValueError(f"{len(train)} positions to learn from: expected {size}; play more games")
     steps = epochs * (len(train) // size)
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.01, steps)
     with tqdm(total=steps, unit="step", desc="fit") as bar:
@@ -129,6 +136,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--epochs", type=int, default=3, help="passes over the positions (3)")
     parser.add_argument("--seed", type=int, default=0, help="(0)")
     args = parser.parse_args(argv)
+    if min(args.rounds, args.depth, args.epochs) < 1 or args.games < 1000 or args.seed < 0:
+        parser.error("--rounds, --depth and --epochs must be positive, --games at least 1000")
     try:
         rulesets = [get_ruleset(name) for name in args.rulesets or RULESETS]
     except ValueError as error:
@@ -138,14 +147,20 @@ def main(argv: list[str] | None = None) -> int:
         for i in range(args.rounds):
             seed = args.seed * 1000 + i
             rows, results, games = play(ruleset, weights, args.depth, args.games, seed)
-            weights, loss = fit(rows, results, games, args.epochs, seed)
+            try:
+                weights, loss = fit(rows, results, games, args.epochs, seed)
+            except ValueError as error:
+                print(f"error: {error}", file=sys.stderr)
+                return 2
             print(f"{ruleset.name} round {i + 1}: {len(rows)} positions, log loss {loss:.4f} bits")
         fitted = {}
         if FILE.exists():
             with np.load(FILE, allow_pickle=False) as archive:
                 fitted = {name: archive[name] for name in archive.files}
         fitted[ruleset.name] = weights
-        np.savez_compressed(FILE, **fitted)
+        temporary = FILE.with_suffix(".tmp.npz")
+        np.savez_compressed(temporary, **fitted)
+        os.replace(temporary, FILE)
     return 0
 
 

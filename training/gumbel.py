@@ -52,7 +52,10 @@ class GumbelTrainer(Trainer):
         share = config.minibatch // config.workers
         new = config.envs * config.rollout
         # While the buffer fills, games that have not ended yet leave little to learn from.
-        batches = round(config.passes * new / config.minibatch) if min(known) >= 4 * share else 0
+        enough = min(known) >= min(4 * share, config.buffer // config.workers // 2)
+        # So many batches in all after each update, that fractions are not lost.
+        each = new * config.passes / config.minibatch
+        batches = int((self.update + 1) * each) - int(self.update * each) if enough else 0
         stats, norm = np.zeros(len(SEARCH_STATS)), 0.0
         for _ in range(batches):
             stats += np.sum(self.each("gradient", share, config.minibatch), axis=0)

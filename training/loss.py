@@ -217,5 +217,4 @@ def search_gradient(
     for v in range(targets.shape[0]):
         error = values[v] - targets[v]
         value_gradient[v] = scale * value_weight * weights[v] * np.float32(2.0) * error
-        if weights[v] == np.float32(1.0):
-            stats[1] += error * error
+        stats[1] += weights[v] * error * error

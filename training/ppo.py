@@ -38,7 +38,10 @@ class PpoTrainer(Trainer):
     def __init__(self, config: TrainConfig) -> None:
         super().__init__(config)
         self.pool: list[dict[str, Tensor]] = []
-        self._remember()
+        if config.rival:
+            self.pool = [self.load_weights("rival", config.rival)]
+        else:
+            self._remember()
 
     def make_worker(self, seed: np.random.SeedSequence) -> Worker:
         """See :meth:`Trainer.make_worker`."""
@@ -69,7 +72,7 @@ class PpoTrainer(Trainer):
                 rows += size
                 norm += self.descend()
         row = self.finish_update(start)
-        if self.update % config.pool_every == 0:
+        if self.update % config.pool_every == 0 and not config.rival:
             self._remember()
         row |= {
             "learning_rate": rate,

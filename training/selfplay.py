@@ -19,7 +19,14 @@ from torch import Tensor
 
 from agents.arena import movers
 from agents.network import PolicyNetwork
-from agents.options import encode, gather_rows, list_options, padded_rows, sample_options
+from agents.options import (
+    best_options,
+    encode,
+    gather_rows,
+    list_options,
+    padded_rows,
+    sample_options,
+)
 from bao_env.engine.batch import Engine, random_actions, random_states
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, WORDS
@@ -205,9 +212,13 @@ class Worker(Learner):
             seats = movers(self.positions)
             others = np.flatnonzero(rival_seat == seats)
             if len(others):
-                roll.actions[t, others] = self._draw(
-                    self._forward(self.rival, others), others
-                ).actions
+                outputs = self._forward(self.rival, others)
+                if config.rival:
+                    chosen = np.empty(len(others), np.int64)
+                    best_options(outputs.logits, outputs.offsets, outputs.masks, chosen)
+                    roll.actions[t, others] = chosen
+                else:
+                    roll.actions[t, others] = self._draw(outputs, others).actions
             opens = self.opening_left > 0
             random_actions(self.masks, self.rng, self._random)
             np.copyto(roll.actions[t], self._random, where=opens)

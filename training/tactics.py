@@ -62,10 +62,10 @@ def winning_actions(
         after = words.copy()
         result = int(play(rules, after, np.uint64(action)))
         if result == 0:
+            again = int(after[META]) >> 18 & 1 == int(words[META]) >> 18 & 1
             if not legal_mask(rules, after):
-                result = 1
+                result = -1 if again else 1  # the player to move there has lost (1.2)
             else:
-                again = int(after[META]) >> 18 & 1 == int(words[META]) >> 18 & 1
                 value = searcher.search(after).value
                 result = int((value if again else -value) > PROVEN)
         if result == 1:
@@ -74,8 +74,8 @@ def winning_actions(
 
 
 def find(ruleset: Ruleset, count: int, seed: int) -> list[Tactic]:
-    """Positions of games between shallow searches, each with a forced win within seven plies
-    that some legal action misses; as many of each length as can be had."""
+    """Positions of games between shallow searches, each with a forced win in one, three, five or
+    seven plies that some legal action misses; as many of each length as can be had."""
     engine = Engine(ruleset)
     player = AlphaBetaAgent(ruleset, depth=2)
     prover = AlphaBetaAgent(ruleset, depth=DEPTH)
@@ -154,6 +154,8 @@ def read(path: Path, ruleset: Ruleset) -> list[Tactic]:
             tactics.append(Tactic(words, int(plies), tuple(map(int, winning.split()))))
         except (ValueError, NotationError) as error:
             raise ValueError(f"{path}, line {number}: {error}") from error
+    if not tactics:
+        raise ValueError(f"{path} holds no positions")
     return tactics
 
 
@@ -189,6 +191,8 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         if args.command == "make":
+            if args.count < 1 or args.seed < 0:
+                raise ValueError("--count must be positive, --seed not negative")
             tactics = find(args.ruleset, args.count, args.seed)
             write(tactics, args.ruleset, Path(args.out))
             print(f"{len(tactics)} positions in {args.out}")

@@ -5,8 +5,9 @@
 All pairings play the same openings, each from both seats. The work is cut into units of
 :data:`UNIT_PAIRS` pairs of one pairing, which are played by as many processes as there are
 cores, each search on one core. A unit's result depends on the seed, the openings and its
-two players alone, so a tournament is the same whatever the number of processes, and one
-that was stopped goes on where it was: run the same command again.
+two players alone, so a tournament is the same whatever the number of processes (but for
+players limited by time), and one that was stopped goes on where it was: run the same
+command again.
 
 A player is given as for :func:`agents.load`, or as ``NAME=PLAYER`` to appear under a name
 of your own, say to tell two checkpoints with equal file names apart.
@@ -70,21 +71,22 @@ class Settings:
         """Pairs of games between two players."""
         return min(self.pairs, *(self.pairs_of.get(name, self.pairs) for name in (first, second)))
 
-    def files(self) -> dict[str, str]:
-        """The beginning of the SHA-256 of each player's checkpoint, where it has one."""
-        paths = {name: registry.checkpoint_of(spec) for name, spec in self.players.items()}
-        return {
-            name: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-            for name, path in paths.items()
-            if path is not None
-        }
+    def known(self) -> dict[str, list[str]]:
+        """What each player is: his specification and, of a checkpoint, the beginning of its
+        file's SHA-256."""
+        found = {}
+        for name, spec in self.players.items():
+            path = registry.checkpoint_of(spec)
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path else ""
+            found[name] = [spec, digest]
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         return {
             "format": FORMAT,
             "players": self.players,
-            "files": self.files(),
+            "known": self.known(),
             "ruleset": self.ruleset.to_dict(),
             "pairs": self.pairs,
             "pairs_of": self.pairs_of,
@@ -151,10 +153,8 @@ def play_unit(settings: Settings, unit: Unit, openings: Openings, keep: bool) ->
 
 
 def _start_worker() -> None:
-    """One core a process; Ctrl-C is the parent's to handle."""
+    """Ctrl-C is the parent's to handle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
 
 
 def read_results(path: Path, expected: dict[tuple[str, str, int], Unit]) -> list[dict[str, Any]]:
@@ -166,7 +166,7 @@ def read_results(path: Path, expected: dict[tuple[str, str, int], Unit]) -> list
     Raises:
         TournamentError: a line is no result.
     """
-    lines = []
+    lines: dict[tuple[str, str, int], dict[str, Any]] = {}
     if path.exists():
         for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             try:
@@ -175,14 +175,17 @@ def read_results(path: Path, expected: dict[tuple[str, str, int], Unit]) -> list
                 continue
             try:
                 unit = expected.get((line["first"], line["second"], line["unit"]))
-                points = np.array(line["points"], float)
+                points, plies = np.array(line["points"], float), np.array(line["plies"], int)
+                moves, seconds = np.array(line["moves"], int), np.array(line["seconds"], float)
+                if points.shape != plies.shape or moves.shape != (2,) or seconds.shape != (2,):
+                    raise ValueError
                 if points.ndim != 2 or not np.isin(points, (0.0, 0.5, 1.0)).all():
                     raise ValueError
             except (KeyError, TypeError, ValueError) as error:
                 raise TournamentError(f"{path}, line {number}: not a result") from error
             if unit is not None and points.shape == (unit.pairs, 2):
-                lines.append(line)
-    return lines
+                lines[unit.key] = line
+    return list(lines.values())
 
 
 def standing(settings: Settings, lines: Sequence[dict[str, Any]]) -> Standing:
@@ -223,12 +226,10 @@ def prepare(folder: Path, settings: Settings) -> None:
             old = json.loads(path.read_text(encoding="utf-8"))
             fixed = ("format", "ruleset", "opening_plies", "balance", "seed")
             differing = [key for key in fixed if old[key] != json.loads(json.dumps(new[key]))]
-            differing += [
-                f"player {name}"
-                for name in old["players"]
-                if old["players"][name] != new["players"].get(name, old["players"][name])
-                or old["files"].get(name) != new["files"].get(name, old["files"].get(name))
-            ]
+            known = old["known"]  # everybody who ever took part: results of his may be there
+            now = known | new["known"]
+            differing += [f"player {name}" for name in known if known[name] != now[name]]
+            new["known"] = now
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise TournamentError(f"{path} does not describe a tournament: {error!r}") from error
         if differing:
@@ -273,13 +274,15 @@ def run(settings: Settings, folder: Path, processes: int, keep_games: bool) -> S
     left.sort(key=lambda unit: settings.pairs_between(unit.first, unit.second))  # slow ones first
     total = sum(2 * unit.pairs for unit in everything.values())
     bar = tqdm(total=total, initial=total - sum(2 * unit.pairs for unit in left), unit="game")
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")  # one core a process: the workers inherit it
     pool = ProcessPoolExecutor(
         processes, mp_context=get_context("spawn"), initializer=_start_worker
     )
     try:
         with open(path, "a", encoding="utf-8") as results, bar:
-            if lines and not path.read_text(encoding="utf-8").endswith("\n"):
-                results.write("\n")
+            if results.tell() and not path.read_text(encoding="utf-8").endswith("\n"):
+                results.write("\n")  # the last line was cut short
             futures = {}
             for unit in left:
                 low = unit.number * UNIT_PAIRS
@@ -298,6 +301,11 @@ def run(settings: Settings, folder: Path, processes: int, keep_games: bool) -> S
                 os.fsync(results.fileno())
                 lines.append(line)
                 bar.update(2 * unit.pairs)
+    except BaseException:
+        # Units under way would be played to their ends, for nothing.
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     return standing(settings, lines)
@@ -317,13 +325,13 @@ def parse_players(words: Sequence[str]) -> dict[str, str]:
     players: dict[str, str] = {}
     for word in words:
         name, equals, spec = word.partition("=")
-        if not equals:
+        if not equals or registry.checkpoint_of(word) is not None:
             name = spec = word
             if word.endswith(".safetensors"):
                 name = Path(word).stem
         if not name or not spec or "," in name:
             raise TournamentError(f"player {word!r}: expected PLAYER or NAME=PLAYER")
-        if name in players:
+        if file_name(name) in map(file_name, players):
             raise TournamentError(f"two players are called {name!r}: give one as NAME=PLAYER")
         players[name] = spec
     if len(players) < 2:
@@ -397,7 +405,7 @@ def main(argv: list[str] | None = None) -> int:
         if args.anchor is not None and args.anchor not in players:
             raise TournamentError(f"--anchor {args.anchor}: no player is called so")
         result = run(settings, folder, args.processes, args.games)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except (KeyboardInterrupt, BrokenProcessPool) as error:

@@ -9,7 +9,8 @@ and that are added up in a fixed order.
 
 ``runs/NAME/`` keeps the configuration, the commit, metrics.csv, TensorBoard's log,
 ``last.safetensors`` (all that is needed to go on) and, at the end, ``final.safetensors``.
-A run stopped at any moment goes on with ``--resume`` exactly as if it had never stopped.
+A run stopped at any moment goes on with ``--resume``: PPO exactly as if it had never stopped;
+guided by search with the games where they were and a buffer that fills anew.
 """
 
 from __future__ import annotations

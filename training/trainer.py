@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from agents import checkpoint, registry
 from agents.arena import play_match
@@ -39,6 +40,8 @@ class Trainer(ABC):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seeds[0].generate_state(1)[0]))
             self.network = PolicyNetwork(config.network_config()).to(self.device)
+        if config.start:
+            self.network.load_state_dict(self.load_weights("start", config.start))
         self.generator = np.random.Generator(np.random.PCG64(seeds[1]))
         self.workers = [self.make_worker(seed) for seed in seeds[2:]]
         self.optimizer = torch.optim.Adam(
@@ -55,6 +58,23 @@ class Trainer(ABC):
     def updates(self) -> int:
         """Updates in the whole run."""
         return math.ceil(self.config.steps / (self.config.envs * self.config.rollout))
+
+    def load_weights(self, key: str, name: str) -> dict[str, Tensor]:
+        """The weights of a checkpoint that a setting names.
+
+        Raises:
+            ConfigError: there is none, or its rules or network are others than this run's.
+        """
+        path = registry.find_checkpoint(name)
+        if path is None:
+            raise ConfigError(f"{key}={name!r}: there is no such checkpoint")
+        network = checkpoint.load(path, self.ruleset).network
+        if network.config != self.config.network_config():
+            raise ConfigError(
+                f"{key}={name!r} has the network {network.config}, this run has "
+                f"{self.config.network_config()}"
+            )
+        return {name: t.to(self.device) for name, t in network.state_dict().items()}
 
     @abstractmethod
     def make_worker(self, seed: np.random.SeedSequence) -> Any:

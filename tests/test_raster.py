@@ -1,0 +1,366 @@
+"""Pictures in pixels, the window, and the render modes of the environments that use them."""
+
+from __future__ import annotations
+
+import copy
+import io
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pygame
+import pytest
+from gymnasium.error import DependencyNotInstalled
+from gymnasium.utils.passive_env_checker import env_render_passive_checker
+from gymnasium.wrappers import AddRenderObservation
+from pettingzoo.test import render_test
+
+from bao_env.aec import env as aec_env
+from bao_env.aec import raw_env
+from bao_env.engine.ruleset import RULESETS
+from bao_env.notation import parse_position
+from bao_env.raster import IMAGE_WIDTH, Window, image_size, rgb_array
+from bao_env.render import HEIGHT, WIDTH, Circle, Rect, Text, drawing, svg_board
+from bao_env.single import BaoEnv
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+ID = "bao_env:bao/Bao-v0"
+RULES = RULESETS["zanzibar"]
+OPENING = "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"
+MIDDLE = "0,8,0,8,1,1,4,2/2,2,0,1,1,0,1,1/1,0,0,0,0,4,1,3/2,2,2,2,1,0,0,0 7,7 - S -"
+HEAPS = "0,1,0,20,1,0,0,0/0,0,0,3,0,0,0,0/0,0,0,0,9,0,0,0/0,0,0,0,0,0,0,30 0,0 N N -"
+FRAMES = (406, 820, 3)
+
+
+@pytest.fixture(autouse=True)
+def headless(monkeypatch):
+    """No screen, and no waiting between frames."""
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    for metadata in (raw_env.metadata, BaoEnv.metadata):
+        monkeypatch.setitem(metadata, "render_fps", 10_000)
+    yield
+    pygame.display.quit()
+
+
+def shapes_of(text: str, **how: Any) -> list[Any]:
+    return drawing(parse_position(text, RULES), **how)
+
+
+def image_of(text: str, **how: Any) -> Any:
+    return rgb_array(shapes_of(text, **how))
+
+
+def shown() -> Any:
+    """What the window shows, uint8[H, W, 3], or None."""
+    screen = pygame.display.get_surface()
+    return None if screen is None else pygame.surfarray.array3d(screen).transpose(1, 0, 2)
+
+
+def colour(name: str) -> Any:
+    return np.array(pygame.Color(name)[:3], np.int64)
+
+
+# --- the image ----------------------------------------------------------------------------------
+
+
+def test_an_image_is_an_array_of_its_own():
+    image = image_of(OPENING)
+    assert image.shape == FRAMES and image.dtype == np.uint8
+    assert image.flags.c_contiguous and image.flags.writeable and image.flags.owndata
+    assert IMAGE_WIDTH == WIDTH and image_size() == (round(WIDTH), round(HEIGHT))
+    assert rgb_array(shapes_of(OPENING), width=410).shape == (203, 410, 3)
+
+
+def test_no_display_is_needed():
+    program = (
+        "import pygame; from bao_env.render import drawing; from bao_env.raster import rgb_array\n"
+        "from bao_env import Board\n"
+        "rgb_array(drawing(Board().position)); assert not pygame.display.get_init()"
+    )
+    quiet = {k: v for k, v in os.environ.items() if k not in ("SDL_VIDEODRIVER", "DISPLAY")}
+    subprocess.run([sys.executable, "-c", program], check=True, env=quiet)
+
+
+def test_the_same_position_has_the_same_image_and_others_have_others():
+    images = [image_of(text) for text in (OPENING, MIDDLE, HEAPS)]
+    for text, image in zip((OPENING, MIDDLE, HEAPS), images, strict=True):
+        assert np.array_equal(image_of(text), image)
+    for one in range(3):
+        for other in range(one):
+            assert not np.array_equal(images[one], images[other])
+    assert not np.array_equal(image_of(OPENING, status="Pause"), images[0])
+    assert not np.array_equal(image_of(OPENING, marked=[(0, 3)]), images[0])
+
+
+@pytest.mark.parametrize("text", [OPENING, MIDDLE, HEAPS])
+@pytest.mark.parametrize("width", [820, 1400])
+def test_the_image_is_the_svg(text, width):
+    """SDL's own reader of SVG, which leaves texts out, paints the same picture."""
+    position = parse_position(text, RULES)
+    svg = svg_board(position, marked=[(0, 3), (1, 4)], width=width).encode()
+    read = pygame.image.load(io.BytesIO(svg), "board.svg")
+    assert read.get_size() == image_size(width)
+    expected = pygame.surfarray.array3d(read).transpose(1, 0, 2).astype(int)
+    shapes = [s for s in drawing(position, marked=[(0, 3), (1, 4)]) if not isinstance(s, Text)]
+    difference = np.abs(rgb_array(shapes, width=width) - expected).max(axis=2)
+    assert difference.mean() < 0.6
+    assert (difference > 64).mean() < 1e-4 and (difference > 24).mean() < 4e-3  # on edges
+    fewer = [s for s in shapes if not (isinstance(s, Circle) and s.radius == 5)]
+    without = np.abs(rgb_array(fewer, width=width) - expected).max(axis=2)
+    assert (without > 64).mean() > 4e-3
+
+
+@pytest.mark.parametrize("text", [OPENING, MIDDLE, HEAPS])
+def test_every_seed_lies_where_the_drawing_has_it(text):
+    shapes = shapes_of(text)
+    image = rgb_array(shapes).astype(int)
+    seeds = [i for i, s in enumerate(shapes) if isinstance(s, Circle) and s.radius == 5]
+    assert len(seeds) == 64
+    visible = 0
+    for i in seeds:
+        x, y = shapes[i].x + 2, shapes[i].y + 2  # beside its glint
+        covers = (s for s in shapes[i + 1 :] if isinstance(s, Circle))
+        if any(np.hypot(s.x - x, s.y - y) < s.radius + 2.5 for s in covers):
+            continue
+        visible += 1
+        seen = image[int(y) - 1 : int(y) + 1, int(x) - 1 : int(x) + 1].mean(axis=(0, 1))
+        assert np.abs(seen - colour(shapes[i].fill)).max() < 8
+    assert visible > 20
+
+
+def test_a_change_in_two_holes_shows_there_alone():
+    other = OPENING.replace("2,2,0/", "1,2,1/", 1)  # a seed of A6 goes to A8
+    rows, columns = np.nonzero((image_of(OPENING) != image_of(other)).any(axis=2))
+    labels = [s for s in shapes_of(other) if isinstance(s, Text) and s.size == 11.5]
+    changed = sorted({round(min(labels, key=lambda s: abs(s.x - x)).x) for x in columns})
+    assert len(changed) == 2 and changed[1] - changed[0] == 2 * 64
+    assert rows.min() >= 204 and rows.max() <= 266
+
+
+@pytest.mark.parametrize(("text", "size"), [("South", 15.0), ("22", 11.5), ("a8", 40.0)])
+def test_texts_are_centred(text, size):
+    ground = Rect(0, 0, WIDTH, HEIGHT, 0, "#000000")
+    image = rgb_array([ground, Text(300.0, 200.0, text, size, "#ffffff")])
+    rows, columns = np.nonzero(image.max(axis=2) > 96)
+    assert image.max() > 200
+    assert abs((columns.min() + columns.max() + 1) / 2 - 300) < 0.06 * size + 0.5
+    assert abs((rows.min() + rows.max() + 1) / 2 - 200) < 0.06 * size + 0.5
+    assert 0.6 * size < np.ptp(rows) + 1 < 0.9 * size
+
+
+def test_outlines_run_on_the_edge():
+    ground = Rect(0, 0, WIDTH, HEIGHT, 0, "#000000")
+    ring = Circle(200, 200, 50, "none", "#ffffff", 4)
+    disc = Circle(400, 200, 50, "#800000", "#ffffff", 4)
+    frame = Rect(550, 150, 100, 100, 10, "none", "#ffffff", 4)
+    box = Rect(700, 150, 100, 100, 10, "#800000", "#ffffff", 4)
+    image = rgb_array([ground, ring, disc, frame, box])
+    for middle, inside in ((200, 0), (400, 128), (600, 0), (750, 128)):
+        row = image[200, :, 0].astype(int)
+        assert (row[middle - 51 : middle - 49] == 255).all()
+        assert (row[middle + 49 : middle + 51] == 255).all()
+        assert (row[middle - 46 : middle + 46] == inside).all()
+        assert (row[[middle - 54, middle + 54]] == 0).all()
+
+
+# --- the window ---------------------------------------------------------------------------------
+
+
+def test_a_window_opens_shows_closes_and_opens_again():
+    window = Window("Bao")
+    assert not window.is_open
+    window.close()
+    for _ in range(2):
+        for text in (OPENING, MIDDLE):
+            window.show(shapes_of(text), 10_000)
+            assert window.is_open and np.array_equal(shown(), image_of(text))
+        assert pygame.display.get_caption()[0] == "Bao"
+        window.close()
+        window.close()
+        assert not window.is_open and not pygame.display.get_init()
+
+
+def test_a_window_survives_what_others_do_to_the_display():
+    one, other = Window("one"), Window("other")
+    one.show(shapes_of(OPENING), 10_000)
+    other.show(shapes_of(MIDDLE), 10_000)
+    other.close()
+    one.show(shapes_of(OPENING), 10_000)
+    assert np.array_equal(shown(), image_of(OPENING))
+    pygame.quit()
+    one.show(shapes_of(MIDDLE), 10_000)
+    assert np.array_equal(shown(), image_of(MIDDLE))
+    one.close()
+
+
+def test_a_window_keeps_the_pace_and_takes_its_events(monkeypatch):
+    pumped = []
+    monkeypatch.setattr("pygame.event.pump", lambda: pumped.append(True))
+    window = Window("Bao")
+    window.show(shapes_of(OPENING), 20)
+    start = pygame.time.get_ticks()
+    window.show(shapes_of(OPENING), 20)
+    window.show(shapes_of(OPENING), 20)
+    assert pygame.time.get_ticks() - start >= 90
+    assert len(pumped) == 3
+    window.close()
+
+
+def test_a_window_leaves_signals_alone():
+    """SDL would turn SIGTERM into an event that nobody reads."""
+    program = (
+        "import signal; from bao_env import raw_env\n"
+        "game = raw_env(render_mode='human'); game.metadata['render_fps'] = 10_000; game.reset()\n"
+        "signal.raise_signal(signal.SIGTERM); game.render()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False)
+    assert done.returncode == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, "pickle"])
+def test_a_copy_of_a_window_is_closed(duplicate):
+    window = Window("Bao")
+    window.show(shapes_of(OPENING), 10_000)
+    twin = pickle.loads(pickle.dumps(window)) if duplicate == "pickle" else duplicate(window)
+    assert window.is_open and not twin.is_open
+    twin.close()
+    assert pygame.display.get_surface() is not None  # the copy closed nothing
+    window.close()
+
+
+# --- the environments ---------------------------------------------------------------------------
+
+
+def make(kind: str, **how: Any) -> Any:
+    return raw_env(**how) if kind == "aec" else BaoEnv("greedy", seat="south", **how)
+
+
+BOTH = pytest.mark.parametrize("kind", ["aec", "single"])
+
+
+@BOTH
+def test_rgb_array(kind):
+    game = make(kind, render_mode="rgb_array")
+    game.reset(seed=0)
+    first = game.render()
+    assert first.shape == FRAMES and first.dtype == np.uint8
+    assert np.array_equal(first, image_of(OPENING))
+    again = game.render()
+    assert np.array_equal(again, first) and not np.shares_memory(again, first)
+    game.step(20)
+    assert np.array_equal(game.render(), rgb_array(drawing(game.position)))
+    assert not np.array_equal(game.render(), first)
+    assert pygame.display.get_surface() is None
+
+
+@BOTH
+def test_the_result_stands_below_the_board(kind):
+    game = make(kind, render_mode="rgb_array", max_plies=2)
+    game.reset()
+    while game.position.ply < 2:
+        game.step(int(game.masks[0]).bit_length() - 1)  # the highest legal action
+    expected = drawing(game.position, status="cut short after 2 plies")
+    assert np.array_equal(game.render(), rgb_array(expected))
+
+
+def test_a_win_stands_below_the_board():
+    game = BaoEnv("greedy", seat="south", render_mode="rgb_array")
+    game.reset()
+    game.step(63)
+    assert np.array_equal(game.render(), rgb_array(drawing(game.position, status="North wins")))
+
+
+@BOTH
+def test_human(kind, capsys):
+    game = make(kind, render_mode="human")
+    assert shown() is None
+    for _ in range(2):  # the second time after closing
+        game.reset(seed=0)
+        assert np.array_equal(shown(), image_of(OPENING))
+        game.step(20)
+        assert np.array_equal(shown(), rgb_array(drawing(game.position)))
+        assert not np.array_equal(shown(), image_of(OPENING))
+        assert game.render() is None
+        game.close()
+        assert shown() is None
+        game.close()
+    assert capsys.readouterr().out == ""
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))]
+)
+def test_copies_with_an_open_window(kind, duplicate):
+    game = make(kind, render_mode="human")
+    game.reset()
+    twin = duplicate(game)
+    twin.close()
+    assert shown() is not None  # the window is the first one's
+    twin.step(20)
+    assert np.array_equal(shown(), rgb_array(drawing(twin.position)))
+    assert game.position.ply == 0
+    game.close()
+
+
+@BOTH
+def test_other_modes_open_no_window(kind):
+    for mode in ("ansi", "rgb_array"):
+        game = make(kind, render_mode=mode)
+        game.reset()
+        game.step(20)
+        game.render()
+        assert shown() is None
+        game.close()
+
+
+@BOTH
+@pytest.mark.parametrize("mode", ["human", "rgb_array"])
+def test_without_pygame(kind, mode, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    game = make(kind, render_mode=mode)
+    with pytest.raises(DependencyNotInstalled, match=r"pip install 'bao_env\[render\]'"):
+        game.reset()
+        game.render()
+    game.close()
+    text = make(kind, render_mode="ansi")
+    text.reset()
+    assert "South to move" in text.render()
+
+
+@BOTH
+def test_modes_are_declared_and_others_refused(kind):
+    modes = ["human", "ansi", "rgb_array"]
+    assert make(kind).metadata["render_modes"] == modes
+    for mode in ("rgb", "depth_array", 1, []):
+        with pytest.raises(ValueError, match="expected None or one of human, ansi, rgb_array"):
+            make(kind, render_mode=mode)
+
+
+@pytest.mark.parametrize("factory", [aec_env, raw_env])
+def test_pettingzoo_render_test(factory):
+    render_test(factory)
+
+
+@pytest.mark.parametrize("mode", ["human", "ansi", "rgb_array"])
+def test_gymnasium_render_checks(mode):
+    env = gymnasium.make(ID, render_mode=mode)
+    env.reset(seed=0)
+    env_render_passive_checker(env.unwrapped)
+    env.step(20)
+    env.render()
+    env.close()
+
+
+def test_images_as_observations():
+    env = AddRenderObservation(gymnasium.make(ID, render_mode="rgb_array", seat="south"))
+    observation, _ = env.reset(seed=0)
+    assert observation in env.observation_space
+    assert np.array_equal(observation, image_of(OPENING))
+    env.close()
