@@ -15,6 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 import agents
 from agents import checkpoint
+from agents.arena import play_match
 from agents.checkpoint import Checkpoint, CheckpointError
 from agents.network import NetworkConfig, PolicyNetwork
 from agents.policy import PolicyAgent
@@ -166,6 +167,23 @@ def test_a_checkpoint_plays_as_its_network(saved: Path) -> None:
     assert len(set(chosen)) > 5
     board = Board()
     assert player.choose(board) in board.legal_actions
+
+
+def test_shipped_checkpoints_play() -> None:
+    """By name, alone and with a search, under their own rules only; none is larger than 5 MB."""
+    from agents.registry import CHECKPOINTS, shipped
+
+    assert "zanzibar" in shipped()
+    for name in shipped():
+        assert (CHECKPOINTS / f"{name}.safetensors").stat().st_size <= 5_000_000
+        board = Board(name)
+        assert agents.load(name, ruleset=name).choose(board) in board.legal_actions
+        player = agents.load(f"search:{name}:16", ruleset=name)
+        assert player.choose(board) in board.legal_actions
+        with pytest.raises(CheckpointError, match="was trained under rule set"):
+            agents.load(name, ruleset="kujifunza")
+    match = play_match(agents.load("search:zanzibar:16"), agents.load("greedy"), pairs=20, seed=1)
+    assert match.score.low > 0.8
 
 
 def test_sampling_is_seeded(saved: Path) -> None:

@@ -168,7 +168,7 @@ def test_the_suite_of_proven_wins() -> None:
         assert prover.search(tactic.words).value == tactics.WIN - tactic.plies
         assert tactics.winning_actions(keeper, ruleset, tactic.words) == tactic.winning
     assert not tactics.mistakes(load("alphabeta:7"), suite[::5], ruleset).any()
-    assert tactics.mistakes(load("random"), suite, ruleset).mean() > 0.4
+    assert tactics.mistakes(load("random"), suite[::4], ruleset).mean() > 0.2
 
 
 def test_making_and_testing_suites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
