@@ -1,4 +1,4 @@
-"""Gumbel tree search: many games at once, in lock step with one network.
+"""Gumbel tree search with a network, for many positions a call.
 
 Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel"
 (ICLR 2022). At the root, actions are drawn without replacement by the Gumbel-top-k trick and
@@ -6,9 +6,11 @@ sequential halving spends the simulations on them; below it, actions are taken s
 visits follow the improved policy, the softmax of logits plus transformed values. No
 exploration constant is needed, and few simulations suffice to improve on the policy.
 
-Each game has a tree of its own. A simulation walks every tree to a leaf, the leaves go
-through the network as one batch, and its values are handed up. Expanding a leaf plays all of
-its actions (:mod:`bao_env.engine.successors`), so results of the game are known at once.
+Each game has a tree of its own. On a processor the network is compiled
+(:mod:`agents.inference`) and one tree after another grows to its end, which keeps it in the
+cache. With a network on a GPU all trees grow in lock step: a simulation walks every tree to a
+leaf, and the leaves go through the network as one batch. Expanding a leaf plays all of its
+actions (:mod:`bao_env.engine.successors`), so results of the game are known at once.
 
 What is known for certain is kept apart from what is expected: an edge whose result is known,
 because the game ends there or because all that follows has been worked out, is marked, and
@@ -29,8 +31,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from agents.inference import compile_network, judge, make_room
 from agents.network import TRUST, PolicyNetwork
-from agents.options import ROW_STEP, add_successors, outlook, padded_rows
+from agents.options import ROW_STEP, outlook, padded_rows
 from bao_env.engine.bits import FULL, ONE, ZERO, U, xorshift
 from bao_env.engine.compile import jit
 from bao_env.engine.position import META, MOVER_BACK, MOVER_FRONT, OTHER_BACK, OTHER_FRONT, WORDS
@@ -43,7 +46,7 @@ from bao_env.engine.successors import (
     same_mover,
     successors,
 )
-from bao_env.observation import OBSERVATION_SIZE, observe_compiled
+from bao_env.observation import observe_compiled
 
 CONSIDERED: Final = 16
 """Most root actions that are looked into."""
@@ -183,7 +186,7 @@ def _write_rows(rules, forest, g, node, front, back, other_front, other_back, me
         s.board[0, OTHER_BACK] = other_back
         s.board[0, META] = meta
         observe_compiled(s.board, s.viewer, ONE, rows[at : at + 1])
-        add_successors(rules, words, first, last - first, rows[at])
+        outlook(rules, s.board[0], rows[at])
         return at + 1
     s.viewer[0] = np.int8((meta >> _18) & ONE)
     for e in range(first, last):
@@ -192,13 +195,9 @@ def _write_rows(rules, forest, g, node, front, back, other_front, other_back, me
         for word in range(META + 1):
             s.board[0, word] = words[e, word]
         observe_compiled(s.board, s.viewer, ONE, rows[at : at + 1])
-        best, wins, stuck = outlook(rules, words[e])
-        if stuck:  # the player to move has none and has lost (1.2)
+        if outlook(rules, words[e], rows[at]):  # he has no move and has lost (1.2)
             words[e, RESULT] = FULL if same_mover(words[e, META]) else ONE
             continue
-        rows[at, OBSERVATION_SIZE] = best
-        rows[at, OBSERVATION_SIZE + 1] = 1 if wins else 0
-        rows[at, OBSERVATION_SIZE + 2] = 0
         at += 1
     return at
 
@@ -569,15 +568,46 @@ class _Scratch(NamedTuple):
     """int8[1], who sees the rows; -1 is the player to move."""
 
 
+@jit
+def _search_each(
+    rules, forest, weights, room, schedule, discount, noise, positions, rng, rows, outputs, s, found
+):
+    """Search one position after another with a compiled network.
+
+    ``forest`` has room for one tree; ``found`` are the arrays of :class:`Found`.
+    """
+    actions, policies, values, worths = found
+    for g in range(positions.shape[0]):
+        _plant(rules, forest, positions[g : g + 1], rows, s)
+        judge(weights, rows, forest.starts[1], room, outputs)
+        _take(forest, outputs, discount, 1, s)
+        _draw_noise(forest, noise, rng[g : g + 1], 1)
+        for simulation in range(schedule.shape[1]):
+            _walk(rules, forest, schedule, simulation, discount, rows, s, 1)
+            judge(weights, rows, forest.starts[1], room, outputs)
+            _take(forest, outputs, discount, 1, s)
+        _conclude(
+            forest,
+            1,
+            s.per_option,
+            s.improved,
+            actions[g : g + 1],
+            policies[g : g + 1],
+            values[g : g + 1],
+            worths[g : g + 1],
+        )
+
+
 class GumbelSearch:
     """Searches for up to ``games`` positions at a time with one network.
 
     Args:
         rules: to search by.
-        network: used as it is, whatever its dtype and device.
+        network: on a processor compiled as it is now, see :meth:`follow`; on a GPU used there.
         games: most positions a call.
         simulations: of each search, at least 2.
         discount: a win is worth so much less a ply, so that sooner is better.
+        lock_step: grow all trees together, as on a GPU; by default only there.
 
     Raises:
         ValueError: a number is out of range.
@@ -590,19 +620,24 @@ class GumbelSearch:
         games: int,
         simulations: int,
         discount: float = 0.998,
+        *,
+        lock_step: bool | None = None,
     ) -> None:
         if not 2 <= simulations <= 1_000_000:
             raise ValueError(f"{simulations} simulations: expected 2 to 1000000")
+        if lock_step is None:
+            lock_step = next(network.parameters()).device.type != "cpu"
         self.network = network
         self.simulations = simulations
         self.network_seconds = 0.0
-        """Time that the network has taken so far."""
+        """Time that the network has taken so far, in lock step."""
         self._rules = rules
+        self._games = games
         self._discount = np.float32(discount)
-        self._forest = _forest(games, simulations)
-        self._rows = padded_rows(
-            games * (MAX_SUCCESSORS if network.config.per_option else 1), network.config.row_size
-        )
+        self._lock_step = lock_step
+        at_once = games if lock_step else 1
+        self._forest = _forest(at_once, simulations)
+        self._rows = padded_rows(at_once * (MAX_SUCCESSORS if network.config.per_option else 1))
         self._scratch = _Scratch(
             per_option=int(network.config.per_option),
             improved=np.empty(MAX_SUCCESSORS, np.float32),
@@ -612,6 +647,17 @@ class GumbelSearch:
         self._schedule = np.array(
             [visit_schedule(n, simulations) for n in range(CONSIDERED + 1)], np.int32
         )
+        if not lock_step:
+            self._weights = compile_network(network)
+            self._room = make_room(self._weights)
+            head = int(self._weights.widths[-1])
+            self._outputs = np.empty((MAX_SUCCESSORS, head), np.float32)
+
+    def follow(self, network: PolicyNetwork) -> None:
+        """Search with the weights of ``network``, of the same shape, as they are now."""
+        self.network = network
+        if not self._lock_step:
+            self._weights = compile_network(network)
 
     def _judge(self, games: int) -> npt.NDArray[np.float32]:
         count = int(self._forest.starts[games])
@@ -639,30 +685,50 @@ class GumbelSearch:
             ValueError: there are more than ``games`` positions.
         """
         games = len(positions)
-        forest = self._forest
-        if games > len(forest.nodes):
-            raise ValueError(f"{games} positions: expected at most {len(forest.nodes)}")
-        _plant(self._rules, forest, positions, self._rows, self._scratch)
-        _take(forest, self._judge(games), self._discount, games, self._scratch)
-        noise = rng if rng is not None else np.ones(games, np.uint64)
-        _draw_noise(forest, 0.0 if rng is None else 1.0, noise, games)
-        for simulation in range(self.simulations):
-            _walk(
-                self._rules,
-                forest,
-                self._schedule,
-                simulation,
-                self._discount,
-                self._rows,
-                self._scratch,
-                games,
-            )
-            _take(forest, self._judge(games), self._discount, games, self._scratch)
+        if games > self._games:
+            raise ValueError(f"{games} positions: expected at most {self._games}")
+        noise = np.float32(0.0 if rng is None else 1.0)
+        states = rng if rng is not None else np.ones(games, np.uint64)
         found = Found(
             np.empty(games, np.int64),
             np.empty((games, 64), np.float32),
             np.empty(games, np.float32),
             np.empty((games, 64), np.float32),
         )
-        _conclude(forest, games, self._scratch.per_option, self._scratch.improved, *found)
+        if self._lock_step:
+            self._search_together(positions, noise, states, found)
+        else:
+            _search_each(
+                self._rules,
+                self._forest,
+                self._weights,
+                self._room,
+                self._schedule,
+                self._discount,
+                noise,
+                positions,
+                states,
+                self._rows,
+                self._outputs,
+                self._scratch,
+                found,
+            )
         return found
+
+    def _search_together(
+        self,
+        positions: npt.NDArray[np.uint64],
+        noise: np.float32,
+        rng: npt.NDArray[np.uint64],
+        found: Found,
+    ) -> None:
+        """:func:`_search_each` in lock step, with the network as a batch."""
+        games, forest = len(positions), self._forest
+        rules, rows, s = self._rules, self._rows, self._scratch
+        _plant(rules, forest, positions, rows, s)
+        _take(forest, self._judge(games), self._discount, games, s)
+        _draw_noise(forest, noise, rng, games)
+        for simulation in range(self.simulations):
+            _walk(rules, forest, self._schedule, simulation, self._discount, rows, s, games)
+            _take(forest, self._judge(games), self._discount, games, s)
+        _conclude(forest, games, s.per_option, s.improved, *found)

@@ -1,14 +1,9 @@
-"""The policy and value network: a multi-layer perceptron, read in one of three ways.
+"""The policy and value network: a multi-layer perceptron, read in one of two ways.
 
 ``board``
     The network sees the board as it is, and the outlook of the player to move (the most
     seeds he can capture at once), and gives a logit for each of the 64 actions and one expected
     result. One row of input a position: the fastest.
-
-``actions``
-    The same, and it also sees what each legal action captures and what the other could capture
-    in reply. The engine plays the actions out in any case to tell which are legal; the network
-    need not learn to sow. Weights that are the same for all actions add to their logits.
 
 ``moves``
     The network sees the board after each legal action, and the outlook of the player who
@@ -27,15 +22,13 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from agents.features import ACTION_FEATURES, ACTION_ROW_SIZE, FEATURES, PER_ACTION, ROW_SIZE, expand
+from agents.features import FEATURES, expand
 from bao_env.engine.action import NUM_ACTIONS
 
-KINDS: Final = ("board", "actions", "moves")
+KINDS: Final = ("board", "moves")
 
 TRUST: Final = 6.0
 """How much an option's expected result weighs in its logit."""
-_OF_ACTION: Final = (0.0, 2.0, 8.0, -2.0, -4.0)
-"""How much each feature of an action weighs in its logit, at the start of training."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +40,7 @@ class NetworkConfig:
     """
 
     kind: str = "board"
-    """``board``, ``actions`` or ``moves``: what the network sees."""
+    """``board`` or ``moves``: what the network sees."""
     hidden: tuple[int, ...] = (256, 256)
     """Units of each hidden layer."""
 
@@ -65,17 +58,12 @@ class NetworkConfig:
         """Whether each option, rather than each position, is a row of input."""
         return self.kind == "moves"
 
-    @property
-    def row_size(self) -> int:
-        """Bytes in a row of input."""
-        return ACTION_ROW_SIZE if self.kind == "actions" else ROW_SIZE
-
 
 class Inputs(NamedTuple):
     """A batch for the network; see :func:`agents.options.encode`."""
 
     rows: Tensor
-    """uint8[R, row_size] on the CPU, the boards of B positions or, for ``moves``, after K
+    """uint8[R, ROW_SIZE] on the CPU, the boards of B positions or, for ``moves``, after K
     options."""
     options: Tensor
     """int64[K], position * 64 + action of each option; ``moves`` does not read it."""
@@ -91,15 +79,12 @@ class PolicyNetwork(nn.Module):
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
-        width = ACTION_FEATURES if config.kind == "actions" else FEATURES
+        width = FEATURES
         layers: list[nn.Module] = []
         for units in config.hidden:
             layers += [nn.Linear(width, units), nn.ReLU()]
             width = units
         self.trunk = nn.Sequential(*layers)
-        self.of_action = (
-            nn.Parameter(torch.tensor(_OF_ACTION)) if config.kind == "actions" else None
-        )
         self.head = nn.Linear(width, (1 if config.per_option else NUM_ACTIONS) + 1)
         nn.init.orthogonal_(self.head.weight, 0.01)
         nn.init.zeros_(self.head.bias)
@@ -116,12 +101,8 @@ class PolicyNetwork(nn.Module):
         return out[:, :-1].reshape(-1)[inputs.options], values
 
     def judge(self, rows: Tensor) -> Tensor:
-        """What the head says of rows, float[R, 65 or 2]: logits, and a value before its tanh."""
+        """What the head says of rows, float32[R, 65 or 2]: logits, and a value before its tanh."""
         weight = self.head.weight
         features = torch.from_numpy(expand(rows.numpy())).view(torch.bfloat16)
         features = features.to(weight.device, weight.dtype)
-        out = self.head(self.trunk(features))
-        if self.of_action is not None:
-            actions = features[:, FEATURES:].view(-1, PER_ACTION, NUM_ACTIONS)
-            out[:, :-1] += (actions * self.of_action[:, None]).sum(dim=1)
-        return out.float()
+        return self.head(self.trunk(features)).float()

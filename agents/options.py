@@ -5,9 +5,8 @@ actions, the *options*, in the order of positions and actions: position i has th
 ``offsets[i]`` to ``offsets[i + 1]``. A dense masked softmax would spend most of its time
 on actions that cannot be chosen.
 
-What the network reads of a board is a *row* (:mod:`agents.features`). With the most seeds that
-the player to move can capture in it, a network that judges options (``moves``) knows the
-most greedy reply to each.
+What the network reads of a board is a *row* (:mod:`agents.features`). With what the player to
+move can capture in it, a network that judges options (``moves``) knows the replies to each.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from agents.features import ROW_SIZE, WINS
+from agents.features import OUTLOOK, ROW_SIZE, STARTS_AT
 from agents.network import NetworkConfig
-from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import (
     FULL,
     ONE,
@@ -55,16 +53,7 @@ from bao_env.engine.position import (
     WORDS,
 )
 from bao_env.engine.ruleset import KernelRules
-from bao_env.engine.successors import (
-    ACTION,
-    CAPTURED,
-    MAX_SUCCESSORS,
-    RESULT,
-    SUCCESSOR_WORDS,
-    same_mover,
-    successors,
-)
-from bao_env.observation import OBSERVATION_SIZE, observe_compiled
+from bao_env.observation import observe_compiled
 
 ROW_STEP: Final = 512
 """Rows come in multiples of this, see :func:`padded_rows`."""
@@ -73,6 +62,7 @@ _15 = U(15)
 _18 = U(18)
 _40 = U(40)
 _56 = U(56)
+_64 = U(64)
 
 
 @jit
@@ -128,9 +118,11 @@ def _simulate(rules, words, capture_turn, q, stops):
 
 
 @jit
-def outlook(rules, words):
-    """What the player to move could do at once: the most seeds that he can capture with one
-    action, whether one wins by emptying the front row, whether he has none at all."""
+def outlook(rules, words, row):
+    """What the player to move could do at once, written into bytes OUTLOOK on of a row.
+
+    Returns whether he has no move and so has lost.
+    """
     found = candidates(
         rules,
         words[MOVER_FRONT],
@@ -141,8 +133,8 @@ def outlook(rules, words):
     )
     capture_turn = (found & CAPTURE_TURN) != ZERO
     starts = found & STARTS
+    row[OUTLOOK:] = 0
     best = ZERO
-    wins = False
     stuck = True
     while starts != ZERO and (capture_turn or stuck):
         q = trailing_zeros(starts)
@@ -154,70 +146,22 @@ def outlook(rules, words):
             tally, captured = _simulate(rules, words, capture_turn, q, FULL)  # stop at the house
         stuck = False
         best = max(best, captured)
+        if capture_turn:
+            row[STARTS_AT + np.int64(q)] = min(captured + ONE, _64)
         if tally & WON:
-            wins = True
-    return best, wins, stuck
-
-
-@jit
-def _add_outlook(rules, words, row):
-    """Write the outlook behind an observation."""
-    best, wins, stuck = outlook(rules, words)
-    row[OBSERVATION_SIZE] = best
-    row[OBSERVATION_SIZE + 1] = 1 if wins else 0
-    row[OBSERVATION_SIZE + 2] = 1 if stuck else 0
-
-
-@jit
-def add_successors(rules, found, base, count, row):
-    """Write the outlook behind an observation, from the successors in rows ``base`` to
-    ``base + count`` of ``found``; and if the row has room for it, what each action captures and
-    what the other could capture in reply. A successor without a move is marked as decided."""
-    best = ZERO
-    wins = ZERO
-    actions = row.shape[0] > ROW_SIZE
-    if actions:
-        row[ROW_SIZE:] = 0
-    for k in range(base, base + count):
-        captured = found[k, CAPTURED]
-        best = max(best, captured)
-        if found[k, RESULT] == ONE:
-            wins = ONE
-        if actions:
-            reply, loses, stuck = ZERO, False, False
-            if found[k, RESULT] == ZERO:
-                reply, loses, stuck = outlook(rules, found[k])
-                if stuck:
-                    found[k, RESULT] = FULL if same_mover(found[k, META]) else ONE
-            place = ROW_SIZE + np.int64(found[k, ACTION])
-            row[place] = WINS if found[k, RESULT] == ONE else captured + ONE
-            row[place + NUM_ACTIONS] = WINS if loses else reply + ONE
-    row[OBSERVATION_SIZE] = best
-    row[OBSERVATION_SIZE + 1] = wins
-    row[OBSERVATION_SIZE + 2] = 1 if count == 0 else 0
+            row[OUTLOOK + 1] = 1
+    row[OUTLOOK] = best
+    row[OUTLOOK + 2] = 1 if stuck else 0
+    return stuck
 
 
 @jit
 def _boards(rules, positions, rows):
     viewer = np.empty(1, np.int8)
-    found = np.empty((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
     for i in range(positions.shape[0]):
         viewer[0] = np.int8((positions[i, META] >> _18) & ONE)
         observe_compiled(positions[i : i + 1], viewer, ONE, rows[i : i + 1])
-        if rows.shape[1] == ROW_SIZE:
-            _add_outlook(rules, positions[i], rows[i])
-            continue
-        count = successors(
-            rules,
-            positions[i, MOVER_FRONT],
-            positions[i, MOVER_BACK],
-            positions[i, OTHER_FRONT],
-            positions[i, OTHER_BACK],
-            positions[i, META],
-            found,
-            0,
-        )
-        add_successors(rules, found, 0, count, rows[i])
+        outlook(rules, positions[i], rows[i])
 
 
 @jit
@@ -232,19 +176,19 @@ def _afterstates(rules, positions, options, rows):
         result = play(rules, words[0], U(options[k] & 63))
         observe_compiled(words, viewer, ONE, rows[k : k + 1])
         if result == ZERO:
-            _add_outlook(rules, words[0], rows[k])
+            outlook(rules, words[0], rows[k])
         else:
-            rows[k, OBSERVATION_SIZE:] = 0
-            rows[k, OBSERVATION_SIZE + 2] = 1  # over: won, or (kujifunza) lost, as the rows show
+            rows[k, OUTLOOK:] = 0
+            rows[k, OUTLOOK + 2] = 1  # over: won, or (kujifunza) lost, as the rows show
 
 
-def padded_rows(count: int, row_size: int) -> npt.NDArray[np.uint8]:
-    """Room for ``count`` rows of the network, uint8[R, row_size], R rounded up, the rest zero.
+def padded_rows(count: int) -> npt.NDArray[np.uint8]:
+    """Room for ``count`` rows of the network, uint8[R, ROW_SIZE], R rounded up, the rest zero.
 
     Torch prepares a matrix product anew for each shape it has not met, which takes longer
     than the product; rounding leaves it few shapes.
     """
-    return np.zeros((-(-count // ROW_STEP) * ROW_STEP, row_size), np.uint8)
+    return np.zeros((-(-count // ROW_STEP) * ROW_STEP, ROW_SIZE), np.uint8)
 
 
 def encode(
@@ -263,14 +207,14 @@ def encode(
             the player who chooses; else a row for each position.
 
     Returns:
-        rows uint8[K or B and more, row_size] (:func:`padded_rows`), options int64[K] (position *
+        rows uint8[K or B and more, ROW_SIZE] (:func:`padded_rows`), options int64[K] (position *
         64 + action) and offsets int64[B + 1].
     """
     offsets = np.empty(len(masks) + 1, np.int64)
     _offsets(masks, offsets)
     options = np.empty(offsets[-1], np.int64)
     _list_options(masks, options)
-    rows = padded_rows(len(options) if config.per_option else len(positions), config.row_size)
+    rows = padded_rows(len(options) if config.per_option else len(positions))
     if config.per_option:
         _afterstates(rules, positions, options, rows)
     else:

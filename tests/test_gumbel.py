@@ -8,13 +8,13 @@ import torch
 
 from agents.alphabeta import PROVEN, AlphaBetaAgent
 from agents.arena import movers
-from agents.features import ACTION_ROW_SIZE, FEATURES, PER_ACTION, ROW_SIZE, WINS, expand
+from agents.features import ROW_SIZE
 from agents.gumbel import CONSIDERED, GumbelSearch, visit_schedule
+from agents.inference import VALUES, compile_network, judge, make_room
 from agents.network import KINDS, Inputs, NetworkConfig, PolicyNetwork
 from agents.openings import draw_openings
-from agents.options import encode, outlook
+from agents.options import encode
 from agents.policy import PolicyAgent, SearchAgent
-from bao_env.bots import GreedyAgent
 from bao_env.engine.batch import random_states
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import WORDS, pack
@@ -23,7 +23,7 @@ from bao_env.engine.successors import ACTION, RESULT
 from bao_env.notation import parse_position
 
 
-def network(kind: str = "actions", hidden: tuple[int, ...] = (32, 16)) -> PolicyNetwork:
+def network(kind: str = "moves", hidden: tuple[int, ...] = (32, 16)) -> PolicyNetwork:
     """An untrained network with an opinion, exact whatever the batch."""
     torch.manual_seed(3)
     made = PolicyNetwork(NetworkConfig(kind=kind, hidden=hidden))
@@ -53,7 +53,7 @@ def test_sequential_halving() -> None:
 @pytest.mark.parametrize("name", RULESETS)
 def test_policies_are_of_the_legal_actions(name: str, kind: str) -> None:
     rules = get_ruleset(name).kernel_rules()
-    search = GumbelSearch(rules, network(kind), 60, 20)
+    search = GumbelSearch(rules, network(kind), 60, 20, lock_step=True)
     for plies in (2, 20):
         positions, masks = batch_of(name, 3 if plies == 2 else 50, plies)
         for rng in (None, random_states(len(masks), 1)):
@@ -76,7 +76,7 @@ def test_roots_are_judged_as_by_the_bare_policy(kind: str, name: str) -> None:
     """Where nothing is decided at once, the search starts from what the network says."""
     ruleset = get_ruleset(name)
     positions, masks = batch_of(name, 100, 24)
-    search = GumbelSearch(ruleset.kernel_rules(), network(kind), 100, 2)
+    search = GumbelSearch(ruleset.kernel_rules(), network(kind), 100, 2, lock_step=True)
     search.search(positions)
     forest = search._forest
     judged = PolicyAgent(network(kind), ruleset).judge(positions, masks)
@@ -96,35 +96,60 @@ def test_roots_are_judged_as_by_the_bare_policy(kind: str, name: str) -> None:
     assert compared > 50
 
 
-def test_action_rows_tell_what_greedy_knows() -> None:
+@pytest.mark.parametrize("hidden", [(24,), (33, 16), (40, 8, 12)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_compiled_network_says_the_same(kind: str, hidden: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(1)
+    made = network(kind, hidden)
+    for parameter in made.parameters():
+        if parameter.ndim == 1:  # biases begin at zero, which would hide their loss
+            torch.nn.init.normal_(parameter, std=0.5)
+    rows = rng.integers(0, VALUES, (64, ROW_SIZE)).astype(np.uint8)
+    rows[rng.random(rows.shape) < np.linspace(0, 1, 64)[:, None]] = 0
     ruleset = get_ruleset("zanzibar")
-    positions, masks = batch_of("zanzibar", 200, 30)
-    rows = encode(ruleset.kernel_rules(), positions, masks, NetworkConfig(kind="actions"))[0]
-    said = rows[: len(masks), ROW_SIZE : ROW_SIZE + 64]
-    replies = rows[: len(masks), ROW_SIZE + 64 :]
-    legal = (masks[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1) != 0
-    np.testing.assert_array_equal(said > 0, legal)
-    greedy = GreedyAgent().act(positions, masks)
-    np.testing.assert_array_equal(said[np.arange(len(masks)), greedy], said.max(axis=1))
-    assert (said == WINS).any()
-    features = torch.from_numpy(expand(rows)).view(torch.bfloat16).float()
-    assert set(np.unique(features * 8)) <= set(range(65))
-    by_kind = features[: len(masks), FEATURES:].reshape(-1, PER_ACTION, 64).numpy()
-    np.testing.assert_array_equal(by_kind[:, 0] == 1, legal)
-    np.testing.assert_array_equal(by_kind[:, 2] == 1, said == WINS)
-    np.testing.assert_array_equal(by_kind[:, 4] == 1, replies == WINS)
-    # Against each action the other's greedy reply takes what the row says.
-    rules = ruleset.kernel_rules()
-    for g in range(len(masks)):
-        for action in np.flatnonzero((said[g] > 0) & (said[g] != WINS)):
-            after = positions[g].copy()
-            assert play(rules, after, np.uint64(action)) == 0
-            best, wins, stuck = outlook(rules, after)
-            assert not stuck
-            assert replies[g, action] == (WINS if wins else best + 1)
+    positions, masks = batch_of("zanzibar", 64, 30)
+    rows = np.concatenate([rows, encode(ruleset.kernel_rules(), positions, masks, made.config)[0]])
+    weights = compile_network(made)
+    out = np.full((len(rows), 2 if kind == "moves" else 65), np.nan, np.float32)
+    judge(weights, rows, len(rows) - 1, make_room(weights), out)
+    expected = made.judge(torch.from_numpy(rows)).detach().numpy()
+    np.testing.assert_allclose(out[:-1], expected[:-1], rtol=1e-4, atol=1e-4)
+    assert np.isnan(out[-1]).all()  # beyond the count
 
 
-@pytest.mark.parametrize("kind", ["actions", "moves"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["zanzibar", "dutch"])
+def test_one_after_another_as_in_lock_step(name: str, kind: str) -> None:
+    """The two ways to grow trees differ in nothing but the rounding of the network."""
+    rules = get_ruleset(name).kernel_rules()
+    positions, _ = batch_of(name, 200, 18)
+    found = []
+    for lock_step in (False, True):
+        search = GumbelSearch(rules, network(kind), 200, 40, lock_step=lock_step)
+        rng = random_states(200, 5)
+        found.append((search.search(positions, rng), rng))
+    (alone, left), (together, right) = found
+    np.testing.assert_array_equal(left, right)
+    close = np.isclose(alone.policies, together.policies, atol=1e-3).all(axis=1)
+    assert close.mean() > 0.95
+    np.testing.assert_array_equal(alone.actions[close], together.actions[close])
+    np.testing.assert_allclose(alone.values[close], together.values[close], atol=1e-3)
+
+
+def test_a_search_follows_its_network() -> None:
+    positions, _ = batch_of("zanzibar", 50, 18)
+    rules = get_ruleset("zanzibar").kernel_rules()
+    trained, blank = network(), network()
+    torch.nn.init.zeros_(blank.head.weight)
+    search = GumbelSearch(rules, blank, 50, 8)
+    before = search.search(positions).policies
+    search.follow(trained)
+    after = search.search(positions).policies
+    np.testing.assert_array_equal(after, GumbelSearch(rules, trained, 50, 8).search(positions)[1])
+    assert (before != after).any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
 def test_it_finds_wins_with_an_ignorant_network(name: str, kind: str) -> None:
     """Nothing but the rules tells it, so it takes simulations; wins at once take few."""
@@ -152,7 +177,7 @@ def test_known_results_are_true(name: str, kind: str) -> None:
     rules = get_ruleset(name).kernel_rules()
     judge = AlphaBetaAgent(name, depth=9, threads=1)
     positions, _ = batch_of(name, 150, 24)
-    search = GumbelSearch(rules, network(kind), 150, 60)
+    search = GumbelSearch(rules, network(kind), 150, 60, lock_step=True)
     actions = search.search(positions, random_states(150, 7)).actions
     forest = search._forest
     checked = deep = 0
@@ -274,8 +299,8 @@ def test_limits() -> None:
     agent = SearchAgent(network(), ruleset, 4)
     positions, masks = batch_of("zanzibar", 2, 4)
     assert agent.act(positions, np.zeros(2, np.uint64)).tolist() == [0, 0]
-    logits, values = network()(
-        Inputs(torch.zeros((1, ACTION_ROW_SIZE), dtype=torch.uint8), torch.tensor([3]))
+    logits, values = network("board")(
+        Inputs(torch.zeros((1, ROW_SIZE), dtype=torch.uint8), torch.tensor([3]))
     )
     assert logits.shape == (1,) and values.shape == (1,)
     assert masks.all()

@@ -9,8 +9,8 @@ import torch
 from agents.network import Inputs, NetworkConfig, PolicyNetwork
 from agents.options import best_options, encode, gather_rows, list_options, sample_options
 from bao_env.engine.batch import Engine, random_states
-from bao_env.engine.kernel import play
-from bao_env.engine.position import unpack
+from bao_env.engine.kernel import play, start_of
+from bao_env.engine.position import META, unpack
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation import format_position
 from bao_env.observation import observe
@@ -51,19 +51,20 @@ def test_a_row_of_an_option_is_the_board_after_it() -> None:
 
 
 def test_the_outlook_is_the_best_reply() -> None:
-    """By the literal reference: most seeds captured, a win at once, or no move at all."""
+    """By the literal reference: seeds captured by each start, a win at once, or no move at all."""
     engine, positions, masks = some_positions(128)
     rows, options, _ = encode(engine.rules, positions, masks, NetworkConfig(kind="moves"))
-    wins = stuck = 0
+    wins = stuck = several = 0
     for row, option in zip(rows[: len(options)], options, strict=True):
         words = positions[option >> 6].copy()
         if play(engine.rules, words, np.uint64(option & 63)):
-            assert row[52:].tolist() == [0, 0, 1]
+            assert row[52:].tolist() == [0, 0, 1] + [0] * 32
             continue
         position = unpack(words)
         side = 1 - position.mover
         before = sum(position.pits(side)) + position.store[side]
         best = win = 0
+        said = np.zeros(32, int)
         replies = reference.legal_moves(format_position(position), RULESETS["zanzibar"])
         after_win = f"{'SN'[position.mover]} wins"
         for action, text in replies.items():
@@ -71,15 +72,21 @@ def test_the_outlook_is_the_best_reply() -> None:
             win |= int(play(engine.rules, reply, np.uint64(action))) == 1
             if text == after_win:
                 left = unpack(reply)
-                best = max(best, before - sum(left.pits(side)) - left.store[side])
-                continue
-            counts = [sum(map(int, line.split(","))) for line in text.split()[0].split("/")]
-            store = int(text.split()[1].split(",")[side])
-            best = max(best, before - counts[2 * side] - counts[2 * side + 1] - store)
-        assert row[52:].tolist() == [best, win, not replies]
+                captured = before - sum(left.pits(side)) - left.store[side]
+            else:
+                counts = [sum(map(int, line.split(","))) for line in text.split()[0].split("/")]
+                store = int(text.split()[1].split(",")[side])
+                captured = before - counts[2 * side] - counts[2 * side + 1] - store
+            best = max(best, captured)
+            if captured:
+                start = int(start_of(words[META], True, np.uint64(action)))
+                said[start] = max(said[start], captured + 1)
+                several += 1
+        assert row[52:55].tolist() == [best, win, not replies]
+        np.testing.assert_array_equal(row[55:], said)  # the most, where the house may be kept
         wins += win
         stuck += not replies
-    assert wins > 3
+    assert wins > 3 and several > 300
 
 
 def test_draws_follow_the_softmax() -> None:

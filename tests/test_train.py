@@ -185,7 +185,7 @@ def test_evaluate_stops_early_and_keeps_the_games(
         (["workers=3"], "divisible by workers=3"),
         (["minibatch=100"], "must be a multiple of"),
         (["device=tpu"], "expected auto, cpu or cuda"),
-        (["network=graph"], "expected one of board, actions, moves"),
+        (["network=graph"], "expected one of board, moves"),
         (["ruleset=chess"], "unknown rule set 'chess'"),
         (["rules={sow_limit = 3}"], "sow_limit=3"),
         (["rules={sow = 3}"], "unknown rule switch 'sow'"),

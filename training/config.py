@@ -32,8 +32,8 @@ class TrainConfig:
     method: str = "ppo"
     """``ppo``, or ``gumbel``: self-play guided by search (:mod:`training.searchplay`)."""
     network: str = "moves"
-    """What the network sees: the ``board``, the board and what the legal ``actions`` capture, or
-    the board after each of the legal ``moves`` (:mod:`agents.network`)."""
+    """What the network sees: the ``board``, or the board after each of the legal ``moves``
+    (:mod:`agents.network`)."""
     hidden: tuple[int, ...] = (256, 256)
     """Units of each hidden layer."""
     seed: int = 0

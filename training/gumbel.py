@@ -67,10 +67,11 @@ class GumbelTrainer(Trainer):
             "learning_rate": rate,
             "simulations_per_second": new * config.simulations / (searched - start),
             "search_share": (searched - start - network) / (now - start),
-            "network_share": network / (now - start),
             "learn_share": (now - searched) / (now - start),
             "gradient_norm": norm / max(1, batches),
         }
+        if network:  # on a GPU; else it is compiled into the search
+            row["network_share"] = network / (now - start)
         if batches:
             means = (stats / (batches * config.minibatch)).tolist()
             row |= dict(zip(SEARCH_STATS, means, strict=True))

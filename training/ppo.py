@@ -91,7 +91,7 @@ class PpoTrainer(Trainer):
     def _explained_variance(self) -> float:
         """How much of the returns' variance the values explained in the last rollout."""
         errors = np.concatenate(self.each("learnt_advantages"))
-        values = np.concatenate([w.rollout.values[w.rollout.learns] for w in self.workers])
+        values = np.concatenate(self.each("learnt_values"))
         spread = float((errors + values).var())
         return 1.0 - float(errors.var()) / spread if spread > 0.0 else 0.0
 

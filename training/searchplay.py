@@ -17,17 +17,13 @@ from agents.arena import movers
 from agents.gumbel import GumbelSearch
 from agents.network import PolicyNetwork
 from agents.options import encode
-from bao_env.engine.batch import Engine, random_actions, random_states
-from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.batch import random_actions
 from bao_env.engine.position import PLY, WORDS
 from training.config import TrainConfig
-from training.learner import Learner
 from training.loss import SEARCH_STATS, option_targets, search_gradient
-
-Arrays = dict[str, npt.NDArray[Any]]
+from training.worker import Arrays, GameWorker
 
 _CHUNK: Final = 2048
-_SAVED: Final = ("positions", "masks", "rng")
 
 
 class Buffer:
@@ -65,7 +61,7 @@ class Buffer:
         return generator.choice(known, count) if len(known) else known
 
 
-class SearchWorker(Learner):
+class SearchWorker(GameWorker):
     """One thread's games, searches and buffer.
 
     Args:
@@ -77,20 +73,14 @@ class SearchWorker(Learner):
     def __init__(
         self, config: TrainConfig, network: PolicyNetwork, seed: np.random.SeedSequence
     ) -> None:
-        super().__init__(config, network)
-        self.engine = Engine(config.get_ruleset())
-        size = config.envs // config.workers
-        generator_seed, game_seed = seed.spawn(2)
-        self.generator = np.random.Generator(np.random.PCG64(generator_seed))
-        self.rng = random_states(size, game_seed)
+        super().__init__(config, network, seed)
+        size = len(self.masks)
+        # Compiled for a processor, or the copy on the GPU.
+        self._searched = network if self.device.type == "cpu" else self.replica
         self.search = GumbelSearch(
-            self.engine.rules, self.replica, size, config.simulations, config.gamma
+            self.engine.rules, self._searched, size, config.simulations, config.gamma
         )
         self.buffer = Buffer(config.buffer // config.workers)
-        self._openings = [self.engine.opening(first) for first in (SOUTH, NORTH)]
-        self.positions = np.empty((size, WORDS), np.uint64)
-        self.masks = np.zeros(size, np.uint64)
-        self.winners = np.full(size, -1, np.int8)
         # Where the positions of each game lie in the buffer, who was to move, and when.
         self._places = np.zeros((size, config.max_plies), np.int64)
         self._seats = np.zeros((size, config.max_plies), np.int8)
@@ -101,24 +91,19 @@ class SearchWorker(Learner):
 
     def _restart(self, index: npt.NDArray[np.int64]) -> None:
         """Start games anew, each after some random actions that do not end it."""
-        lot = self.engine.ruleset.first_player == "lot"
+        self._lengths[index] = 0
+        actions = np.zeros(len(self.masks), np.int64)
         while len(index):
-            first = self.generator.integers(2, size=len(index)) if lot else 0 * index
-            positions = np.array([self._openings[seat][0] for seat in first])
-            masks = np.array([self._openings[seat][1] for seat in first])
-            winners = np.full(len(index), -1, np.int8)
-            left = self.generator.integers(self.config.opening_plies + 1, size=len(index))
-            rng, actions = self.rng[index], np.empty(len(index), np.int64)
-            for ply in range(int(left.max())):
-                random_actions(masks, rng, actions)
-                playing = np.where(left > ply, masks, np.uint64(0))
-                self.engine.step(positions, actions, playing, winners)
-                masks = np.where(left > ply, playing, masks)
-            self.rng[index] = rng
-            self.positions[index], self.masks[index] = positions, masks
-            self._lengths[index] = 0
-            index = index[winners >= 0]
-        self.winners[:] = -1
+            self.set_up(index)
+            left = np.zeros(len(self.masks), np.int64)
+            left[index] = self.draw_opening_lengths(len(index))
+            while left.any():
+                playing = np.where(left > 0, self.masks, np.uint64(0))
+                random_actions(playing, self.rng, actions)
+                self.engine.step(self.positions, actions, playing, self.winners)
+                self.masks = np.where(left > 0, playing, self.masks)
+                left -= left > 0
+            index = index[self.winners[index] >= 0]
 
     def _play_forced(self) -> dict[str, float]:
         """Play on wherever there is no choice, and start ended games anew."""
@@ -154,6 +139,7 @@ class SearchWorker(Learner):
         """Play ``config.rollout`` searched actions in every game; returns sums."""
         totals = {"games": 0.0, "plies": 0.0}
         self.search.network_seconds = 0.0
+        self.search.follow(self._searched)
         games = np.arange(len(self.masks))
         for _ in range(self.config.rollout):
             found = self.search.search(self.positions, self.rng)
@@ -238,22 +224,12 @@ class SearchWorker(Learner):
 
         self.add_gradient(rows_read, options, gradient)
 
-    def state(self, prefix: str) -> tuple[Arrays, dict[str, Any]]:
-        """The games under way and the generator. The buffer is left out: it is large, and soon
-        filled again."""
-        arrays = {f"{prefix}{name}": getattr(self, name).copy() for name in _SAVED}
-        return arrays, dict(self.generator.bit_generator.state)
+    def state(self) -> tuple[Arrays, dict[str, Any]]:
+        """See :meth:`GameWorker.state`. The buffer is left out: it is large, and soon filled
+        again."""
+        return super().state()
 
-    def restore(self, prefix: str, arrays: Arrays, generator: Mapping[str, Any]) -> None:
-        """Take over what :meth:`state` gave; the games go on, their past forgotten.
-
-        Raises:
-            ValueError: the arrays have other shapes than this worker's.
-        """
-        for name in _SAVED:
-            mine, saved = getattr(self, name), arrays[f"{prefix}{name}"]
-            if mine.shape != saved.shape or mine.dtype != saved.dtype:
-                raise ValueError(f"{prefix}{name}: {saved.shape} does not fit {mine.shape}")
-            mine[...] = saved
+    def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
+        """See :meth:`GameWorker.restore`; the games go on, their past forgotten."""
+        super().restore(arrays, generator)
         self._lengths[:] = 0
-        self.generator.bit_generator.state = dict(generator)

@@ -8,9 +8,8 @@ actions that open a game, are recorded but not learnt from.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor
 
 from agents.arena import movers
+from agents.features import ROW_SIZE
 from agents.network import PolicyNetwork
 from agents.options import (
     best_options,
@@ -27,19 +27,15 @@ from agents.options import (
     padded_rows,
     sample_options,
 )
-from bao_env.engine.batch import Engine, random_actions, random_states
-from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import PLY, WORDS
+from bao_env.engine.batch import random_actions
+from bao_env.engine.position import PLY
 from training.config import TrainConfig
-from training.learner import Learner
 from training.loss import STATS, advantages, ppo_gradient
-
-Arrays = dict[str, npt.NDArray[Any]]
+from training.worker import GameWorker
 
 _CHUNK: Final = 2048
 """Decisions that go through the network at a time while learning: their activations stay in
 the second-level cache."""
-_SAVED: Final = ("positions", "masks", "rng", "opening_left")
 
 
 @dataclass
@@ -47,7 +43,7 @@ class Rollout:
     """T actions in each of B games; every array is [T, B] unless noted."""
 
     rows: npt.NDArray[np.uint8]
-    """uint8[capacity, row_size], the network's rows of all decisions, one after another."""
+    """uint8[capacity, ROW_SIZE], the network's rows of all decisions, one after another."""
     starts: npt.NDArray[np.int64]
     """Where the rows of a decision start."""
     masks: npt.NDArray[np.uint64]
@@ -83,7 +79,7 @@ class _Draws(NamedTuple):
     expected: npt.NDArray[np.float32]
 
 
-class Worker(Learner):
+class Worker(GameWorker):
     """One thread's games and its copy of the network.
 
     Args:
@@ -92,23 +88,17 @@ class Worker(Learner):
         seed: of this worker's games.
     """
 
+    SAVED: ClassVar = (*GameWorker.SAVED, "opening_left")
+
     def __init__(
         self, config: TrainConfig, network: PolicyNetwork, seed: np.random.SeedSequence
     ) -> None:
-        super().__init__(config, network)
-        self.engine = Engine(config.get_ruleset())
+        super().__init__(config, network, seed)
         self.rival = copy.deepcopy(network).to(self.dtype).requires_grad_(False)
         self.has_rival = False
         self.per_option = network.config.per_option
 
-        size, steps = config.envs // config.workers, config.rollout
-        generator_seed, game_seed = seed.spawn(2)
-        self.generator = np.random.Generator(np.random.PCG64(generator_seed))
-        self.rng = random_states(size, game_seed)
-        self._openings = [self.engine.opening(first) for first in (SOUTH, NORTH)]
-        self.positions = np.empty((size, WORDS), np.uint64)
-        self.masks = np.empty(size, np.uint64)
-        self.winners = np.full(size, -1, np.int8)
+        size, steps = len(self.masks), config.rollout
         self.opening_left = np.zeros(size, np.int64)
         self._restart(np.arange(size))
         pool_games = round(config.pool_games * size)
@@ -117,9 +107,7 @@ class Worker(Learner):
         self.rival_seat[:pool_games] = np.arange(pool_games) % 2
 
         self.rollout = Rollout(
-            rows=np.empty(
-                (steps * size * (6 if self.per_option else 1), network.config.row_size), np.uint8
-            ),
+            rows=np.empty((steps * size * (6 if self.per_option else 1), ROW_SIZE), np.uint8),
             starts=np.empty((steps, size), np.int64),
             masks=np.empty((steps, size), np.uint64),
             actions=np.empty((steps, size), np.int64),
@@ -136,15 +124,8 @@ class Worker(Learner):
 
     def _restart(self, index: npt.NDArray[np.int64]) -> None:
         """Start games anew."""
-        lot = self.engine.ruleset.first_player == "lot"
-        first = self.generator.integers(2, size=len(index)) if lot else np.zeros(len(index), int)
-        for seat, (words, mask) in enumerate(self._openings):
-            self.positions[index[first == seat]] = words
-            self.masks[index[first == seat]] = mask
-        self.winners[index] = -1
-        self.opening_left[index] = self.generator.integers(
-            self.config.opening_plies + 1, size=len(index)
-        )
+        self.set_up(index)
+        self.opening_left[index] = self.draw_opening_lengths(len(index))
 
     def choose_rival(self, pool: list[dict[str, Tensor]]) -> None:
         """Draw the past self that this worker's next rollout meets."""
@@ -260,6 +241,10 @@ class Worker(Learner):
         self._batches = np.array_split(rows, batches)
         return [len(part) for part in self._batches]
 
+    def learnt_values(self) -> npt.NDArray[np.float32]:
+        """What was expected where there is something to learn from, float32[rows]."""
+        return self.rollout.values[self.rollout.learns]
+
     def learnt_advantages(self) -> npt.NDArray[np.float32]:
         """The advantages to learn from, float32[rows]."""
         return self.rollout.advantages[self.rollout.learns]
@@ -300,7 +285,7 @@ class Worker(Learner):
         masks, actions = roll.masks.reshape(-1)[index], roll.actions.reshape(-1)[index]
         offsets, options, chosen = list_options(masks, actions)
         counts = np.diff(offsets) if self.per_option else np.ones(len(index), np.int64)
-        rows_read = padded_rows(int(counts.sum()), self.network_config.row_size)
+        rows_read = padded_rows(int(counts.sum()))
         gather_rows(roll.rows, roll.starts.reshape(-1)[index], counts, rows_read)
         advantage = roll.advantages.reshape(-1)[index]
 
@@ -324,21 +309,3 @@ class Worker(Learner):
             )
 
         self.add_gradient(rows_read, options, gradient)
-
-    def state(self, prefix: str) -> tuple[Arrays, dict[str, Any]]:
-        """Everything the next rollout depends on: arrays, and plain values for JSON."""
-        arrays = {f"{prefix}{name}": getattr(self, name).copy() for name in _SAVED}
-        return arrays, dict(self.generator.bit_generator.state)
-
-    def restore(self, prefix: str, arrays: Arrays, generator: Mapping[str, Any]) -> None:
-        """Take over what :meth:`state` gave.
-
-        Raises:
-            ValueError: the arrays have other shapes than this worker's.
-        """
-        for name in _SAVED:
-            mine, saved = getattr(self, name), arrays[f"{prefix}{name}"]
-            if mine.shape != saved.shape or mine.dtype != saved.dtype:
-                raise ValueError(f"{prefix}{name}: {saved.shape} does not fit {mine.shape}")
-            mine[...] = saved
-        self.generator.bit_generator.state = dict(generator)

@@ -11,6 +11,11 @@ and that are added up in a fixed order.
 ``last.safetensors`` (all that is needed to go on) and, at the end, ``final.safetensors``.
 A run stopped at any moment goes on with ``--resume``: PPO exactly as if it had never stopped;
 guided by search with the games where they were and a buffer that fills anew.
+
+Under torchrun the run's workers are shared out among the processes
+(:mod:`training.distributed`), with the same result::
+
+    torchrun --nproc-per-node 2 -m training.train --config configs/quick.toml
 """
 
 from __future__ import annotations
@@ -30,6 +35,7 @@ from tqdm import tqdm
 
 from agents import checkpoint
 from agents.checkpoint import CheckpointError
+from training import distributed
 from training.config import ConfigError, TrainConfig, config_from_dict, load_config
 from training.gumbel import GumbelTrainer
 from training.metrics import Metrics
@@ -66,12 +72,14 @@ def start_run(folder: Path, args: argparse.Namespace) -> tuple[Trainer, bool]:
                 f"{folder} holds a run already: go on with --resume, or choose another --run"
             )
         saved = checkpoint.load(last)
-        if args.config or args.set:
+        if (args.config or args.set) and distributed.process() == 0:
             print("resuming with the run's own configuration", file=sys.stderr)
         trainer = make_trainer(config_from_dict(saved.info["config"]))
         trainer.restore(saved)
         return trainer, True
     trainer = make_trainer(load_config(args.config, args.set))
+    if distributed.process() > 0:
+        return trainer, False
     folder.mkdir(parents=True, exist_ok=True)
     note = {
         "commit": current_commit(),
@@ -94,41 +102,54 @@ def run(trainer: Trainer, folder: Path) -> bool:
         stop = True
         tqdm.write("stopping after this update; once more to stop at once", file=sys.stderr)
 
+    first = distributed.process() == 0
     handlers = {s: signal.signal(s, ask_to_stop) for s in (signal.SIGINT, signal.SIGTERM)}
-    metrics = Metrics(folder, trainer.COLUMNS, trainer.update)
+    metrics = Metrics(folder, trainer.COLUMNS, trainer.update) if first else None
     bar = tqdm(
-        total=config.steps, initial=trainer.steps, unit="step", unit_scale=True, desc=folder.name
+        total=config.steps,
+        initial=trainer.steps,
+        unit="step",
+        unit_scale=True,
+        desc=folder.name,
+        disable=not first,
     )
     saved = time.monotonic()
     shown: dict[str, str] = {}
     try:
-        while trainer.steps < config.steps and not stop:
+        stopping = False
+        while trainer.steps < config.steps and not stopping:
             before = trainer.steps
             row = trainer.train_update()
             every = config.evaluate_every
             finished = trainer.steps >= config.steps
-            if finished or (every and trainer.steps // every > before // every):
-                row |= trainer.evaluate()
-                shown |= {name: f"{row[f'score_against_{name}']:.1%}" for name in trainer.OPPONENTS}
-            keep = config.keep_every
-            if keep and trainer.steps // keep > before // keep:
-                trainer.save_policy(folder / f"step-{trainer.steps // keep * keep}.safetensors")
-            metrics.write(row)
+            due = finished or time.monotonic() - saved >= config.checkpoint_every
+            # All processes save and stop after the same update.
+            due, stopping = distributed.anyone(first and due, stop)
+            if metrics is not None:
+                if finished or (every and trainer.steps // every > before // every):
+                    row |= trainer.evaluate()
+                    shown |= {
+                        name: f"{row[f'score_against_{name}']:.1%}" for name in trainer.OPPONENTS
+                    }
+                keep = config.keep_every
+                if keep and trainer.steps // keep > before // keep:
+                    trainer.save_policy(folder / f"step-{trainer.steps // keep * keep}.safetensors")
+                metrics.write(row)
             bar.update(min(trainer.steps, config.steps) - min(before, config.steps))
             bar.set_postfix(shown | {"entropy": f"{row.get('entropy', math.nan):.2f}"})
-            if time.monotonic() - saved >= config.checkpoint_every or finished:
+            if due or stopping:
                 trainer.save(folder / "last.safetensors")
                 saved = time.monotonic()
-        if stop:
-            trainer.save(folder / "last.safetensors")
     finally:
         bar.close()
-        metrics.close()
+        if metrics is not None:
+            metrics.close()
         for number, handler in handlers.items():
             signal.signal(number, handler)
     if trainer.steps < config.steps:
         return False
-    trainer.save_policy(folder / "final.safetensors")
+    if first:
+        trainer.save_policy(folder / "final.safetensors")
     return True
 
 
@@ -150,18 +171,28 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--resume", action="store_true", help="go on with the run if it exists")
     args = parser.parse_args(argv)
     name = args.run or (Path(args.config).stem if args.config else "default")
-    folder = Path(args.runs) / name
+    with distributed.process_group():
+        return _train(Path(args.runs) / name, args)
+
+
+def _train(folder: Path, args: argparse.Namespace) -> int:
+    """Start or go on with the run in ``folder``; returns the exit status."""
+
+    def say(text: str) -> None:
+        if distributed.process() == 0:
+            print(text, file=sys.stderr)
+
     try:
         trainer, resumed = start_run(folder, args)
     except (ConfigError, CheckpointError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        say(f"error: {error}")
         return 2
     if resumed:
-        print(f"resumed {folder} at step {trainer.steps:,}", file=sys.stderr)
+        say(f"resumed {folder} at step {trainer.steps:,}")
     if not run(trainer, folder):
-        print(f"stopped; go on with --run {name} --resume", file=sys.stderr)
+        say(f"stopped; go on with --run {folder.name} --resume")
         return 128 + signal.SIGINT
-    print(f"finished: {folder / 'final.safetensors'}", file=sys.stderr)
+    say(f"finished: {folder / 'final.safetensors'}")
     return 0
 
 

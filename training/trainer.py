@@ -18,6 +18,7 @@ from agents.arena import play_match
 from agents.checkpoint import Arrays, Checkpoint, CheckpointError
 from agents.network import PolicyNetwork
 from agents.policy import PolicyAgent
+from training import distributed
 from training.config import ConfigError, TrainConfig
 from training.memory import keep_freed_memory
 
@@ -43,16 +44,23 @@ class Trainer(ABC):
         if config.start:
             self.network.load_state_dict(self.load_weights("start", config.start))
         self.generator = np.random.Generator(np.random.PCG64(seeds[1]))
-        self.workers = [self.make_worker(seed) for seed in seeds[2:]]
+        count = distributed.processes()
+        if config.workers % count:
+            raise ConfigError(
+                f"workers={config.workers} cannot be shared out over {count} processes"
+            )
+        here = config.workers // count
+        first = distributed.process() * here
+        self._here = range(first, first + here)
+        self.workers = [self.make_worker(seeds[2 + i]) for i in self._here]
+        """Those of this process."""
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
         )
         self.update = 0
         self.steps = 0
         self.seconds = 0.0
-        self._threads = ThreadPoolExecutor(
-            config.workers, initializer=torch.set_num_threads, initargs=(1,)
-        )
+        self._threads = ThreadPoolExecutor(here, initializer=torch.set_num_threads, initargs=(1,))
 
     @property
     def updates(self) -> int:
@@ -118,13 +126,21 @@ class Trainer(ABC):
         }
 
     def each(self, method: str, *args: Any) -> list[Any]:
-        """Call a method of all workers side by side; results in the workers' order."""
-        return list(self._threads.map(lambda worker: getattr(worker, method)(*args), self.workers))
+        """Call a method of all workers side by side; results in the workers' order, those of other
+        processes among them."""
+        return distributed.gather(
+            list(self._threads.map(lambda worker: getattr(worker, method)(*args), self.workers))
+        )
 
     def descend(self) -> float:
         """Add up the workers' gradients and take one step; returns the gradient's norm."""
-        for i, parameter in enumerate(self.network.parameters()):
-            parameter.grad = torch.stack([w.gradients[i] for w in self.workers]).sum(dim=0)
+        totals = [
+            torch.stack([worker.gradients[i] for worker in self.workers]).sum(dim=0)
+            for i in range(len(self.workers[0].gradients))
+        ]
+        distributed.add_up(totals)
+        for parameter, total in zip(self.network.parameters(), totals, strict=True):
+            parameter.grad = total
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.max_gradient)
         self.optimizer.step()
         for worker in self.workers:
@@ -159,12 +175,12 @@ class Trainer(ABC):
         checkpoint.save(path, Checkpoint(self.network, self.ruleset, self._info()))
 
     def save(self, path: Path) -> None:
-        """Write everything the run needs to go on exactly."""
+        """Write everything the run needs to go on exactly. All processes of a run call this; the
+        first one writes."""
         arrays: Arrays = {}
         generators = []
-        for i, worker in enumerate(self.workers):
-            state, generator = worker.state(f"worker.{i}.")
-            arrays |= state
+        for i, (state, generator) in enumerate(self.each("state")):
+            arrays |= {f"worker.{i}.{name}": array for name, array in state.items()}
             generators.append(generator)
         for i, state in self.optimizer.state_dict()["state"].items():
             arrays |= {f"adam.{i}.{name}": t.cpu().numpy() for name, t in state.items()}
@@ -177,7 +193,8 @@ class Trainer(ABC):
         own_arrays, own_info = self.own_state()
         arrays |= own_arrays
         info |= own_info
-        checkpoint.save(path, Checkpoint(self.network, self.ruleset, info, arrays))
+        if distributed.process() == 0:
+            checkpoint.save(path, Checkpoint(self.network, self.ruleset, info, arrays))
 
     def restore(self, saved: Checkpoint) -> None:
         """Take over what :meth:`save` wrote.
@@ -194,8 +211,16 @@ class Trainer(ABC):
         info, arrays = saved.info, saved.arrays
         self.network.load_state_dict(saved.network.state_dict())
         self.generator.bit_generator.state = info["generator"]
-        for i, (worker, generator) in enumerate(zip(self.workers, info["workers"], strict=True)):
-            worker.restore(f"worker.{i}.", arrays, generator)
+        if len(info["workers"]) != self.config.workers:
+            raise ValueError(f"it has {len(info['workers'])} workers")
+        for i, worker in zip(self._here, self.workers, strict=True):
+            prefix = f"worker.{i}."
+            saved_arrays = {
+                name.removeprefix(prefix): array
+                for name, array in arrays.items()
+                if name.startswith(prefix)
+            }
+            worker.restore(saved_arrays, info["workers"][i])
         self.take_own_state(arrays, info)
         adam = self.optimizer.state_dict()
         if info["learnt"]:

@@ -1,0 +1,80 @@
+"""One run on several processes, started by ``torchrun``: its workers are shared out among them.
+
+A run has ``workers`` workers whatever the number of processes; each process has an equal
+part of them. What the workers hand over is gathered on every process, in the order of the
+workers, and their gradients are added up, so every process takes the same step and holds the
+same network. Started without torchrun, a run is one process and nothing here does anything.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, Final
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+_TIMEOUT: Final = timedelta(minutes=30)
+"""How long a process waits for the others; the first one evaluates and saves meanwhile."""
+
+
+@contextmanager
+def process_group() -> Iterator[None]:
+    """Join the processes that torchrun has started, if it has, and leave them at the end."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        yield
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    # Objects and flags go over gloo, gradients on a GPU over NCCL.
+    dist.init_process_group(
+        "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=_TIMEOUT
+    )
+    try:
+        yield
+    finally:
+        gc.collect()  # tensors that outlive the group make some exits abort
+        dist.destroy_process_group()
+
+
+def processes() -> int:
+    """How many processes the run has."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def process() -> int:
+    """Which of them this is; 0 is the one that writes files and talks to people."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def gather(results: list[Any]) -> list[Any]:
+    """The results of all processes' workers, in the order of the workers."""
+    if processes() == 1:
+        return results
+    parts: list[Any] = [None] * processes()
+    dist.all_gather_object(parts, results)
+    return [result for part in parts for result in part]
+
+
+def add_up(tensors: Sequence[Tensor]) -> None:
+    """Replace each tensor by its sum over all processes."""
+    if processes() == 1:
+        return
+    flat = torch.cat([tensor.flatten() for tensor in tensors])
+    dist.all_reduce(flat)
+    for tensor, part in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
+        tensor.copy_(part.view_as(tensor))
+
+
+def anyone(*flags: bool) -> list[bool]:
+    """Each flag: whether it is set on any process."""
+    if processes() == 1:
+        return list(flags)
+    shared = torch.tensor(flags, dtype=torch.int32)
+    dist.all_reduce(shared, dist.ReduceOp.MAX)
+    return [bool(flag) for flag in shared]
