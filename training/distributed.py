@@ -23,6 +23,18 @@ _TIMEOUT: Final = timedelta(minutes=30)
 """How long a process waits for the others; the first one evaluates and saves meanwhile."""
 
 
+class ProcessLost(RuntimeError):
+    """Another process of the run has gone."""
+
+
+@contextmanager
+def _together() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise ProcessLost(f"another process of this run is gone: {error}") from error
+
+
 @contextmanager
 def process_group() -> Iterator[None]:
     """Join the processes that torchrun has started, if it has, and leave them at the end."""
@@ -53,11 +65,16 @@ def process() -> int:
 
 
 def gather(results: list[Any]) -> list[Any]:
-    """The results of all processes' workers, in the order of the workers."""
+    """The results of all processes' workers, in the order of the workers.
+
+    Raises:
+        ProcessLost: one of them has gone; so do the functions below.
+    """
     if processes() == 1:
         return results
     parts: list[Any] = [None] * processes()
-    dist.all_gather_object(parts, results)
+    with _together():
+        dist.all_gather_object(parts, results)
     return [result for part in parts for result in part]
 
 
@@ -66,7 +83,8 @@ def add_up(tensors: Sequence[Tensor]) -> None:
     if processes() == 1:
         return
     flat = torch.cat([tensor.flatten() for tensor in tensors])
-    dist.all_reduce(flat)
+    with _together():
+        dist.all_reduce(flat)
     for tensor, part in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
         tensor.copy_(part.view_as(tensor))
 
@@ -76,5 +94,6 @@ def anyone(*flags: bool) -> list[bool]:
     if processes() == 1:
         return list(flags)
     shared = torch.tensor(flags, dtype=torch.int32)
-    dist.all_reduce(shared, dist.ReduceOp.MAX)
+    with _together():
+        dist.all_reduce(shared, dist.ReduceOp.MAX)
     return [bool(flag) for flag in shared]

@@ -15,7 +15,9 @@ guided by search with the games where they were and a buffer that fills anew.
 Under torchrun the run's workers are shared out among the processes
 (:mod:`training.distributed`), with the same result::
 
-    torchrun --nproc-per-node 2 -m training.train --config configs/quick.toml
+    torchrun --nproc-per-node 2 -m -- training.train --config configs/quick.toml
+
+If one of them dies, the others stop, and the run goes on from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -189,7 +191,12 @@ def _train(folder: Path, args: argparse.Namespace) -> int:
         return 2
     if resumed:
         say(f"resumed {folder} at step {trainer.steps:,}")
-    if not run(trainer, folder):
+    try:
+        finished = run(trainer, folder)
+    except distributed.ProcessLost as error:
+        print(f"error: {error}; go on with --run {folder.name} --resume", file=sys.stderr)
+        return 1
+    if not finished:
         say(f"stopped; go on with --run {folder.name} --resume")
         return 128 + signal.SIGINT
     say(f"finished: {folder / 'final.safetensors'}")

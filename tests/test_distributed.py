@@ -1,0 +1,90 @@
+"""One run on two processes under torchrun: the same run, and what happens when one dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_train import metrics
+
+from agents import checkpoint
+from training import distributed, train
+from training.config import ConfigError, load_config
+from training.ppo import PpoTrainer
+
+ROOT = Path(__file__).parent.parent
+SMALL = ["hidden=[16]", "envs=32", "rollout=8", "minibatch=256", "evaluate_pairs=2"]
+SEARCH = ["method=gumbel", "simulations=3", "buffer=4000", "max_plies=100"]
+
+
+def arguments(folder: Path, settings: list[str], *extra: str) -> list[str]:
+    """Of a run of 2 workers."""
+    pairs = [part for setting in [*SMALL, *settings] for part in ("--set", setting)]
+    return ["--runs", str(folder), "--run", "r", *extra, *pairs]
+
+
+def launch(*given: str) -> subprocess.Popen[str]:
+    """That run on two processes."""
+    torchrun = ["torch.distributed.run", "--nproc-per-node=2", "--standalone", "-m", "--"]
+    return subprocess.Popen(
+        [sys.executable, "-m", *torchrun, "training.train", *given],
+        cwd=ROOT,
+        text=True,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+    )
+
+
+@pytest.mark.parametrize("method", ["ppo", "gumbel"])
+def test_two_processes_are_one_run(tmp_path: Path, method: str) -> None:
+    settings = ["steps=4096", "evaluate_every=2048", *(SEARCH if method == "gumbel" else [])]
+    assert train.main(arguments(tmp_path / "1", settings)) == 0
+    done = launch(*arguments(tmp_path / "2", settings))
+    _, errors = done.communicate(timeout=200)
+    assert done.returncode == 0, errors
+    rows = [
+        [{k: v for k, v in row.items() if "share" not in k} for row in metrics(tmp_path / n)]
+        for n in "12"
+    ]
+    assert rows[0] == rows[1]  # but for times and what is made of them
+    one, two = (checkpoint.load(tmp_path / n / "r" / "last.safetensors") for n in "12")
+    assert one.arrays.keys() == two.arrays.keys()
+    for name, array in one.arrays.items():
+        np.testing.assert_array_equal(array, two.arrays[name], err_msg=name)
+
+
+def test_a_process_dies(tmp_path: Path) -> None:
+    """The other one stops; the run goes on where it was saved."""
+    settings = ["steps=200000", "checkpoint_every=0", "evaluate_every=0"]
+    running = launch(*arguments(tmp_path, settings))
+    last = tmp_path / "r" / "last.safetensors"
+    deadline = time.monotonic() + 120
+    while not last.exists():
+        assert running.poll() is None and time.monotonic() < deadline
+        time.sleep(0.1)
+    children = subprocess.run(
+        ["pgrep", "-P", str(running.pid)], capture_output=True, text=True, check=True
+    )
+    victim = max(int(child) for child in children.stdout.split())
+    os.kill(victim, signal.SIGKILL)
+    _, errors = running.communicate(timeout=120)
+    assert running.returncode != 0
+    assert "another process of this run is gone" in errors or "stopped; go on with" in errors
+    saved = checkpoint.load(last).info["steps"]
+    assert 0 < saved < 200000
+    resumed, again = train.start_run(tmp_path / "r", Namespace(resume=True, config=None, set=[]))
+    assert again and resumed.steps == saved and len(resumed.workers) == 2
+    resumed.train_update()
+
+
+def test_workers_that_cannot_be_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed, "processes", lambda: 3)
+    with pytest.raises(ConfigError, match="workers=2 cannot be shared out over 3 processes"):
+        PpoTrainer(load_config(None, SMALL))
