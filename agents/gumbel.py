@@ -574,17 +574,21 @@ def _search_each(
 ):
     """Search one position after another with a compiled network.
 
-    ``forest`` has room for one tree; ``found`` are the arrays of :class:`Found`.
+    ``forest`` has room for one tree; ``found`` are the arrays of :class:`Found`. Returns how many
+    rows the network has judged.
     """
     actions, policies, values, worths = found
+    judged = np.int64(0)
     for g in range(positions.shape[0]):
         _plant(rules, forest, positions[g : g + 1], rows, s)
         judge(weights, rows, forest.starts[1], room, outputs)
+        judged += forest.starts[1]
         _take(forest, outputs, discount, 1, s)
         _draw_noise(forest, noise, rng[g : g + 1], 1)
         for simulation in range(schedule.shape[1]):
             _walk(rules, forest, schedule, simulation, discount, rows, s, 1)
             judge(weights, rows, forest.starts[1], room, outputs)
+            judged += forest.starts[1]
             _take(forest, outputs, discount, 1, s)
         _conclude(
             forest,
@@ -596,6 +600,7 @@ def _search_each(
             values[g : g + 1],
             worths[g : g + 1],
         )
+    return judged
 
 
 class GumbelSearch:
@@ -630,7 +635,9 @@ class GumbelSearch:
         self.network = network
         self.simulations = simulations
         self.network_seconds = 0.0
-        """Time that the network has taken so far, in lock step."""
+        """Time that the network has taken so far; told in lock step only."""
+        self.rows_judged = 0
+        """Rows that the network has read so far."""
         self._rules = rules
         self._games = games
         self._discount = np.float32(discount)
@@ -669,6 +676,7 @@ class GumbelSearch:
         with torch.inference_mode():
             outputs = self.network.judge(torch.from_numpy(rows)).cpu().numpy()
         self.network_seconds += time.perf_counter() - start
+        self.rows_judged += count
         return outputs
 
     def search(
@@ -698,7 +706,7 @@ class GumbelSearch:
         if self._lock_step:
             self._search_together(positions, noise, states, found)
         else:
-            _search_each(
+            self.rows_judged += _search_each(
                 self._rules,
                 self._forest,
                 self._weights,

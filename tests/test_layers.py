@@ -75,6 +75,7 @@ ORDER = [
     "training.tournament",
     "training.curve",
     "training.bench",
+    "training.scaling",
     "training.fit_evaluation",
     "agents.bench",
     "training.tactics",

@@ -19,14 +19,41 @@ import time
 from collections import defaultdict
 from typing import Any
 
+import numpy as np
 import torch
 
+from agents.inference import compile_network, judge, make_room
+from agents.options import encode
 from bao_env.bench import machine
 from training.config import ConfigError, TrainConfig, load_config
+from training.searchplay import SearchWorker
 from training.train import make_trainer
+from training.trainer import Trainer
 
 REFERENCE = ("network=board", "hidden=[256, 256]", "epochs=1", "envs=4096", "minibatch=8192")
 """Settings of the reference: the network reads each position once, and learns from it once."""
+
+
+def rows_judged(trainer: Trainer) -> list[int]:
+    """Rows that the network has read in each worker's searches; none without searches."""
+    return [w.search.rows_judged for w in trainer.workers if isinstance(w, SearchWorker)]
+
+
+def seconds_a_row(trainer: Trainer) -> float:
+    """What the compiled network takes for a row of the games under way, on one core."""
+    worker = trainer.workers[0]
+    rows, options, _ = encode(
+        worker.engine.rules, worker.positions, worker.masks, trainer.network.config
+    )
+    weights = compile_network(trainer.network)
+    count = len(options) if trainer.network.config.per_option else len(worker.masks)
+    out = np.empty((len(rows), int(weights.widths[-1])), np.float32)
+    times = []
+    for _ in range(10):
+        start = time.perf_counter()
+        judge(weights, rows, count, make_room(weights), out)
+        times.append((time.perf_counter() - start) / count)
+    return min(times)
 
 
 def measure(config: TrainConfig, updates: int) -> dict[str, Any]:
@@ -34,6 +61,7 @@ def measure(config: TrainConfig, updates: int) -> dict[str, Any]:
     trainer = make_trainer(config)
     spent: dict[str, float] = defaultdict(float)
     rates = []
+    judged = 0
     rows: list[dict[str, float]] = []
     call = trainer.each
 
@@ -49,14 +77,18 @@ def measure(config: TrainConfig, updates: int) -> dict[str, Any]:
     for update in range(3 + updates):
         if update == 3:
             spent.clear()
+            judged = -sum(rows_judged(trainer))
         start = time.perf_counter()
         row = trainer.train_update()
         if update >= 3:
             rows.append(row)
             rates.append(config.envs * config.rollout / (time.perf_counter() - start))
+    judged += sum(rows_judged(trainer))
     total = sum(config.envs * config.rollout / rate for rate in rates)
     shares = {part: spent[part] / total for part in ("play", "learn")}
     network = statistics.fmean(row.get("network_share", 0.0) for row in rows)
+    if config.method == "gumbel" and not network:
+        network = judged * seconds_a_row(trainer) / config.workers / total
     if network:
         shares = {"search": shares["play"] - network, "network": network, "learn": shares["learn"]}
     rate = statistics.median(rates)
