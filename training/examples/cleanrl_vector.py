@@ -16,7 +16,7 @@ from tqdm import trange
 
 from training.examples.measure import SEED, masked_argmax, report
 
-ENVS, ROLLOUT, UPDATES = 128, 64, 60
+ENVS, ROLLOUT, UPDATES = 128, 64, 150
 EPOCHS, MINIBATCH = 4, 1024
 GAMMA, LAMBDA, CLIP = 0.99, 0.95, 0.2
 LEARNING_RATE, ENTROPY_WEIGHT, VALUE_WEIGHT = 1e-3, 0.01, 0.5

@@ -18,12 +18,21 @@ from training.examples.measure import SEED, report
 def main() -> None:
     """Train for about a minute, then play."""
     torch.set_num_threads(1)  # so small a network gains nothing from more
-    envs = BaoVecEnv(64, opponent="random")
+    envs = BaoVecEnv(128, opponent="random")
     model = MaskablePPO(
-        "MultiInputPolicy", envs, n_steps=64, batch_size=1024, n_epochs=4, seed=SEED, device="cpu"
+        "MultiInputPolicy",
+        envs,
+        learning_rate=1e-3,
+        n_steps=64,
+        batch_size=1024,
+        n_epochs=4,
+        ent_coef=0.01,
+        policy_kwargs={"net_arch": [128, 128]},
+        seed=SEED,
+        device="cpu",
     )
     start = time.perf_counter()
-    model.learn(200_000, progress_bar=True)
+    model.learn(1_000_000, progress_bar=True)
     seconds = time.perf_counter() - start
 
     def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from bao_env.adapters.torchrl import BaoTorchEnv
 from training.examples.measure import SEED, masked_argmax, report
 
-GAMES, FRAMES, TOTAL = 128, 8192, 400_000
+GAMES, FRAMES, TOTAL = 128, 8192, 800_000
 EPOCHS, MINIBATCH = 3, 1024
 
 

@@ -1,0 +1,80 @@
+"""PPO of AgileRL on the vector environment, which hands it the mask in ``infos``.
+
+python -m training.examples.agilerl_vector
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import torch
+from agilerl.algorithms import PPO
+from agilerl.training.train_on_policy import train_on_policy
+from gymnasium.vector.utils import batch_space
+
+import bao_env
+from training.examples.measure import SEED, report
+
+GAMES, ROLLOUT, STEPS = 128, 64, 600_000
+
+
+class Boards(bao_env.BaoVectorEnv):
+    """The vector environment with plain boards as observations: the mask stands in ``infos``."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.single_observation_space = self.single_observation_space["observation"]
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        """See :meth:`bao_env.BaoVectorEnv.reset`."""
+        observation, infos = super().reset(**kwargs)
+        return observation["observation"], infos
+
+    def step(self, actions: Any) -> tuple[Any, ...]:
+        """See :meth:`bao_env.BaoVectorEnv.step`."""
+        observation, *result = super().step(actions)
+        return observation["observation"], *result
+
+
+def main() -> None:
+    """Train for about a minute, then play."""
+    torch.set_num_threads(1)  # so small networks gain nothing from more
+    torch.manual_seed(SEED)
+    envs = Boards(GAMES, opponent="random")
+    envs.reset(seed=SEED)
+    agent = PPO(
+        envs.single_observation_space,
+        envs.single_action_space,
+        net_config={"encoder_config": {"hidden_size": [128]}, "head_config": {"hidden_size": [128]}},
+        num_envs=GAMES,
+        learn_step=GAMES * ROLLOUT,
+        batch_size=1024,
+        lr=1e-3,
+        update_epochs=4,
+        device="cpu",
+    )
+    start = time.perf_counter()
+    train_on_policy(
+        envs,
+        "bao/Bao-v0",
+        "PPO",
+        [agent],
+        max_steps=STEPS,
+        evo_steps=STEPS // 4,
+        eval_steps=1,
+        verbose=False,
+    )
+    seconds = time.perf_counter() - start
+    agent.set_training_mode(False)
+
+    def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        return agent.get_action(observations, action_mask=masks.astype(np.int8))[0]
+
+    report("agilerl", "PPO, `BaoVectorEnv`, the mask in `infos`", seconds, choose)
+
+
+if __name__ == "__main__":
+    main()
