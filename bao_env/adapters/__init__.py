@@ -2,7 +2,7 @@
 
 ====================================  ====================================================
 ``bao_env.adapters.sb3``              batches as a Stable-Baselines3 ``VecEnv``
-``bao_env.adapters.torchrl``          batches, against an opponent or in self-play, as TorchRL's ``EnvBase``
+``bao_env.adapters.torchrl``          batches as a TorchRL ``EnvBase``
 ``bao_env.adapters.rllib``            a masked RLModule and the environments under RLlib's names
 ``bao_env.adapters.open_spiel``       the OpenSpiel game ``python_bao``
 ====================================  ====================================================

@@ -111,9 +111,7 @@ def against(
     """
     return (
         config.environment("bao-vector", env_config={"opponent": opponent, **options})
-        .env_runners(
-            num_envs_per_env_runner=games, gym_env_vectorize_mode="vector_entry_point"
-        )
+        .env_runners(num_envs_per_env_runner=games, gym_env_vectorize_mode="vector_entry_point")
         .rl_module(
             rl_module_spec=RLModuleSpec(module_class=MaskedModule, model_config={"hidden": hidden})
         )

@@ -1,9 +1,9 @@
 """Thousands of games as a Stable-Baselines3 ``VecEnv``, which takes no Gymnasium one.
 
-    from sb3_contrib import MaskablePPO
-    from bao_env.adapters.sb3 import BaoVecEnv
+from sb3_contrib import MaskablePPO
+from bao_env.adapters.sb3 import BaoVecEnv
 
-    model = MaskablePPO("MultiInputPolicy", BaoVecEnv(64, opponent="greedy")).learn(100_000)
+model = MaskablePPO("MultiInputPolicy", BaoVecEnv(64, opponent="greedy")).learn(100_000)
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class BaoVecEnv(VecEnv):
             ValueError: ``set_options`` was given different ones for different games.
         """
         if any(options != self._options[0] for options in self._options):
-            raise ValueError("set_options: expected one dict for all games; its values may be lists")
+            raise ValueError("set_options: expected one dict, its values may be lists")
         observation, infos = self.envs.reset(seed=self._seeds[0], options=self._options[0])
         self.reset_infos = self._split(infos)
         self._reset_seeds()

@@ -1,10 +1,10 @@
 """Thousands of games as a batched TorchRL environment.
 
-    from torchrl.envs import ActionMask, TransformedEnv
-    from bao_env.adapters.torchrl import BaoTorchEnv
+from torchrl.envs import ActionMask, TransformedEnv
+from bao_env.adapters.torchrl import BaoTorchEnv
 
-    env = TransformedEnv(BaoTorchEnv(64, opponent="greedy"), ActionMask())
-    env.rollout(100, break_when_any_done=False)
+env = TransformedEnv(BaoTorchEnv(64, opponent="greedy"), ActionMask())
+env.rollout(100, break_when_any_done=False)
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class BaoTorchEnv(EnvBase):
 
     Keys: ``"observation"`` float32[B, 52], ``"action_mask"`` bool[B, 64], ``"player"`` int64[B, 1],
     ``"action"`` int64[B], ``"reward"`` float32[B, 1]; ``"done"``, ``"terminated"`` and
-    ``"truncated"`` bool[B, 1]. TorchRL's collectors and ``rollout(break_when_any_done=False)`` begin
-    ended games anew.
+    ``"truncated"`` bool[B, 1]. TorchRL's collectors, and
+    ``rollout(break_when_any_done=False)``, begin ended games anew.
 
     In self-play (``opponent=None``) the value of the next observation is mostly the other
     player's, which TorchRL's advantage estimators do not know: they are right against an opponent.

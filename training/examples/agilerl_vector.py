@@ -15,6 +15,7 @@ from agilerl.training.train_on_policy import train_on_policy
 from gymnasium.vector.utils import batch_space
 
 import bao_env
+from bao_env.episode import board_space
 from training.examples.measure import SEED, report
 
 GAMES, ROLLOUT, STEPS = 128, 64, 600_000
@@ -25,7 +26,7 @@ class Boards(bao_env.BaoVectorEnv):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.single_observation_space = self.single_observation_space["observation"]
+        self.single_observation_space = board_space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
@@ -45,10 +46,11 @@ def main() -> None:
     torch.manual_seed(SEED)
     envs = Boards(GAMES, opponent="random")
     envs.reset(seed=SEED)
+    network = {"encoder_config": {"hidden_size": [128]}, "head_config": {"hidden_size": [128]}}
     agent = PPO(
         envs.single_observation_space,
         envs.single_action_space,
-        net_config={"encoder_config": {"hidden_size": [128]}, "head_config": {"hidden_size": [128]}},
+        net_config=network,
         num_envs=GAMES,
         learn_step=GAMES * ROLLOUT,
         batch_size=1024,

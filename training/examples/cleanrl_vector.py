@@ -14,6 +14,8 @@ from torch import nn
 from torch.distributions import Categorical
 from tqdm import trange
 
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.observation import OBSERVATION_SIZE
 from training.examples.measure import SEED, masked_argmax, report
 
 ENVS, ROLLOUT, UPDATES = 128, 64, 150
@@ -52,8 +54,7 @@ def main() -> None:
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(SEED)
     envs = gymnasium.make_vec("bao_env:bao/Bao-v0", num_envs=ENVS, opponent="random")
-    inputs = envs.single_observation_space["observation"].shape[0]
-    actions = int(envs.single_action_space.n)
+    inputs, actions = OBSERVATION_SIZE, NUM_ACTIONS
     network = ActorCritic(inputs, actions)
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE, eps=1e-5)
 

@@ -6,6 +6,7 @@ python -m training.examples.rllib_vector
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import ray
@@ -15,16 +16,15 @@ from ray.rllib.core.columns import Columns
 from tqdm import tqdm
 
 from bao_env.adapters.rllib import against
-from training.examples.measure import SEED, masked_argmax, report
+from training.examples.measure import SEED, Choose, masked_argmax, report
 
 SECONDS = 60
 
 
-def main() -> None:
-    """Train for a minute, then play."""
-    ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
-    config = (
-        against(PPOConfig(), "random", games=128)
+def settings() -> PPOConfig:
+    """PPO as all three RLlib examples use it, its learner in this process."""
+    return (
+        PPOConfig()
         .env_runners(num_env_runners=0)
         .learners(num_learners=0)
         .training(
@@ -37,24 +37,42 @@ def main() -> None:
         )
         .debugging(seed=SEED, log_level="ERROR")
     )
-    algorithm = config.build_algo()
+
+
+def train(algorithm: Any) -> float:
+    """Train for a minute; returns the seconds that it took."""
     start = time.perf_counter()
     with tqdm(unit="update") as bar:
         while time.perf_counter() - start < SECONDS:
             algorithm.train()
             bar.update()
-    seconds = time.perf_counter() - start
-    module = algorithm.get_module()
+    return time.perf_counter() - start
+
+
+def player(module: Any) -> Choose:
+    """The most probable actions of a trained module."""
 
     def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
-        seen = {"observation": torch.from_numpy(observations), "action_mask": torch.from_numpy(masks)}
+        seen = {
+            "observation": torch.from_numpy(observations),
+            "action_mask": torch.from_numpy(masks),
+        }
         with torch.no_grad():
             output = module.forward_inference({Columns.OBS: seen})
         return masked_argmax(output[Columns.ACTION_DIST_INPUTS].numpy(), masks)
 
-    report("ray", "PPO, batches, `bao_env.adapters.rllib.against`", seconds, choose)
+    return choose
+
+
+def main() -> None:
+    """Train for a minute, then play."""
+    ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+    algorithm = against(settings(), "random", games=128).build_algo()
+    seconds = train(algorithm)
+    choose = player(algorithm.get_module())
     algorithm.stop()
     ray.shutdown()
+    report("ray", "PPO, batches, `bao_env.adapters.rllib.against`", seconds, choose)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,8 @@ def main() -> None:
         "action_space": env.action_space,
         "device": "cpu",
     }
-    models = {"policy": Policy(**spaces), "value": Value(**spaces)}
+    policy = Policy(**spaces)
+    models = {"policy": policy, "value": Value(**spaces)}
     config = PPO_CFG(
         rollouts=ROLLOUT,
         learning_epochs=4,
@@ -95,7 +96,7 @@ def main() -> None:
 
     def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
         with torch.no_grad():
-            scores = models["policy"].layers(torch.from_numpy(observations))
+            scores = policy.layers(torch.from_numpy(observations))
         return masked_argmax(scores.numpy(), masks)
 
     report("skrl", "PPO, `gymnasium.make_vec`, the mask in the model", seconds, choose)

@@ -21,7 +21,7 @@ from tianshou.utils.net.common import Net
 import bao_env
 from training.examples.measure import SEED, masked_argmax, report
 
-GAMES, STEPS = 16, 60_000
+GAMES, STEPS = 32, 30_000
 
 
 def make_env() -> PettingZooEnv:
@@ -42,7 +42,7 @@ def main() -> None:
         ),
         optim=AdamOptimizerFactory(lr=1e-3),
         gamma=0.99,
-        n_step_return_horizon=4,  # plies: even, so that the last of them is the same player's
+        n_step_return_horizon=10,  # plies: even, so that the last of them is the same player's
         target_update_freq=500,
     )
     both = MultiAgentOffPolicyAlgorithm(algorithms=[dqn, dqn], env=env)
@@ -58,9 +58,9 @@ def main() -> None:
             training_collector=collector,
             max_epochs=1,
             epoch_num_steps=STEPS,
-            collection_step_num_env_steps=GAMES * 4,
+            collection_step_num_env_steps=GAMES * 2,
             batch_size=256,
-            update_step_num_gradient_steps_per_sample=0.05,
+            update_step_num_gradient_steps_per_sample=0.25,
             multi_agent_return_reduction=lambda returns: returns[:, 0],
         )
     )

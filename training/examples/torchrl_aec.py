@@ -65,7 +65,9 @@ def main() -> None:
                     plies = batch[index]
                     loss = torch.zeros(())
                     for seat in seats:
-                        acted = plies[seat, "mask"].flatten()  # the other seat's plies teach nothing
+                        acted = plies[
+                            seat, "mask"
+                        ].flatten()  # the other seat's plies teach nothing
                         parts = losses[seat](plies)
                         rows = sum(parts[key].reshape(len(plies)) for key in LOSSES)
                         loss = loss + (rows * acted).sum() / len(plies)

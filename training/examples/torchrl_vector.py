@@ -28,8 +28,8 @@ def main() -> None:
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(SEED)
     env = BaoTorchEnv(GAMES, opponent="random", seed=SEED)
-    logits = MLP(in_features=52, out_features=64, num_cells=[128, 128], activation_class=torch.nn.ReLU)
-    critic = MLP(in_features=52, out_features=1, num_cells=[128, 128], activation_class=torch.nn.ReLU)
+    shape = {"in_features": 52, "num_cells": [128, 128], "activation_class": torch.nn.ReLU}
+    logits, critic = MLP(out_features=64, **shape), MLP(out_features=1, **shape)
     actor = ProbabilisticActor(
         TensorDictModule(logits, in_keys=["observation"], out_keys=["logits"]),
         spec=env.action_spec,
