@@ -16,7 +16,7 @@ from gymnasium.vector.utils import batch_space
 
 import bao_env
 from bao_env.episode import board_space
-from training.examples.measure import SEED, report
+from training.examples.measure import SEED, masked_argmax, report
 
 GAMES, ROLLOUT, STEPS = 128, 64, 600_000
 
@@ -73,7 +73,9 @@ def main() -> None:
     agent.set_training_mode(False)
 
     def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
-        return agent.get_action(observations, action_mask=masks.astype(np.int8))[0]
+        with torch.no_grad():  # agent.get_action() would draw the action
+            latent = agent.actor.extract_features(torch.from_numpy(observations))
+            return masked_argmax(agent.actor.head_net.wrapped(latent).numpy(), masks)
 
     report("agilerl", "PPO, `BaoVectorEnv`, the mask in `infos`", seconds, choose)
 
