@@ -129,7 +129,7 @@ def test_torchrl(opponent: str | None) -> None:
 
     from bao_env.adapters.torchrl import BaoTorchEnv
 
-    check_env_specs(BaoTorchEnv(5, opponent=opponent))
+    check_env_specs(TransformedEnv(BaoTorchEnv(5, opponent=opponent), ActionMask()))
     env = TransformedEnv(BaoTorchEnv(5, opponent=opponent, seed=2, max_plies=40), ActionMask())
     steps = env.rollout(90, break_when_any_done=False)
     assert steps["action_mask"].dtype == torch.bool

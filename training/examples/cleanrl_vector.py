@@ -18,7 +18,7 @@ from bao_env.engine.action import NUM_ACTIONS
 from bao_env.observation import OBSERVATION_SIZE
 from training.examples.measure import SEED, masked_argmax, report
 
-ENVS, ROLLOUT, UPDATES = 128, 64, 150
+ENVS, ROLLOUT, UPDATES = 128, 64, 100
 EPOCHS, MINIBATCH = 4, 1024
 GAMMA, LAMBDA, CLIP = 0.99, 0.95, 0.2
 LEARNING_RATE, ENTROPY_WEIGHT, VALUE_WEIGHT = 1e-3, 0.01, 0.5

@@ -33,7 +33,7 @@ def main() -> None:
         replay_buffer_capacity=50_000,
         learning_rate=5e-4,
         update_target_network_every=1000,
-        learn_every=2,
+        learn_every=3,
         discount_factor=0.97,
         epsilon_end=0.05,
         epsilon_decay_duration=GAMES * 5,

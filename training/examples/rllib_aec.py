@@ -15,7 +15,11 @@ from training.examples.rllib_vector import player, settings, train
 def main() -> None:
     """Train for a minute, then play."""
     ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
-    algorithm = self_play(settings()).build_algo()
+    # One game at a time is slow: learn more from less.
+    config = settings().training(
+        train_batch_size_per_learner=2048, minibatch_size=256, num_epochs=8
+    )
+    algorithm = self_play(config).build_algo()
     seconds = train(algorithm)
     choose = player(algorithm.get_module(SHARED))
     algorithm.stop()

@@ -9,6 +9,7 @@ the others instead; the training below stays as it is.
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -44,7 +45,9 @@ def cluster() -> Iterator[str]:
     address = f"127.0.0.1:{free_port()}"
     common = [program, "start", "--num-cpus=1", "--node-ip-address=127.0.0.1", "--block"]
     head = ["--head", f"--port={address.partition(':')[2]}", "--include-dashboard=false"]
-    nodes = []
+    # Ray lets in only who knows the cluster's token; the nodes and the workers inherit this one.
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    nodes: list[subprocess.Popen[bytes]] = []
     try:
         for number in range(NODES):
             words = [*common, *head] if number == 0 else [*common, f"--address={address}"]

@@ -1,4 +1,4 @@
-"""DQN of Tianshou in self-play on the PettingZoo environment: one network for both seats.
+"""DQN of Tianshou on the PettingZoo environment: it learns as South, North plays at random.
 
 python -m training.examples.tianshou_aec
 """
@@ -9,7 +9,11 @@ import time
 
 import numpy as np
 import torch
-from tianshou.algorithm import DQN, MultiAgentOffPolicyAlgorithm
+from tianshou.algorithm import (
+    DQN,
+    MARLRandomDiscreteMaskedOffPolicyAlgorithm,
+    MultiAgentOffPolicyAlgorithm,
+)
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
 from tianshou.data import Collector, CollectStats, VectorReplayBuffer
@@ -21,7 +25,7 @@ from tianshou.utils.net.common import Net
 import bao_env
 from training.examples.measure import SEED, masked_argmax, report
 
-GAMES, STEPS = 32, 30_000
+GAMES, STEPS = 64, 60_000
 
 
 def make_env() -> PettingZooEnv:
@@ -45,7 +49,8 @@ def main() -> None:
         n_step_return_horizon=10,  # plies: even, so that the last of them is the same player's
         target_update_freq=500,
     )
-    both = MultiAgentOffPolicyAlgorithm(algorithms=[dqn, dqn], env=env)
+    rival = MARLRandomDiscreteMaskedOffPolicyAlgorithm(action_space=env.action_space)
+    both = MultiAgentOffPolicyAlgorithm(algorithms=[dqn, rival], env=env)
     games = DummyVectorEnv([make_env] * GAMES)
     games.seed(SEED)
     buffer = VectorReplayBuffer(100_000, GAMES)
@@ -60,7 +65,7 @@ def main() -> None:
             epoch_num_steps=STEPS,
             collection_step_num_env_steps=GAMES * 2,
             batch_size=256,
-            update_step_num_gradient_steps_per_sample=0.25,
+            update_step_num_gradient_steps_per_sample=1 / 16,
             multi_agent_return_reduction=lambda returns: returns[:, 0],
         )
     )
@@ -70,7 +75,7 @@ def main() -> None:
         with torch.no_grad():
             return masked_argmax(network(observations)[0].numpy(), masks)
 
-    report("tianshou", "DQN, self-play, `PettingZooEnv(raw_env())`", seconds, choose)
+    report("tianshou", "DQN against random, `PettingZooEnv(raw_env())`", seconds, choose)
 
 
 if __name__ == "__main__":
