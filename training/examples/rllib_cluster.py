@@ -21,6 +21,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+# Ray lets in only who knows the cluster's token, and reads it when it is imported; the nodes and
+# their workers inherit it. On a cluster of your own it is set already.
+os.environ.setdefault("RAY_AUTH_MODE", "token")
+os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+
 import ray
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
@@ -45,8 +50,6 @@ def cluster() -> Iterator[str]:
     address = f"127.0.0.1:{free_port()}"
     common = [program, "start", "--num-cpus=1", "--node-ip-address=127.0.0.1", "--block"]
     head = ["--head", f"--port={address.partition(':')[2]}", "--include-dashboard=false"]
-    # Ray lets in only who knows the cluster's token; the nodes and the workers inherit this one.
-    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     nodes: list[subprocess.Popen[bytes]] = []
     try:
         for number in range(NODES):
