@@ -78,7 +78,7 @@ def test_same_on_ray(tmp_path: Path) -> None:
     pytest.importorskip("ray")
     asked = settings("random", "greedy", "alphabeta:2")
     here = run(asked, tmp_path / "here")
-    there = tournament.run(asked, tmp_path / "there", 1, False, ray_address="")
+    there = tournament.run(asked, tmp_path / "there", 1, False, ray_address="local")
     assert set(here.results) == set(there.results)
     for names, points in here.results.items():
         np.testing.assert_array_equal(points, there.results[names])

@@ -43,8 +43,9 @@ class RayPool(Executor):
     """The cores of a Ray cluster; each of its machines must see this checkout at the same path.
 
     Args:
-        address: of the cluster, ``host:port``; empty for the one that Ray finds by itself
-            (``RAY_ADDRESS``, or one on this machine), or a new one on this machine.
+        address: of the cluster, ``host:port``; ``local`` for a new one on this machine; empty for
+            the one that Ray finds by itself (``RAY_ADDRESS``, or one on this machine), else a new
+            one.
 
     Raises:
         ValueError: Ray is not installed.
@@ -59,7 +60,6 @@ class RayPool(Executor):
         ray.init(
             address or None,
             runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}},
-            include_dashboard=None if address else False,
             logging_level="WARNING",
         )
         self._ray = ray

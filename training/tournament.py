@@ -396,9 +396,9 @@ def main(argv: list[str] | None = None) -> int:
         nargs="?",
         const="",
         metavar="ADDRESS",
-        help="play on the cores of a Ray cluster instead: the one at ADDRESS, host:port, or the "
-        "one that Ray finds, or starts, by itself; all its machines must see this checkout and "
-        "the players' files at the same paths (pip install ray)",
+        help="play on the cores of a Ray cluster instead: the one at ADDRESS (host:port, or 'local' "
+        "for a new one here), or the one that Ray finds by itself; all its machines must see this "
+        "checkout and the players' files at the same paths (pip install ray)",
     )
     args = parser.parse_args(argv)
     if min(args.pairs, args.processes) < 1 or args.seed < 0 or args.opening_plies < 0:

@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,7 +50,9 @@ def cluster() -> Iterator[str]:
     program = shutil.which("ray", path=str(Path(sys.executable).parent)) or "ray"
     address = f"127.0.0.1:{free_port()}"
     common = [program, "start", "--num-cpus=1", "--node-ip-address=127.0.0.1", "--block"]
+    folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
     head = ["--head", f"--port={address.partition(':')[2]}", "--include-dashboard=false"]
+    head += [f"--temp-dir={folder.name}"]  # not Ray's usual one: nobody else finds this cluster
     nodes: list[subprocess.Popen[bytes]] = []
     try:
         for number in range(NODES):
@@ -66,6 +69,7 @@ def cluster() -> Iterator[str]:
                 node.wait(30)
             except subprocess.TimeoutExpired:
                 os.killpg(node.pid, signal.SIGKILL)
+        folder.cleanup()
 
 
 def wait_for(address: str, count: int, nodes: list[subprocess.Popen[bytes]]) -> None:

@@ -66,7 +66,7 @@ def player(module: Any) -> Choose:
 
 def main() -> None:
     """Train for a minute, then play."""
-    ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+    ray.init("local", num_cpus=2, logging_level="ERROR", log_to_driver=False)
     algorithm = against(settings(), "random", games=128).build_algo()
     seconds = train(algorithm)
     choose = player(algorithm.get_module())
