@@ -396,8 +396,8 @@ def main(argv: list[str] | None = None) -> int:
         nargs="?",
         const="",
         metavar="ADDRESS",
-        help="play on the cores of a Ray cluster instead: the one at ADDRESS (host:port, or 'local' "
-        "for a new one here), or the one that Ray finds by itself; all its machines must see this "
+        help="play on the cores of a Ray cluster instead: the one at ADDRESS (host:port; 'local' "
+        "starts one here), or the one that Ray finds; all its machines must see this "
         "checkout and the players' files at the same paths (pip install ray)",
     )
     args = parser.parse_args(argv)

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from bao_env.adapters.rllib import against
 from training.examples.measure import SEED, Choose, masked_argmax, report
 
-SECONDS = 60
+SECONDS = 75
 
 
 def settings() -> PPOConfig:
@@ -29,8 +29,8 @@ def settings() -> PPOConfig:
         .learners(num_learners=0)
         .training(
             train_batch_size_per_learner=8192,
-            minibatch_size=1024,
-            num_epochs=4,
+            minibatch_size=512,
+            num_epochs=10,
             lr=1e-3,
             entropy_coeff=0.01,
             lambda_=0.95,
