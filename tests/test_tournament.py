@@ -84,6 +84,13 @@ def test_same_on_ray(tmp_path: Path) -> None:
         np.testing.assert_array_equal(points, there.results[names])
 
 
+def test_no_cluster_at_the_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("ray")
+    words = ["random", "greedy", "--pairs", "5", "--ray", "127.0.0.1:1", "--out", str(tmp_path)]
+    assert tournament.main(words) == 2
+    assert "no Ray cluster at 127.0.0.1:1" in capsys.readouterr().err
+
+
 def test_without_ray(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
@@ -57,6 +58,12 @@ class RayPool(Executor):
             import ray
         except ModuleNotFoundError as error:
             raise ValueError("Ray is not installed: pip install ray") from error
+        host, colon, port = address.rpartition(":")
+        if colon and port.isdigit():  # Ray itself would try for minutes
+            try:
+                socket.create_connection((host, int(port)), timeout=5.0).close()
+            except OSError as error:
+                raise ConnectionError(f"there is no Ray cluster at {address}: {error}") from error
         ray.init(
             address or None,
             runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}},
