@@ -22,7 +22,10 @@ GAMES, ROLLOUT, STEPS = 128, 64, 600_000
 
 
 class Boards(bao_env.BaoVectorEnv):
-    """The vector environment with plain boards as observations: the mask stands in ``infos``."""
+    """The vector environment with plain boards as observations: the mask stands in ``infos``.
+
+    Gymnasium's wrapper for this, ``TransformObservation``, refuses the autoreset mode SAME_STEP.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

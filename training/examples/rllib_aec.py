@@ -15,10 +15,7 @@ from training.examples.rllib_vector import player, settings, train
 def main() -> None:
     """Train for a minute, then play."""
     ray.init("local", num_cpus=2, logging_level="ERROR", log_to_driver=False)
-    # One game at a time is slow: learn more from less.
-    config = settings().training(
-        train_batch_size_per_learner=2048, minibatch_size=256, num_epochs=8
-    )
+    config = settings().env_runners(num_envs_per_env_runner=16)
     algorithm = self_play(config).build_algo()
     seconds = train(algorithm)
     choose = player(algorithm.get_module(SHARED))
