@@ -16,7 +16,7 @@ from tqdm import trange
 import bao_env.adapters.open_spiel  # noqa: F401 - registers the game
 from training.examples.measure import SEED, report
 
-GAMES = 1500
+GAMES = 2500
 
 
 def main() -> None:

@@ -19,8 +19,8 @@ from tqdm import tqdm
 import bao_env
 from training.examples.measure import SEED, masked_argmax, report
 
-FRAMES, TOTAL = 2048, 32_768
-EPOCHS, MINIBATCH = 8, 512
+FRAMES, TOTAL = 2048, 65_536
+EPOCHS, MINIBATCH = 4, 512
 LOSSES = ("loss_objective", "loss_critic", "loss_entropy")
 
 
