@@ -34,6 +34,7 @@ assert "bao_env.engine.cuda" not in sys.modules
 drivers = sorted(name for name in sys.modules if name.startswith("numba.cuda.cudadrv.driver"))
 assert not drivers, drivers
 assert not {"agents", "training"} & set(sys.modules)
+assert not [name for name in sys.modules if name.startswith("bao_env.adapters")]
 """
     assert run(program) == ""
 

@@ -39,6 +39,10 @@ ORDER = [
     "bao_env.statistics",
     "bao_env.bench_peers",
     "bao_env.bench",
+    "bao_env.adapters.sb3",
+    "bao_env.adapters.torchrl",
+    "bao_env.adapters.rllib",
+    "bao_env.adapters.open_spiel",
     "agents.base",
     "agents.threads",
     "agents.evaluation",
@@ -72,6 +76,7 @@ ORDER = [
     "training.train",
     "training.evaluate",
     "training.report",
+    "training.pools",
     "training.tournament",
     "training.curve",
     "training.bench",
@@ -79,6 +84,20 @@ ORDER = [
     "training.fit_evaluation",
     "agents.bench",
     "training.tactics",
+    "training.examples.measure",
+    "training.examples.cleanrl_vector",
+    "training.examples.sb3_single",
+    "training.examples.sb3_vector",
+    "training.examples.torchrl_aec",
+    "training.examples.torchrl_vector",
+    "training.examples.skrl_vector",
+    "training.examples.tianshou_aec",
+    "training.examples.open_spiel_game",
+    "training.examples.agilerl_vector",
+    "training.examples.rllib_vector",
+    "training.examples.rllib_aec",
+    "training.examples.rllib_cluster",
+    "training.examples.check",
 ]
 LATE = {("agents.registry", "agents")}  # inside a function, to keep torch away from the bots
 
@@ -106,7 +125,8 @@ def sources() -> dict[str, Path]:
 
 
 def test_every_file_has_its_place() -> None:
-    hollow = {"bao_env.engine", "training"}  # packages whose __init__ imports nothing
+    # Packages whose __init__ imports nothing.
+    hollow = {"bao_env.engine", "bao_env.adapters", "training", "training.examples"}
     assert set(sources()) - hollow == set(ORDER)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,32 @@ def test_same_whatever_the_processes(tmp_path: Path) -> None:
         assert outcome is not None
         assert game.get("south") == ("random", "greedy")[i % 2]
         assert points[i] == (outcome.winner == i % 2)
+
+
+def test_same_on_ray(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    asked = settings("random", "greedy", "alphabeta:2")
+    here = run(asked, tmp_path / "here")
+    there = tournament.run(asked, tmp_path / "there", 1, False, ray_address="local")
+    assert set(here.results) == set(there.results)
+    for names, points in here.results.items():
+        np.testing.assert_array_equal(points, there.results[names])
+
+
+def test_no_cluster_at_the_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("ray")
+    words = ["random", "greedy", "--pairs", "5", "--ray", "127.0.0.1:1", "--out", str(tmp_path)]
+    assert tournament.main(words) == 2
+    assert "no Ray cluster at 127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_without_ray(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    words = ["random", "greedy", "--pairs", "5", "--ray", "--out", str(tmp_path / "new")]
+    assert tournament.main(words) == 2
+    assert "Ray is not installed: pip install ray" in capsys.readouterr().err
 
 
 def test_players_and_pairs_may_be_added(tmp_path: Path) -> None:

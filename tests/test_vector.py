@@ -623,6 +623,19 @@ def test_make_vec():
         env.close()
 
 
+def test_a_fresh_process_plays_the_same_games():
+    """A spawned child knows only the identifier; seed for seed its games are ours, to the bit."""
+    arguments = {"num_envs": 2, "opponent": "random", "ruleset": "kujifunza"}
+    here = gymnasium.make_vec(ID, vectorization_mode="sync", **arguments)
+    there = gymnasium.make_vec(
+        ID, vectorization_mode="async", vector_kwargs={"context": "spawn"}, **arguments
+    )
+    mine, theirs = run(here, 60, seed=6), run(there, 60, seed=6)
+    there.close()
+    assert same(mine, theirs)
+    assert any(result[2].any() for result in mine[1:])
+
+
 def test_pictures():
     env = BaoVectorEnv(3, render_mode="ansi", autoreset_mode=NEXT, max_plies=2)
     env.reset(seed=0)

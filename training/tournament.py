@@ -7,7 +7,7 @@ All pairings play the same openings, each from both seats. The work is cut into 
 cores, each search on one core. A unit's result depends on the seed, the openings and its
 two players alone, so a tournament is the same whatever the number of processes (but for
 players limited by time), and one that was stopped goes on where it was: run the same
-command again.
+command again. With ``--ray`` the units spread over a Ray cluster.
 
 A player is given as for :func:`agents.load`, or as ``NAME=PLAYER`` to appear under a name
 of your own, say to tell two checkpoints with equal file names apart.
@@ -19,15 +19,13 @@ import argparse
 import hashlib
 import json
 import os
-import signal
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from itertools import combinations
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,6 +39,7 @@ from agents.openings import BALANCE, OPENING_PLIES, Openings, draw_openings
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
+from training.pools import LocalPool, RayPool
 from training.report import Standing, write_report
 
 UNIT_PAIRS: Final = 50
@@ -152,11 +151,6 @@ def play_unit(settings: Settings, unit: Unit, openings: Openings, keep: bool) ->
     return line
 
 
-def _start_worker() -> None:
-    """Ctrl-C is the parent's to handle."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 def read_results(path: Path, expected: dict[tuple[str, str, int], Unit]) -> list[dict[str, Any]]:
     """The lines of a file of results that belong to the tournament.
 
@@ -253,12 +247,27 @@ def write_atomically(path: Path, text: str) -> None:
     os.replace(temporary, path)
 
 
-def run(settings: Settings, folder: Path, processes: int, keep_games: bool) -> Standing:
+def run(
+    settings: Settings,
+    folder: Path,
+    processes: int,
+    keep_games: bool,
+    ray_address: str | None = None,
+) -> Standing:
     """Play what has not been played yet, and report.
+
+    Args:
+        settings: what to play.
+        folder: where the results are kept.
+        processes: on this machine.
+        keep_games: write every game as a transcript.
+        ray_address: play on the Ray cluster there instead (:class:`training.pools.RayPool`).
 
     Raises:
         TournamentError: the folder holds another tournament.
-        ValueError: a player is unknown or unusable, or there are too few openings.
+        ValueError: a player is unknown or unusable, there are too few openings, or Ray is
+            wanted and not installed.
+        ConnectionError: there is no Ray cluster at the address.
     """
     for spec in settings.players.values():
         registry.load(spec, ruleset=settings.ruleset, threads=1)
@@ -274,11 +283,8 @@ def run(settings: Settings, folder: Path, processes: int, keep_games: bool) -> S
     left.sort(key=lambda unit: settings.pairs_between(unit.first, unit.second))  # slow ones first
     total = sum(2 * unit.pairs for unit in everything.values())
     bar = tqdm(total=total, initial=total - sum(2 * unit.pairs for unit in left), unit="game")
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")  # one core a process: the workers inherit it
-    pool = ProcessPoolExecutor(
-        processes, mp_context=get_context("spawn"), initializer=_start_worker
-    )
+    pool: LocalPool | RayPool
+    pool = LocalPool(processes) if ray_address is None else RayPool(ray_address)
     try:
         with open(path, "a", encoding="utf-8") as results, bar:
             if results.tell() and not path.read_text(encoding="utf-8").endswith("\n"):
@@ -302,9 +308,7 @@ def run(settings: Settings, folder: Path, processes: int, keep_games: bool) -> S
                 lines.append(line)
                 bar.update(2 * unit.pairs)
     except BaseException:
-        # Units under way would be played to their ends, for nothing.
-        for process in list((pool._processes or {}).values()):
-            process.terminate()
+        pool.stop()  # units under way would be played to their ends, for nothing
         raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -387,6 +391,15 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--processes", type=int, default=os.cpu_count() or 1, help="default: one a core"
     )
+    parser.add_argument(
+        "--ray",
+        nargs="?",
+        const="",
+        metavar="ADDRESS",
+        help="play on the cores of a Ray cluster instead: the one at ADDRESS (host:port; 'local' "
+        "starts one here), or the one that Ray finds; all its machines must see this "
+        "checkout and the players' files at the same paths (pip install ray)",
+    )
     args = parser.parse_args(argv)
     if min(args.pairs, args.processes) < 1 or args.seed < 0 or args.opening_plies < 0:
         parser.error("--pairs and --processes must be positive, the others not negative")
@@ -404,7 +417,7 @@ def main(argv: list[str] | None = None) -> int:
         )
         if args.anchor is not None and args.anchor not in players:
             raise TournamentError(f"--anchor {args.anchor}: no player is called so")
-        result = run(settings, folder, args.processes, args.games)
+        result = run(settings, folder, args.processes, args.games, args.ray)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

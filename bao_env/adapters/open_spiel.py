@@ -1,0 +1,148 @@
+"""The OpenSpiel game ``python_bao``; importing this module registers it.
+
+    import pyspiel
+    import bao_env.adapters.open_spiel
+
+    game = pyspiel.load_game("python_bao(ruleset=kibao)")
+    state = game.new_initial_state()
+
+Parameters: ``ruleset``, the name of one, and ``max_plies``, after which nobody has won. South,
+player 0, begins under every rule set: there is no chance node for a lot. Actions and
+observations are those of :class:`bao_env.aec.raw_env`. OpenSpiel's C++ search does not play
+games written in Python; its Python search does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.layout import SOUTH
+from bao_env.engine.position import opening
+from bao_env.engine.ruleset import get_ruleset
+from bao_env.episode import MAX_PLIES, Episode, result_line
+from bao_env.notation import action_to_move, format_position
+from bao_env.observation import OBSERVATION_SIZE
+
+try:
+    import pyspiel
+    from open_spiel.python.observation import IIGObserverForPublicInfoGame
+except ModuleNotFoundError as error:
+    error.add_note("bao_env.adapters.open_spiel needs OpenSpiel: pip install open_spiel dm-tree")
+    raise
+
+_TYPE = pyspiel.GameType(
+    short_name="python_bao",
+    long_name="Bao la Kiswahili",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.DETERMINISTIC,
+    information=pyspiel.GameType.Information.PERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.ZERO_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=2,
+    min_num_players=2,
+    provides_information_state_string=True,
+    provides_information_state_tensor=False,
+    provides_observation_string=True,
+    provides_observation_tensor=True,
+    parameter_specification={"ruleset": "zanzibar", "max_plies": MAX_PLIES},
+)
+
+
+class BaoGame(pyspiel.Game):
+    """The game; ``ruleset`` is its :class:`bao_env.Ruleset`, ``max_plies`` its limit.
+
+    Raises:
+        ValueError: a parameter is wrong.
+    """
+
+    def __init__(self, params: dict[str, Any] | None = None) -> None:
+        params = params or {}
+        self.ruleset = get_ruleset(params.get("ruleset", "zanzibar"))
+        self.max_plies = int(params.get("max_plies", MAX_PLIES))
+        info = pyspiel.GameInfo(
+            num_distinct_actions=NUM_ACTIONS,
+            max_chance_outcomes=0,
+            num_players=2,
+            min_utility=-1.0,
+            max_utility=1.0,
+            utility_sum=0.0,
+            max_game_length=self.max_plies,
+        )
+        super().__init__(_TYPE, info, params)
+
+    def new_initial_state(self, state: Any = None) -> BaoState:
+        """The opening; OpenSpiel's structured ``state`` is not known here.
+
+        Raises:
+            ValueError: ``state`` was given.
+        """
+        if state is not None:
+            raise ValueError("python_bao begins at its opening: play the actions from there")
+        return BaoState(self)
+
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> Any:
+        """What OpenSpiel asks for observations."""
+        if iig_obs_type is None or (iig_obs_type.public_info and not iig_obs_type.perfect_recall):
+            return BaoObserver()
+        return IIGObserverForPublicInfoGame(iig_obs_type, params)
+
+
+class BaoState(pyspiel.State):
+    """A running game."""
+
+    def __init__(self, game: BaoGame) -> None:
+        super().__init__(game)
+        self.episode = Episode(game.ruleset, game.max_plies)
+        self.episode.start(opening(game.ruleset, SOUTH))
+
+    def current_player(self) -> int:
+        """0 = South, 1 = North, or OpenSpiel's number for the end."""
+        return pyspiel.PlayerId.TERMINAL if self.episode.over else self.episode.mover
+
+    def _legal_actions(self, player: int) -> list[int]:
+        mask = 0 if self.episode.over else self.episode.mask
+        return [action for action in range(NUM_ACTIONS) if mask >> action & 1]
+
+    def _apply_action(self, action: int) -> None:
+        self.episode.play(action)
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        return action_to_move(action)
+
+    def is_terminal(self) -> bool:
+        """Whether the game is over."""
+        return self.episode.over
+
+    def returns(self) -> list[float]:
+        """+1 for the winner, -1 for the loser; 0 while the game runs or when it was cut short."""
+        winner = self.episode.winner
+        return [0.0, 0.0] if winner < 0 else [1.0 - 2.0 * winner, 2.0 * winner - 1.0]
+
+    def __str__(self) -> str:
+        """The position text and, at the end, the result."""
+        episode = self.episode
+        result = result_line(episode.position, episode.winner, episode.truncated)
+        text = format_position(episode.position)
+        return f"{text} ({result})" if result else text
+
+
+class BaoObserver:
+    """Observations: the board from a player's own side, float32[52], and the position text."""
+
+    def __init__(self) -> None:
+        self.tensor = np.zeros(OBSERVATION_SIZE, np.float32)
+        self.dict = {"observation": self.tensor}
+
+    def set_from(self, state: BaoState, player: int) -> None:
+        """Fill :attr:`tensor` with what ``player`` sees."""
+        self.tensor[:] = state.episode.observation(player)
+
+    def string_from(self, state: BaoState, player: int) -> str:
+        """The position text, the same for both."""
+        return str(state)
+
+
+pyspiel.register_game(_TYPE, BaoGame)

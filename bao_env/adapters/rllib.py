@@ -1,0 +1,122 @@
+"""The game for RLlib: its environments, registered by name, and a module that masks.
+
+    import bao_env.adapters.rllib as bao
+    from ray.rllib.algorithms.ppo import PPOConfig
+
+    config = bao.self_play(PPOConfig())            # or bao.against(PPOConfig(), "greedy")
+    algorithm = config.build_algo()
+
+``"bao-aec"`` is the PettingZoo environment, ``"bao-vector"`` the vector environment; their
+``env_config`` holds arguments of :func:`bao_env.env` and :class:`bao_env.BaoVectorEnv`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gymnasium.vector import AutoresetMode
+
+from bao_env.aec import env
+from bao_env.bots import Agent
+from bao_env.vector import BaoVectorEnv
+
+try:
+    import torch
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+    from ray.rllib.core.columns import Columns
+    from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
+    from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+    from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
+    from ray.rllib.env.wrappers.pettingzoo_env import PettingZooEnv
+    from ray.rllib.utils.torch_utils import FLOAT_MIN
+    from ray.tune.registry import register_env
+except ModuleNotFoundError as error:
+    error.add_note("bao_env.adapters.rllib needs RLlib: pip install 'ray[rllib]' 'torch<2.14'")
+    raise
+
+SHARED = "shared"
+"""Name of the module that plays both seats in self-play."""
+
+
+class MaskedModule(TorchRLModule, ValueFunctionAPI):
+    """A network with logits and a value that gives illegal actions no chance.
+
+    ``model_config={"hidden": 256}`` sets the width of its two layers, 128 by default.
+    """
+
+    def setup(self) -> None:
+        """See RLlib's ``RLModule``."""
+        inputs = self.observation_space["observation"].shape[0]
+        width = self.model_config.get("hidden", 128)
+        self.body = torch.nn.Sequential(
+            *(torch.nn.Linear(inputs, width), torch.nn.ReLU()),
+            *(torch.nn.Linear(width, width), torch.nn.ReLU()),
+        )
+        self.policy = torch.nn.Linear(width, int(self.action_space.n))
+        self.value = torch.nn.Linear(width, 1)
+
+    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        seen = batch[Columns.OBS]
+        features = self.body(seen["observation"].float())
+        logits = self.policy(features).masked_fill(seen["action_mask"] < 0.5, FLOAT_MIN)
+        return {Columns.EMBEDDINGS: features, Columns.ACTION_DIST_INPUTS: logits}
+
+    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Any:
+        """The expected return, [B]; see RLlib's ``ValueFunctionAPI``."""
+        if embeddings is None:
+            embeddings = self.body(batch[Columns.OBS]["observation"].float())
+        return self.value(embeddings).squeeze(-1)
+
+
+def _make_aec(config: dict[str, Any]) -> PettingZooEnv:
+    return PettingZooEnv(env(**config))
+
+
+def _make_vector(config: dict[str, Any]) -> BaoVectorEnv:
+    return BaoVectorEnv(**config, autoreset_mode=AutoresetMode.NEXT_STEP)
+
+
+def self_play(config: AlgorithmConfig, hidden: int = 128, **options: Any) -> AlgorithmConfig:
+    """``config`` for self-play: one :class:`MaskedModule`, called ``"shared"``, plays both seats.
+
+    Args:
+        config: is changed and returned.
+        hidden: width of the module's layers.
+        options: arguments of :func:`bao_env.env`.
+    """
+    spec = RLModuleSpec(module_class=MaskedModule, model_config={"hidden": hidden})
+    return (
+        config.environment("bao-aec", env_config=options)
+        .multi_agent(policies={SHARED}, policy_mapping_fn=lambda *_, **__: SHARED)
+        .rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={SHARED: spec}))
+    )
+
+
+def against(
+    config: AlgorithmConfig,
+    opponent: str | Agent = "random",
+    hidden: int = 128,
+    games: int = 64,
+    **options: Any,
+) -> AlgorithmConfig:
+    """``config`` for batches of games against an opponent, on the vector environment.
+
+    Args:
+        config: is changed and returned.
+        opponent: ``"random"``, ``"greedy"`` or an agent.
+        hidden: width of the module's layers.
+        games: in each env runner.
+        options: more arguments of :class:`bao_env.BaoVectorEnv`.
+    """
+    return (
+        config.environment("bao-vector", env_config={"opponent": opponent, **options})
+        .env_runners(num_envs_per_env_runner=games, gym_env_vectorize_mode="vector_entry_point")
+        .rl_module(
+            rl_module_spec=RLModuleSpec(module_class=MaskedModule, model_config={"hidden": hidden})
+        )
+    )
+
+
+register_env("bao-aec", _make_aec)
+register_env("bao-vector", _make_vector)

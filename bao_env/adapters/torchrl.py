@@ -1,0 +1,108 @@
+"""Thousands of games as a batched TorchRL environment.
+
+from torchrl.envs import ActionMask, TransformedEnv
+from bao_env.adapters.torchrl import BaoTorchEnv
+
+env = TransformedEnv(BaoTorchEnv(64, opponent="greedy"), ActionMask())
+env.rollout(100, break_when_any_done=False)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bao_env.bots import Agent
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.observation import OBSERVATION_SIZE
+from bao_env.vector import BaoVectorEnv, Observation
+
+try:
+    import torch
+    from tensordict import TensorDict, TensorDictBase
+    from torchrl.data import Binary, Bounded, Categorical, Composite
+    from torchrl.envs import EnvBase
+except ModuleNotFoundError as error:
+    error.add_note("bao_env.adapters.torchrl needs TorchRL: pip install torchrl 'torch<2.14'")
+    raise
+
+
+class BaoTorchEnv(EnvBase):
+    """:class:`bao_env.BaoVectorEnv` as a TorchRL environment of batch size [B], on the CPU.
+
+    Keys: ``"observation"`` float32[B, 52], ``"action_mask"`` bool[B, 64], ``"player"`` int64[B, 1],
+    ``"action"`` int64[B], ``"reward"`` float32[B, 1]; ``"done"``, ``"terminated"`` and
+    ``"truncated"`` bool[B, 1]. TorchRL's collectors, and
+    ``rollout(break_when_any_done=False)``, begin ended games anew.
+
+    In self-play (``opponent=None``) the value of the next observation is mostly the other
+    player's, which TorchRL's advantage estimators do not know: they are right against an opponent.
+
+    Args:
+        num_envs: number of games, B.
+        opponent: None, ``"random"``, ``"greedy"`` or an agent.
+        seed: of the first reset; ``set_seed`` sets another.
+        options: more arguments of :class:`bao_env.BaoVectorEnv`, but for ``autoreset_mode`` and
+            ``observation_dtype``.
+
+    Raises:
+        ValueError: an argument is wrong, or (from ``step``) an action is illegal.
+    """
+
+    batch_locked = True
+
+    def __init__(
+        self,
+        num_envs: int,
+        opponent: str | Agent | None = None,
+        seed: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(device="cpu", batch_size=[num_envs])
+        self.envs = BaoVectorEnv(num_envs, opponent=opponent, autoreset_mode="Disabled", **options)
+        self._next_seed = seed
+        shape = (num_envs, 1)
+        self.observation_spec = Composite(
+            observation=Bounded(0, 8, (num_envs, OBSERVATION_SIZE), dtype=torch.float32),
+            action_mask=Binary(NUM_ACTIONS, shape=(num_envs, NUM_ACTIONS), dtype=torch.bool),
+            player=Bounded(0, 1, shape, dtype=torch.int64),
+            shape=self.batch_size,
+        )
+        self.action_spec = Categorical(NUM_ACTIONS, shape=(num_envs,), dtype=torch.int64)
+        self.reward_spec = Bounded(-1, 1, shape, dtype=torch.float32)
+        ends = ("done", "terminated", "truncated")
+        self.full_done_spec = Composite(
+            {name: Categorical(2, shape=shape, dtype=torch.bool) for name in ends},
+            shape=self.batch_size,
+        )
+
+    def _seen(self, observation: Observation, infos: dict[str, Any]) -> dict[str, torch.Tensor]:
+        return {
+            "observation": torch.from_numpy(observation["observation"]),
+            "action_mask": torch.from_numpy(observation["action_mask"]).bool(),
+            "player": torch.from_numpy(infos["player"].astype(np.int64))[:, None],
+        }
+
+    def _reset(self, tensordict: TensorDictBase | None = None, **_: Any) -> TensorDictBase:
+        options = {}
+        if tensordict is not None and "_reset" in tensordict:
+            options["reset_mask"] = tensordict["_reset"].reshape(self.batch_size).numpy()
+        seen = self._seen(*self.envs.reset(seed=self._next_seed, options=options))
+        self._next_seed = None
+        return TensorDict(seen, self.batch_size)
+
+    def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
+        actions = tensordict["action"].numpy()
+        observation, rewards, terminated, truncated, infos = self.envs.step(actions)
+        result = {
+            "reward": rewards.astype(np.float32),
+            "done": terminated | truncated,
+            "terminated": terminated,
+            "truncated": truncated,
+        }
+        tensors = {name: torch.from_numpy(array)[:, None] for name, array in result.items()}
+        return TensorDict(self._seen(observation, infos) | tensors, self.batch_size)
+
+    def _set_seed(self, seed: int | None) -> None:
+        self._next_seed = seed

@@ -1,0 +1,1 @@
+"""Other RL libraries on Bao: a short script a library and route, run by ``check``."""

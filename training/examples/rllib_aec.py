@@ -1,0 +1,28 @@
+"""PPO of RLlib in self-play on the PettingZoo environment: one module for both seats.
+
+python -m training.examples.rllib_aec
+"""
+
+from __future__ import annotations
+
+import ray
+
+from bao_env.adapters.rllib import SHARED, self_play
+from training.examples.measure import report
+from training.examples.rllib_vector import player, settings, train
+
+
+def main() -> None:
+    """Train for a minute, then play."""
+    ray.init("local", num_cpus=2, logging_level="ERROR", log_to_driver=False)
+    config = settings().env_runners(num_envs_per_env_runner=16)
+    algorithm = self_play(config).build_algo()
+    seconds = train(algorithm)
+    choose = player(algorithm.get_module(SHARED))
+    algorithm.stop()
+    ray.shutdown()
+    report("ray", "PPO, self-play, `bao_env.adapters.rllib.self_play`", seconds, choose)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""PPO of RLlib on batches of games, through ``bao_env.adapters.rllib``.
+
+python -m training.examples.rllib_vector
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import ray
+import torch
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.core.columns import Columns
+from tqdm import tqdm
+
+from bao_env.adapters.rllib import against
+from training.examples.measure import SEED, Choose, masked_argmax, report
+
+SECONDS = 75
+
+
+def settings() -> PPOConfig:
+    """PPO as all three RLlib examples use it, its learner in this process."""
+    return (
+        PPOConfig()
+        .env_runners(num_env_runners=0)
+        .learners(num_learners=0)
+        .training(
+            train_batch_size_per_learner=8192,
+            minibatch_size=512,
+            num_epochs=10,
+            lr=1e-3,
+            entropy_coeff=0.01,
+            lambda_=0.95,
+        )
+        .debugging(seed=SEED, log_level="ERROR")
+    )
+
+
+def train(algorithm: Any) -> float:
+    """Train for a minute; returns the seconds that it took."""
+    start = time.perf_counter()
+    with tqdm(unit="update") as bar:
+        while time.perf_counter() - start < SECONDS:
+            algorithm.train()
+            bar.update()
+    return time.perf_counter() - start
+
+
+def player(module: Any) -> Choose:
+    """The most probable actions of a trained module."""
+
+    def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        seen = {
+            "observation": torch.from_numpy(observations),
+            "action_mask": torch.from_numpy(masks),
+        }
+        with torch.no_grad():
+            output = module.forward_inference({Columns.OBS: seen})
+        return masked_argmax(output[Columns.ACTION_DIST_INPUTS].numpy(), masks)
+
+    return choose
+
+
+def main() -> None:
+    """Train for a minute, then play."""
+    ray.init("local", num_cpus=2, logging_level="ERROR", log_to_driver=False)
+    algorithm = against(settings(), "random", games=128).build_algo()
+    seconds = train(algorithm)
+    choose = player(algorithm.get_module())
+    algorithm.stop()
+    ray.shutdown()
+    report("ray", "PPO, batches, `bao_env.adapters.rllib.against`", seconds, choose)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""PPO of TorchRL on batches of games, through ``bao_env.adapters.torchrl``.
+
+python -m training.examples.torchrl_vector
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+from tensordict.nn import TensorDictModule
+from torchrl.collectors import Collector
+from torchrl.modules import MLP, MaskedCategorical, ProbabilisticActor, ValueOperator
+from torchrl.objectives import ClipPPOLoss
+from torchrl.objectives.value import GAE
+from tqdm import tqdm
+
+from bao_env.adapters.torchrl import BaoTorchEnv
+from training.examples.measure import SEED, masked_argmax, report
+
+GAMES, FRAMES, TOTAL = 128, 8192, 800_000
+EPOCHS, MINIBATCH = 3, 1024
+
+
+def main() -> None:
+    """Train for about a minute, then play."""
+    torch.set_num_threads(1)  # so small networks gain nothing from more
+    torch.manual_seed(SEED)
+    env = BaoTorchEnv(GAMES, opponent="random", seed=SEED)
+    shape = {"in_features": 52, "num_cells": [128, 128], "activation_class": torch.nn.ReLU}
+    logits, critic = MLP(out_features=64, **shape), MLP(out_features=1, **shape)
+    actor = ProbabilisticActor(
+        TensorDictModule(logits, in_keys=["observation"], out_keys=["logits"]),
+        spec=env.action_spec,
+        in_keys={"logits": "logits", "mask": "action_mask"},
+        distribution_class=MaskedCategorical,
+        return_log_prob=True,
+    )
+    value = ValueOperator(critic, in_keys=["observation"])
+    advantages = GAE(gamma=0.99, lmbda=0.95, value_network=value)
+    loss_of = ClipPPOLoss(actor, value, entropy_coeff=0.01, normalize_advantage=True)
+    optimizer = torch.optim.Adam(loss_of.parameters(), 1e-3)
+    collector = Collector(env, actor, frames_per_batch=FRAMES, total_frames=TOTAL)
+
+    start = time.perf_counter()
+    with tqdm(total=TOTAL, unit="step", unit_scale=True) as bar:
+        for batch in collector:
+            with torch.no_grad():
+                advantages(batch)
+            steps = batch.reshape(-1)
+            for _ in range(EPOCHS):
+                for index in torch.randperm(len(steps)).split(MINIBATCH):
+                    losses = loss_of(steps[index])
+                    loss = sum(losses[k] for k in ("loss_objective", "loss_critic", "loss_entropy"))
+                    optimizer.zero_grad()
+                    loss.backward()
+                    torch.nn.utils.clip_grad_norm_(loss_of.parameters(), 0.5)
+                    optimizer.step()
+            bar.update(batch.numel())
+    seconds = time.perf_counter() - start
+    collector.shutdown()
+
+    def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            return masked_argmax(logits(torch.from_numpy(observations)).numpy(), masks)
+
+    report("torchrl", "PPO, batches through `bao_env.adapters.torchrl`", seconds, choose)
+
+
+if __name__ == "__main__":
+    main()

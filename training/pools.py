@@ -1,0 +1,88 @@
+"""Where the units of a tournament are played: in processes here, or on a Ray cluster.
+
+Both are executors of :mod:`concurrent.futures` that can also drop work under way.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+
+def _start_worker() -> None:
+    """Ctrl-C is the parent's to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+class LocalPool(ProcessPoolExecutor):
+    """Processes on this machine, one core each.
+
+    Args:
+        processes: how many.
+    """
+
+    def __init__(self, processes: int) -> None:
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(name, "1")  # the workers inherit it
+        super().__init__(processes, mp_context=get_context("spawn"), initializer=_start_worker)
+
+    def stop(self) -> None:
+        """End the processes in the midst of their work."""
+        for process in list((self._processes or {}).values()):
+            process.terminate()
+
+
+class RayPool(Executor):
+    """The cores of a Ray cluster; each of its machines must see this checkout at the same path.
+
+    Args:
+        address: of the cluster, ``host:port``; ``local`` for a new one on this machine; empty for
+            the one that Ray finds by itself (``RAY_ADDRESS``, or one on this machine), else a new
+            one.
+
+    Raises:
+        ValueError: Ray is not installed.
+        ConnectionError: there is no cluster at the address.
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            import ray
+        except ModuleNotFoundError as error:
+            raise ValueError("Ray is not installed: pip install ray") from error
+        host, colon, port = address.rpartition(":")
+        if colon and port.isdigit():  # Ray itself would try for minutes
+            try:
+                socket.create_connection((host, int(port)), timeout=5.0).close()
+            except OSError as error:
+                raise ConnectionError(f"there is no Ray cluster at {address}: {error}") from error
+        ray.init(
+            address or None,
+            runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}},
+            logging_level="WARNING",
+        )
+        self._ray = ray
+        self._units: list[Any] = []
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """See :class:`concurrent.futures.Executor`; a call takes one core."""
+        unit = self._ray.remote(num_cpus=1)(function).remote(*args, **kwargs)
+        self._units.append(unit)
+        return unit.future()
+
+    def stop(self) -> None:
+        """Drop what is under way or waits."""
+        for unit in self._units:
+            self._ray.cancel(unit, force=True)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Leave the cluster; one that was started for this pool ends."""
+        self._ray.shutdown()
