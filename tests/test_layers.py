@@ -23,6 +23,7 @@ ORDER = [
     "bao_env.notation",
     "bao_env.move_text",
     "bao_env.transcript",
+    "bao_env.drawing",
     "bao_env.render",
     "bao_env.raster",
     "bao_env.trace",
