@@ -77,7 +77,11 @@ def hints(board: Board, judge: str, roster: Roster) -> dict[str, Any]:
     else:
         shares, values = _by_network(board, legal, roster.check(judge), roster)
         lines = {}
-    best = max(legal, key=lambda a: (shares[a] if shares else 0.0, values[a]))
+
+    def merit(action: int) -> tuple[float, float]:
+        return shares.get(action, 0.0), values[action]
+
+    best = max(legal, key=merit)
     line = [best, *lines[best]] if lines else [best]
     if len(line) < _LINE and not lines:
         after = board.copy()
@@ -88,11 +92,10 @@ def hints(board: Board, judge: str, roster: Roster) -> dict[str, Any]:
             "action": action,
             "texts": [board.move_text(action, spelling) for spelling in SPELLINGS],
             "value": values[action],
-            "probability": shares[action] if shares else None,
+            "probability": shares.get(action),
         }
-        for action in legal
+        for action in sorted(legal, key=merit, reverse=True)
     ]
-    moves.sort(key=lambda move: (-(move["probability"] or 0.0), -move["value"]))
     return {"judge": judge, "mover": board.turn, "moves": moves, "line": _texts(board, line)}
 
 
