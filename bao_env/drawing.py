@@ -109,7 +109,7 @@ WIDE: Final = Layout(
 """Each store is a trough at its player's right hand."""
 TALL: Final = Layout(
     width=8 * PIT + 76,
-    height=140 + _ROWS_HEIGHT + 158,
+    height=140 + _ROWS_HEIGHT + 186,
     left=38,
     top=140,
     far=(38, 26, 8 * PIT, _TROUGH),

@@ -58,7 +58,8 @@ def moves(page: Page) -> list[str]:
 
 
 def peoples_turn(page: Page) -> None:
-    until(page, "document.querySelector('.pit.legal') || /wins/.test(document.body.innerText)")
+    over = "/wins/.test(document.getElementById('status').innerText)"
+    until(page, f"document.querySelector('.pit.legal') || {over}")
 
 
 def click_any(page: Page, choice: int) -> None:
@@ -334,7 +335,7 @@ def test_watching(open_page: Open, shoot: Shoot) -> None:
     page.click("#watch-pause")
     shoot(page, "watch")
     page.click("#watch-pause")
-    expect(page.locator("#watch-score")).to_contain_text("All games are over")
+    expect(page.locator("#watch-score")).to_contain_text("All games are over", timeout=60_000)
     found = re.match(r"greedy (\d) : (\d) random", page.locator("#watch-score").inner_text())
     assert found and int(found[1]) + int(found[2]) == 6
     expect(page.locator("figure.over")).to_have_count(6)

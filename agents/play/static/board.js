@@ -39,6 +39,7 @@ export class Board {
     this.seedLayer = make("g", {}, svg);
     this.labelLayer = make("g", { class: "labels" }, svg);
     this.handLayer = make("g", { class: "hand" }, svg);
+    this.handCount = make("text", { class: "hand-count" }, svg);
     this.hand = [];
     this.handAt = { x: parts.width / 2, y: parts.height / 2 };
     for (const place of parts.places) {
@@ -157,6 +158,7 @@ export class Board {
   clearHand() {
     for (const seed of this.hand) seed.remove();
     this.hand = [];
+    this.handCount.textContent = "";
   }
 
   // --- moving seeds ---
@@ -184,6 +186,9 @@ export class Board {
 
   moveHand(x, y) {
     this.handAt = { x, y };
+    this.handCount.textContent = this.hand.length > 1 ? this.hand.length : "";
+    this.handCount.setAttribute("x", x + 14);
+    this.handCount.setAttribute("y", y - 16);
     this.hand.forEach((seed, i) => {
       const distance = 3.4 * Math.sqrt(i);
       this.put(seed, x + distance * Math.cos(2.4 * i), y - 10 + distance * Math.sin(2.4 * i), 1.15);
