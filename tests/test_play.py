@@ -28,7 +28,7 @@ from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from bao_env.move_text import SPELLINGS
 
-STATIC = Path(server.__file__).parent / "static"
+STATIC = server.FOLDER
 HOUSE = "0,0,1,0,7,0,0,1/0,0,0,0,0,0,1,1/1,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 20,20 SN S -"
 
 
@@ -278,7 +278,7 @@ def test_a_failing_bot_leaves_the_game_alone(
     monkeypatch: pytest.MonkeyPatch, how: str, status: int, message: str
 ) -> None:
     monkeypatch.setattr("agents.play.roster.load", lambda *_, **__: Failing(how))
-    monkeypatch.setattr(server, "PATIENCE", 0.2)
+    monkeypatch.setattr("agents.play.requests.PATIENCE", 0.2)
     client = make_client()
     path, state = start(client, seats=["greedy", "human"])
     assert message in ask(client, f"{path}/bot", status, ply=0)["error"]

@@ -19,6 +19,7 @@ export class Table {
     this.busy = false;
     this.paused = false;
     this.chosen = null; // a pit that waits for its direction
+    this.running = Promise.resolve(); // the last animation
     this.round = 0; // raised whenever what was under way no longer counts
     this.focus = null;
     this.changed = () => {};
@@ -135,6 +136,10 @@ export class Table {
   }
 
   async take(state) {
+    const round = this.round;
+    this.skip();
+    await this.running; // or it would go on over the new position
+    if (round !== this.round) return;
     this.state = state;
     await this.layOut();
     this.show();
@@ -247,7 +252,8 @@ export class Table {
     this.showPits();
     this.showControls();
     try {
-      await work();
+      this.running = work();
+      await this.running;
     } finally {
       this.busy = false;
       this.board.skipping = false;
@@ -357,10 +363,12 @@ export class Table {
     const { events, state } = await promise;
     if (round !== this.round) return;
     const move = state.moves[state.ply - 1];
+    if (!shown) this.board.show(this.state); // a story may have left it inside a move
+    this.changed("move");
     this.announce(this.moveWords(move, events));
-    const counts = await this.alone(() =>
+    const still = await this.alone(() =>
       this.board.animate(events.slice(shown), (event) => this.caption(event)));
-    if (counts) await this.take(state);
+    if (still) await this.take(state);
   }
 
   moveWords(move, events) {
@@ -418,7 +426,9 @@ export class Table {
   async goTo(ply) {
     this.round += 1;
     this.skip();
+    const round = this.round;
     const { state } = await post(`/api/games/${this.id}/goto`, { ply });
+    if (round !== this.round) return;
     this.paused = true;
     this.caption(null);
     $("message").textContent = "";
