@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
+import socket
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import numpy as np
 import pytest
+import uvicorn
 from starlette.testclient import TestClient
 
 from agents.play import server
+from agents.play.__main__ import main
 from agents.play.analysis import chance, hints, south_chance
 from agents.play.game import Game, event_values
 from agents.play.geometry import board_parts
@@ -24,7 +29,7 @@ from agents.play.server import MOST_BYTES, create_app
 from agents.play.sessions import Sessions
 from agents.play.watch import Watch
 from agents.registry import CHECKPOINTS
-from bao_env.board import Board
+from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS
 from bao_env.move_text import SPELLINGS
 
@@ -484,6 +489,58 @@ def test_sessions_are_bounded_and_busy_ones_wait() -> None:
     assert order == ["first", "second"]
 
 
+def test_a_client_that_leaves() -> None:
+    """Half a request, and an answer that nobody waits for, do the server no harm."""
+    config = uvicorn.Config(create_app(Roster()), log_level="error")
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    running = uvicorn.Server(config)
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as http:
+            made = http.post("/api/games", json={"seats": ["alphabeta:3", "human"]}).json()
+            path = f"/api/games/{made['id']}"
+            head = (
+                f"POST {path}/bot HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+                "Content-Type: application/json\r\nContent-Length: 10\r\n\r\n"
+            )
+            for body in ('{"pl', '{"ply": 0}'):
+                with socket.create_connection(("127.0.0.1", port)) as leaving:
+                    leaving.sendall((head + body).encode())
+            for _ in range(200):  # the whole request is served all the same
+                if http.get(path).json()["state"]["ply"] == 1:
+                    break
+                time.sleep(0.05)
+            else:
+                pytest.fail("the bot has not moved")
+            huge = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + "x" * 200_000
+            with socket.create_connection(("127.0.0.1", port)) as rude:
+                rude.sendall(huge.encode())
+                assert b"400" in rude.recv(100)
+            assert http.get("/api/setup").status_code == 200
+    finally:
+        running.should_exit = True
+        thread.join()
+        listener.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--port", "99999999"], "cannot listen on 127.0.0.1 port 99999999"),
+        (["--host", "203.0.113.1"], "cannot listen on 203.0.113.1"),
+        (["--checkpoints", "no-such-folder"], "no-such-folder is no folder"),
+    ],
+)
+def test_the_command_line_refuses(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([*arguments, "--no-browser"])
+    assert message in capsys.readouterr().err
+
+
 # --- the page -----------------------------------------------------------------------------------
 
 
@@ -499,6 +556,23 @@ def test_the_parts_are_the_drawing(layout: str, viewer: int) -> None:
     assert places[viewer, 0]["x"] == places[1 - viewer, 7]["x"]
     for place in parts["places"]:
         assert 0 < place["x"] < parts["width"] and 0 < place["y"] < parts["height"]
+
+
+def test_swahili_has_words_for_all_that_the_server_says() -> None:
+    swahili = json.loads((STATIC / "sw.json").read_text(encoding="utf-8"))
+    assert {f"event {kind.value}" for kind in EventKind} <= set(swahili)
+    rng = np.random.default_rng(1)
+    reasons = set()
+    for name in RULESETS:
+        for _ in range(2):
+            game = Game(Board(name), ("human", "human"))
+            while (legal := game.board().legal_actions) and game.ply < 60:
+                for pit, direction in itertools.product(range(16), range(2)):
+                    why = game.why_not(pit, direction)
+                    if why["words"]:
+                        reasons.add(f"reason {why['rule']}")
+                game.play(int(rng.choice(legal)), game.ply)
+    assert len(reasons) > 8 and reasons <= set(swahili)
 
 
 def test_both_languages_say_the_same_things() -> None:
