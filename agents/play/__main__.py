@@ -55,13 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         listener.bind((options.host, options.port))
     except (OSError, OverflowError) as error:
         parser.error(f"cannot listen on {options.host} port {options.port}: {error}")
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    address = f"http://{host}:{listener.getsockname()[1]}/"
-    print(f"The board is at {address} (Ctrl-C ends it)", flush=True)
-    hosts = [] if options.host in ("0.0.0.0", "::") else [options.host]
-    if not hosts:
-        hosts = [socket.gethostname()]
+    shown, hosts = options.host, [options.host]
+    if options.host in ("0.0.0.0", "::"):  # every address of this machine
+        shown, hosts = "127.0.0.1" if options.host == "0.0.0.0" else "::1", [socket.gethostname()]
         print(f"From elsewhere call it by the name {hosts[0]}", flush=True)
+    port = listener.getsockname()[1]
+    address = f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
+    print(f"The board is at {address} (Ctrl-C ends it)", flush=True)
     if not options.no_browser:
         threading.Timer(0.7, webbrowser.open, [address]).start()
     config = uvicorn.Config(

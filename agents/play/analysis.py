@@ -145,4 +145,4 @@ def _by_network(
             f"{judge}: a checkpoint needs torch, pip install 'bao_env[train]' ({error})", 502
         ) from error
     except Exception as error:  # a damaged file or one for other rules must not stop the server
-        raise Refused(f"{judge} cannot judge: {error}", 502) from error
+        raise Refused(f"{judge} cannot judge: {roster.without_paths(error)}", 502) from error

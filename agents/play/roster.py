@@ -159,4 +159,11 @@ class Roster:
                 502,
             ) from error
         except (ValueError, OSError) as error:
-            raise Refused(f"{spec} cannot play: {error}", 502) from error
+            raise Refused(f"{spec} cannot play: {self.without_paths(error)}", 502) from error
+
+    def without_paths(self, error: Exception) -> str:
+        """An error's words with the names of checkpoints in place of their files."""
+        words = str(error)
+        for name, path in self._files.items():
+            words = words.replace(str(path), name)
+        return words

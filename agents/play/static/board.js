@@ -141,7 +141,7 @@ export class Board {
 
   count(entry) {
     entry.number.textContent = entry.heap.length;
-    entry.label.classList.toggle("none", entry.heap.length === 0);
+    entry.label.classList.toggle("none", entry.pit !== null && entry.heap.length === 0);
   }
 
   mark(marks, keep = false) {
