@@ -315,6 +315,24 @@ def test_a_failing_bot_leaves_the_game_alone(
     assert client.get(path).json()["state"] == state
 
 
+def test_a_bot_does_not_play_what_it_found_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it thinks, its opponent takes his move back and makes another."""
+    client = make_client()
+    path, state = start(client, seats=["human", "greedy"])
+    first, other = (option["action"] for option in state["legal"][:2])
+    act = Roster.act
+
+    def slow(self: Roster, *asked: Any) -> list[int]:
+        ask(client, f"{path}/goto", ply=0)
+        ask(client, f"{path}/play", action=other, ply=0)
+        return act(self, *asked)
+
+    ask(client, f"{path}/play", action=first, ply=0)
+    monkeypatch.setattr(Roster, "act", slow)
+    assert "gone on without" in ask(client, f"{path}/bot", 409, ply=1)["error"]
+    assert client.get(path).json()["state"]["ply"] == 1
+
+
 @pytest.mark.parametrize("judge", ["alphabeta", "zanzibar", "search:zanzibar:16"])
 def test_hints(client: TestClient, judge: str) -> None:
     path, state = start(client)
@@ -471,8 +489,9 @@ def test_only_this_host_and_its_own_page_are_answered(client: TestClient) -> Non
         assert client.get("/api/setup", headers={"host": host}).status_code == 403
     for host in ("localhost", "127.0.0.1:1", "[::1]:8017", "LOCALHOST:8017"):
         assert client.get("/api/setup", headers={"host": host}).status_code == 200
-    theirs = {"origin": "http://evil.example"}
-    assert client.post("/api/example", json={}, headers=theirs).status_code == 403
+    for origin in ("http://evil.example", "http://127.0.0.1:9", "null", "http://[", ""):
+        theirs = {"origin": origin}
+        assert client.post("/api/example", json={}, headers=theirs).status_code == 403
     ours = {"origin": "http://127.0.0.1:8017"}
     assert client.post("/api/example", json={}, headers=ours).status_code == 200
 

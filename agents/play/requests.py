@@ -255,7 +255,14 @@ async def bot_move(tables: Tables, data: Data, name: str) -> Data:
         )
     if not chosen:
         raise Refused(f"{player} took longer than {PATIENCE:.0f} seconds: choose another", 504)
-    return await anyio.to_thread.run_sync(play, tables, {"action": chosen[0], "ply": ply}, name)
+
+    def move() -> Data:
+        with tables.games.use(name) as game:
+            if game.board() != board:
+                raise Refused("the game has gone on without this bot: look again", 409)
+            return {"events": game.play(chosen[0], ply), "state": game.state()}
+
+    return await anyio.to_thread.run_sync(move)
 
 
 GAME: Final = "/api/games/{name}"

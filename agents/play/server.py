@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import anyio.to_thread
@@ -54,21 +54,22 @@ HEADERS: Final = {
 _log = logging.getLogger("bao_env.play")
 
 
-def _answer(tables: Tables, handler: Handler | None, slow: AsyncHandler | None = None) -> Any:
-    """A handler as a Starlette endpoint."""
+def _threaded(handler: Handler) -> AsyncHandler:
+    """A handler that computes, away from the thread that serves."""
+
+    async def answer(tables: Tables, data: Data, name: str) -> Data:
+        return await anyio.to_thread.run_sync(handler, tables, data, name, limiter=tables.threads)
+
+    return answer
+
+
+def _endpoint(tables: Tables, handler: AsyncHandler) -> Callable[[Request], Awaitable[Response]]:
+    """A handler as Starlette calls it."""
 
     async def endpoint(request: Request) -> Response:
         try:
             data = await _body(request) if request.method == "POST" else {}
-            name = request.path_params.get("name", "")
-            if slow is not None:
-                found = await slow(tables, data, name)
-            else:
-                assert handler is not None
-                found = await anyio.to_thread.run_sync(
-                    handler, tables, data, name, limiter=tables.threads
-                )
-            return JSONResponse(found)
+            return JSONResponse(await handler(tables, data, request.path_params.get("name", "")))
         except Refused as refused:
             return JSONResponse({"error": refused.message}, refused.status)
         except ClientDisconnect:
@@ -122,11 +123,11 @@ class Guard:
         if scope["type"] == "http":
             headers = {key.lower(): value.decode("latin-1") for key, value in scope["headers"]}
             host = headers.get(b"host", "")
-            origin = headers.get(b"origin")
+            origin = headers.get(b"origin", f"http://{host}")
             wrong = None
             if _hostname(f"//{host}") not in self._hosts:
                 wrong = f"unknown host; expected one of {', '.join(sorted(self._hosts))}"
-            elif origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+            elif origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
                 wrong = "requests of other sites are not answered"
             if wrong:
                 await JSONResponse({"error": wrong}, 403)(scope, receive, send_with_headers)
@@ -160,10 +161,11 @@ def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
             return JSONResponse({"error": "expected wide or tall, south or north"}, 404)
         return JSONResponse(board_parts(layout, SOUTH if viewer == "south" else NORTH))
 
+    posts = {path: _threaded(what) for path, what in POSTS.items()} | {f"{GAME}/bot": bot_move}
+    gets = {path: _threaded(what) for path, what in GETS.items()}
     routes = [
-        *(Route(path, _answer(tables, what), methods=["POST"]) for path, what in POSTS.items()),
-        *(Route(path, _answer(tables, what), methods=["GET"]) for path, what in GETS.items()),
-        Route(f"{GAME}/bot", _answer(tables, None, bot_move), methods=["POST"]),
+        *(Route(path, _endpoint(tables, what), methods=["POST"]) for path, what in posts.items()),
+        *(Route(path, _endpoint(tables, what), methods=["GET"]) for path, what in gets.items()),
         Route("/api/board/{layout}/{viewer}", parts, methods=["GET"]),
         Route("/", index, methods=["GET"]),
         Mount("/static", StaticFiles(directory=FOLDER)),

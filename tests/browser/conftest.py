@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
+expect.set_options(timeout=60_000)  # the first bot compiles, the first network loads torch
 
 
 @pytest.fixture(scope="session")

@@ -113,6 +113,31 @@ def test_the_seeds_move_one_by_one(open_page: Open, shoot: Shoot) -> None:
     assert page.locator("[data-pit=A4]").get_attribute("aria-label") == "A4, 1 seed"
 
 
+def test_a_double_click_is_one_move(open_page: Open) -> None:
+    page = open_page()
+    page.locator("[data-pit=A7]").dblclick()
+    until(page, "document.querySelectorAll('#moves button').length == 2")
+    peoples_turn(page)
+    assert len(moves(page)) == 2
+    expect(page.locator("#message")).to_be_empty()
+
+
+def test_undo_and_turn_while_seeds_move(open_page: Open) -> None:
+    page = open_page(speed=2)
+    before = page.locator("#position").input_value()
+    page.locator("[data-pit=A7]").click()
+    until(page, "document.querySelectorAll('.hand .seed').length > 0")
+    page.click("#turn")
+    until(page, "document.querySelectorAll('#moves button').length > 0")
+    page.click("#undo")
+    expect(page.locator("#position")).to_have_value(before)
+    page.wait_for_timeout(500)  # nothing that was under way may come after
+    expect(page.locator("#position")).to_have_value(before)
+    assert page.evaluate("document.querySelectorAll('#board .seed').length") == 64
+    assert page.evaluate("document.querySelectorAll('.hand .seed').length") == 0
+    assert page.locator("[data-pit=A7]").get_attribute("aria-label").startswith("A7, 2 seeds")
+
+
 def test_the_house_choice(open_page: Open, shoot: Shoot) -> None:
     page = open_page()
     set_up(page, HOUSE)
@@ -335,7 +360,7 @@ def test_watching(open_page: Open, shoot: Shoot) -> None:
     page.click("#watch-pause")
     shoot(page, "watch")
     page.click("#watch-pause")
-    expect(page.locator("#watch-score")).to_contain_text("All games are over", timeout=60_000)
+    expect(page.locator("#watch-score")).to_contain_text("All games are over")
     found = re.match(r"greedy (\d) : (\d) random", page.locator("#watch-score").inner_text())
     assert found and int(found[1]) + int(found[2]) == 6
     expect(page.locator("figure.over")).to_have_count(6)

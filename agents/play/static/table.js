@@ -15,6 +15,8 @@ export class Table extends View {
     super();
     this.id = null;
     this.running = Promise.resolve(); // the last animation
+    this.sending = false; // a person's move is on its way
+    this.waiting = false; // a bot thinks
     this.round = 0; // raised whenever what was under way no longer counts
     this.changed = () => {};
     $("undo").addEventListener("click", () => this.undo());
@@ -120,16 +122,19 @@ export class Table extends View {
   }
 
   async sow(place, side) {
-    if (!place || this.busy) return;
+    if (!place || this.busy || this.sending) return; // a double click is one click
     const direction = this.direction(place.seat, side);
     const options = this.options(place, side);
     $("message").textContent = "";
+    this.sending = true;
     try {
       if (options.length === 0) await this.explainRefusal(place, direction);
       else if (options.length === 1) await this.play(options[0].action, 0);
       else await this.askHouse(place, direction, options);
     } catch (error) {
       this.complain(error);
+    } finally {
+      this.sending = false;
     }
   }
 
@@ -163,9 +168,9 @@ export class Table extends View {
   }
 
   async play(action, shown) {
+    const hadFocus = $("board").contains(document.activeElement);
     this.paused = false;
     this.choose(null);
-    const hadFocus = document.activeElement?.classList.contains("pit") || this.arrows.contains(document.activeElement);
     await this.follow(post(`/api/games/${this.id}/play`, { action, ply: this.state.ply }), shown);
     if (hadFocus) this.focus?.button.focus({ preventScroll: true });
   }
