@@ -35,6 +35,7 @@ export class Board {
     container.append(svg);
     make("g", {}, svg, parts.ground);
     this.frames = make("g", {}, svg);
+    this.glows = make("g", { class: "glows" }, svg);
     this.marks = make("g", { class: "marks" }, svg);
     this.seedLayer = make("g", {}, svg);
     this.labelLayer = make("g", { class: "labels" }, svg);
@@ -144,15 +145,25 @@ export class Board {
     entry.label.classList.toggle("none", entry.pit !== null && entry.heap.length === 0);
   }
 
+  // A ring around a pit, square for a house.
+  ring(place, size, kind, layer) {
+    const { x, y } = place;
+    if (place.owned) {
+      const box = { x: x - size, y: y - size, width: 2 * size, height: 2 * size, rx: size / 3 };
+      make("rect", { ...box, class: kind }, layer);
+    } else make("circle", { cx: x, cy: y, r: size, class: kind }, layer);
+  }
+
   mark(marks, keep = false) {
     if (!keep) this.marks.replaceChildren();
-    const size = this.parts.radius + 3;
     for (const [seat, pit, kind] of marks) {
-      const { x, y, owned } = this.place(seat, pit);
-      if (owned) {
-        make("rect", { x: x - size, y: y - size, width: 2 * size, height: 2 * size, rx: size / 3, class: kind }, this.marks);
-      } else make("circle", { cx: x, cy: y, r: size, class: kind }, this.marks);
+      this.ring(this.place(seat, pit), this.parts.radius + 3, kind, this.marks);
     }
+  }
+
+  glow(places) {
+    this.glows.replaceChildren();
+    for (const place of places) this.ring(place, this.parts.radius + 2.5, "legal", this.glows);
   }
 
   clearHand() {

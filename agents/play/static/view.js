@@ -121,15 +121,18 @@ export class View {
   showPits() {
     const { state } = this;
     const yours = this.humansTurn() && !this.busy;
+    const legal = [];
     for (const place of this.board.places.values()) {
       if (!place.button) continue;
       const ways = yours ? ["left", "right"].filter((side) => this.options(place, side).length) : [];
+      if (ways.length) legal.push(place);
       place.button.classList.toggle("legal", ways.length > 0);
       place.button.classList.toggle("to-left", ways.includes("left"));
       place.button.classList.toggle("to-right", ways.includes("right"));
       place.button.setAttribute("aria-label", this.pitLabel(place, ways));
       place.button.tabIndex = -1;
     }
+    this.board.glow(legal);
     this.focus = this.focus && this.board.place(this.focus.seat, this.focus.pit);
     if (!this.focus) {
       const own = state.legal[0] ?? { pit: 4 };
