@@ -23,7 +23,7 @@ from agents.play import server
 from agents.play.__main__ import main
 from agents.play.analysis import chance, hints, south_chance
 from agents.play.game import Game, event_values
-from agents.play.geometry import board_parts
+from agents.play.geometry import LAYOUTS, board_parts
 from agents.play.refused import Refused
 from agents.play.roster import Roster
 from agents.play.rule_texts import rule_text
@@ -32,6 +32,7 @@ from agents.play.sessions import Sessions
 from agents.play.watch import Watch
 from agents.registry import CHECKPOINTS
 from bao_env.board import Board, EventKind
+from bao_env.drawing import Circle, drawing, ground
 from bao_env.engine.ruleset import RULESETS
 from bao_env.move_text import SPELLINGS
 
@@ -600,15 +601,25 @@ def test_the_command_line_refuses(
 @pytest.mark.parametrize("layout", ["wide", "tall"])
 @pytest.mark.parametrize("viewer", [0, 1])
 def test_the_parts_are_the_drawing(layout: str, viewer: int) -> None:
-    """Ground, frames and seeds of the parts, put together, are the SVG's seeds and pits."""
+    """With the first seeds of each place, the parts are the circles of the whole drawing."""
     parts = board_parts(layout, viewer)
     places = {(p["seat"], p["pit"]): p for p in parts["places"]}
     assert len(places) == 34 and all(len(p["spots"]) == 64 for p in parts["places"])
     assert places[viewer, 0]["y"] > places[1 - viewer, 0]["y"]  # the viewer is below
     assert places[viewer, 0]["x"] < places[viewer, 7]["x"]  # and counts from his left
     assert places[viewer, 0]["x"] == places[1 - viewer, 7]["x"]
-    for place in parts["places"]:
-        assert 0 < place["x"] < parts["width"] and 0 < place["y"] < parts["height"]
+    position = Board.from_text(HOUSE).position
+    spots = set()
+    for (seat, pit), place in places.items():
+        count = position.store[seat] if pit is None else position.pits(seat)[pit]
+        spots |= {tuple(spot[:2]) for spot in place["spots"][:count]}
+    whole = drawing(position, layout=LAYOUTS[layout], viewer=viewer)
+    seeds = [s for s in whole if isinstance(s, Circle) and s.radius == 5]
+    assert spots == {(round(s.x, 1), round(s.y, 1)) for s in seeds} and len(spots) == 64
+    for shape in ground(LAYOUTS[layout], viewer):
+        assert shape in whole
+    x, y, w, h = places[viewer, None]["box"]
+    assert x > 0 and x + w < parts["width"] and y + h < LAYOUTS[layout].board
 
 
 def test_swahili_has_words_for_all_that_the_server_says() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from bao_env.board import Board
+from bao_env.drawing import Circle, drawing, ground
 
 Open = Callable[..., Page]
 Shoot = Callable[..., None]
@@ -93,6 +94,21 @@ def test_a_whole_game_against_greedy_by_clicks(open_page: Open, shoot: Shoot) ->
     assert len(moves(page)) == len(board.move_stack)
     expect(page.locator(".pit.legal")).to_have_count(0)
     expect(page.locator("#hint")).to_be_disabled()
+
+
+def test_the_page_shows_the_drawing(open_page: Open) -> None:
+    """Every seed of a position lies where the SVG and rgb_array have it."""
+    page = open_page()
+    set_up(page, HOUSE)
+    placed = page.evaluate(
+        "[...document.querySelectorAll('#board .seed')].map((e) => e.getAttribute('transform'))"
+    )
+    seen = {tuple(map(float, re.findall(r"[\d.]+", text))) for text in placed}
+    shapes = drawing(Board.from_text(HOUSE).position)
+    seeds = [s for s in shapes if isinstance(s, Circle) and s.radius == 5]
+    assert seen == {(round(s.x, 1), round(s.y, 1)) for s in seeds} and len(placed) == 64
+    drawn = page.evaluate("document.querySelectorAll('#board svg > g:first-child > *').length")
+    assert drawn == len(ground())
 
 
 def test_the_seeds_move_one_by_one(open_page: Open, shoot: Shoot) -> None:
