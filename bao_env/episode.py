@@ -10,6 +10,7 @@ import numpy.typing as npt
 from gymnasium import logger, spaces
 
 from bao_env.board import IllegalMoveError
+from bao_env.drawing import drawing
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import NO_WINNER, unpack_masks
 from bao_env.engine.bits import ONE, ZERO, U
@@ -22,7 +23,7 @@ from bao_env.game import SEAT_NAMES
 from bao_env.notation import action_to_move, parse_position
 from bao_env.observation import OBSERVATION_SIZE, SEED_UNIT, observe
 from bao_env.raster import Window, rgb_array
-from bao_env.render import ascii_board, drawing
+from bao_env.render import ascii_board
 
 MAX_PLIES: Final = 500
 """Plies after which an environment cuts a game short unless told otherwise; the longest of

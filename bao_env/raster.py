@@ -1,7 +1,7 @@
 """Pictures in pixels: a drawing as a pygame surface, as an array, and in a window.
 
 pygame is an extra, ``pip install 'bao_env[render]'``, and imported when something is painted. The
-shapes are those of :func:`bao_env.render.drawing`, so that a window shows what the SVG shows.
+shapes are those of :func:`bao_env.drawing.drawing`, so that a window shows what the SVG shows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.error import DependencyNotInstalled
 
-from bao_env.render import HEIGHT, WIDTH, Circle, Rect, Shape, Text
+from bao_env.drawing import HEIGHT, WIDTH, Circle, Rect, Shape, Text
 
 if TYPE_CHECKING:
     import pygame

@@ -93,16 +93,20 @@ class Event:
 
     def __str__(self) -> str:
         """The event in words, with its rule."""
-        names = [hole_name(self.seat, pit) for pit in self.pits]
-        words = _WORDS[self.kind].format(
-            who=SEAT_NAMES[self.seat],
-            other=SEAT_NAMES[1 - self.seat],
-            hole=names[0] if names else "",
-            holes=" ".join(names),
-            seeds="1 seed" if self.seeds == 1 else f"{self.seeds} seeds",
-            at=hole_name(1 - self.seat, self.at or 0),
-        )
+        words = _WORDS[self.kind].format(**self.names())
         return f"{words} ({self.rule})"
+
+    def names(self) -> dict[str, str]:
+        """What the words of the event name: players, holes and how many seeds."""
+        names = [hole_name(self.seat, pit) for pit in self.pits]
+        return {
+            "who": SEAT_NAMES[self.seat],
+            "other": SEAT_NAMES[1 - self.seat],
+            "hole": names[0] if names else "",
+            "holes": " ".join(names),
+            "seeds": "1 seed" if self.seeds == 1 else f"{self.seeds} seeds",
+            "at": hole_name(1 - self.seat, self.at or 0),
+        }
 
 
 _WORDS: Final = {

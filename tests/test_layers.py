@@ -23,6 +23,7 @@ ORDER = [
     "bao_env.notation",
     "bao_env.move_text",
     "bao_env.transcript",
+    "bao_env.drawing",
     "bao_env.render",
     "bao_env.raster",
     "bao_env.trace",
@@ -61,6 +62,19 @@ ORDER = [
     "agents.openings",
     "agents.ratings",
     "agents.arena",
+    "agents.play.refused",
+    "agents.play.rule_texts",
+    "agents.play.geometry",
+    "agents.play.sessions",
+    "agents.play.roster",
+    "agents.play.game",
+    "agents.play.network_hints",
+    "agents.play.analysis",
+    "agents.play.watch",
+    "agents.play.requests",
+    "agents.play.server",
+    "agents.play.__main__",
+    "agents.play.picture",
     "training.config",
     "training.distributed",
     "training.loss",
@@ -126,7 +140,13 @@ def sources() -> dict[str, Path]:
 
 def test_every_file_has_its_place() -> None:
     # Packages whose __init__ imports nothing.
-    hollow = {"bao_env.engine", "bao_env.adapters", "training", "training.examples"}
+    hollow = {
+        "bao_env.engine",
+        "bao_env.adapters",
+        "agents.play",
+        "training",
+        "training.examples",
+    }
     assert set(sources()) - hollow == set(ORDER)
 
 

@@ -37,7 +37,7 @@ from bao_env.transcript import (
 
 DATA = Path(__file__).parent / "data"
 GAMES = sorted((DATA / "games").glob("*.txt"))
-EXAMPLE = DATA / "donkers-example.txt"
+EXAMPLE = DATA.parent.parent / "agents" / "play" / "donkers-example.txt"
 ZANZIBAR = RULESETS["zanzibar"]
 OPENING = "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"
 # North captures at 8, and the move comes to his house: 8 and 8> are both legal.

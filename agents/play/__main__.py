@@ -1,0 +1,78 @@
+"""``python -m agents.play``: the board in a browser, against people, bots or checkpoints."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+
+from agents.play.roster import Roster
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve the board until it is interrupted."""
+    parser = argparse.ArgumentParser(
+        prog="python -m agents.play",
+        description="Play Bao in a browser: against people, bots or checkpoints. The server "
+        "listens on this machine alone unless --host says otherwise.",
+    )
+    parser.add_argument("--port", type=int, default=8017, help="0 takes any free one (%(default)s)")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on (%(default)s); another lets the network in: nobody is asked "
+        "for a password",
+    )
+    parser.add_argument("--no-browser", action="store_true", help="do not open the page")
+    parser.add_argument(
+        "--checkpoints",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FOLDER",
+        help="folders whose .safetensors files may play beside the shipped ones",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of what bots draw (%(default)s)")
+    options = parser.parse_args(arguments)
+    try:
+        import uvicorn
+
+        from agents.play.server import create_app
+    except ImportError as error:
+        parser.error(f"the board needs the extra play: pip install -e '.[play]' ({error})")
+    try:
+        roster = Roster(options.checkpoints, options.seed)
+    except ValueError as error:
+        parser.error(str(error))
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((options.host, options.port))
+    except (OSError, OverflowError) as error:
+        parser.error(f"cannot listen on {options.host} port {options.port}: {error}")
+    shown, hosts = options.host, [options.host]
+    if options.host in ("0.0.0.0", "::"):  # every address of this machine
+        shown, hosts = "127.0.0.1" if options.host == "0.0.0.0" else "::1", [socket.gethostname()]
+        print(f"From elsewhere call it by the name {hosts[0]}", flush=True)
+    port = listener.getsockname()[1]
+    address = f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
+    print(f"The board is at {address} (Ctrl-C ends it)", flush=True)
+    if not options.no_browser:
+        threading.Timer(0.7, webbrowser.open, [address]).start()
+    config = uvicorn.Config(
+        create_app(roster, hosts),
+        log_level="warning",
+        timeout_keep_alive=10,
+        h11_max_incomplete_event_size=32 * 1024,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""The drawing of the board in parts, so that a page can move the seeds of it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from bao_env.drawing import (
+    PIT,
+    RADIUS,
+    SEED_COLOURS,
+    TALL,
+    WIDE,
+    ground,
+    owned_house,
+    places,
+    seed,
+    seed_spots,
+)
+from bao_env.engine.layout import NUM_SEEDS, SOUTH
+from bao_env.notation import hole_name
+from bao_env.render import svg_shapes
+
+LAYOUTS = {"wide": WIDE, "tall": TALL}
+
+
+@cache
+def board_parts(layout_name: str, viewer: int = SOUTH) -> dict[str, Any]:
+    """The empty board as SVG, one seed of each colour, and where the seeds of each place lie.
+
+    Args:
+        layout_name: ``wide`` or ``tall``.
+        viewer: the seat at the bottom.
+    """
+    layout = LAYOUTS[layout_name]
+    stores = ((1 - viewer, layout.far), (viewer, layout.near))
+    boxes = {seat: box for seat, box in stores}
+    return {
+        "width": layout.width,
+        "height": layout.board + 8,
+        "pit": PIT,
+        "radius": RADIUS,
+        "ground": svg_shapes(ground(layout, viewer)),
+        "seeds": [svg_shapes(seed(0, 0, colour)) for colour in range(SEED_COLOURS)],
+        "places": [
+            {
+                "seat": place.seat,
+                "pit": place.pit,
+                "name": None if place.pit is None else hole_name(place.seat, place.pit),
+                "x": round(place.x, 1),
+                "y": round(place.y, 1),
+                "box": None if place.pit is not None else list(boxes[place.seat]),
+                "label": list(place.label),
+                "owned": svg_shapes(owned_house(place)) if place.is_house else None,
+                "spots": [
+                    [round(x, 1), round(y, 1), colour]
+                    for x, y, colour in seed_spots(place, NUM_SEEDS)
+                ],
+            }
+            for place in places(layout, viewer)
+        ],
+    }

@@ -1,0 +1,170 @@
+"""``python -m agents.play.picture FILE``: a game as an animated picture, seed by seed.
+
+It shows the trace of each move on the one drawing of the board, as the page does. pygame and
+Pillow are needed: ``pip install -e '.[picture]'``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from PIL import Image
+from tqdm import tqdm
+
+from bao_env.board import Board, Event, EventKind
+from bao_env.drawing import Place, Shape, drawing, places, seed
+from bao_env.engine.position import Position
+from bao_env.game import SEAT_NAMES
+from bao_env.raster import rgb_array
+from bao_env.transcript import parse_transcripts
+
+FILE: Final = Path(__file__).with_name("game.gif")
+"""The picture in the README."""
+GAME: Final = Path(__file__).parents[2] / "tests" / "data" / "games" / "voogt-1.txt"
+"""What it shows: a game of 1994 that ends soon."""
+_COLOURS: Final = 128
+_LIFTS: Final = {EventKind.LIFT, EventKind.ENDELEA, EventKind.HOUSE_PLAYED}
+_PLACES: Final = {(place.seat, place.pit): place for place in places()}
+
+Frame = tuple[list[Shape], int]
+"""What to paint, and for how many milliseconds it stands."""
+
+
+def frames(board: Board, plies: int | None = None) -> Iterator[Frame]:
+    """The frames of a game.
+
+    Args:
+        board: the game at its end.
+        plies: only so many, from the start.
+    """
+    actions = board.move_stack
+    board = board.copy()
+    while board.move_stack:
+        board.pop()
+    yield drawing(board.position), 1200
+    for action in actions[:plies]:
+        text = f"{SEAT_NAMES[board.turn]}: {board.move_text(action)}"
+        position = board.position
+        for event in board.trace(action):
+            yield from _event_frames(position, event, text)
+            position = _after(position, event)
+        board.push(action)
+        outcome = board.outcome()
+        status = str(outcome) if outcome else text
+        yield drawing(board.position, status=status), 4000 if outcome else 450
+
+
+def _after(position: Position, event: Event) -> Position:
+    """A position with the seeds where an event left them; who moves stays as it was."""
+    south, north = event.counts
+    south_owns, north_owns = (
+        owned and not (event.kind is EventKind.HOUSE_LOST and event.seat == seat)
+        for seat, owned in enumerate(position.owns_house)
+    )
+    return dataclasses.replace(
+        position,
+        front=(south[:8], north[:8]),
+        back=(south[8:], north[8:]),
+        store=event.store,
+        owns_house=(south_owns, north_owns),
+        barred=None,
+    )
+
+
+def _event_frames(position: Position, event: Event, text: str) -> Iterator[Frame]:
+    after = _after(position, event)
+    if event.kind is EventKind.SOW:
+        counts = [list(position.pits(seat)) for seat in (0, 1)]
+        for i, pit in enumerate(event.pits):
+            counts[event.seat][pit] += 1
+            south, north = (tuple(side) for side in counts)
+            stage = dataclasses.replace(event, counts=(south, north), store=position.store)
+            hand = len(event.pits) - 1 - i + event.hand
+            yield _frame(_after(position, stage), event.seat, pit, hand, text), 90
+    elif event.kind in _LIFTS or event.kind is EventKind.STORE_SEED:
+        yield _frame(after, event.seat, event.pits[0], event.hand, text), 160
+    elif event.kind is EventKind.CAPTURE:
+        prey = (event.seat, event.pits[0])
+        yield drawing(position, marked=[prey], status=text), 260
+        yield _frame(after, *prey, event.hand, text), 200
+
+
+def _frame(position: Position, seat: int, pit: int, hand: int, text: str) -> list[Shape]:
+    """A position with a hand above one of its pits."""
+    shapes = drawing(position, marked=[(seat, pit)], status=text)
+    return shapes + _hand(_PLACES[seat, pit], hand)
+
+
+def _hand(place: Place, count: int) -> list[Shape]:
+    """The seeds in the hand, above a pit."""
+    shapes: list[Shape] = []
+    for i in range(count):
+        distance, angle = 4.5 * math.sqrt(i), 2.4 * i
+        x = place.x + distance * math.cos(angle)
+        shapes += seed(x, place.y - 16 + distance * math.sin(angle), i % 4)
+    return shapes
+
+
+def write_picture(path: Path, board: Board, *, width: int = 820, plies: int | None = None) -> None:
+    """Write a game as an animated GIF, ``width`` pixels wide.
+
+    Args:
+        path: the file.
+        board: the game at its end.
+        width: of the picture.
+        plies: only so many, from the start.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    shown = list(frames(board, plies))
+    # One palette for all, so that what stands still stays the same. The middle frame has a mark.
+    middle = Image.fromarray(rgb_array(shown[len(shown) // 2][0], width=width))
+    palette = middle.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
+    images = []
+    for shapes, _ in tqdm(shown, unit="frame", disable=not sys.stderr.isatty()):
+        image = Image.fromarray(rgb_array(shapes, width=width))
+        images.append(image.quantize(palette=palette, dither=Image.Dither.NONE))
+    images[0].save(
+        path,
+        save_all=True,
+        append_images=images[1:],
+        duration=[time for _, time in shown],
+        loop=0,
+        optimize=True,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the picture that a command line asks for."""
+    parser = argparse.ArgumentParser(
+        prog="python -m agents.play.picture",
+        description="Writes a game as an animated picture.",
+    )
+    parser.add_argument("file", type=Path, nargs="?", default=FILE, help="a .gif (the README's)")
+    parser.add_argument("--game", type=Path, default=GAME, help="a transcript (de Voogt's game 1)")
+    parser.add_argument("--width", type=int, default=820, help="in pixels (%(default)s)")
+    parser.add_argument("--plies", type=int, help="only so many")
+    options = parser.parse_args(arguments)
+    if not 100 <= options.width <= 2000:
+        parser.error(f"--width {options.width}: expected 100 to 2000 pixels")
+    try:
+        text = options.game.read_text(encoding="ascii")
+        [game] = parse_transcripts(text, str(options.game))
+        write_picture(
+            options.file, Board.from_transcript(game), width=options.width, plies=options.plies
+        )
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    print(f"{options.file}: {options.file.stat().st_size / 1e6:.2f} MB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""The words of the rules, by the names that events and refusals give them."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import bao_env
+
+_NUMBER = re.compile(r"(\d\.\d)([a-c]?)")
+
+
+@cache
+def _paragraphs() -> list[str]:
+    text = (Path(bao_env.__file__).parent / "RULES.md").read_text(encoding="utf-8")
+    return [" ".join(part.split()) for part in text.split("\n\n")]
+
+
+@cache
+def rule_text(rule: str) -> str:
+    """The paragraph of ``bao_env/RULES.md`` behind a name such as ``Donkers 2.4b``; or nothing."""
+    source, _, number = rule.partition(" ")
+    found = _NUMBER.match(number)
+    if source == "Donkers" and found:
+        heads = (found[0], found[1])
+        for head in heads:
+            for paragraph in _paragraphs():
+                if re.search(rf"\*\*(?:[\d., ab]*, )?{re.escape(head)}[ ,*]", paragraph):
+                    return paragraph.replace("**", "")
+    row = {"Dutch": "| `dutch`", "kibao": "| `kibao`"}.get(source)
+    for paragraph in _paragraphs():
+        if "footnote" in number:
+            if paragraph.startswith("**Footnote 2"):
+                return paragraph.replace("**", "")
+        elif row and row in paragraph:
+            return paragraph.partition(row)[2].split("| |")[0].strip(" |").replace("`", "")
+    return ""

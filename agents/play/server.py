@@ -1,0 +1,179 @@
+"""The server of the board: JSON in and out, and a page of plain files.
+
+It trusts no client: bodies are small JSON objects, files come from one folder, and requests are
+answered only if they were made to this host by its own page.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agents.play.geometry import LAYOUTS, board_parts
+from agents.play.refused import Refused
+from agents.play.requests import (
+    GAME,
+    GETS,
+    POSTS,
+    AsyncHandler,
+    Data,
+    Handler,
+    Tables,
+    bot_move,
+)
+from agents.play.roster import Roster
+from bao_env.engine.layout import NORTH, SOUTH
+
+FOLDER: Final = Path(__file__).with_name("static")
+"""The page and its files."""
+MOST_BYTES: Final = 64 * 1024
+"""Longest body of a request."""
+HEADERS: Final = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+"""Sent with every answer: the page runs its own files and nothing else."""
+
+_log = logging.getLogger("bao_env.play")
+
+
+def _threaded(handler: Handler) -> AsyncHandler:
+    """A handler that computes, away from the thread that serves."""
+
+    async def answer(tables: Tables, data: Data, name: str) -> Data:
+        return await anyio.to_thread.run_sync(handler, tables, data, name, limiter=tables.threads)
+
+    return answer
+
+
+def _endpoint(tables: Tables, handler: AsyncHandler) -> Callable[[Request], Awaitable[Response]]:
+    """A handler as Starlette calls it."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            data = await _body(request) if request.method == "POST" else {}
+            return JSONResponse(await handler(tables, data, request.path_params.get("name", "")))
+        except Refused as refused:
+            return JSONResponse({"error": refused.message}, refused.status)
+        except ClientDisconnect:
+            return JSONResponse({"error": "the client has left"}, 400)
+        except Exception:
+            _log.exception("%s %s", request.method, request.url.path)
+            return JSONResponse({"error": "the server made a mistake; its log says which"}, 500)
+
+    return endpoint
+
+
+async def _body(request: Request) -> Data:
+    """The JSON object of a request."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    if kind != "application/json":
+        raise Refused("expected content-type application/json", 415)
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise Refused(f"too long: expected at most {MOST_BYTES} bytes", 413)
+    try:
+        data = json.loads(body or b"{}")
+    except (ValueError, RecursionError) as error:
+        raise Refused("expected a JSON object") from error
+    if not isinstance(data, dict):
+        raise Refused("expected a JSON object")
+    return data
+
+
+class Guard:
+    """Answers only what was asked of this host by its own page, and sends HEADERS.
+
+    A page of another site may make a browser call 127.0.0.1, under its own name (the browser
+    says so in Origin) or under a name of its own that it points there (then Host is wrong).
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
+        self._app = app
+        self._hosts = {host.lower() for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, as ASGI has it."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                extra = [(key.encode(), value.encode()) for key, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *extra]
+            await send(message)
+
+        if scope["type"] == "http":
+            headers = {key.lower(): value.decode("latin-1") for key, value in scope["headers"]}
+            host = headers.get(b"host", "")
+            origin = headers.get(b"origin", f"http://{host}")
+            wrong = None
+            if _hostname(f"//{host}") not in self._hosts:
+                wrong = f"unknown host; expected one of {', '.join(sorted(self._hosts))}"
+            elif origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
+                wrong = "requests of other sites are not answered"
+            if wrong:
+                await JSONResponse({"error": wrong}, 403)(scope, receive, send_with_headers)
+                return
+        await self._app(scope, receive, send_with_headers)
+
+
+def _hostname(address: str) -> str:
+    try:
+        return (urlsplit(address).hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
+    """The server as an ASGI application.
+
+    Args:
+        roster: who may play.
+        hosts: names under which it may be called, beside those of this machine alone.
+    """
+    tables = Tables(roster)
+    page = (FOLDER / "index.html").read_bytes()
+
+    async def index(request: Request) -> Response:
+        return Response(page, media_type="text/html; charset=utf-8")
+
+    async def parts(request: Request) -> Response:
+        layout, viewer = request.path_params["layout"], request.path_params["viewer"]
+        if layout not in LAYOUTS or viewer not in ("south", "north"):
+            return JSONResponse({"error": "expected wide or tall, south or north"}, 404)
+        return JSONResponse(board_parts(layout, SOUTH if viewer == "south" else NORTH))
+
+    posts = {path: _threaded(what) for path, what in POSTS.items()} | {f"{GAME}/bot": bot_move}
+    gets = {path: _threaded(what) for path, what in GETS.items()}
+    routes = [
+        *(Route(path, _endpoint(tables, what), methods=["POST"]) for path, what in posts.items()),
+        *(Route(path, _endpoint(tables, what), methods=["GET"]) for path, what in gets.items()),
+        Route("/api/board/{layout}/{viewer}", parts, methods=["GET"]),
+        Route("/", index, methods=["GET"]),
+        Mount("/static", StaticFiles(directory=FOLDER)),
+    ]
+    app = Starlette(routes=routes, exception_handlers={404: _nothing, 405: _nothing})
+    return Guard(app, ["127.0.0.1", "localhost", "::1", *hosts])
+
+
+async def _nothing(request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 404)
+    return JSONResponse({"error": "there is nothing here"}, status)

@@ -1,0 +1,58 @@
+"""What is being played, kept in memory: a bounded number, the longest untouched dropped first."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+from agents.play.refused import Refused
+
+T = TypeVar("T")
+
+
+class Sessions(Generic[T]):
+    """Games by a random name that nobody can guess.
+
+    Args:
+        most: so many are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[str, tuple[T, threading.Lock]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def add(self, item: T) -> str:
+        """Keep an item; the name by which :meth:`use` finds it."""
+        name = secrets.token_urlsafe(12)
+        with self._lock:
+            self._kept[name] = (item, threading.Lock())
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return name
+
+    @contextmanager
+    def use(self, name: str) -> Iterator[T]:
+        """An item, for one request at a time.
+
+        Raises:
+            Refused: it isn't there, or no longer, or another request is busy with it.
+        """
+        with self._lock:
+            if name not in self._kept:
+                raise Refused("this game is not (or no longer) kept: start a new one", 404)
+            self._kept.move_to_end(name)
+            item, lock = self._kept[name]
+        if not lock.acquire(timeout=5):
+            raise Refused("the game is busy with another request: try again", 409)
+        try:
+            yield item
+        finally:
+            lock.release()

@@ -1,0 +1,110 @@
+"""Two players on many boards at once, a ply at a time, for people who watch."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agents.openings import draw_openings
+from agents.play.refused import Refused
+from agents.play.roster import HUMAN, Roster
+from bao_env.board import Board
+from bao_env.engine.action import unpack_action
+from bao_env.engine.ruleset import Ruleset
+from bao_env.game import mover_of
+
+MOST_BOARDS: Final = 12
+"""Most boards side by side."""
+_OPENING_PLIES: Final = 6
+_MOST_PLIES: Final = 1000
+
+
+class Watch:
+    """Games between two players from balanced openings, each player half of them as South.
+
+    Args:
+        ruleset: the rules.
+        players: the first plays South on boards 0, 2, 4 ...; as the roster names them.
+        boards: how many, 1 to MOST_BOARDS.
+        roster: who asks the players.
+        seed: of the openings.
+
+    Raises:
+        Refused: a number or a player is not as expected.
+    """
+
+    def __init__(
+        self, ruleset: Ruleset, players: tuple[str, str], boards: int, roster: Roster, seed: int
+    ) -> None:
+        if not 1 <= boards <= MOST_BOARDS:
+            raise Refused(f"{boards} boards: expected 1 to {MOST_BOARDS}")
+        if HUMAN in players:
+            raise Refused("people cannot play here: choose two bots")
+        self.ruleset = ruleset
+        self.players = tuple(roster.check(player) for player in players)
+        self._roster = roster
+        # Two boards share an opening, so that each player has both sides of it.
+        openings = draw_openings(ruleset, -(-boards // 2), _OPENING_PLIES, seed)
+        self._boards = []
+        for i in range(boards):
+            board = Board(ruleset, int(openings.first_players[i // 2]))
+            for action in openings.actions[i // 2]:
+                board.push(int(action))
+            self._boards.append(board)
+        self._over: list[int | None] = [None] * boards
+
+    def step(self) -> None:
+        """Play one ply on every board that is not over.
+
+        Raises:
+            Refused: a player fails; the boards stay as they were.
+        """
+        chosen: dict[int, int] = {}
+        running = [i for i, board in enumerate(self._boards) if self._running(board)]
+        for which in (0, 1):
+            turn = [i for i in running if self._player_at(i) == which]
+            if turn:
+                boards = [self._boards[i] for i in turn]
+                actions = self._roster.act(self.players[which], self.ruleset, boards)
+                chosen |= dict(zip(turn, actions, strict=True))
+        for i, action in chosen.items():
+            self._boards[i].push(action)
+
+    def _running(self, board: Board) -> bool:
+        return board.outcome() is None and len(board.move_stack) < _MOST_PLIES
+
+    def _player_at(self, i: int) -> int:
+        """Which of the two players is to move on a board."""
+        return mover_of(self._boards[i].words) ^ (i & 1)
+
+    def state(self) -> dict[str, Any]:
+        """All boards and the score so far, as plain values."""
+        boards, score = [], [0, 0]
+        for i, board in enumerate(self._boards):
+            position, outcome = board.position, board.outcome()
+            if outcome is not None and outcome.winner is not None:
+                score[outcome.winner ^ (i & 1)] += 1
+            before = board.copy()
+            action = before.pop() if before.move_stack else None
+            boards.append(
+                {
+                    "seats": [self.players[i & 1], self.players[1 - (i & 1)]],
+                    "ply": len(board.move_stack),
+                    "mover": position.mover,
+                    "counts": [list(position.pits(seat)) for seat in (0, 1)],
+                    "store": list(position.store),
+                    "owns_house": list(position.owns_house),
+                    "winner": outcome.winner if outcome else None,
+                    "over": not self._running(board),
+                    "last": None
+                    if action is None
+                    else {"seat": before.turn, "pit": unpack_action(action)[0]},
+                }
+            )
+        running = any(not board["over"] for board in boards)
+        return {
+            "players": list(self.players),
+            "ruleset": self.ruleset.name,
+            "score": score,
+            "running": running,
+            "boards": boards,
+        }

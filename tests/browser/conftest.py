@@ -1,0 +1,93 @@
+"""A server and a real browser. tests/browser/run installs what this needs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+expect.set_options(timeout=60_000)  # the first bot compiles, the first network loads torch
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where a server listens that offers, among others, a checkpoint that is broken."""
+    folder = tmp_path_factory.mktemp("checkpoints") / "runs"
+    folder.mkdir()
+    (folder / "broken.safetensors").write_bytes(b"nothing")
+    command = [sys.executable, "-m", "agents.play", "--no-browser", "--port", "0"]
+    command += ["--checkpoints", str(folder)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        found = re.search(r"http://\S+", process.stdout.readline())
+        assert found, "the server has not started"
+        yield found[0]
+        process.terminate()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium without a window."""
+    with sync_playwright() as playwright:
+        path = os.environ.get("BAO_CHROMIUM", "/usr/bin/chromium")
+        # Chromium's sandbox does not work for root, as in a container.
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
+    """Opens the board in a context of its own; anything on the console fails the test.
+
+    ``allowed`` is a pattern of what may be there. Other arguments are Playwright's.
+    """
+    contexts = []
+    said: list[str] = []
+
+    def start(allowed: str = r"(?!)", speed: int = 10, path: str = "", **how: Any) -> Page:
+        how.setdefault("viewport", {"width": 1400, "height": 900})
+        how.setdefault("locale", "en-GB")
+        context = browser.new_context(**how)
+        contexts.append(context)
+        context.add_init_script(
+            f"localStorage.getItem('bao speed') ?? localStorage.setItem('bao speed', '{speed}')"
+        )
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+
+        def hear(text: str) -> None:
+            if not re.search(allowed, text):
+                said.append(text)
+
+        page.on("console", lambda message: hear(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: hear(f"error: {error}"))
+        page.goto(address + path)
+        page.wait_for_selector("body[data-ready]")
+        return page
+
+    yield start
+    for context in contexts:
+        context.close()
+    assert said == []
+
+
+@pytest.fixture
+def shoot(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Keeps a picture of a page in the folder BAO_SHOTS, if there is one."""
+
+    def keep(page: Page, name: str, **how: Any) -> None:
+        folder = os.environ.get("BAO_SHOTS")
+        if folder:
+            page.screenshot(path=Path(folder) / f"{name}.png", **how)
+
+    return keep

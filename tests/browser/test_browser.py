@@ -1,0 +1,454 @@
+"""The board as people use it: clicks, touches and keys in a real browser."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from bao_env.board import Board
+from bao_env.drawing import Circle, drawing, ground
+
+Open = Callable[..., Page]
+Shoot = Callable[..., None]
+HOUSE = "0,0,1,0,7,0,0,1/0,0,0,0,0,0,1,1/1,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 20,20 SN S -"
+"""South's capture at A8 ends in the house, where it may stop."""
+
+
+def status(page: Page) -> str:
+    return page.locator("#status").inner_text()
+
+
+def until(page: Page, condition: str, timeout: float = 60.0) -> None:
+    """Wait for a condition in JavaScript; Playwright's own way is against the page's policy."""
+    end = time.monotonic() + timeout
+    while not page.evaluate(f"Boolean({condition})"):
+        assert time.monotonic() < end, condition
+        page.wait_for_timeout(20)
+
+
+def unfold(page: Page, panel: str) -> None:
+    if page.locator(f"#{panel}").get_attribute("open") is None:
+        page.locator(f"#{panel} > summary").click()
+
+
+def set_up(page: Page, text: str, south: str = "human", north: str = "human") -> None:
+    page.select_option("#seat-0", south)
+    page.select_option("#seat-1", north)
+    unfold(page, "panel-text")
+    page.fill("#position", text)
+    page.click("#set-up")
+    expect(page.locator("#position")).to_have_value(text)
+    expect(page.locator(".pit.legal").first).to_be_visible()
+
+
+def transcript(page: Page) -> str:
+    unfold(page, "panel-text")
+    page.fill("#transcript", "")
+    with page.expect_download() as download:
+        page.click("#save")
+    text = download.value.path().read_text()
+    expect(page.locator("#transcript")).to_have_value(text)
+    return text
+
+
+def moves(page: Page) -> list[str]:
+    return page.locator("#moves button:not(.undone)").all_inner_texts()
+
+
+def peoples_turn(page: Page) -> None:
+    over = "/wins/.test(document.getElementById('status').innerText)"
+    until(page, f"document.querySelector('.pit.legal') || {over}")
+
+
+def click_any(page: Page, choice: int) -> None:
+    """Click a legal pit, on whichever side it may go, and answer for the house."""
+    legal, made = page.locator(".pit.legal"), len(moves(page))
+    pit = legal.nth(choice % legal.count())
+    left = "to-left" in (pit.get_attribute("class") or "")
+    pit.click(button="left" if left else "right")
+    listed = "document.querySelectorAll('#moves button').length"
+    until(page, f"document.querySelector('dialog[open]') || {listed} > {made}")
+    if page.locator("dialog[open]").count():
+        page.click("#house button[value=play]" if choice % 2 else "#house button[value=stop]")
+        until(page, f"{listed} > {made}")
+    peoples_turn(page)
+
+
+def test_a_whole_game_against_greedy_by_clicks(open_page: Open, shoot: Shoot) -> None:
+    page = open_page()
+    shoot(page, "opening")
+    turns = 0
+    while "wins" not in status(page):
+        click_any(page, turns)
+        turns += 1
+        assert turns < 150
+    shoot(page, "end")
+    assert turns > 3
+    board = Board.from_transcript(transcript(page))
+    outcome = board.outcome()
+    assert outcome is not None
+    assert status(page).startswith(f"{('South', 'North')[outcome.winner or 0]} wins")
+    assert len(moves(page)) == len(board.move_stack)
+    expect(page.locator(".pit.legal")).to_have_count(0)
+    expect(page.locator("#hint")).to_be_disabled()
+
+
+def test_the_page_shows_the_drawing(open_page: Open) -> None:
+    """Every seed of a position lies where the SVG and rgb_array have it."""
+    page = open_page()
+    set_up(page, HOUSE)
+    placed = page.evaluate(
+        "[...document.querySelectorAll('#board .seed')].map((e) => e.getAttribute('transform'))"
+    )
+    seen = {tuple(map(float, re.findall(r"[\d.]+", text))) for text in placed}
+    shapes = drawing(Board.from_text(HOUSE).position)
+    seeds = [s for s in shapes if isinstance(s, Circle) and s.radius == 5]
+    assert seen == {(round(s.x, 1), round(s.y, 1)) for s in seeds} and len(placed) == 64
+    drawn = page.evaluate("document.querySelectorAll('#board svg > g:first-child > *').length")
+    assert drawn == len(ground())
+
+
+def test_the_seeds_move_one_by_one(open_page: Open, shoot: Shoot) -> None:
+    """At slow speed every stage of a sowing is on the screen; skip ends it."""
+    page = open_page(speed=1)
+    page.select_option("#seat-1", "human")
+    page.click("#new-game [type=submit]")
+    expect(page.locator("#players")).to_contain_text("North: A person")
+    page.locator("[data-pit=A7]").click()
+    until(page, "document.querySelectorAll('.hand .seed').length == 2")
+    shoot(page, "animation")
+    on_board = page.evaluate("document.querySelectorAll('#board .seed').length")
+    assert on_board == 64
+    until(page, "document.querySelectorAll('.hand .seed').length == 1")
+    page.click("#skip")
+    expect(page.locator("#status")).to_have_text("North to move · namua", timeout=900)
+    assert page.locator("[data-pit=A5]").get_attribute("aria-label") == "A5, house, 7 seeds"
+    assert page.locator("[data-pit=A4]").get_attribute("aria-label") == "A4, 1 seed"
+
+
+def test_a_double_click_is_one_move(open_page: Open) -> None:
+    page = open_page()
+    page.locator("[data-pit=A7]").dblclick()
+    until(page, "document.querySelectorAll('#moves button').length == 2")
+    peoples_turn(page)
+    assert len(moves(page)) == 2
+    expect(page.locator("#message")).to_be_empty()
+
+
+def test_undo_and_turn_while_seeds_move(open_page: Open) -> None:
+    page = open_page(speed=2)
+    before = page.locator("#position").input_value()
+    page.locator("[data-pit=A7]").click()
+    until(page, "document.querySelectorAll('.hand .seed').length > 0")
+    page.click("#turn")
+    until(page, "document.querySelectorAll('#moves button').length > 0")
+    page.click("#undo")
+    expect(page.locator("#position")).to_have_value(before)
+    page.wait_for_timeout(500)  # nothing that was under way may come after
+    expect(page.locator("#position")).to_have_value(before)
+    assert page.evaluate("document.querySelectorAll('#board .seed').length") == 64
+    assert page.evaluate("document.querySelectorAll('.hand .seed').length") == 0
+    assert page.locator("[data-pit=A7]").get_attribute("aria-label").startswith("A7, 2 seeds")
+
+
+def test_the_house_choice(open_page: Open, shoot: Shoot) -> None:
+    page = open_page()
+    set_up(page, HOUSE)
+    page.locator("[data-pit=A8]").click(button="right")
+    expect(page.locator("#house")).to_be_visible()
+    shoot(page, "house-choice")
+    page.keyboard.press("Escape")  # takes the move back
+    expect(page.locator(".pit.legal").first).to_be_visible()
+    assert moves(page) == []
+    for answer, text, name in (("stop", "8", "A8R"), ("play", "8>", "A8R>")):
+        page.locator("[data-pit=A8]").click(button="right")
+        page.click(f"#house button[value={answer}]")
+        expect(page.locator("#status")).to_contain_text("North to move")
+        assert moves(page) == [text]
+        board = Board.from_text(HOUSE, moves=[name])
+        expect(page.locator("#position")).to_have_value(board.text())
+        page.click("#undo")
+        expect(page.locator("#status")).to_contain_text("South to move")
+
+
+def test_undo_and_redo(open_page: Open) -> None:
+    page = open_page()
+    before = page.locator("#position").input_value()
+    page.locator("[data-pit=A6]").click()
+    until(page, "document.querySelectorAll('#moves button').length == 2")
+    peoples_turn(page)
+    after = page.locator("#position").input_value()
+    page.click("#undo")  # greedy's move and one's own
+    expect(page.locator("#position")).to_have_value(before)
+    assert moves(page) == [] and page.locator("#moves .undone").count() == 2
+    page.click("#redo")
+    expect(page.locator("#position")).to_have_value(after)
+    page.click("#undo")
+    page.locator("[data-pit=A7]").click(button="right")
+    until(page, "document.querySelectorAll('#moves button:not(.undone)').length == 2")
+    assert moves(page)[0] == "7R*"
+
+
+def test_transcripts_go_round(open_page: Open) -> None:
+    page = open_page(allowed="400")
+    for turn in range(4):
+        click_any(page, turn)
+    page.select_option("#spelling", label="kibao")
+    text, shown = transcript(page), moves(page)
+    assert "spelling: kibao" in text and any("<" in move or ">" in move for move in shown)
+    page.click("#new-game [type=submit]")
+    expect(page.locator("#moves button")).to_have_count(0)
+    page.fill("#transcript", text)
+    page.click("#load")
+    expect(page.locator("#moves button")).to_have_count(len(shown))
+    assert moves(page) == shown
+    page.fill("#transcript", text.replace("ruleset: zanzibar", "ruleset: chess"))
+    page.click("#load")
+    expect(page.locator("#message")).to_contain_text("chess")
+
+
+def test_a_position_that_is_none(open_page: Open) -> None:
+    page = open_page(allowed="400")
+    unfold(page, "panel-text")
+    page.fill("#position", "1,2,3")
+    page.click("#set-up")
+    expect(page.locator("#message")).not_to_be_empty()
+
+
+def test_an_illegal_click_names_the_rule(open_page: Open, shoot: Shoot) -> None:
+    page = open_page()
+    page.locator("[data-pit=A5]").click()
+    expect(page.locator("#message")).to_have_text(
+        "A5 cannot be played so: no takasa starts from the house with 6 seeds or more "
+        "(Donkers 2.4b)"
+    )
+    shoot(page, "illegal")
+    page.locator("[data-pit=B3]").click(button="right")
+    expect(page.locator("#message")).to_contain_text("(Donkers 2.3, 2.4)")
+    page.locator("[data-pit=a5]").click()
+    expect(page.locator("#message")).to_have_text(
+        "South is to move: choose one of those pits.", use_inner_text=True
+    )
+    assert moves(page) == []
+
+
+def test_a_phone(open_page: Open, shoot: Shoot) -> None:
+    page = open_page(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    shoot(page, "phone")
+    box = page.locator("[data-pit=A6]").bounding_box()
+    assert box is not None and box["width"] > 36 and box["height"] > 36
+    page.locator("[data-pit=A6]").tap()
+    expect(page.locator(".arrows .left")).to_be_visible()
+    shoot(page, "phone-arrows")
+    page.locator(".arrows .right").tap()
+    until(page, "document.querySelectorAll('#moves button').length == 2")
+    assert moves(page)[0] == "6R*"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    shoot(page, "phone-page", full_page=True)
+
+
+def test_two_sessions_at_once(open_page: Open) -> None:
+    one, other = open_page(), open_page()
+    one.locator("[data-pit=A6]").click()
+    other.locator("[data-pit=A7]").click(button="right")
+    for page in (one, other):
+        until(page, "document.querySelectorAll('#moves button').length == 2")
+    assert (moves(one)[0], moves(other)[0]) == ("6L*", "7R*")
+    one.reload()  # the game is still there
+    one.wait_for_selector("body[data-ready]")
+    expect(one.locator("#moves button").first).to_have_text("6L*")
+
+
+def test_by_keyboard_alone(open_page: Open) -> None:
+    page = open_page()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.classList.contains('pit')"):
+            break
+    name = "document.activeElement.dataset.pit"
+    assert page.evaluate(name) == "A6"
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(name) == "A7"
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(name) == "a2"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator(".arrows .left")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".arrows")).to_be_hidden()
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowRight")
+    until(page, "document.querySelectorAll('#moves button').length == 2")
+    assert moves(page)[0] == "7R*"
+    expect(page.locator("#live")).to_contain_text("North: ")
+    assert page.evaluate(name) is not None  # the focus is still on the board
+
+
+def test_names_for_screen_readers(open_page: Open) -> None:
+    page = open_page()
+    label = page.locator("[data-pit=A6]").get_attribute("aria-label")
+    assert label == "A6, 2 seeds, can be played left and right"
+    nameless = page.evaluate(
+        """[...document.querySelectorAll('button, select, input, textarea')]
+        .filter((e) => !(e.getAttribute('aria-label') || e.textContent.trim()
+            || [...(e.labels ?? [])].some((l) => l.textContent.trim())))
+        .map((e) => e.outerHTML)"""
+    )
+    assert nameless == []
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids))
+    assert page.locator(".pit").count() == 32
+    assert page.locator(".pit[tabindex='0']").count() == 1
+
+
+def test_swahili(open_page: Open, shoot: Shoot) -> None:
+    page = open_page()
+    page.select_option("#language", "sw")
+    expect(page.locator("#status")).to_have_text("Zamu ya Kusini · namua")
+    assert page.locator("html").get_attribute("lang") == "sw"
+    page.locator("[data-pit=A5]").click()
+    expect(page.locator("#message")).to_contain_text("takasa haianzi katika nyumba")
+    shoot(page, "swahili")
+    page.locator("[data-pit=A6]").click()
+    until(page, "document.querySelectorAll('#moves button').length == 2")
+    expect(page.locator("#caption")).to_contain_text("zamu inalala")
+    page.reload()
+    expect(page.locator("#start, [type=submit]").first).to_have_text("Anza")
+
+
+def test_hints_and_the_evaluation_bar(open_page: Open, shoot: Shoot) -> None:
+    page = open_page()
+    unfold(page, "panel-study")
+    page.check("#bar")
+    expect(page.locator("#evaluation-text")).to_have_text(re.compile(r"South \d+ %"))
+    for judge in ("alphabeta", "zanzibar"):
+        page.select_option("#judge", judge)
+        page.click("#hint")
+        expect(page.locator("#hints tbody tr")).to_have_count(4)
+        expect(page.locator("#hints")).to_contain_text("Best line: ")
+    expect(page.locator("#hints th").nth(1)).to_have_text("Policy")
+    shoot(page, "hints")
+    page.locator("[data-pit=A6]").click()
+    expect(page.locator("#hints table")).to_have_count(0)
+
+
+def test_the_example_game_is_told(open_page: Open, shoot: Shoot) -> None:
+    page = open_page()
+    unfold(page, "panel-study")
+    page.click("#example")
+    expect(page.locator("#events li.now")).to_have_text(
+        "South puts a seed from the store into A7 (Donkers 2.2)"
+    )
+    expect(page.locator("#moves button")).to_have_count(52)
+    expect(page.locator("#rule")).to_contain_text("2.1, 2.2 Namua.")
+    until(page, "!document.querySelector('#skip:not([hidden])')")
+    page.click("#step-on")
+    expect(page.locator("#events li.now")).to_have_text("South lifts 3 seeds from A7 (Donkers 2.4)")
+    until(page, "!document.querySelector('#skip:not([hidden])')")
+    page.click("#step-back")
+    expect(page.locator("#events li.now")).to_contain_text("from the store")
+    page.locator("#moves button").nth(23).click()  # 12: 7R*; END IN THE HOUSE
+    page.click("#explain")
+    expect(page.locator("#story-title")).to_have_text("Ply 24, North: 7R*")
+    for _ in range(20):
+        until(page, "!document.querySelector('#skip:not([hidden])')")
+        if "the move ends in the house" in page.locator("#events li.now").inner_text():
+            break
+        page.click("#step-on")
+    expect(page.locator("#rule")).to_contain_text("2.5b")
+    shoot(page, "study")
+
+
+def test_watching(open_page: Open, shoot: Shoot) -> None:
+    page = open_page()
+    page.click("#tab-watch")
+    page.select_option("#watch-0", "greedy")
+    page.select_option("#watch-1", "random")
+    page.fill("#watch-boards", "6")
+    page.evaluate("document.getElementById('watch-speed').value = 10")
+    page.click("#watch-form [type=submit]")
+    expect(page.locator("#watch-boards-area figure")).to_have_count(6)
+    until(page, "/ply 1\\d/.test(document.getElementById('watch').innerText)")
+    page.click("#watch-pause")
+    shoot(page, "watch")
+    page.click("#watch-pause")
+    expect(page.locator("#watch-score")).to_contain_text("All games are over")
+    found = re.match(r"greedy (\d) : (\d) random", page.locator("#watch-score").inner_text())
+    assert found and int(found[1]) + int(found[2]) == 6
+    expect(page.locator("figure.over")).to_have_count(6)
+
+
+def test_two_bots_play_and_can_be_stopped(open_page: Open) -> None:
+    page = open_page()
+    page.select_option("#seat-0", "alphabeta")
+    page.fill("#budget-0", "2")
+    page.click("#new-game [type=submit]")
+    until(page, "document.querySelectorAll('#moves button').length >= 3")
+    page.click("#pause")
+    expect(page.locator("#go-on")).to_be_visible()
+    page.wait_for_timeout(300)
+    count = page.locator("#moves button").count()
+    page.wait_for_timeout(500)
+    assert page.locator("#moves button").count() == count
+    page.click("#go-on")
+    until(page, f"document.querySelectorAll('#moves button').length > {count + 2}")
+
+
+def test_a_person_as_north_sits_below(open_page: Open) -> None:
+    page = open_page()
+    page.select_option("#seat-0", "greedy")
+    page.select_option("#seat-1", "human")
+    page.click("#new-game [type=submit]")
+    expect(page.locator("#players")).to_contain_text("North: A person")
+    expect(page.locator("#moves button")).to_have_count(1)
+    peoples_turn(page)
+    near, far = (page.locator(f"[data-pit={pit}]").bounding_box() for pit in ("a1", "A1"))
+    assert near and far and near["y"] > far["y"] and near["x"] < far["x"]
+    click_any(page, 0)
+    assert page.locator("#moves button").count() >= 3
+    page.click("#turn")
+    near, far = (page.locator(f"[data-pit={pit}]").bounding_box() for pit in ("A1", "a1"))
+    assert near and far and near["y"] > far["y"]
+
+
+def test_a_failing_bot(open_page: Open, shoot: Shoot) -> None:
+    page = open_page(allowed="502")
+    page.select_option("#seat-1", "net:runs/broken")
+    page.click("#new-game [type=submit]")
+    page.locator("[data-pit=A6]").click()
+    expect(page.locator("#message")).to_contain_text("runs/broken cannot play")
+    shoot(page, "failing-bot")
+    assert moves(page) == ["6L*"]
+    page.select_option("#seat-1", "greedy")
+    page.click("#change-seats")
+    until(page, "document.querySelectorAll('#moves button').length == 2")
+    expect(page.locator("#message")).to_be_empty()
+
+
+def test_a_server_that_has_forgotten_the_game(open_page: Open) -> None:
+    page = open_page(allowed="404", path="#nothing")
+    expect(page.locator("#status")).to_have_text("South to move · namua")
+    expect(page.locator(".pit.legal")).to_have_count(2)
+
+
+def test_dark_and_wide(open_page: Open, shoot: Shoot) -> None:
+    page = open_page(viewport={"width": 1920, "height": 1080}, color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(ground)
+    shoot(page, "dark")
+    page.select_option("#theme", "light")
+    assert page.evaluate(ground) != dark
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    assert page.evaluate(ground) != dark  # the choice is kept
+
+
+def test_reduced_motion(open_page: Open) -> None:
+    page = open_page(speed=1, reduced_motion="reduce")
+    page.locator("[data-pit=A6]").click()
+    until(page, "document.querySelectorAll('#moves button').length == 2", timeout=3)
+    peoples_turn(page)

@@ -1,0 +1,48 @@
+"""The animated picture of a game."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from agents.play.picture import FILE, frames, main
+from bao_env.board import Board
+from bao_env.drawing import Circle
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("ruleset", ["zanzibar", "dutch", "kujifunza"])
+def test_every_frame_has_all_seeds(ruleset: str) -> None:
+    board = Board(ruleset)
+    for ply in range(24):
+        if board.outcome() is not None:
+            break
+        legal = board.legal_actions
+        board.push(legal[ply % len(legal)])
+    shown = list(frames(board))
+    assert len(shown) > 100
+    for shapes, milliseconds in shown:
+        assert sum(isinstance(s, Circle) and s.radius == 5 for s in shapes) == 64
+        assert milliseconds >= 20  # browsers slow down what is faster
+
+
+def test_the_picture_is_an_animation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "game.gif"
+    assert main([str(file), "--width", "200", "--plies", "2"]) == 0
+    assert "game.gif" in capsys.readouterr().out
+    with Image.open(file) as picture:
+        assert picture.size == (200, 99) and picture.n_frames > 10
+    with pytest.raises(SystemExit):
+        main([str(file), "--width", "5"])
+    with pytest.raises(SystemExit):
+        main([str(file), "--game", str(tmp_path / "none.txt")])
+
+
+def test_the_picture_in_the_readme() -> None:
+    assert FILE.relative_to(ROOT).as_posix() in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert FILE.stat().st_size < 2_000_000
+    with Image.open(FILE) as picture:
+        assert picture.n_frames > 300
