@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 
 from agents.alphabeta import PROVEN, WIN, AlphaBetaAgent
@@ -22,6 +22,7 @@ BAR_NODES: Final = 60_000
 _LINE: Final = 8
 """Most moves of a line."""
 _CACHED: Final = 4
+"""Searchers kept, each with some 32 MiB."""
 _lock = threading.Lock()
 
 
@@ -32,7 +33,7 @@ def chance(value: float) -> float:
     return 1 / (1 + math.exp(-value / SCALE))
 
 
-@cache
+@lru_cache(maxsize=_CACHED)  # a transcript may bring rules of its own
 def _searcher(ruleset: Ruleset, nodes: int) -> AlphaBetaAgent:
     return AlphaBetaAgent(ruleset, nodes=nodes, threads=1)
 
@@ -82,11 +83,11 @@ def hints(board: Board, judge: str, roster: Roster) -> dict[str, Any]:
         return shares.get(action, 0.0), values[action]
 
     best = max(legal, key=merit)
-    line = [best, *lines[best]] if lines else [best]
-    if len(line) < _LINE and not lines:
+    if best not in lines:  # a network has no line: the search goes on from its choice
         after = board.copy()
         after.push(best)
-        line += _search(board.ruleset, after, NODES)[1]
+        lines[best] = _search(board.ruleset, after, NODES)[1]
+    line = [best, *lines[best]]
     moves = [
         {
             "action": action,

@@ -56,6 +56,9 @@ class Game:
     Args:
         board: the start, with the moves made so far.
         seats: who plays South and North, as :meth:`agents.play.roster.Roster.check` takes them.
+
+    Raises:
+        Refused: the game has more than MOST_PLIES moves.
     """
 
     def __init__(self, board: Board, seats: tuple[str, str]) -> None:

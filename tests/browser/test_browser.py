@@ -390,9 +390,10 @@ def test_two_bots_play_and_can_be_stopped(open_page: Open) -> None:
     until(page, "document.querySelectorAll('#moves button').length >= 3")
     page.click("#pause")
     expect(page.locator("#go-on")).to_be_visible()
-    page.wait_for_timeout(300)
-    count = page.locator("#moves button").count()
     page.wait_for_timeout(500)
+    until(page, "document.getElementById('skip').hidden")  # the move under way may end
+    count = page.locator("#moves button").count()
+    page.wait_for_timeout(700)
     assert page.locator("#moves button").count() == count
     page.click("#go-on")
     until(page, f"document.querySelectorAll('#moves button').length > {count + 2}")
