@@ -47,7 +47,17 @@ def plot(ratings: Ratings, hours: dict[str, float], title: str, path: Path) -> N
     for name in ratings.names:
         if name not in hours:
             axes.axhline(ratings.elo[place[name]], color="grey", linewidth=0.8, linestyle="--")
-            axes.text(0, ratings.elo[place[name]], f" {name}", va="bottom", color="grey", size=8)
+            # At the left edge of the plot, whatever the hours.
+            where = axes.get_yaxis_transform()
+            axes.text(
+                0.01,
+                ratings.elo[place[name]],
+                name,
+                transform=where,
+                va="bottom",
+                color="grey",
+                size=8,
+            )
     axes.set_xlabel("hours of training")
     axes.set_ylabel("Elo, 95 % intervals")
     axes.grid(alpha=0.3)
