@@ -52,6 +52,9 @@ CONSIDERED: Final = 16
 """Most root actions that are looked into."""
 VISIT_OFFSET: Final = 50.0
 """The paper's c_visit."""
+VISIT_GROWTH: Final = 3.0
+"""Trust in values grows with the square root of the most visits, times this. In the paper it
+grows with the visits themselves, which in long searches leaves no visits to second thoughts."""
 VALUE_SCALE: Final = 0.5
 """The paper's c_scale, for values between 0 and 1."""
 _EDGES: Final = 10
@@ -289,7 +292,8 @@ def _improve(forest, g, node, per_option, out):
         if weight > np.float32(1e-12):
             passed = np.float32(forest.passed[g, node])
             mixed = (mixed + passed * known / weight) / (np.float32(1.0) + passed)
-    scale = np.float32(VALUE_SCALE * 0.5) * (np.float32(VISIT_OFFSET) + np.float32(most))
+    growth = np.float32(VISIT_GROWTH * math.sqrt(most))
+    scale = np.float32(VALUE_SCALE * 0.5) * (np.float32(VISIT_OFFSET) + growth)
     for i in range(count):
         e = first + i
         value = forest.worths[g, e] if per_option != 0 else mixed
