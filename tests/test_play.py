@@ -246,7 +246,7 @@ def test_checkpoints_come_from_the_folders_named(tmp_path: Path) -> None:
     (folder / "broken.safetensors").write_bytes(b"nothing")
     client = make_client(Roster([folder]))
     names = client.get("/api/setup").json()["checkpoints"]
-    assert names == ["zanzibar", "runs/best/final", "runs/broken"]
+    assert names == ["kibao", "zanzibar", "runs/best/final", "runs/broken"]
     path, _ = start(client, seats=["runs/best/final", "runs/broken"])
     state = ask(client, f"{path}/bot", ply=0)["state"]
     error = ask(client, f"{path}/bot", 502, ply=1)["error"]
