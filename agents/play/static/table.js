@@ -14,6 +14,7 @@ export class Table extends View {
   constructor() {
     super();
     this.id = null;
+    this.beginning = Promise.resolve(); // the last new game
     this.running = Promise.resolve(); // the last animation
     this.sending = false; // a person's move is on its way
     this.waiting = false; // a bot thinks
@@ -39,11 +40,18 @@ export class Table extends View {
     if (error.status === 404 || error.status === 409) this.refresh();
   }
 
-  async begin(promise) {
+  begin(promise) {
+    const begun = this.start(promise);
+    this.beginning = begun.catch(() => {}); // whoever began the game hears of a failure
+    return begun;
+  }
+
+  async start(promise) {
     const round = ++this.round;
     this.skip();
     const made = await promise;
     if (round !== this.round) return;
+    this.round += 1; // what was asked of the old game meanwhile no longer counts
     this.id = made.id;
     location.hash = made.id;
     this.paused = made.state.ply < made.state.length;
@@ -101,6 +109,7 @@ export class Table extends View {
   }
 
   async onPit(place, how) {
+    await this.beginning; // a click is meant for the new game, not the one it replaces
     this.focus = place;
     $("message").textContent = "";
     if (this.busy) {
