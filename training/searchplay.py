@@ -224,12 +224,8 @@ class SearchWorker(GameWorker):
 
         self.add_gradient(rows_read, options, gradient)
 
-    def state(self) -> tuple[Arrays, dict[str, Any]]:
-        """See :meth:`GameWorker.state`. The buffer is left out: it is large, and soon filled
-        again."""
-        return super().state()
-
     def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
-        """See :meth:`GameWorker.restore`; the games go on, their past forgotten."""
+        """See :meth:`GameWorker.restore`. The games go on, their past forgotten; the buffer is large
+        and soon filled again, and so not saved."""
         super().restore(arrays, generator)
         self._lengths[:] = 0
