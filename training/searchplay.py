@@ -225,7 +225,7 @@ class SearchWorker(GameWorker):
         self.add_gradient(rows_read, options, gradient)
 
     def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
-        """See :meth:`GameWorker.restore`. The games go on, their past forgotten; the buffer is large
-        and soon filled again, and so not saved."""
+        """See :meth:`GameWorker.restore`. The games go on, their past forgotten; the buffer is
+        large and soon filled again, and so not saved."""
         super().restore(arrays, generator)
         self._lengths[:] = 0
