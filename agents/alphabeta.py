@@ -7,21 +7,35 @@ that depth: nothing is pruned on a guess. An action is a ply; where the same pla
 again (a capture that waits for its side, Dutch I.a) the value keeps its sign, and a capture
 that waits is never evaluated but played on, at no cost of depth.
 
+A *guided* search does prune on guesses: it looks less deep at actions that a network, or the
+order of moves, thinks little of (:mod:`agents.guide`).
+
 Nothing is carried from one search to the next, so that an agent's choice depends on the
 position alone, not on what else is in the batch or on the number of threads.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from agents.evaluation import check_weights, evaluate, load_weights
+from agents.guide import consult, make_guide, reduction, reduction_by_order
 from agents.threads import check_seconds, check_threads, share, stop_after
-from bao_env.engine.bits import BYTE, FULL, ONE, ZERO, U, trailing_zeros
-from bao_env.engine.compile import jit, jit_inline
+from agents.transposition import (
+    NOTHING,
+    PROVEN,
+    SMALL_TABLE_BITS,
+    TABLE_BITS,
+    WIN,
+    keep,
+    position_hash,
+    probe,
+)
+from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
+from bao_env.engine.compile import jit
 from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates
 from bao_env.engine.position import (
     META,
@@ -44,15 +58,13 @@ from bao_env.engine.successors import (
     successors,
 )
 
-WIN: Final = 32_000
-"""Value of a game won at once; a win within n plies is worth ``WIN - n``."""
+if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
+    from agents.network import PolicyNetwork
+
 MAX_DEPTH: Final = 60
 """Deepest search, in plies."""
-PROVEN: Final = WIN - 1000
-"""Values beyond this, either way, are wins and losses that the search has proved."""
 
 _PLIES: Final = 2 * MAX_DEPTH  # room for captures that wait, which cost no depth at the horizon
-_NOTHING: Final = 64  # no action
 _INFINITY: Final = WIN + 1
 
 # State of a search, int64[...]: what every node shares.
@@ -82,36 +94,16 @@ _STATE: Final = _HISTORY + 2 * 64
     _FIRST,
     _NEXT,
     _END,
+    _CONSULTED,
+    _REDUCED,
     _FIELDS,
-) = range(14)
+) = range(16)
 _ENTER, _CHOOSE, _RETURN, _UPDATE = range(4)
 
-# A table entry is two words: the position's hash, then value + 2^15 in bits 0..15, depth
-# in 16..23, bound in 24..25, action in 26..32, and the epoch of the search from 33 on.
-_BOUND_LOWER: Final = 1
-_BOUND_UPPER: Final = 2
-_BOUND_EXACT: Final = 3
-TABLE_BITS: Final = 20
-"""Size of the transposition table: 2^20 pairs of entries, 32 MiB, for each thread."""
-SMALL_TABLE_BITS: Final = 15
-"""The same for shallow searches: 1 MiB, which stays in the cache."""
-_SMALL_DEPTH: Final = 8
+_SMALL_DEPTH: Final = 8  # searches of at most this depth make do with a small table
 _CHUNK: Final = 16
 
-_K0 = U(0x9E3779B97F4A7C15)
-_K1 = U(0xC2B2AE3D27D4EB4F)
-_K2 = U(0x165667B19E3779F9)
-_3 = U(3)
-_16 = U(16)
 _18 = U(18)
-_24 = U(24)
-_26 = U(26)
-_29 = U(29)
-_32 = U(32)
-_33 = U(33)
-_127 = U(127)
-_VALUE = U(0xFFFF)
-_VALUE_BIAS = np.int64(1 << 15)
 
 
 class SearchResult(NamedTuple):
@@ -127,17 +119,6 @@ class SearchResult(NamedTuple):
     """Positions visited."""
     line: tuple[int, ...]
     """Best play for both sides, as actions, beginning with ``action``."""
-
-
-@jit_inline
-def position_hash(front, back, other_front, other_back, meta):
-    """64 bits from the words of a position but PLY."""
-    h = (front ^ (front >> _29)) * _K0
-    h = ((h ^ (h >> _32)) + back) * _K1
-    h = ((h ^ (h >> _29)) + other_front) * _K2
-    h = ((h ^ (h >> _32)) + other_back) * _K0
-    h = ((h ^ (h >> _29)) + meta) * _K1
-    return h ^ (h >> _32)
 
 
 @jit
@@ -185,58 +166,6 @@ def _frontier(rules, weights, state, front, back, other_front, other_back, meta,
 
 
 @jit
-def _probe(table, state, key, depth, alpha, beta, ply):
-    """Look a position up: whether its value is known, the value, and the action to try first.
-
-    Only an entry of this search counts, and its value only if it is of this very depth.
-    """
-    slot = np.int64(key & U(state[_TABLE_MASK])) * 4
-    for entry in (slot, slot + 2):
-        data = table[entry + 1]
-        if table[entry] == key and (data >> _33) == U(state[_EPOCH]):
-            action = np.int64((data >> _26) & _127)
-            value = np.int64(data & _VALUE) - _VALUE_BIAS
-            if value > PROVEN:  # kept as plies from the position, used as plies from the root
-                value -= ply
-            elif value < -PROVEN:
-                value += ply
-            bound = np.int64((data >> _24) & _3)
-            known = np.int64((data >> _16) & BYTE) == depth and (
-                bound == _BOUND_EXACT
-                or (bound == _BOUND_LOWER and value >= beta)
-                or (bound == _BOUND_UPPER and value <= alpha)
-            )
-            return known, value, action
-    return False, np.int64(0), np.int64(_NOTHING)
-
-
-@jit
-def _keep(table, state, key, depth, alpha, beta, ply, value, action):
-    """Enter a position that has been searched; the first of a pair keeps the deepest."""
-    bound = _BOUND_EXACT
-    if value <= alpha:
-        bound = _BOUND_UPPER
-    elif value >= beta:
-        bound = _BOUND_LOWER
-    if value > PROVEN:
-        value += ply
-    elif value < -PROVEN:
-        value -= ply
-    slot = np.int64(key & U(state[_TABLE_MASK])) * 4
-    old = table[slot + 1]
-    if (old >> _33) == U(state[_EPOCH]) and np.int64((old >> _16) & BYTE) > depth:
-        slot += 2
-    table[slot] = key
-    table[slot + 1] = (
-        U(value + _VALUE_BIAS)
-        | (U(depth) << _16)
-        | (U(bound) << _24)
-        | (U(action) << _26)
-        | (U(state[_EPOCH]) << _33)
-    )
-
-
-@jit
 def _order(stack, scores, state, base, count, ply, side, hint):
     """Score the successors of a node: the higher, the earlier it is searched."""
     killer = state[_KILLERS + ply]
@@ -274,23 +203,25 @@ def _new_best(state, pv, ply, action, value):
     """The best line of a node now begins with ``action`` and goes on as its successor's does."""
     pv[ply, 0] = action
     i = 0
-    while pv[ply + 1, i] != _NOTHING:
+    while pv[ply + 1, i] != NOTHING:
         pv[ply, i + 1] = pv[ply + 1, i]
         i += 1
-    pv[ply, i + 1] = _NOTHING
+    pv[ply, i + 1] = NOTHING
     if ply == 0:
         state[_ROOT_ACTION] = action
         state[_ROOT_VALUE] = value
 
 
 @jit
-def _search(rules, weights, work, depth):
+def _search(rules, weights, work, depth, guide):
     """Value of the position in row 0 of the stack, ``depth`` >= 1 plies deep.
 
     Depth first, without recursion: ``frames`` holds what a recursive function would hold in
-    its variables. Returns 0 once the search has been stopped.
+    its variables. Returns 0 once the search has been stopped. Without a guide (None) numba
+    compiles none of what is done with one.
     """
     table, state, stop, stack, scores, frames, keys, pv = work
+    mask, epoch = U(state[_TABLE_MASK]), U(state[_EPOCH])
     frames[0, _DEPTH] = depth
     frames[0, _ALPHA] = -_INFINITY
     frames[0, _BETA] = _INFINITY
@@ -315,7 +246,7 @@ def _search(rules, weights, work, depth):
             other_back = stack[row, OTHER_BACK]
             meta = stack[row, META]
             if ply > 0:  # the line of the last depth stands until there is a better one
-                pv[ply, 0] = _NOTHING
+                pv[ply, 0] = NOTHING
             step = _RETURN
             if depth == 1 and ply > 0 and rules.free_side == ZERO:
                 value = _frontier(
@@ -323,10 +254,12 @@ def _search(rules, weights, work, depth):
                 )
             else:
                 key = position_hash(front, back, other_front, other_back, meta)
-                known, value, hint = _probe(table, state, key, depth, alpha, beta, ply)
+                known, value, hint = probe(
+                    table, mask, epoch, key, depth, guide is not None, alpha, beta, ply
+                )
                 if known and ply > 0:
                     pv[ply, 0] = hint
-                    pv[ply, 1] = _NOTHING
+                    pv[ply, 1] = NOTHING
                 else:
                     base = 1 + ply * MAX_SUCCESSORS
                     count = successors(
@@ -340,19 +273,38 @@ def _search(rules, weights, work, depth):
                         frames[ply, _SIDE] = side
                         frames[ply, _LOW] = alpha
                         frames[ply, _BEST] = -_INFINITY
-                        frames[ply, _BEST_ACTION] = _NOTHING
+                        frames[ply, _BEST_ACTION] = NOTHING
                         frames[ply, _FIRST] = base
                         frames[ply, _NEXT] = base
                         frames[ply, _END] = base + count
+                        if guide is not None:
+                            asked = consult(
+                                rules,
+                                guide,
+                                stack,
+                                scores,
+                                base,
+                                count,
+                                front,
+                                back,
+                                other_front,
+                                other_back,
+                                meta,
+                                depth,
+                                hint,
+                            )
+                            state[_NODES] += asked
+                            frames[ply, _CONSULTED] = asked
                         step = _CHOOSE
 
         if step == _CHOOSE:
             k = frames[ply, _NEXT]
             if k == frames[ply, _END]:
                 value = frames[ply, _BEST]
-                _keep(
+                keep(
                     table,
-                    state,
+                    mask,
+                    epoch,
                     keys[ply],
                     frames[ply, _DEPTH],
                     frames[ply, _ALPHA],
@@ -369,7 +321,7 @@ def _search(rules, weights, work, depth):
                 deeper = frames[ply, _DEPTH] - 1
                 if again and deeper == 0:
                     deeper = 1
-                pv[ply + 1, 0] = _NOTHING
+                pv[ply + 1, 0] = NOTHING
                 step = _UPDATE
                 if stack[k, RESULT] != ZERO:
                     state[_NODES] += 1
@@ -395,6 +347,16 @@ def _search(rules, weights, work, depth):
                     if k != frames[ply, _FIRST]:
                         high = low + 1  # principal variation search: is it better at all?
                     frames[ply, _HIGH] = high
+                    if guide is not None:
+                        reduced = np.int64(0)
+                        if not again and k != frames[ply, _FIRST]:
+                            if frames[ply, _CONSULTED] != 0:
+                                reduced = reduction(frames[ply, _DEPTH], stack[k, CAPTURED])
+                            else:
+                                place = k - frames[ply, _FIRST]
+                                reduced = reduction_by_order(frames[ply, _DEPTH], place)
+                        frames[ply, _REDUCED] = reduced
+                        deeper -= reduced
                     ply += 1
                     frames[ply, _AGAIN] = np.int64(again)
                     frames[ply, _DEPTH] = deeper
@@ -412,6 +374,14 @@ def _search(rules, weights, work, depth):
                 value = -value
             low = frames[ply - 1, _LOW]
             beta = frames[ply - 1, _BETA]
+            if guide is not None and low < value and frames[ply - 1, _REDUCED] != 0:
+                high = frames[ply - 1, _HIGH]  # better than was thought: look as deep as at others
+                frames[ply, _DEPTH] += frames[ply - 1, _REDUCED]
+                frames[ply - 1, _REDUCED] = 0
+                frames[ply, _ALPHA] = low if again else -high
+                frames[ply, _BETA] = high if again else -low
+                step = _ENTER
+                continue
             if low < value and value < beta and frames[ply - 1, _HIGH] < beta:
                 frames[ply - 1, _HIGH] = beta  # it is: search it again for its value
                 frames[ply, _ALPHA] = low if again else -beta
@@ -440,7 +410,7 @@ def _search(rules, weights, work, depth):
 
 
 @jit
-def _deepen(rules, weights, work, words, depth):
+def _deepen(rules, weights, work, words, depth, guide):
     """Search a position to depths 1, 2, ... ``depth``, or until stopped.
 
     Returns the last depth finished; the rest is in ``state`` and ``pv[0]``.
@@ -451,16 +421,16 @@ def _deepen(rules, weights, work, words, depth):
     state[_NODES] = 0
     state[_STOPPED] = 0
     state[_EPOCH] += 1
-    state[_ROOT_ACTION] = _NOTHING
+    state[_ROOT_ACTION] = NOTHING
     state[_ROOT_VALUE] = 0
-    work.pv[0, 0] = _NOTHING
+    work.pv[0, 0] = NOTHING
     for i in range(_KILLERS, _STATE):
         state[i] = 0
     for i in range(_PLIES):
-        state[_KILLERS + i] = _NOTHING
+        state[_KILLERS + i] = NOTHING
     finished = 0
     for d in range(1, depth + 1):
-        value = _search(rules, weights, work, d)
+        value = _search(rules, weights, work, d, guide)
         if state[_STOPPED] != 0:
             break
         finished = d
@@ -503,12 +473,12 @@ def _workspace(table_bits: int) -> _Workspace:
         scores=np.zeros(rows, np.int64),
         frames=np.zeros((_PLIES, _FIELDS), np.int64),
         keys=np.zeros(_PLIES, np.uint64),
-        pv=np.full((_PLIES, _PLIES + 1), _NOTHING, np.int8),
+        pv=np.full((_PLIES, _PLIES + 1), NOTHING, np.int8),
     )
 
 
 @jit
-def _search_many(rules, weights, work, positions, masks, depth, actions, values):
+def _search_many(rules, weights, work, positions, masks, depth, guide, actions, values):
     """The best action of each position that has one, and its value if ``values`` has room."""
     for g in range(positions.shape[0]):
         actions[g] = 0
@@ -517,7 +487,7 @@ def _search_many(rules, weights, work, positions, masks, depth, actions, values)
         if (masks[g] & (masks[g] - ONE)) == ZERO and values.shape[0] == 0:
             actions[g] = trailing_zeros(masks[g])  # nothing to think about
             continue
-        _deepen(rules, weights, work, positions[g], depth)
+        _deepen(rules, weights, work, positions[g], depth, guide)
         if values.shape[0] != 0:
             values[g] = work.state[_ROOT_VALUE]
         actions[g] = work.state[_ROOT_ACTION]
@@ -534,6 +504,7 @@ class AlphaBetaAgent:
             found so far, and depends on the machine.
         nodes: stop it after about so many positions. One ply is looked ahead in any case.
         weights: int16[WEIGHTS] of :mod:`agents.evaluation`; the fitted ones by default.
+        network: search selectively, guided by this network (:mod:`agents.guide`).
         threads: positions of a batch are searched on so many threads, each position on one;
             all cores by default.
 
@@ -549,6 +520,7 @@ class AlphaBetaAgent:
         seconds: float | None = None,
         nodes: int | None = None,
         weights: npt.NDArray[np.int16] | None = None,
+        network: PolicyNetwork | None = None,
         threads: int | None = None,
     ) -> None:
         if depth is None and seconds is None and nodes is None:
@@ -571,6 +543,9 @@ class AlphaBetaAgent:
             _workspace(SMALL_TABLE_BITS if depth <= _SMALL_DEPTH else TABLE_BITS)
             for _ in range(self._threads)
         ]
+        self._guides = [
+            None if network is None else make_guide(network) for _ in range(self._threads)
+        ]
         for work in self._works:
             work.state[_NODE_LIMIT] = nodes if nodes is not None else 1 << 62
         if seconds is not None:  # compile before the clock runs
@@ -583,6 +558,7 @@ class AlphaBetaAgent:
                 opening,
                 np.ones(1, np.uint64),
                 1,
+                self._guides[0],
                 actions,
                 values,
             )
@@ -622,6 +598,7 @@ class AlphaBetaAgent:
                     positions[part],
                     masks[part],
                     self._depth,
+                    self._guides[thread],
                     actions[part],
                     values[part],
                 )
@@ -632,15 +609,17 @@ class AlphaBetaAgent:
         """Search one position, uint64[6], and tell all that was found."""
         work = self._works[0]
         with stop_after(work.stop, self._seconds):
-            depth = _deepen(self._rules, self._weights, work, position, self._depth)
+            depth = _deepen(
+                self._rules, self._weights, work, position, self._depth, self._guides[0]
+            )
         line = []
         for action in work.pv[0]:
-            if action == _NOTHING:
+            if action == NOTHING:
                 break
             line.append(int(action))
         action = int(work.state[_ROOT_ACTION])
         return SearchResult(
-            action=-1 if action == _NOTHING else action,
+            action=-1 if action == NOTHING else action,
             value=int(work.state[_ROOT_VALUE]),
             depth=int(depth),
             nodes=int(work.state[_NODES]),

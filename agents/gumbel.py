@@ -33,10 +33,10 @@ import torch
 
 from agents.inference import compile_network, judge, make_room
 from agents.network import TRUST, PolicyNetwork
-from agents.options import ROW_STEP, outlook, padded_rows
+from agents.rows import ROW_STEP, Reader, make_reader, padded_rows, write_rows
 from bao_env.engine.bits import FULL, ONE, ZERO, U, xorshift
 from bao_env.engine.compile import jit
-from bao_env.engine.position import META, MOVER_BACK, MOVER_FRONT, OTHER_BACK, OTHER_FRONT, WORDS
+from bao_env.engine.position import META, MOVER_BACK, MOVER_FRONT, OTHER_BACK, OTHER_FRONT
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import (
     ACTION,
@@ -46,7 +46,6 @@ from bao_env.engine.successors import (
     same_mover,
     successors,
 )
-from bao_env.observation import observe_compiled
 
 CONSIDERED: Final = 16
 """Most root actions that are looked into."""
@@ -177,35 +176,6 @@ def _add_node(rules, forest, g, front, back, other_front, other_back, meta, abov
 
 
 @jit
-def _write_rows(rules, forest, g, node, front, back, other_front, other_back, meta, rows, at, s):
-    """What the network reads of a node, from row ``at`` on. Returns the row behind it."""
-    words = forest.words[g]
-    first = np.int64(forest.first[g, node])
-    last = first + np.int64(forest.branches[g, node])
-    if s.per_option == 0:
-        s.board[0, MOVER_FRONT] = front
-        s.board[0, MOVER_BACK] = back
-        s.board[0, OTHER_FRONT] = other_front
-        s.board[0, OTHER_BACK] = other_back
-        s.board[0, META] = meta
-        observe_compiled(s.board, s.viewer, ONE, rows[at : at + 1])
-        outlook(rules, s.board[0], rows[at])
-        return at + 1
-    s.viewer[0] = np.int8((meta >> _18) & ONE)
-    for e in range(first, last):
-        if words[e, RESULT] != ZERO:
-            continue  # decided: nothing to ask
-        for word in range(META + 1):
-            s.board[0, word] = words[e, word]
-        observe_compiled(s.board, s.viewer, ONE, rows[at : at + 1])
-        if outlook(rules, words[e], rows[at]):  # he has no move and has lost (1.2)
-            words[e, RESULT] = FULL if same_mover(words[e, META]) else ONE
-            continue
-        at += 1
-    return at
-
-
-@jit
 def _plant(rules, forest, positions, rows, s):
     """Begin a tree for each position; fills the rows of the roots."""
     at = np.int64(0)
@@ -220,8 +190,10 @@ def _plant(rules, forest, positions, rows, s):
         _add_node(rules, forest, g, front, back, other_front, other_back, meta, _NOBODY)
         forest.leaves[g] = 0
         forest.starts[g] = at
-        at = _write_rows(
-            rules, forest, g, 0, front, back, other_front, other_back, meta, rows, at, s
+        words = forest.words[g]
+        last = np.int64(forest.branches[g, 0])
+        at = write_rows(
+            rules, s.reader, words, 0, last, front, back, other_front, other_back, meta, rows, at
         )
     forest.starts[positions.shape[0]] = at
 
@@ -424,8 +396,21 @@ def _walk(rules, forest, schedule, simulation, discount, rows, s, games):
                     _prove(forest, g, edge)
                     _hand_up(forest, g, edge, value, discount)
                     break
-                at = _write_rows(
-                    rules, forest, g, node, front, back, other_front, other_back, meta, rows, at, s
+                first = np.int64(forest.first[g, node])
+                last = first + np.int64(forest.branches[g, node])
+                at = write_rows(
+                    rules,
+                    s.reader,
+                    words[g],
+                    first,
+                    last,
+                    front,
+                    back,
+                    other_front,
+                    other_back,
+                    meta,
+                    rows,
+                    at,
                 )
                 forest.leaves[g] = node
                 break
@@ -566,10 +551,7 @@ class _Scratch(NamedTuple):
     """1 for a network that judges options, else 0."""
     improved: npt.NDArray[np.float32]
     """float32[64]."""
-    board: npt.NDArray[np.uint64]
-    """uint64[1, 6]."""
-    viewer: npt.NDArray[np.int8]
-    """int8[1], who sees the rows; -1 is the player to move."""
+    reader: Reader
 
 
 @jit
@@ -652,8 +634,7 @@ class GumbelSearch:
         self._scratch = _Scratch(
             per_option=int(network.config.per_option),
             improved=np.empty(MAX_SUCCESSORS, np.float32),
-            board=np.zeros((1, WORDS), np.uint64),
-            viewer=np.full(1, -1, np.int8),
+            reader=make_reader(network.config.per_option),
         )
         self._schedule = np.array(
             [visit_schedule(n, simulations) for n in range(CONSIDERED + 1)], np.int32

@@ -9,15 +9,16 @@ later layers multiply only what the units before them let through.
 from __future__ import annotations
 
 from functools import cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from agents.features import ROW_SIZE, expand
-from agents.network import PolicyNetwork
 from bao_env.engine.compile import jit_float
+
+if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
+    from agents.network import PolicyNetwork
 
 VALUES: Final = 65
 """Values that a byte of a row may have: 0 to 64 seeds."""
@@ -51,16 +52,20 @@ class Room(NamedTuple):
 
 
 @cache
-def _probes() -> torch.Tensor:
+def _probes() -> Any:
     """Features float32[1 + ROW_SIZE * VALUES, FEATURES] that each value of each byte brings."""
     rows = np.zeros((1 + ROW_SIZE * VALUES, ROW_SIZE), np.uint8)
     for byte in range(ROW_SIZE):
         rows[1 + byte * VALUES : 1 + (byte + 1) * VALUES, byte] = np.arange(VALUES)
+    import torch
+
     return torch.from_numpy(expand(rows)).view(torch.bfloat16).float()
 
 
 def compile_network(network: PolicyNetwork) -> Weights:
     """The weights of a network as they are now, laid out for :func:`judge`."""
+    import torch
+
     state = {name: t.detach().cpu().float() for name, t in network.state_dict().items()}
     names = [name.removesuffix(".weight") for name in state if name.endswith(".weight")]
     return Weights(

@@ -12,57 +12,31 @@ move can capture in it, a network that judges options (``moves``) knows the repl
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from agents.features import OUTLOOK, ROW_SIZE, STARTS_AT
+from agents.features import OUTLOOK
 from agents.network import NetworkConfig
+from agents.rows import outlook, padded_rows
 from bao_env.engine.bits import (
-    FULL,
     ONE,
-    ONES,
     ZERO,
     U,
-    byte,
     popcount,
     select_bit,
     trailing_zeros,
     xorshift,
 )
-from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import (
-    CAPTURE_TURN,
-    CHOICE,
-    INFINITE,
-    PAUSED,
-    STARTS,
-    WON,
-    begin,
-    candidates,
-    play,
-    relay,
-)
-from bao_env.engine.position import (
-    META,
-    MOVER_BACK,
-    MOVER_FRONT,
-    OTHER_BACK,
-    OTHER_FRONT,
-    WORDS,
-)
+from bao_env.engine.compile import jit
+from bao_env.engine.kernel import play
+from bao_env.engine.position import META, WORDS
 from bao_env.engine.ruleset import KernelRules
 from bao_env.observation import observe_compiled
 
-ROW_STEP: Final = 512
-"""Rows come in multiples of this, see :func:`padded_rows`."""
-_4 = U(4)
-_15 = U(15)
 _18 = U(18)
 _40 = U(40)
-_56 = U(56)
-_64 = U(64)
 
 
 @jit
@@ -83,76 +57,6 @@ def _list_options(masks, options):
             options[k] = i * 64 + np.int64(trailing_zeros(rest))
             rest &= rest - ONE
             k += 1
-
-
-@jit_inline
-def _total(x):
-    """Sum of the eight bytes of a word."""
-    return (x * ONES) >> _56
-
-
-@jit
-def _simulate(rules, words, capture_turn, q, stops):
-    """Play a start out: its tally, and the seeds that it captures."""
-    front, back, facing, n, start, down, house_min, barred, stops, tally = begin(
-        rules,
-        words[MOVER_FRONT],
-        words[MOVER_BACK],
-        words[OTHER_FRONT],
-        words[META],
-        capture_turn,
-        q & _15,
-        q >> _4,
-        stops,
-    )
-    while n != ZERO:
-        front, back, facing, n, start, down, house_min, tally = relay(
-            rules, front, back, facing, n, start, down, house_min, barred, stops, tally
-        )
-    captured = ZERO
-    if capture_turn:
-        captured = _total(words[OTHER_FRONT]) - _total(facing)
-        if tally & (WON | PAUSED):
-            captured += byte(facing, start)
-    return tally, captured
-
-
-@jit
-def outlook(rules, words, row):
-    """What the player to move could do at once, written into bytes OUTLOOK on of a row.
-
-    Returns whether he has no move and so has lost.
-    """
-    found = candidates(
-        rules,
-        words[MOVER_FRONT],
-        words[MOVER_BACK],
-        words[OTHER_FRONT],
-        words[OTHER_BACK],
-        words[META],
-    )
-    capture_turn = (found & CAPTURE_TURN) != ZERO
-    starts = found & STARTS
-    row[OUTLOOK:] = 0
-    best = ZERO
-    stuck = True
-    while starts != ZERO and (capture_turn or stuck):
-        q = trailing_zeros(starts)
-        starts &= starts - ONE
-        tally, captured = _simulate(rules, words, capture_turn, q, ZERO)
-        if tally & INFINITE:
-            if (tally & CHOICE) == ZERO:
-                continue  # illegal (Donkers 1.5a)
-            tally, captured = _simulate(rules, words, capture_turn, q, FULL)  # stop at the house
-        stuck = False
-        best = max(best, captured)
-        if capture_turn:
-            row[STARTS_AT + np.int64(q)] = min(captured + ONE, _64)
-        if tally & WON:
-            row[OUTLOOK + 1] = 1
-    row[OUTLOOK] = best
-    row[OUTLOOK + 2] = 1 if stuck else 0
-    return stuck
 
 
 @jit
@@ -180,15 +84,6 @@ def _afterstates(rules, positions, options, rows):
         else:
             rows[k, OUTLOOK:] = 0
             rows[k, OUTLOOK + 2] = 1  # over: won, or (kujifunza) lost, as the rows show
-
-
-def padded_rows(count: int) -> npt.NDArray[np.uint8]:
-    """Room for ``count`` rows of the network, uint8[R, ROW_SIZE], R rounded up, the rest zero.
-
-    Torch prepares a matrix product anew for each shape it has not met, which takes longer
-    than the product; rounding leaves it few shapes.
-    """
-    return np.zeros((-(-count // ROW_STEP) * ROW_STEP, ROW_SIZE), np.uint8)
 
 
 def encode(

@@ -6,7 +6,7 @@ import importlib
 import os
 import re
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agents.base import NamedPlayer
 from bao_env.bots import Agent, GreedyAgent, RandomAgent
@@ -26,6 +26,7 @@ PLAYERS: Final = {
     "mcts:1000:greedy": "the same with greedy playouts",
     "runs/quick/final.safetensors": "a checkpoint, by its path, or by its name where it is shipped",
     "search:runs/best/final.safetensors:64": "a checkpoint with a search of 64 simulations a move",
+    "guided:zanzibar:100ms": "alpha-beta guided by a checkpoint; also of 6 plies or 20000n",
     "package.module:function": "your own: called with ruleset= and seed=, returns an agent",
 }
 """An example of every kind of player that :func:`load` knows, and what it is."""
@@ -35,6 +36,7 @@ KNOWN: Final = "; ".join(f"{name} ({what})" for name, what in PLAYERS.items())
 _ALPHABETA: Final = re.compile(r"alphabeta:(\d{1,9}) ?(ms|n)?")
 _MCTS: Final = re.compile(r"mcts:(\d{1,9}) ?(ms)?(:greedy|:random)?")
 _SEARCH: Final = re.compile(r"search:(.+):(\d{1,9})")
+_GUIDED: Final = re.compile(r"guided:(.+):(\d{1,9}) ?(ms|n)?")
 _FUNCTION: Final = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
 
 
@@ -53,7 +55,7 @@ def find_checkpoint(name: str) -> Path | None:
 
 def checkpoint_of(spec: str) -> Path | None:
     """The file of the checkpoint that a player plays with, if it has one."""
-    parts = _SEARCH.fullmatch(spec)
+    parts = _SEARCH.fullmatch(spec) or _GUIDED.fullmatch(spec)
     return find_checkpoint(parts[1] if parts else spec)
 
 
@@ -84,7 +86,7 @@ def load(
         return NamedPlayer(name, GreedyAgent(rules))
     if name.startswith(("alphabeta:", "mcts:")):
         return NamedPlayer(name, _searcher(name, rules, seed, threads))
-    if name.startswith("search:"):
+    if name.startswith(("search:", "guided:")):
         return NamedPlayer(name, _network_searcher(name, rules, threads))
     path = find_checkpoint(name)
     if path is not None:
@@ -105,12 +107,7 @@ def _searcher(name: str, rules: Ruleset, seed: int, threads: int | None) -> Agen
     if alphabeta:
         from agents.alphabeta import AlphaBetaAgent
 
-        limit, unit = int(alphabeta[1]), alphabeta[2]
-        if unit == "ms":
-            return AlphaBetaAgent(rules, seconds=limit / 1000, threads=threads)
-        if unit == "n":
-            return AlphaBetaAgent(rules, nodes=limit, threads=threads)
-        return AlphaBetaAgent(rules, depth=limit, threads=threads)
+        return AlphaBetaAgent(rules, **_limit(alphabeta[1], alphabeta[2]), threads=threads)
     mcts = _MCTS.fullmatch(name)
     if mcts:
         from agents.mcts import MctsAgent
@@ -124,10 +121,21 @@ def _searcher(name: str, rules: Ruleset, seed: int, threads: int | None) -> Agen
     raise ValueError(f"player {name!r}: expected something like {', '.join(examples)}")
 
 
+def _limit(number: str, unit: str | None) -> dict[str, Any]:
+    """What limits an alpha-beta search: plies, milliseconds (ms) or nodes (n)."""
+    if unit == "ms":
+        return {"seconds": int(number) / 1000}
+    return {"nodes" if unit == "n" else "depth": int(number)}
+
+
 def _network_searcher(name: str, rules: Ruleset, threads: int | None) -> Agent:
-    parts = _SEARCH.fullmatch(name)
+    guided = _GUIDED.fullmatch(name)
+    parts = guided or _SEARCH.fullmatch(name)
     if parts is None:
-        raise ValueError(f"player {name!r}: expected search:CHECKPOINT:SIMULATIONS")
+        raise ValueError(
+            f"player {name!r}: expected search:CHECKPOINT:SIMULATIONS or guided:CHECKPOINT:LIMIT, "
+            "the limit as in alphabeta:6, alphabeta:100ms or alphabeta:20000n"
+        )
     path = find_checkpoint(parts[1])
     if path is None:
         raise ValueError(f"player {name!r}: there is no checkpoint {parts[1]!r}")
@@ -135,6 +143,11 @@ def _network_searcher(name: str, rules: Ruleset, threads: int | None) -> Agent:
     from agents.policy import SearchAgent
 
     network = checkpoint.load(path, rules).network
+    if guided:
+        from agents.alphabeta import AlphaBetaAgent
+
+        limit = _limit(guided[2], guided[3])
+        return AlphaBetaAgent(rules, **limit, network=network, threads=threads)
     return SearchAgent(network, rules, int(parts[2]), threads=threads)
 
 

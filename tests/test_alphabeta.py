@@ -9,7 +9,7 @@ import pytest
 import reference
 
 from agents import load
-from agents.alphabeta import MAX_DEPTH, PROVEN, WIN, AlphaBetaAgent
+from agents.alphabeta import MAX_DEPTH, AlphaBetaAgent
 from agents.evaluation import (
     FEATURES,
     WEIGHTS,
@@ -18,6 +18,7 @@ from agents.evaluation import (
     load_weights,
 )
 from agents.openings import draw_openings
+from agents.transposition import PROVEN, WIN
 from bao_env import Board
 from bao_env.engine.kernel import candidates, legal_mask, play
 from bao_env.engine.position import META, WORDS, pack, packed_opening, unpack

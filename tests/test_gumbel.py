@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.alphabeta import PROVEN, AlphaBetaAgent
+from agents.alphabeta import AlphaBetaAgent
 from agents.arena import movers
 from agents.features import ROW_SIZE
 from agents.gumbel import CONSIDERED, GumbelSearch, visit_schedule
@@ -15,6 +15,7 @@ from agents.network import KINDS, Inputs, NetworkConfig, PolicyNetwork
 from agents.openings import draw_openings
 from agents.options import encode
 from agents.policy import PolicyAgent, SearchAgent
+from agents.transposition import PROVEN
 from bao_env.engine.batch import random_states
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import WORDS, pack

@@ -204,7 +204,16 @@ def test_long_games_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "player", ["random", "greedy", "alphabeta:2", "alphabeta:20ms", "mcts:20", "zanzibar"]
+    "player",
+    [
+        "random",
+        "greedy",
+        "alphabeta:2",
+        "alphabeta:20ms",
+        "mcts:20",
+        "zanzibar",
+        "guided:zanzibar:20ms",
+    ],
 )
 def test_bots_move(client: TestClient, player: str) -> None:
     path, _ = start(client, seats=[player, "human"])
@@ -224,6 +233,9 @@ def test_bots_move(client: TestClient, player: str) -> None:
         ("mcts:999999", "from 2 to 100000"),
         ("search:zanzibar:99999", "from 2 to 2000"),
         ("search:nobody:10", "unknown checkpoint"),
+        ("guided:zanzibar:99999ms", "from 1 to 10000"),
+        ("guided:zanzibar:6", "unknown player"),
+        ("guided:nobody:10ms", "unknown checkpoint"),
         ("os:system", "unknown player"),
         ("agents.registry:load", "unknown player"),
         ("../agents/checkpoints/zanzibar", "unknown checkpoint"),

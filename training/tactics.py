@@ -23,9 +23,10 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from agents import registry
-from agents.alphabeta import PROVEN, WIN, AlphaBetaAgent
+from agents.alphabeta import AlphaBetaAgent
 from agents.elo import wilson_interval
 from agents.openings import draw_openings
+from agents.transposition import PROVEN, WIN
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine, random_actions, random_states
 from bao_env.engine.kernel import legal_mask, play

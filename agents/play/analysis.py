@@ -7,10 +7,11 @@ import threading
 from functools import lru_cache
 from typing import Any, Final
 
-from agents.alphabeta import PROVEN, WIN, AlphaBetaAgent
+from agents.alphabeta import AlphaBetaAgent
 from agents.evaluation import SCALE
 from agents.play.refused import Refused
 from agents.play.roster import Roster
+from agents.transposition import PROVEN, WIN
 from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset
 from bao_env.move_text import SPELLINGS

@@ -29,12 +29,15 @@ LIMITS: Final = {
     "alphabeta-ms": (1, 10_000),
     "mcts": (2, 100_000),
     "search": (2, 2_000),
+    "guided": (1, 10_000),
 }
-"""Lowest and highest search budget of each kind: plies, milliseconds, playouts, simulations."""
+"""Lowest and highest search budget of each kind: plies, milliseconds, playouts, simulations,
+milliseconds."""
 _BOTS: Final = ("random", "greedy")
 _ALPHABETA: Final = re.compile(r"alphabeta:(\d{1,5})(ms)?")
 _MCTS: Final = re.compile(r"mcts:(\d{1,6})(:greedy)?")
 _SEARCH: Final = re.compile(r"search:(.+):(\d{1,5})")
+_GUIDED: Final = re.compile(r"guided:(.+):(\d{1,5})ms")
 _MOST_LOADED: Final = 8
 _MOST_CHECKPOINTS: Final = 200
 
@@ -101,10 +104,14 @@ class Roster:
         if found := _SEARCH.fullmatch(spec):
             self.path(found[1])
             return self._within("search", int(found[2]), spec)
-        if spec.startswith(("alphabeta", "mcts", "search")) or ":" in spec:
+        if found := _GUIDED.fullmatch(spec):
+            self.path(found[1])
+            return self._within("guided", int(found[2]), spec)
+        if spec.startswith(("alphabeta", "mcts", "search", "guided")) or ":" in spec:
             raise Refused(
                 f"unknown player {spec[:80]!r}: expected something like human, random, greedy, "
-                "alphabeta:6, alphabeta:500ms, mcts:1000 or search:CHECKPOINT:64"
+                "alphabeta:6, alphabeta:500ms, mcts:1000, search:CHECKPOINT:64 or "
+                "guided:CHECKPOINT:500ms"
             )
         self.path(spec)
         return spec
@@ -151,6 +158,8 @@ class Roster:
         try:
             if found := _SEARCH.fullmatch(spec):
                 return load(f"search:{self.path(found[1])}:{found[2]}", **named)
+            if found := _GUIDED.fullmatch(spec):
+                return load(f"guided:{self.path(found[1])}:{found[2]}ms", **named)
             return load(self._files.get(spec, spec), **named)
         except ImportError as error:
             raise Refused(

@@ -2,7 +2,7 @@
 
 import { t } from "./texts.js";
 
-const BUDGETS = { "alphabeta": 4, "alphabeta-ms": 500, "mcts": 1000, "search": 64 };
+const BUDGETS = { "alphabeta": 4, "alphabeta-ms": 500, "mcts": 1000, "search": 64, "guided": 500 };
 
 export function fillPlayers(select, setup, people) {
   const chosen = select.value;
@@ -12,11 +12,12 @@ export function fillPlayers(select, setup, people) {
   for (const name of setup.checkpoints) {
     select.add(new Option(t("player network", { name }), `net:${name}`));
     select.add(new Option(t("player search", { name }), `search:${name}`));
+    select.add(new Option(t("player guided", { name }), `guided:${name}`));
   }
   if (chosen) select.value = chosen;
 }
 
-const kindOf = (value) => (value.startsWith("search:") ? "search" : value);
+const kindOf = (value) => value.match(/^(search|guided):/)?.[1] ?? value;
 
 // Shows the budget of a player only where it has one.
 export function tendBudget(select, input, setup) {
@@ -38,6 +39,7 @@ export function playerSpec(select, input) {
   const value = select.value;
   if (value.startsWith("net:")) return value.slice(4);
   if (value.startsWith("search:")) return `${value}:${input.value}`;
+  if (value.startsWith("guided:")) return `${value}:${input.value}ms`;
   if (value === "alphabeta-ms") return `alphabeta:${input.value}ms`;
   if (value === "alphabeta" || value === "mcts") return `${value}:${input.value}`;
   return value;

@@ -1,0 +1,171 @@
+"""A network that guides alpha-beta: which actions come first, and how deep each is worth a look.
+
+A full search spends most of its time on actions that nobody would play. A guided search looks
+at them less deep and, should one of them do better than expected after all, once more as deep as at
+the others (late move reductions, https://www.chessprogramming.org/Late_Move_Reductions). Which
+actions those are, a policy network says at nodes far from the horizon, as in Tsuruoka, Yokoyama and
+Chikayama, "Game-tree search algorithm based on realization probability" (2002), where the depth
+of an action follows from its probability; near the horizon, where a network would cost more than it
+saves, the order of moves says it.
+
+A result that the search calls proven is proven: reductions change how far it looks, not what
+the end of a game is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.features import ROW_SIZE
+from agents.inference import Room, Weights, compile_network, judge, make_room
+from agents.rows import Reader, make_reader, write_rows
+from bao_env.engine.bits import ONE, ZERO, U
+from bao_env.engine.compile import jit
+from bao_env.engine.successors import ACTION, CAPTURED, MAX_SUCCESSORS, RESULT
+
+if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
+    from agents.network import PolicyNetwork
+
+CONSULT_DEPTH: Final = 7
+"""Plies above the horizon from which on the network is asked."""
+ROW_NODES: Final = 7
+"""A row that the network reads counts as so many nodes, for it takes about as long."""
+REDUCE_DEPTH: Final = 3
+"""Plies above the horizon from which on actions are looked at less deep."""
+
+_UNIT: Final = 1024.0
+_MOST_GAP: Final = 60.0  # logits
+
+
+class Guide(NamedTuple):
+    """A network, and what one thread asks it with."""
+
+    weights: Weights
+    room: Room
+    reader: Reader
+    trust: np.float32
+    """:data:`agents.network.TRUST`."""
+    rows: npt.NDArray[np.uint8]
+    """uint8[64, ROW_SIZE]."""
+    outputs: npt.NDArray[np.float32]
+    """float32[64, 65 or 2]."""
+    logits: npt.NDArray[np.float32]
+    """float32[64], of a node's actions."""
+
+
+def make_guide(network: PolicyNetwork) -> Guide:
+    """A guide for one thread, with the network's weights as they are now."""
+    from agents.network import TRUST
+
+    weights = compile_network(network)
+    return Guide(
+        weights=weights,
+        room=make_room(weights),
+        reader=make_reader(network.config.per_option),
+        trust=np.float32(TRUST),
+        rows=np.zeros((MAX_SUCCESSORS, ROW_SIZE), np.uint8),
+        outputs=np.zeros((MAX_SUCCESSORS, int(weights.widths[-1])), np.float32),
+        logits=np.zeros(MAX_SUCCESSORS, np.float32),
+    )
+
+
+@jit
+def consult(
+    rules,
+    guide,
+    stack,
+    scores,
+    base,
+    count,
+    front,
+    back,
+    other_front,
+    other_back,
+    meta,
+    depth,
+    hint,
+):
+    """Order the actions of a node as the network likes them, if it is worth asking.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        guide: a :class:`Guide`.
+        stack: uint64[N, 8], with the node's successors; their word CAPTURED, of no more use,
+            takes how far the logit of each lies below the highest, in 1024ths.
+        scores: int64[N], filled: the higher, the earlier it is searched.
+        base, count: where the successors begin, and how many there are.
+        front, back, other_front, other_back, meta: words of the node's position.
+        depth: plies from the horizon.
+        hint: the action that comes first in any case.
+
+    Returns:
+        the nodes that it counts as; 0 if the network was not asked.
+    """
+    if depth < CONSULT_DEPTH or count < 2:
+        return np.int64(0)
+    last = base + count
+    asked = write_rows(
+        rules,
+        guide.reader,
+        stack,
+        base,
+        last,
+        front,
+        back,
+        other_front,
+        other_back,
+        meta,
+        guide.rows,
+        np.int64(0),
+    )
+    judge(guide.weights, guide.rows, asked, guide.room, guide.outputs)
+    logits = guide.logits
+    at = 0
+    top = np.float32(-np.inf)
+    for i in range(count):
+        k = base + i
+        if stack[k, RESULT] != ZERO:
+            logits[i] = _MOST_GAP if stack[k, RESULT] == ONE else -_MOST_GAP
+        elif guide.reader.per_option != 0:
+            logits[i] = guide.outputs[at, 0] + guide.trust * math.tanh(guide.outputs[at, 1])
+            at += 1
+        else:
+            logits[i] = guide.outputs[0, np.int64(stack[k, ACTION])]
+        top = max(top, logits[i])
+    for i in range(count):
+        k = base + i
+        gap = min(float(top - logits[i]), _MOST_GAP)
+        stack[k, CAPTURED] = U(gap * _UNIT)
+        scores[k] = np.int64(-gap * _UNIT)
+        if np.int64(stack[k, ACTION]) == hint:
+            scores[k] = 1
+    return np.int64(ROW_NODES) * max(asked, np.int64(1))
+
+
+@jit
+def _limited(plies, depth):
+    """A reduction that leaves at least a ply below the action."""
+    return max(np.int64(0), min(np.int64(plies), depth - 2))
+
+
+@jit
+def reduction(depth, gap):
+    """By how many plies less to look at an action.
+
+    Args:
+        depth: of the node, in plies from the horizon.
+        gap: how far the action's logit lies below the highest, in 1024ths (:func:`consult`).
+    """
+    return _limited(0.3 + math.log(depth) * float(gap) / (2.5 * _UNIT), depth)
+
+
+@jit
+def reduction_by_order(depth, place):
+    """:func:`reduction` where the network was not asked; ``place`` counts actions from 0."""
+    if depth < REDUCE_DEPTH:
+        return np.int64(0)
+    return _limited(0.5 + 0.5 * math.log(depth) * math.log(place + 1.0), depth)
