@@ -12,13 +12,8 @@ cache. With a network on a GPU all trees grow in lock step: a simulation walks e
 leaf, and the leaves go through the network as one batch. Expanding a leaf plays all of its
 actions (:mod:`bao_env.engine.successors`), so results of the game are known at once.
 
-What is known for certain is kept apart from what is expected: an edge whose result is known,
-because the game ends there or because all that follows has been worked out, is marked, and
-marks go up the tree (Winands, Björnsson and Saito, "Monte-Carlo tree search solver", 2008).
-A known win is always taken, a known loss only where there is nothing else.
-
-Values are expected results between -1 and 1 for the player to move. Where the same player
-acts again (Dutch I.a) they keep their sign.
+A win known for certain is always taken, a known loss only where there is nothing else
+(:mod:`agents.forest`).
 """
 
 from __future__ import annotations
@@ -31,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from agents.forest import NOBODY, add_node, hand_up, known_edge, make_forest, prove
 from agents.inference import compile_network, judge, make_room
 from agents.network import TRUST, PolicyNetwork
 from agents.rows import ROW_STEP, Reader, make_reader, padded_rows, write_rows
@@ -42,9 +38,7 @@ from bao_env.engine.successors import (
     ACTION,
     MAX_SUCCESSORS,
     RESULT,
-    SUCCESSOR_WORDS,
     same_mover,
-    successors,
 )
 
 CONSIDERED: Final = 16
@@ -56,78 +50,11 @@ VISIT_GROWTH: Final = 3.0
 grows with the visits themselves, which in long searches leaves no visits to second thoughts."""
 VALUE_SCALE: Final = 0.5
 """The paper's c_scale, for values between 0 and 1."""
-_EDGES: Final = 10
-"""Room for so many actions a simulation; a leaf that finds none is judged unexpanded."""
-_NOBODY: Final = -1
 _CERTAIN: Final = np.float32(1000.0)
 """Added to the logit of a known win, taken from that of a known loss."""
 
 _18: Final = U(18)
 _40: Final = U(40)
-
-
-class Forest(NamedTuple):
-    """The trees of B games, N nodes and E edges each. An edge is an action of a node."""
-
-    words: npt.NDArray[np.uint64]
-    """uint64[B, E, 8], the position that each edge leads to, as ``successors`` writes it."""
-    logits: npt.NDArray[np.float32]
-    """float32[B, E]."""
-    worths: npt.NDArray[np.float32]
-    """float32[B, E], what the network expects of each edge, for the player who chooses it; only
-    of networks that judge options."""
-    visits: npt.NDArray[np.int32]
-    """int32[B, E]."""
-    totals: npt.NDArray[np.float32]
-    """float32[B, E], sum of values for the player who chooses the edge."""
-    child: npt.NDArray[np.int32]
-    """int32[B, E], the node that each edge leads to; -1 before its first visit."""
-    owner: npt.NDArray[np.int32]
-    """int32[B, E], the node that each edge belongs to."""
-    first: npt.NDArray[np.int32]
-    """int32[B, N], the first edge of each node."""
-    branches: npt.NDArray[np.int32]
-    """int32[B, N], how many it has."""
-    above: npt.NDArray[np.int32]
-    """int32[B, N], the edge that leads to each node."""
-    values: npt.NDArray[np.float32]
-    """float32[B, N], what the network said."""
-    passed: npt.NDArray[np.int32]
-    """int32[B, N], visits of all edges of each node."""
-    nodes: npt.NDArray[np.int32]
-    """int32[B], nodes in use."""
-    edges: npt.NDArray[np.int32]
-    """int32[B], edges in use."""
-    leaves: npt.NDArray[np.int32]
-    """int32[B], the node whose judgement is awaited, -1 for none."""
-    noise: npt.NDArray[np.float32]
-    """float32[B, 64], Gumbel noise of the root's edges; minus infinity: not considered."""
-    starts: npt.NDArray[np.int64]
-    """int64[B + 1], where the rows of each leaf begin."""
-
-
-def _forest(games: int, simulations: int) -> Forest:
-    nodes = simulations + 2
-    edges = _EDGES * nodes + 2 * MAX_SUCCESSORS
-    return Forest(
-        words=np.zeros((games, edges, SUCCESSOR_WORDS), np.uint64),
-        logits=np.zeros((games, edges), np.float32),
-        worths=np.zeros((games, edges), np.float32),
-        visits=np.zeros((games, edges), np.int32),
-        totals=np.zeros((games, edges), np.float32),
-        child=np.zeros((games, edges), np.int32),
-        owner=np.zeros((games, edges), np.int32),
-        first=np.zeros((games, nodes), np.int32),
-        branches=np.zeros((games, nodes), np.int32),
-        above=np.zeros((games, nodes), np.int32),
-        values=np.zeros((games, nodes), np.float32),
-        passed=np.zeros((games, nodes), np.int32),
-        nodes=np.zeros(games, np.int32),
-        edges=np.zeros(games, np.int32),
-        leaves=np.zeros(games, np.int32),
-        noise=np.zeros((games, MAX_SUCCESSORS), np.float32),
-        starts=np.zeros(games + 1, np.int64),
-    )
 
 
 def visit_schedule(actions: int, simulations: int) -> list[int]:
@@ -152,30 +79,6 @@ def visit_schedule(actions: int, simulations: int) -> list[int]:
 
 
 @jit
-def _add_node(rules, forest, g, front, back, other_front, other_back, meta, above):
-    """A new node and its edges. Returns the node."""
-    node = np.int64(forest.nodes[g])
-    base = np.int64(forest.edges[g])
-    words = forest.words[g]
-    count = successors(rules, front, back, other_front, other_back, meta, words, base)
-    forest.nodes[g] = node + 1
-    forest.first[g, node] = base
-    forest.branches[g, node] = count
-    forest.above[g, node] = above
-    forest.passed[g, node] = 0
-    forest.values[g, node] = 0.0
-    for e in range(base, base + count):
-        forest.visits[g, e] = 0
-        forest.totals[g, e] = 0.0
-        forest.worths[g, e] = 0.0
-        forest.child[g, e] = _NOBODY
-        forest.owner[g, e] = node
-    if base + count + 2 * MAX_SUCCESSORS <= words.shape[0]:
-        forest.edges[g] = base + count
-    return node
-
-
-@jit
 def _plant(rules, forest, positions, rows, s):
     """Begin a tree for each position; fills the rows of the roots."""
     at = np.int64(0)
@@ -187,7 +90,7 @@ def _plant(rules, forest, positions, rows, s):
         other_front = positions[g, OTHER_FRONT]
         other_back = positions[g, OTHER_BACK]
         meta = positions[g, META]
-        _add_node(rules, forest, g, front, back, other_front, other_back, meta, _NOBODY)
+        add_node(rules, forest, g, front, back, other_front, other_back, meta, NOBODY)
         forest.leaves[g] = 0
         forest.starts[g] = at
         words = forest.words[g]
@@ -205,7 +108,7 @@ def _certainty(forest, g, edge):
         return np.float32(0.0)
     if forest.words[g, edge, RESULT] != ONE:
         return -_CERTAIN
-    if forest.child[g, edge] == _NOBODY:
+    if forest.child[g, edge] == NOBODY:
         return _CERTAIN + _CERTAIN  # at once is better than in the end
     return _CERTAIN
 
@@ -230,9 +133,9 @@ def _draw_noise(forest, scale, rng, games):
                     if theirs > mine or (theirs == mine and other < e):
                         better += 1
                 if better >= CONSIDERED:
-                    forest.owner[g, e] = _NOBODY  # struck out below, once all are compared
+                    forest.owner[g, e] = NOBODY  # struck out below, once all are compared
             for e in range(count):
-                if forest.owner[g, e] == _NOBODY:
+                if forest.owner[g, e] == NOBODY:
                     forest.owner[g, e] = 0
                     forest.noise[g, e] = -np.inf
 
@@ -328,48 +231,12 @@ def _inner_edge(forest, g, node, per_option, improved):
 
 
 @jit
-def _prove(forest, g, edge):
-    """The result of an edge has just become known: mark all that follows from it further up."""
-    words = forest.words
-    while True:
-        node = np.int64(forest.owner[g, edge])
-        if node == 0:
-            return
-        won = words[g, edge, RESULT] == ONE
-        if not won:  # the node is lost only if everything else in it is
-            first = np.int64(forest.first[g, node])
-            for e in range(first, first + np.int64(forest.branches[g, node])):
-                if words[g, e, RESULT] == ZERO or words[g, e, RESULT] == ONE:
-                    return
-        edge = np.int64(forest.above[g, node])
-        if words[g, edge, RESULT] != ZERO:
-            return
-        words[g, edge, RESULT] = ONE if won == same_mover(words[g, edge, META]) else FULL
-
-
-@jit
-def _hand_up(forest, g, edge, value, discount):
-    """Add a value, for the player who chose ``edge``, to it and all that lead to it."""
-    while True:
-        forest.visits[g, edge] += 1
-        forest.totals[g, edge] += value
-        node = np.int64(forest.owner[g, edge])
-        forest.passed[g, node] += 1
-        if node == 0:
-            return
-        edge = np.int64(forest.above[g, node])
-        value *= discount
-        if not same_mover(forest.words[g, edge, META]):
-            value = -value
-
-
-@jit
 def _walk(rules, forest, schedule, simulation, discount, rows, s, games):
     """One simulation of each game down to a leaf; fills the rows of the leaves."""
     words = forest.words
     at = np.int64(0)
     for g in range(games):
-        forest.leaves[g] = _NOBODY
+        forest.leaves[g] = NOBODY
         forest.starts[g] = at
         count = np.int64(forest.branches[g, 0])
         if count == 0:
@@ -379,22 +246,22 @@ def _walk(rules, forest, schedule, simulation, discount, rows, s, games):
         while True:
             if words[g, edge, RESULT] != ZERO:
                 value = np.float32(1.0) if words[g, edge, RESULT] == ONE else np.float32(-1.0)
-                _hand_up(forest, g, edge, value, discount)
+                hand_up(forest, g, edge, value, discount)
                 break
             node = np.int64(forest.child[g, edge])
-            if node == _NOBODY:
+            if node == NOBODY:
                 front = words[g, edge, MOVER_FRONT]
                 back = words[g, edge, MOVER_BACK]
                 other_front = words[g, edge, OTHER_FRONT]
                 other_back = words[g, edge, OTHER_BACK]
                 meta = words[g, edge, META]
-                node = _add_node(rules, forest, g, front, back, other_front, other_back, meta, edge)
+                node = add_node(rules, forest, g, front, back, other_front, other_back, meta, edge)
                 forest.child[g, edge] = node
                 if forest.branches[g, node] == 0:  # the player to move there has lost (1.2)
                     value = np.float32(-1.0) if same_mover(meta) else np.float32(1.0)
                     words[g, edge, RESULT] = ONE if value > 0 else FULL
-                    _prove(forest, g, edge)
-                    _hand_up(forest, g, edge, value, discount)
+                    prove(forest, g, edge)
+                    hand_up(forest, g, edge, value, discount)
                     break
                 first = np.int64(forest.first[g, node])
                 last = first + np.int64(forest.branches[g, node])
@@ -418,7 +285,7 @@ def _walk(rules, forest, schedule, simulation, discount, rows, s, games):
                 value = discount * forest.values[g, node]
                 if not same_mover(words[g, edge, META]):
                     value = -value
-                _hand_up(forest, g, edge, value, discount)
+                hand_up(forest, g, edge, value, discount)
                 break
             edge = _inner_edge(forest, g, node, s.per_option, s.improved)
     forest.starts[games] = at
@@ -455,30 +322,17 @@ def _read(forest, g, node, outputs, discount, s):
 
 
 @jit
-def _known_edge(forest, g, node):
-    """An edge from which the result of a new node is known: one that wins, or any if all lose."""
-    first = np.int64(forest.first[g, node])
-    lost = True
-    for e in range(first, first + np.int64(forest.branches[g, node])):
-        if forest.words[g, e, RESULT] == ONE:
-            return e
-        if forest.words[g, e, RESULT] == ZERO:
-            lost = False
-    return first if lost else np.int64(_NOBODY)
-
-
-@jit
 def _take(forest, outputs, discount, games, s):
     """Note the network's judgement of the leaves, and hand it up."""
     for g in range(games):
         node = np.int64(forest.leaves[g])
-        if node == _NOBODY or forest.branches[g, node] == 0:
+        if node == NOBODY or forest.branches[g, node] == 0:
             continue
         value = _read(forest, g, node, outputs, discount, s)
-        known = _known_edge(forest, g, node)
-        if known != _NOBODY:
+        known = known_edge(forest, g, node)
+        if known != NOBODY:
             value = np.float32(1.0) if forest.words[g, known, RESULT] == ONE else np.float32(-1.0)
-            _prove(forest, g, known)
+            prove(forest, g, known)
         forest.values[g, node] = value
         # No room for the edges: the next node writes over them.
         first = np.int64(forest.first[g, node])
@@ -490,7 +344,7 @@ def _take(forest, outputs, discount, games, s):
         value *= discount
         if not same_mover(forest.words[g, edge, META]):
             value = -value
-        _hand_up(forest, g, edge, value, discount)
+        hand_up(forest, g, edge, value, discount)
 
 
 @jit
@@ -629,7 +483,7 @@ class GumbelSearch:
         self._discount = np.float32(discount)
         self._lock_step = lock_step
         at_once = games if lock_step else 1
-        self._forest = _forest(at_once, simulations)
+        self._forest = make_forest(at_once, simulations)
         self._rows = padded_rows(at_once * (MAX_SUCCESSORS if network.config.per_option else 1))
         self._scratch = _Scratch(
             per_option=int(network.config.per_option),

@@ -57,6 +57,7 @@ ORDER = [
     "agents.mcts",
     "agents.checkpoint",
     "agents.options",
+    "agents.forest",
     "agents.gumbel",
     "agents.policy",
     "agents.registry",
