@@ -400,6 +400,23 @@ def test_two_bots_play_and_can_be_stopped(open_page: Open) -> None:
     until(page, f"document.querySelectorAll('#moves button').length > {count + 2}")
 
 
+def test_a_guided_search_plays(open_page: Open) -> None:
+    """With its budget in milliseconds, which is there again when the page is loaded anew."""
+    page = open_page()
+    page.select_option("#seat-0", "guided:zanzibar")
+    expect(page.locator("#seat-0 option:checked")).to_have_text("Network zanzibar, alpha-beta")
+    expect(page.locator("label:has(#budget-0)")).to_contain_text("Milliseconds")
+    page.fill("#budget-0", "30")
+    page.select_option("#seat-1", "human")
+    page.click("#new-game [type=submit]")
+    expect(page.locator("#moves button")).to_have_count(1)
+    peoples_turn(page)
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    expect(page.locator("#seat-0")).to_have_value("guided:zanzibar")
+    expect(page.locator("#budget-0")).to_have_value("30")
+
+
 def test_a_person_as_north_sits_below(open_page: Open) -> None:
     page = open_page()
     page.select_option("#seat-0", "greedy")
