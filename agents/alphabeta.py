@@ -16,13 +16,14 @@ position alone, not on what else is in the batch or on the number of threads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from agents.evaluation import check_weights, evaluate, load_weights
-from agents.guide import consult, make_guide, reduction, reduction_by_order
+from agents.guide import Guide, consult, make_guides, reduction, reduction_by_order
 from agents.threads import check_seconds, check_threads, share, stop_after
 from agents.transposition import (
     NOTHING,
@@ -543,9 +544,9 @@ class AlphaBetaAgent:
             _workspace(SMALL_TABLE_BITS if depth <= _SMALL_DEPTH else TABLE_BITS)
             for _ in range(self._threads)
         ]
-        self._guides = [
-            None if network is None else make_guide(network) for _ in range(self._threads)
-        ]
+        self._guides: Sequence[Guide | None] = [None] * self._threads
+        if network is not None:
+            self._guides = make_guides(network, self._threads)
         for work in self._works:
             work.state[_NODE_LIMIT] = nodes if nodes is not None else 1 << 62
         if seconds is not None:  # compile before the clock runs

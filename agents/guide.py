@@ -57,20 +57,23 @@ class Guide(NamedTuple):
     """float32[64], of a node's actions."""
 
 
-def make_guide(network: PolicyNetwork) -> Guide:
-    """A guide for one thread, with the network's weights as they are now."""
+def make_guides(network: PolicyNetwork, threads: int) -> list[Guide]:
+    """A guide for each thread, with the network's weights as they are now."""
     from agents.network import TRUST
 
     weights = compile_network(network)
-    return Guide(
-        weights=weights,
-        room=make_room(weights),
-        reader=make_reader(network.config.per_option),
-        trust=np.float32(TRUST),
-        rows=np.zeros((MAX_SUCCESSORS, ROW_SIZE), np.uint8),
-        outputs=np.zeros((MAX_SUCCESSORS, int(weights.widths[-1])), np.float32),
-        logits=np.zeros(MAX_SUCCESSORS, np.float32),
-    )
+    return [
+        Guide(
+            weights=weights,
+            room=make_room(weights),
+            reader=make_reader(network.config.per_option),
+            trust=np.float32(TRUST),
+            rows=np.zeros((MAX_SUCCESSORS, ROW_SIZE), np.uint8),
+            outputs=np.zeros((MAX_SUCCESSORS, int(weights.widths[-1])), np.float32),
+            logits=np.zeros(MAX_SUCCESSORS, np.float32),
+        )
+        for _ in range(threads)
+    ]
 
 
 @jit

@@ -16,7 +16,7 @@ from agents.guide import (
     REDUCE_DEPTH,
     ROW_NODES,
     consult,
-    make_guide,
+    make_guides,
     reduction,
     reduction_by_order,
 )
@@ -73,7 +73,7 @@ def test_the_network_orders_the_actions(kind: str) -> None:
     """As the bare policy likes them, known results and the hint apart."""
     ruleset = get_ruleset("zanzibar")
     rules, net = ruleset.kernel_rules(), network(kind)
-    guide = make_guide(net)
+    guide = make_guides(net, 1)[0]
     batch, masks = batch_of("zanzibar", 40, 16)
     policy = PolicyAgent(net, ruleset).judge(batch, masks)
     compared = 0
