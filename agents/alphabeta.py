@@ -117,7 +117,7 @@ class SearchResult(NamedTuple):
     depth: int
     """Depth of the last iteration that was finished."""
     nodes: int
-    """Positions visited."""
+    """Positions visited; in a guided search also what the network's rows count as."""
     line: tuple[int, ...]
     """Best play for both sides, as actions, beginning with ``action``."""
 
