@@ -8,7 +8,7 @@ again (a capture that waits for its side, Dutch I.a) the value keeps its sign, a
 that waits is never evaluated but played on, at no cost of depth.
 
 A *guided* search does prune on guesses: it looks less deep at actions that a network, or the
-order of moves, thinks little of (:mod:`agents.guide`).
+order of moves, thinks little of, and deeper where actions are forced (:mod:`agents.guide`).
 
 Nothing is carried from one search to the next, so that an agent's choice depends on the
 position alone, not on what else is in the batch or on the number of threads.
@@ -23,7 +23,15 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.evaluation import check_weights, evaluate, load_weights
-from agents.guide import Guide, consult, make_guides, reduction, reduction_by_order
+from agents.guide import (
+    EXTEND_PLIES,
+    Guide,
+    consult,
+    half_plies_saved,
+    make_guides,
+    reduction,
+    reduction_by_order,
+)
 from agents.threads import check_seconds, check_threads, share, stop_after
 from agents.transposition import (
     NOTHING,
@@ -97,8 +105,9 @@ _STATE: Final = _HISTORY + 2 * 64
     _END,
     _CONSULTED,
     _REDUCED,
+    _SAVED,
     _FIELDS,
-) = range(16)
+) = range(17)
 _ENTER, _CHOOSE, _RETURN, _UPDATE = range(4)
 
 _SMALL_DEPTH: Final = 8  # searches of at most this depth make do with a small table
@@ -167,6 +176,13 @@ def _frontier(rules, weights, state, front, back, other_front, other_back, meta,
 
 
 @jit
+def _is_forced(rules, front, back, other_front, other_back, meta):
+    """Whether the mover has but one pit and direction to begin with, or none."""
+    starts = candidates(rules, front, back, other_front, other_back, meta) & STARTS
+    return (starts & (starts - ONE)) == ZERO
+
+
+@jit
 def _order(stack, scores, state, base, count, ply, side, hint):
     """Score the successors of a node: the higher, the earlier it is searched."""
     killer = state[_KILLERS + ply]
@@ -227,6 +243,7 @@ def _search(rules, weights, work, depth, guide):
     frames[0, _ALPHA] = -_INFINITY
     frames[0, _BETA] = _INFINITY
     frames[0, _ROW] = 0
+    frames[0, _SAVED] = 0
     ply = 0
     step = _ENTER
     value = np.int64(0)
@@ -249,7 +266,10 @@ def _search(rules, weights, work, depth, guide):
             if ply > 0:  # the line of the last depth stands until there is a better one
                 pv[ply, 0] = NOTHING
             step = _RETURN
-            if depth == 1 and ply > 0 and rules.free_side == ZERO:
+            frontier = depth == 1 and ply > 0 and rules.free_side == ZERO
+            if guide is not None and frontier and ply < EXTEND_PLIES:
+                frontier = not _is_forced(rules, front, back, other_front, other_back, meta)
+            if frontier:
                 value = _frontier(
                     rules, weights, state, front, back, other_front, other_back, meta, ply, beta
                 )
@@ -322,6 +342,12 @@ def _search(rules, weights, work, depth, guide):
                 deeper = frames[ply, _DEPTH] - 1
                 if again and deeper == 0:
                     deeper = 1
+                if guide is not None:
+                    saved = frames[ply, _SAVED]
+                    if 0 < ply < EXTEND_PLIES:
+                        saved += half_plies_saved(frames[ply, _END] - frames[ply, _FIRST])
+                    deeper += saved // 2
+                    frames[ply + 1, _SAVED] = saved % 2
                 pv[ply + 1, 0] = NOTHING
                 step = _UPDATE
                 if stack[k, RESULT] != ZERO:

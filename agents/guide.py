@@ -8,6 +8,10 @@ Chikayama, "Game-tree search algorithm based on realization probability" (2002),
 of an action follows from its probability; near the horizon, where a network would cost more than it
 saves, the order of moves says it.
 
+The other way round, an action without an alternative costs no depth and one of two costs half
+a ply (one-reply extensions, https://www.chessprogramming.org/One_Reply_Extensions): captures are
+mandatory, so forced lines are long, and a horizon in the midst of one tells little.
+
 A result that the search calls proven is proven: reductions change how far it looks, not what
 the end of a game is.
 """
@@ -36,6 +40,8 @@ ROW_NODES: Final = 7
 """A row that the network reads counts as so many nodes, for it takes about as long."""
 REDUCE_DEPTH: Final = 3
 """Plies above the horizon from which on actions are looked at less deep."""
+EXTEND_PLIES: Final = 60
+"""Plies from the root from which on forced actions cost depth like others; they may go on for ever."""
 
 _UNIT: Final = 1024.0
 _MOST_GAP: Final = 60.0  # logits
@@ -164,6 +170,12 @@ def reduction(depth, gap):
         gap: how far the action's logit lies below the highest, in 1024ths (:func:`consult`).
     """
     return _limited(0.3 + math.log(depth) * float(gap) / (2.5 * _UNIT), depth)
+
+
+@jit
+def half_plies_saved(actions):
+    """By how much less than two half plies an action costs where there are ``actions`` of them."""
+    return max(np.int64(0), np.int64(3) - actions)
 
 
 @jit
