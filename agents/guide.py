@@ -41,7 +41,7 @@ ROW_NODES: Final = 7
 REDUCE_DEPTH: Final = 3
 """Plies above the horizon from which on actions are looked at less deep."""
 EXTEND_PLIES: Final = 60
-"""Plies from the root from which on forced actions cost depth like others; they may go on for ever."""
+"""Plies from the root from which on forced actions cost depth too, for they may go on for ever."""
 
 _UNIT: Final = 1024.0
 _MOST_GAP: Final = 60.0  # logits

@@ -11,6 +11,7 @@ import torch
 
 import agents
 from agents.alphabeta import AlphaBetaAgent
+from agents.evaluation import evaluate, load_weights
 from agents.guide import (
     CONSULT_DEPTH,
     REDUCE_DEPTH,
@@ -25,13 +26,16 @@ from agents.openings import draw_openings
 from agents.policy import PolicyAgent
 from agents.transposition import PROVEN, WIN
 from bao_env.engine.kernel import legal_mask
-from bao_env.engine.ruleset import RULESETS, get_ruleset
+from bao_env.engine.position import META
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.engine.successors import (
     ACTION,
     CAPTURED,
     MAX_SUCCESSORS,
     RESULT,
     SUCCESSOR_WORDS,
+    is_stuck,
+    same_mover,
     successors,
 )
 
@@ -120,12 +124,50 @@ def test_reductions() -> None:
     assert reduction(np.int64(20), np.uint64(10 * 1024)) > 5
 
 
-def test_shallow_searches_are_full_ones() -> None:
-    batch, _ = batch_of("zanzibar", 50, 12)
+def literal(ruleset: Ruleset, words: np.ndarray, depth: int, saved: int, ply: int) -> int:
+    """Minimax with extensions as agents/guide.py tells of them, for the player to move."""
+    rules = ruleset.kernel_rules()
+    stack = np.zeros((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
+    found = stack[: successors(rules, *words[:5], stack, 0)]
+    best = ply - WIN
+    actions = len(found)
+    starts = {int(action) >> 1 for action in found[:, ACTION]}  # pit and direction
+    for after in found:
+        again = bool(same_mover(after[META]))
+        plies = depth - 1 if depth > 1 or not again else 1
+        spared = saved
+        if ply > 0 and not (depth == 1 and len(starts) > 1):
+            spared += {1: 2, 2: 1}.get(actions, 0)
+            plies, spared = plies + spared // 2, spared % 2
+        if after[RESULT]:
+            value = WIN - ply - 1 if after[RESULT] == 1 else ply + 1 - WIN
+        else:
+            if plies:
+                value = literal(ruleset, after, plies, spared, ply + 1)
+            elif is_stuck(after[0], after[1], after[META]):
+                value = ply + 1 - WIN
+            else:
+                value = int(evaluate(load_weights(ruleset), *after[:5]))
+            value = value if again else -value
+        best = max(best, value)
+    return best
+
+
+@pytest.mark.parametrize("plies", (8, 30, 50))
+def test_forced_actions_are_looked_past(plies: int) -> None:
+    """Where nothing is reduced, the search is the literal one; and extensions do change values."""
+    ruleset = get_ruleset("zanzibar")
+    batch, _ = batch_of("zanzibar", 60, plies)
+    changed = 0
     for depth in range(1, REDUCE_DEPTH):
         full = AlphaBetaAgent(depth=depth, threads=1)
         guided = AlphaBetaAgent(depth=depth, network=network(), threads=1)
-        assert [guided.search(w) for w in batch] == [full.search(w) for w in batch]
+        for words in batch:
+            value = guided.search(words).value
+            if abs(value) < PROVEN:  # else an earlier depth ended the search
+                assert value == literal(ruleset, words, depth, 0, 0)
+                changed += value != full.search(words).value
+    assert changed > 3
 
 
 def test_choice_depends_on_the_position_alone() -> None:
