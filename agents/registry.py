@@ -76,7 +76,7 @@ def load(
 
     Raises:
         ValueError: nobody has that name, or the checkpoint cannot be used (a
-            :class:`~agents.checkpoint.CheckpointError` then says why).
+            :class:`~agents.nets.checkpoint.CheckpointError` then says why).
     """
     name = os.fspath(spec)
     rules = get_ruleset(ruleset)
@@ -91,8 +91,8 @@ def load(
     path = find_checkpoint(name)
     if path is not None:
         # Torch is slow to import and the bots don't need it.
-        from agents import checkpoint
-        from agents.policy import PolicyAgent
+        from agents.nets import checkpoint
+        from agents.nets.policy import PolicyAgent
 
         network = checkpoint.load(path, rules).network
         return NamedPlayer(path.stem, PolicyAgent(network, rules, seed=seed))
@@ -105,12 +105,12 @@ def load(
 def _searcher(name: str, rules: Ruleset, seed: int, threads: int | None) -> Agent:
     alphabeta = _ALPHABETA.fullmatch(name)
     if alphabeta:
-        from agents.alphabeta import AlphaBetaAgent
+        from agents.search.alphabeta import AlphaBetaAgent
 
         return AlphaBetaAgent(rules, **_limit(alphabeta[1], alphabeta[2]), threads=threads)
     mcts = _MCTS.fullmatch(name)
     if mcts:
-        from agents.mcts import MctsAgent
+        from agents.search.mcts import MctsAgent
 
         limit, greedy = int(mcts[1]), mcts[3] == ":greedy"
         if mcts[2]:
@@ -139,12 +139,12 @@ def _network_searcher(name: str, rules: Ruleset, threads: int | None) -> Agent:
     path = find_checkpoint(parts[1])
     if path is None:
         raise ValueError(f"player {name!r}: there is no checkpoint {parts[1]!r}")
-    from agents import checkpoint
-    from agents.policy import SearchAgent
+    from agents.nets import checkpoint
+    from agents.search.gumbel_agent import SearchAgent
 
     network = checkpoint.load(path, rules).network
     if guided:
-        from agents.alphabeta import AlphaBetaAgent
+        from agents.search.alphabeta import AlphaBetaAgent
 
         limit = _limit(guided[2], guided[3])
         return AlphaBetaAgent(rules, **limit, network=network, threads=threads)

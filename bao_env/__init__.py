@@ -1,7 +1,7 @@
 """Bao la Kiswahili for reinforcement learning.
 
 ==============================  ======================================================
-``bao_env.env``, ``raw_env``    PettingZoo: two agents (:mod:`bao_env.aec`)
+``bao_env.env``, ``raw_env``    PettingZoo: two agents (:mod:`bao_env.envs.aec`)
 ``bao_env.BaoEnv``              Gymnasium: one learner against an opponent
 ``bao_env.BaoVectorEnv``        Gymnasium: thousands of games at once
 ``bao_env.Engine``              the batch engine below them: arrays in, arrays out
@@ -15,16 +15,16 @@ registry, ``bao/bao-v0`` with it. ``gymnasium.make("bao_env:bao/Bao-v0")`` impor
 import gymnasium
 import pettingzoo
 
-from bao_env.aec import env, raw_env
 from bao_env.board import Board, IllegalMoveError, Outcome
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
-from bao_env.notation import action_to_move, move_to_action
+from bao_env.envs.aec import env, raw_env
+from bao_env.envs.single import BaoEnv
+from bao_env.envs.vector import BaoVectorEnv
+from bao_env.notation.positions import action_to_move, move_to_action
 from bao_env.rule_files import load_ruleset
-from bao_env.single import BaoEnv
-from bao_env.vector import BaoVectorEnv
 
 __version__ = "0.1.0"
 
@@ -51,8 +51,8 @@ __all__ = [
 
 gymnasium.register(
     "bao/Bao-v0",
-    entry_point="bao_env.single:BaoEnv",
-    vector_entry_point="bao_env.vector:BaoVectorEnv",
+    entry_point="bao_env.envs.single:BaoEnv",
+    vector_entry_point="bao_env.envs.vector:BaoVectorEnv",
 )
 if hasattr(pettingzoo, "register"):  # new in PettingZoo 1.27
-    pettingzoo.register("aec", "bao/bao-v0", entry_point="bao_env.aec:env")
+    pettingzoo.register("aec", "bao/bao-v0", entry_point="bao_env.envs.aec:env")

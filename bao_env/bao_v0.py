@@ -1,5 +1,5 @@
 """The environment under a versioned name, as PettingZoo's tools expect it."""
 
-from bao_env.aec import env, raw_env
+from bao_env.envs.aec import env, raw_env
 
 __all__ = ["env", "raw_env"]

@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from bao_env.aec import raw_env
 from bao_env.bench_peers import PEERS
 from bao_env.engine.batch import Engine, random_states
 from bao_env.engine.ruleset import Ruleset
+from bao_env.envs.aec import raw_env
+from bao_env.envs.vector import BaoVectorEnv
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
-from bao_env.vector import BaoVectorEnv
 
 BATCHES = (1, 64, 1024, 16384)
 _FLOOR_SECONDS = 0.05

@@ -21,8 +21,8 @@ from bao_env.game import (
     stage_of,
     stuck,
 )
-from bao_env.move_text import format_move, may_start, read_move, why_illegal
-from bao_env.notation import (
+from bao_env.notation.moves import format_move, may_start, read_move, why_illegal
+from bao_env.notation.positions import (
     NotationError,
     action_to_move,
     format_position,
@@ -30,9 +30,7 @@ from bao_env.notation import (
     parse_position,
     quoted,
 )
-from bao_env.render import ascii_board, svg_board
-from bao_env.trace import Event, EventKind, trace_move
-from bao_env.transcript import (
+from bao_env.notation.transcript import (
     Transcript,
     format_transcript,
     parse_transcripts,
@@ -40,6 +38,9 @@ from bao_env.transcript import (
     rules_head,
     transcribe,
 )
+from bao_env.render.svg import svg_board
+from bao_env.render.text import ascii_board
+from bao_env.trace import Event, EventKind, trace_move
 
 __all__ = [
     "Board",

@@ -19,7 +19,7 @@ from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import WORDS, pack, packed_opening
 from bao_env.engine.ruleset import KernelRules
-from bao_env.notation import action_to_move, parse_position
+from bao_env.notation.positions import action_to_move, parse_position
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
 
 

@@ -28,7 +28,7 @@ from bao_env.engine.position import (
 )
 from bao_env.engine.ruleset import KernelRules, Ruleset
 from bao_env.game import SEAT_NAMES, Stage, stage_of, stuck
-from bao_env.notation import hole_name
+from bao_env.notation.positions import hole_name
 
 
 class EventKind(Enum):

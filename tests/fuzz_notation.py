@@ -13,13 +13,20 @@ from types import FunctionType
 
 import atheris  # type: ignore[import-not-found]
 
-from bao_env import move_text, notation, transcript
 from bao_env.engine.ruleset import RULESETS
-from bao_env.notation import NotationError, format_position, move_to_action, parse_position
-from bao_env.transcript import parse_transcripts, replay
+from bao_env.notation import (
+    NotationError,
+    format_position,
+    move_to_action,
+    moves,
+    parse_position,
+    positions,
+    transcript,
+)
+from bao_env.notation.transcript import parse_transcripts, replay
 
 # The readers alone: compiled kernel functions cannot carry coverage counters.
-for module in (notation, move_text, transcript):
+for module in (positions, moves, transcript):
     for function in list(vars(module).values()):
         if isinstance(function, FunctionType) and function.__module__ == module.__name__:
             atheris.instrument_func(function)

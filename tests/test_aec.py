@@ -14,12 +14,12 @@ import pytest
 from pettingzoo.test import api_test, performance_benchmark, seed_test
 
 from bao_env import RULESETS, bao_v0
-from bao_env.aec import env, raw_env
 from bao_env.board import Board, IllegalMoveError
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import META, PLY, unpack
-from bao_env.episode import MAX_PLIES
+from bao_env.envs.aec import env, raw_env
+from bao_env.envs.single_game import MAX_PLIES
 from bao_env.notation import NotationError, format_position
 from bao_env.observation import OBSERVATION_SIZE, SEED_UNIT, observe
 

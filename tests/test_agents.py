@@ -14,11 +14,11 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 import agents
-from agents import checkpoint
-from agents.arena import play_match
-from agents.checkpoint import Checkpoint, CheckpointError
-from agents.network import NetworkConfig, PolicyNetwork
-from agents.policy import PolicyAgent
+from agents.arena.match import play_match
+from agents.nets import checkpoint
+from agents.nets.checkpoint import Checkpoint, CheckpointError
+from agents.nets.network import NetworkConfig, PolicyNetwork
+from agents.nets.policy import PolicyAgent
 from bao_env import Board
 from bao_env.bots import GreedyAgent, RandomAgent, get_agent
 from bao_env.engine.batch import Engine, random_states
@@ -160,10 +160,10 @@ def test_a_checkpoint_plays_as_its_network(saved: Path) -> None:
     assert loaded.info == {"steps": 5} and loaded.ruleset == RULESETS["zanzibar"]
     player = agents.load(saved)
     chosen = player.act(positions, masks)
-    judged = PolicyAgent(loaded.network, loaded.ruleset).judge(positions, masks)
+    judged = PolicyAgent(loaded.network, loaded.ruleset).evaluate(positions, masks)
     for i in range(len(positions)):
-        part = slice(judged.offsets[i], judged.offsets[i + 1])
-        assert chosen[i] == judged.options[part][judged.logits[part].argmax()] % 64
+        part = slice(judged.indptr[i], judged.indptr[i + 1])
+        assert chosen[i] == judged.legal_actions[part][judged.logits[part].argmax()] % 64
     assert len(set(chosen)) > 5
     board = Board()
     assert player.choose(board) in board.legal_actions

@@ -9,16 +9,16 @@ import pytest
 import reference
 
 from agents import load
-from agents.alphabeta import MAX_DEPTH, AlphaBetaAgent
-from agents.evaluation import (
+from agents.arena.openings import draw_openings
+from agents.search.alphabeta import MAX_DEPTH, AlphaBetaAgent
+from agents.search.evaluation import (
     FEATURES,
     WEIGHTS,
     evaluate,
     features,
     load_weights,
 )
-from agents.openings import draw_openings
-from agents.transposition import PROVEN, WIN
+from agents.search.transposition import PROVEN, WIN
 from bao_env import Board
 from bao_env.engine.kernel import candidates, legal_mask, play
 from bao_env.engine.position import META, WORDS, pack, packed_opening, unpack

@@ -7,17 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from agents.alphabeta import AlphaBetaAgent
-from agents.arena import NO_ACTION, SPRT_PAIRS, play_match
-from agents.elo import Sprt, elo_difference, score_pairs, wilson_interval
-from agents.evaluation import SCALE
-from agents.openings import draw_openings
+from agents.arena.elo import Sprt, elo_difference, score_pairs, wilson_interval
+from agents.arena.match import NO_ACTION, SPRT_PAIRS, play_match
+from agents.arena.openings import draw_openings
+from agents.search.alphabeta import AlphaBetaAgent
+from agents.search.evaluation import SCALE
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import RULESETS
-from bao_env.transcript import parse_transcripts, replay
+from bao_env.notation.transcript import parse_transcripts, replay
 
 
 def test_elo_of_known_scores() -> None:

@@ -11,13 +11,13 @@ import pytest
 
 from bao_env import board as board_module
 from bao_env.board import Board, IllegalMoveError, Outcome, Stage, Termination
-from bao_env.drawing import Circle, Rect, Text, drawing
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import opening, packed_opening
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.notation import NotationError
+from bao_env.notation.transcript import parse_transcripts
 from bao_env.render import ascii_board, svg_board
-from bao_env.transcript import parse_transcripts
+from bao_env.render.drawing import Circle, Rect, Text, drawing
 
 OPENING = "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"
 HOUSE_CHOICE = "1,0,0,0,12,0,0,1/0,0,0,0,0,0,1,1/0,1,3,0,9,0,3,1/1,1,1,1,1,1,0,0 12,13 SN N -"

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from test_train import metrics
 
-from agents import checkpoint
+from agents.nets import checkpoint
 from training import distributed, train
 from training.config import ConfigError, load_config
 from training.ppo import PpoTrainer

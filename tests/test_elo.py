@@ -10,14 +10,14 @@ import pytest
 from scipy.optimize import LinearConstraint, minimize
 from scipy.stats import norm
 
-from agents.elo import (
+from agents.arena.elo import (
     Sprt,
     elo_difference,
     expected_score,
     likelihood_of_superiority,
     score_pairs,
 )
-from agents.ratings import Ratings, cycles, rate
+from agents.arena.ratings import Ratings, cycles, rate
 
 Points = npt.NDArray[np.float64]
 

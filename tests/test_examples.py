@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.elo import score_pairs
+from agents.arena.elo import score_pairs
 from bao_env import BaoVectorEnv
 from training.examples import check, measure
 

@@ -8,7 +8,7 @@ import pytest
 import reference
 
 from bao_env import RULESETS, Board
-from bao_env.transcript import parse_transcripts, replay
+from bao_env.notation.transcript import parse_transcripts, replay
 
 GOLDEN = Path(__file__).parent / "data" / "golden"
 

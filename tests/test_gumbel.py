@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from agents.alphabeta import AlphaBetaAgent
-from agents.arena import movers
-from agents.features import ROW_SIZE
-from agents.gumbel import CONSIDERED, GumbelSearch, visit_schedule
-from agents.inference import VALUES, compile_network, judge, make_room
-from agents.network import KINDS, Inputs, NetworkConfig, PolicyNetwork
-from agents.openings import draw_openings
-from agents.options import encode
-from agents.policy import PolicyAgent, SearchAgent
-from agents.transposition import PROVEN
+from agents.arena.match import movers
+from agents.arena.openings import draw_openings
+from agents.nets.compiled import VALUES, compile_network, forward, make_network_workspace
+from agents.nets.encoding import encode
+from agents.nets.features import ENCODING_SIZE
+from agents.nets.network import KINDS, Inputs, NetworkConfig, PolicyNetwork
+from agents.nets.policy import PolicyAgent
+from agents.search.alphabeta import AlphaBetaAgent
+from agents.search.gumbel import CONSIDERED, GumbelSearch, visit_schedule
+from agents.search.gumbel_agent import SearchAgent
+from agents.search.transposition import PROVEN
 from bao_env.engine.batch import random_states
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import WORDS, pack
@@ -64,11 +65,11 @@ def test_policies_are_of_the_legal_actions(name: str, kind: str) -> None:
             assert (found.policies[~legal] == 0).all() and (found.policies >= 0).all()
             assert legal[np.arange(len(masks)), found.actions].all()
             assert (np.abs(found.values) <= 1).all()
-            assert np.isnan(found.worths[~legal]).all()
+            assert np.isnan(found.qvalues[~legal]).all()
             # Each simulation of an open position visits an action of the root.
-            visited = ~np.isnan(found.worths)
+            visited = ~np.isnan(found.qvalues)
             assert visited.any(axis=1).all()
-            assert search._forest.passed[: len(masks), 0].tolist() == [20] * len(masks)
+            assert search._forest.node_visits[: len(masks), 0].tolist() == [20] * len(masks)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -79,20 +80,20 @@ def test_roots_are_judged_as_by_the_bare_policy(kind: str, name: str) -> None:
     positions, masks = batch_of(name, 100, 24)
     search = GumbelSearch(ruleset.kernel_rules(), network(kind), 100, 2, lock_step=True)
     search.search(positions)
-    forest = search._forest
-    judged = PolicyAgent(network(kind), ruleset).judge(positions, masks)
+    tree = search._forest
+    judged = PolicyAgent(network(kind), ruleset).evaluate(positions, masks)
     compared = 0
     for g in range(len(masks)):
-        count = int(forest.branches[g, 0])
-        if (forest.words[g, :count, RESULT] != 0).any():
+        count = int(tree.num_edges[g, 0])
+        if (tree.words[g, :count, RESULT] != 0).any():
             continue
-        part = slice(judged.offsets[g], judged.offsets[g + 1])
-        by_action = dict(zip(judged.options[part] % 64, judged.logits[part], strict=True))
+        part = slice(judged.indptr[g], judged.indptr[g + 1])
+        by_action = dict(zip(judged.legal_actions[part] % 64, judged.logits[part], strict=True))
         for e in range(count):
-            action = int(forest.words[g, e, ACTION])
-            assert forest.logits[g, e] == pytest.approx(by_action[action], abs=1e-4)
+            action = int(tree.words[g, e, ACTION])
+            assert tree.logits[g, e] == pytest.approx(by_action[action], abs=1e-4)
         if kind != "moves":
-            assert forest.values[g, 0] == pytest.approx(judged.values[g], abs=1e-5)
+            assert tree.node_values[g, 0] == pytest.approx(judged.values[g], abs=1e-5)
         compared += 1
     assert compared > 50
 
@@ -105,15 +106,17 @@ def test_the_compiled_network_says_the_same(kind: str, hidden: tuple[int, ...]) 
     for parameter in made.parameters():
         if parameter.ndim == 1:  # biases begin at zero, which would hide their loss
             torch.nn.init.normal_(parameter, std=0.5)
-    rows = rng.integers(0, VALUES, (64, ROW_SIZE)).astype(np.uint8)
+    rows = rng.integers(0, VALUES, (64, ENCODING_SIZE)).astype(np.uint8)
     rows[rng.random(rows.shape) < np.linspace(0, 1, 64)[:, None]] = 0
     ruleset = get_ruleset("zanzibar")
     positions, masks = batch_of("zanzibar", 64, 30)
-    rows = np.concatenate([rows, encode(ruleset.kernel_rules(), positions, masks, made.config)[0]])
+    rows = np.concatenate(
+        [rows, encode(ruleset.kernel_rules(), positions, masks, made.config.per_action)[0]]
+    )
     weights = compile_network(made)
     out = np.full((len(rows), 2 if kind == "moves" else 65), np.nan, np.float32)
-    judge(weights, rows, len(rows) - 1, make_room(weights), out)
-    expected = made.judge(torch.from_numpy(rows)).detach().numpy()
+    forward(weights, rows, len(rows) - 1, make_network_workspace(weights), out)
+    expected = made.head_outputs(torch.from_numpy(rows)).detach().numpy()
     np.testing.assert_allclose(out[:-1], expected[:-1], rtol=1e-4, atol=1e-4)
     assert np.isnan(out[-1]).all()  # beyond the count
 
@@ -144,7 +147,7 @@ def test_a_search_follows_its_network() -> None:
     torch.nn.init.zeros_(blank.head.weight)
     search = GumbelSearch(rules, blank, 50, 8)
     before = search.search(positions).policies
-    search.follow(trained)
+    search.sync_weights(trained)
     after = search.search(positions).policies
     np.testing.assert_array_equal(after, GumbelSearch(rules, trained, 50, 8).search(positions)[1])
     assert (before != after).any()
@@ -158,16 +161,16 @@ def test_it_finds_wins_with_an_ignorant_network(name: str, kind: str) -> None:
     blank = network(kind)
     torch.nn.init.zeros_(blank.head.weight)
     search = GumbelSearch(rules, blank, 300, 400)
-    judge = AlphaBetaAgent(name, depth=3, threads=1)
+    searcher = AlphaBetaAgent(name, depth=3, threads=1)
     positions, masks = batch_of(name, 300, 22)
-    won = np.flatnonzero(judge.values(positions, masks) > PROVEN)
+    won = np.flatnonzero(searcher.values(positions, masks) > PROVEN)
     actions = search.search(positions[won]).actions
     kept = 0
     for i, action in zip(won, actions, strict=True):
         after = positions[i].copy()
         result = play(rules, after, np.uint64(action))
         sign = 1 if movers(after[None]) == movers(positions[i : i + 1]) else -1
-        kept += result == 1 or sign * judge.search(after).value > PROVEN
+        kept += result == 1 or sign * searcher.search(after).value > PROVEN
     assert len(won) >= 5 and kept >= 0.9 * len(won)
 
 
@@ -176,24 +179,24 @@ def test_it_finds_wins_with_an_ignorant_network(name: str, kind: str) -> None:
 def test_known_results_are_true(name: str, kind: str) -> None:
     """What a search marks as won or lost is so, and it takes a win that it knows."""
     rules = get_ruleset(name).kernel_rules()
-    judge = AlphaBetaAgent(name, depth=9, threads=1)
+    searcher = AlphaBetaAgent(name, depth=9, threads=1)
     positions, _ = batch_of(name, 150, 24)
     search = GumbelSearch(rules, network(kind), 150, 60, lock_step=True)
     actions = search.search(positions, random_states(150, 7)).actions
-    forest = search._forest
+    tree = search._forest
     checked = deep = 0
     for g in range(len(positions)):
         results = []
-        for e in range(int(forest.branches[g, 0])):
-            words = np.concatenate([forest.words[g, e, :5], [np.uint64(0)]])
-            known = int(forest.words[g, e, RESULT])
+        for e in range(int(tree.num_edges[g, 0])):
+            words = np.concatenate([tree.words[g, e, :5], [np.uint64(0)]])
+            known = int(tree.words[g, e, RESULT])
             results.append(known)
             if known == 0:
                 continue
             after = positions[g].copy()
-            result = int(play(rules, after, forest.words[g, e, ACTION]))
+            result = int(play(rules, after, tree.words[g, e, ACTION]))
             if result == 0 and legal_mask(rules, words):
-                value = judge.search(words).value
+                value = searcher.search(words).value
                 again = movers(words[None]) == movers(positions[g : g + 1])
                 if abs(value) < PROVEN:
                     continue  # deeper than the judge looks
@@ -205,8 +208,8 @@ def test_known_results_are_true(name: str, kind: str) -> None:
             checked += 1
         if 1 in results:
             by_action = {
-                int(forest.words[g, e, ACTION]): int(forest.words[g, e, RESULT])
-                for e in range(int(forest.branches[g, 0]))
+                int(tree.words[g, e, ACTION]): int(tree.words[g, e, RESULT])
+                for e in range(int(tree.num_edges[g, 0]))
             }
             assert by_action[int(actions[g])] == 1
     assert checked > 10 and deep > 3
@@ -243,8 +246,8 @@ def test_no_move_in_a_waiting_capture_loses() -> None:
     text = "1,1,1,1,7,10,1,1/1,1,1,1,1,1,1,1/2,1,1,20,2,1,2,2/0,0,0,0,0,0,0,0 1,1 SN S -"
     words = np.empty((1, WORDS), np.uint64)
     pack(parse_position(text, ruleset), words[0])
-    judge = AlphaBetaAgent(ruleset, depth=4, threads=1)
-    value = judge.search(words[0]).value
+    searcher = AlphaBetaAgent(ruleset, depth=4, threads=1)
+    value = searcher.search(words[0]).value
     for kind in KINDS:
         found = GumbelSearch(ruleset.kernel_rules(), network(kind), 1, 60).search(words)
         after = words[0].copy()
@@ -254,9 +257,9 @@ def test_no_move_in_a_waiting_capture_loses() -> None:
 
 def test_values_are_the_players_own() -> None:
     """A won position is worth about 1 to the player to move, the one before about -1."""
-    judge = AlphaBetaAgent(depth=3, threads=1)
+    searcher = AlphaBetaAgent(depth=3, threads=1)
     positions, masks = batch_of("zanzibar", 400, 26)
-    values = judge.values(positions, masks)
+    values = searcher.values(positions, masks)
     search = GumbelSearch(get_ruleset("zanzibar").kernel_rules(), network(), 400, 300)
     found = search.search(positions).values
     assert found[values > PROVEN].mean() > 0.5
@@ -301,7 +304,7 @@ def test_limits() -> None:
     positions, masks = batch_of("zanzibar", 2, 4)
     assert agent.act(positions, np.zeros(2, np.uint64)).tolist() == [0, 0]
     logits, values = network("board")(
-        Inputs(torch.zeros((1, ROW_SIZE), dtype=torch.uint8), torch.tensor([3]))
+        Inputs(torch.zeros((1, ENCODING_SIZE), dtype=torch.uint8), torch.tensor([3]))
     )
     assert logits.shape == (1,) and values.shape == (1,)
     assert masks.all()

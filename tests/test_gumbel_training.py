@@ -7,13 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents import checkpoint, load
-from agents.arena import play_match
-from agents.policy import PolicyAgent
+from agents import load
+from agents.arena.match import play_match
+from agents.nets import checkpoint
+from agents.nets.policy import PolicyAgent
 from bao_env.bots import RandomAgent
-from training import curve, tactics, train
+from training import train
 from training.config import ConfigError, load_config
 from training.gumbel import GumbelTrainer
+from training.tools import curve, tactics
 
 TINY = [
     "method=gumbel",

@@ -53,8 +53,8 @@ def test_all_names_are_there():
 
 def test_gymnasium_registration():
     spec = gymnasium.spec("bao/Bao-v0")
-    assert spec.entry_point == "bao_env.single:BaoEnv"
-    assert spec.vector_entry_point == "bao_env.vector:BaoVectorEnv"
+    assert spec.entry_point == "bao_env.envs.single:BaoEnv"
+    assert spec.vector_entry_point == "bao_env.envs.vector:BaoVectorEnv"
     assert spec.max_episode_steps is None
 
 

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 import torch
 
-from training.loss import STATS, advantages, option_targets, ppo_gradient, search_gradient
+from training.loss import STATS, action_targets, advantages, ppo_gradient, search_gradient
 
 
-@pytest.mark.parametrize("per_option", [False, True])
-def test_gradient_is_torchs(per_option: bool) -> None:
-    """Values of positions (``board``) and of options (``moves``)."""
+@pytest.mark.parametrize("per_action", [False, True])
+def test_gradient_is_torchs(per_action: bool) -> None:
+    """Values of positions (``board``) and of legal actions (``moves``)."""
     rng = np.random.default_rng(0)
     size, clip, value_weight, entropy_weight = 500, 0.2, 0.7, 0.03
     counts = rng.integers(1, 9, size)
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    chosen = offsets[:-1] + rng.integers(0, counts)
-    judged = chosen if per_option else np.arange(size)
-    logits = rng.normal(0, 2, offsets[-1]).astype(np.float32)
-    values = np.tanh(rng.normal(0, 1, offsets[-1] if per_option else size)).astype(np.float32)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    chosen = indptr[:-1] + rng.integers(0, counts)
+    judged = chosen if per_action else np.arange(size)
+    logits = rng.normal(0, 2, indptr[-1]).astype(np.float32)
+    values = np.tanh(rng.normal(0, 1, indptr[-1] if per_action else size)).astype(np.float32)
     old = (-rng.exponential(1.0, size)).astype(np.float32)
     advantage = rng.normal(0, 1, size).astype(np.float32)
     returns = rng.normal(0, 1, size).astype(np.float32)
@@ -29,7 +29,7 @@ def test_gradient_is_torchs(per_option: bool) -> None:
     ppo_gradient(
         logits,
         values,
-        offsets,
+        indptr,
         chosen,
         judged,
         old,
@@ -48,10 +48,10 @@ def test_gradient_is_torchs(per_option: bool) -> None:
     judgements = torch.tensor(values, dtype=torch.float64, requires_grad=True)
     dense = torch.full((size, 8), -torch.inf, dtype=torch.float64)
     owner = np.repeat(np.arange(size), counts)
-    column = np.arange(len(logits)) - offsets[owner]
+    column = np.arange(len(logits)) - indptr[owner]
     dense[owner, column] = flat
     logs = dense.log_softmax(1)
-    change = logs[np.arange(size), chosen - offsets[:-1]] - torch.tensor(old)
+    change = logs[np.arange(size), chosen - indptr[:-1]] - torch.tensor(old)
     ratio = change.exp()
     gain = torch.tensor(advantage)
     policy_loss = -torch.minimum(ratio * gain, ratio.clamp(1 - clip, 1 + clip) * gain)
@@ -96,43 +96,53 @@ def test_advantages_follow_their_definition(gamma: float, lam: float) -> None:
             assert out[t, b] == pytest.approx(total, abs=1e-4)
 
 
-@pytest.mark.parametrize("per_option", [False, True])
-def test_search_gradient_is_torchs(per_option: bool) -> None:
+@pytest.mark.parametrize("per_action", [False, True])
+def test_search_gradient_is_torchs(per_action: bool) -> None:
     rng = np.random.default_rng(5)
     size = 40
     counts = rng.integers(1, 7, size)
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    options = np.concatenate(
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    legal_actions = np.concatenate(
         [i * 64 + np.sort(rng.choice(64, n, replace=False)) for i, n in enumerate(counts)]
     )
     policies = np.zeros((size, 64), np.uint8)
-    policies[options >> 6, options & 63] = rng.integers(1, 200, len(options))
-    actions = (options[offsets[:-1]] & 63).astype(np.uint8)
+    policies[legal_actions >> 6, legal_actions & 63] = rng.integers(1, 200, len(legal_actions))
+    actions = (legal_actions[indptr[:-1]] & 63).astype(np.uint8)
     results = rng.uniform(-1, 1, size).astype(np.float32)
-    worths = np.full((size, 64), -128, np.int8)
-    half = options[rng.random(len(options)) < 0.5]
-    worths[half >> 6, half & 63] = rng.integers(-127, 128, len(half))
+    qvalues = np.full((size, 64), -128, np.int8)
+    half = legal_actions[rng.random(len(legal_actions)) < 0.5]
+    qvalues[half >> 6, half & 63] = rng.integers(-127, 128, len(half))
     targets, weights = results, np.ones(size, np.float32)
-    if per_option:
-        targets = np.empty(len(options), np.float32)
-        weights = np.empty(len(options), np.float32)
-        option_targets(options, actions, results, worths, np.float32(0.3), targets, weights)
-        for k, option in enumerate(options):
-            i, action = divmod(int(option), 64)
+    if per_action:
+        targets = np.empty(len(legal_actions), np.float32)
+        weights = np.empty(len(legal_actions), np.float32)
+        action_targets(legal_actions, actions, results, qvalues, np.float32(0.3), targets, weights)
+        for k, legal_action in enumerate(legal_actions):
+            i, action = divmod(int(legal_action), 64)
             if action == actions[i]:
                 assert (targets[k], weights[k]) == (results[i], 1.0)
-            elif worths[i, action] == -128:
+            elif qvalues[i, action] == -128:
                 assert weights[k] == 0.0
             else:
-                assert targets[k] == pytest.approx(worths[i, action] / 127)
+                assert targets[k] == pytest.approx(qvalues[i, action] / 127)
                 assert weights[k] == pytest.approx(0.3)
-    logits = rng.normal(0, 1, len(options)).astype(np.float32)
+    logits = rng.normal(0, 1, len(legal_actions)).astype(np.float32)
     values = rng.uniform(-1, 1, len(targets)).astype(np.float32)
     found = [np.empty_like(logits), np.empty_like(values)]
     stats = np.zeros(4)
     scale, weight = np.float32(0.25), np.float32(0.7)
     search_gradient(
-        logits, values, offsets, options, policies, targets, weights, scale, weight, *found, stats
+        logits,
+        values,
+        indptr,
+        legal_actions,
+        policies,
+        targets,
+        weights,
+        scale,
+        weight,
+        *found,
+        stats,
     )
 
     x = torch.tensor(logits, requires_grad=True)
@@ -141,8 +151,8 @@ def test_search_gradient_is_torchs(per_option: bool) -> None:
     entropy = torch.zeros(())
     agreement = 0
     for i in range(size):
-        part = slice(offsets[i], offsets[i + 1])
-        target = torch.tensor(policies[i, options[part] & 63].astype(np.float32))
+        part = slice(indptr[i], indptr[i + 1])
+        target = torch.tensor(policies[i, legal_actions[part] & 63].astype(np.float32))
         log_probabilities = x[part].log_softmax(0)
         policy_loss = policy_loss - (target / target.sum() * log_probabilities).sum()
         entropy = entropy - (log_probabilities.exp() * log_probabilities).sum()

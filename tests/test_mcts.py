@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from agents import load
-from agents.alphabeta import AlphaBetaAgent
-from agents.arena import movers, play_match
-from agents.mcts import MctsAgent, _playout, _random_move
-from agents.openings import draw_openings
-from agents.transposition import PROVEN
+from agents.arena.match import movers, play_match
+from agents.arena.openings import draw_openings
+from agents.search.alphabeta import AlphaBetaAgent
+from agents.search.mcts import MctsAgent, _playout, _random_move
+from agents.search.transposition import PROVEN
 from bao_env import Board
 from bao_env.bots import GreedyAgent
 from bao_env.engine.bits import U

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from bao_env.__main__ import main as command_line
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import Words, opening, packed_opening, unpack
 from bao_env.engine.ruleset import RULESETS, get_ruleset
 from bao_env.game import legal_actions, packed, play, stuck
-from bao_env.move_text import SPELLINGS, format_move, read_move, stars, why_illegal
 from bao_env.notation import (
     NotationError,
     action_to_move,
@@ -24,8 +24,8 @@ from bao_env.notation import (
     move_to_action,
     parse_position,
 )
-from bao_env.notation.__main__ import main as command_line
-from bao_env.transcript import (
+from bao_env.notation.moves import SPELLINGS, format_move, read_move, stars, why_illegal
+from bao_env.notation.transcript import (
     MAX_TEXT,
     Transcript,
     Turn,
@@ -543,7 +543,7 @@ def test_bytes_that_are_no_ascii(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_the_module_runs_as_a_command() -> None:
-    command = [sys.executable, "-m", "bao_env.notation", "replay", str(DATA / "none.txt")]
+    command = [sys.executable, "-m", "bao_env", "replay", str(DATA / "none.txt")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert done.stderr.strip().endswith("none.txt: No such file or directory")

@@ -9,7 +9,7 @@ from PIL import Image
 
 from agents.play.picture import FILE, frames, main
 from bao_env.board import Board
-from bao_env.drawing import Circle
+from bao_env.render.drawing import Circle
 
 ROOT = Path(__file__).parent.parent
 

@@ -22,19 +22,19 @@ from starlette.testclient import TestClient
 from agents.play import server
 from agents.play.__main__ import main
 from agents.play.analysis import chance, hints, south_chance
-from agents.play.game import Game, event_values
 from agents.play.geometry import LAYOUTS, board_parts
 from agents.play.refused import Refused
 from agents.play.roster import Roster
 from agents.play.rule_texts import rule_text
-from agents.play.server import MOST_BYTES, create_app
+from agents.play.seated_game import Game, event_values
+from agents.play.server import MAX_BYTES, create_app
 from agents.play.sessions import Sessions
 from agents.play.watch import Watch
 from agents.registry import CHECKPOINTS
 from bao_env.board import Board, EventKind
-from bao_env.drawing import Circle, drawing, ground
 from bao_env.engine.ruleset import RULESETS
-from bao_env.move_text import SPELLINGS
+from bao_env.notation.moves import SPELLINGS
+from bao_env.render.drawing import Circle, drawing, ground
 
 STATIC = server.FOLDER
 HOUSE = "0,0,1,0,7,0,0,1/0,0,0,0,0,0,1,1/1,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 20,20 SN S -"
@@ -188,7 +188,7 @@ def test_the_example_game(client: TestClient) -> None:
 
 
 def test_long_games_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.play.game.MOST_PLIES", 3)
+    monkeypatch.setattr("agents.play.seated_game.MAX_PLIES", 3)
     board = Board()
     for _ in range(3):
         board.push(board.legal_actions[0])
@@ -320,7 +320,7 @@ def test_a_failing_bot_leaves_the_game_alone(
     monkeypatch: pytest.MonkeyPatch, how: str, status: int, message: str
 ) -> None:
     monkeypatch.setattr("agents.play.roster.load", lambda *_, **__: Failing(how))
-    monkeypatch.setattr("agents.play.requests.PATIENCE", 0.2)
+    monkeypatch.setattr("agents.play.api.BOT_TIMEOUT", 0.2)
     client = make_client()
     path, state = start(client, seats=["greedy", "human"])
     assert message in ask(client, f"{path}/bot", status, ply=0)["error"]
@@ -457,7 +457,7 @@ def test_malformed_games_are_refused(client: TestClient, data: dict[str, Any]) -
         (b"{", 400),
         (b"\xff\xfe", 400),
         (b"[" * 20_000, 400),
-        (b'{"x": "' + b"y" * MOST_BYTES + b'"}', 413),
+        (b'{"x": "' + b"y" * MAX_BYTES + b'"}', 413),
     ],
 )
 def test_bodies(client: TestClient, body: bytes, status: int) -> None:

@@ -20,14 +20,14 @@ from gymnasium.utils.passive_env_checker import env_render_passive_checker
 from gymnasium.wrappers import AddRenderObservation
 from pettingzoo.test import render_test
 
-from bao_env.aec import env as aec_env
-from bao_env.aec import raw_env
-from bao_env.drawing import HEIGHT, WIDTH, Circle, Rect, Text, drawing
 from bao_env.engine.ruleset import RULESETS
+from bao_env.envs.aec import env as aec_env
+from bao_env.envs.aec import raw_env
+from bao_env.envs.single import BaoEnv
 from bao_env.notation import parse_position
-from bao_env.raster import IMAGE_WIDTH, Window, image_size, rgb_array
 from bao_env.render import svg_board
-from bao_env.single import BaoEnv
+from bao_env.render.drawing import HEIGHT, WIDTH, Circle, Rect, Text, drawing
+from bao_env.render.raster import IMAGE_WIDTH, Window, image_size, rgb_array
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -80,7 +80,8 @@ def test_an_image_is_an_array_of_its_own():
 
 def test_no_display_is_needed():
     program = (
-        "import pygame; from bao_env.drawing import drawing; from bao_env.raster import rgb_array\n"
+        "import pygame; from bao_env.render.drawing import drawing\n"
+        "from bao_env.render.raster import rgb_array\n"
         "from bao_env import Board\n"
         "rgb_array(drawing(Board().position)); assert not pygame.display.get_init()"
     )

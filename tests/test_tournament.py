@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.arena import play_match
-from agents.elo import score_pairs
-from agents.ratings import rate
+from agents.arena.elo import score_pairs
+from agents.arena.match import play_match
+from agents.arena.ratings import rate
+from agents.arena.report import Standing, markdown
 from agents.registry import load
 from bao_env.engine.ruleset import RULESETS
-from bao_env.transcript import parse_transcripts, replay
+from bao_env.notation.transcript import parse_transcripts, replay
 from training import tournament
-from training.report import Standing, markdown
 from training.tournament import UNIT_PAIRS, Settings, TournamentError, units
 
 

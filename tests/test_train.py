@@ -16,9 +16,9 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from agents import checkpoint
-from agents.checkpoint import CheckpointError
-from bao_env.transcript import parse_transcripts, replay
+from agents.nets import checkpoint
+from agents.nets.checkpoint import CheckpointError
+from bao_env.notation.transcript import parse_transcripts, replay
 from training import evaluate, train
 from training.config import ConfigError, load_config
 from training.ppo import PpoTrainer

@@ -15,11 +15,11 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
 from bao_env import RULESETS, BaoEnv, BaoVectorEnv
-from bao_env.aec import raw_env
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import unpack
-from bao_env.episode import MAX_PLIES
+from bao_env.envs.aec import raw_env
+from bao_env.envs.single_game import MAX_PLIES
 from bao_env.notation import format_position
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from agents.inference import compile_network, judge, make_room
-from agents.options import encode
+from agents.nets.compiled import compile_network, forward, make_network_workspace
+from agents.nets.encoding import encode
 from bao_env.bench import machine
 from training.config import ConfigError, TrainConfig, load_config
 from training.searchplay import SearchWorker
@@ -34,24 +34,24 @@ REFERENCE = ("network=board", "hidden=[256, 256]", "epochs=1", "envs=4096", "min
 """Settings of the reference: the network reads each position once, and learns from it once."""
 
 
-def rows_judged(trainer: Trainer) -> list[int]:
+def encodings_read(trainer: Trainer) -> list[int]:
     """Rows that the network has read in each worker's searches; none without searches."""
-    return [w.search.rows_judged for w in trainer.workers if isinstance(w, SearchWorker)]
+    return [w.search.encodings_read for w in trainer.workers if isinstance(w, SearchWorker)]
 
 
 def seconds_a_row(trainer: Trainer) -> float:
     """What the compiled network takes for a row of the games under way, on one core."""
     worker = trainer.workers[0]
-    rows, options, _ = encode(
-        worker.engine.rules, worker.positions, worker.masks, trainer.network.config
+    rows, legal_actions, _ = encode(
+        worker.engine.rules, worker.positions, worker.masks, trainer.network.config.per_action
     )
     weights = compile_network(trainer.network)
-    count = len(options) if trainer.network.config.per_option else len(worker.masks)
+    count = len(legal_actions) if trainer.network.config.per_action else len(worker.masks)
     out = np.empty((len(rows), int(weights.widths[-1])), np.float32)
     times = []
     for _ in range(10):
         start = time.perf_counter()
-        judge(weights, rows, count, make_room(weights), out)
+        forward(weights, rows, count, make_network_workspace(weights), out)
         times.append((time.perf_counter() - start) / count)
     return min(times)
 
@@ -77,13 +77,13 @@ def measure(config: TrainConfig, updates: int) -> dict[str, Any]:
     for update in range(3 + updates):
         if update == 3:
             spent.clear()
-            judged = -sum(rows_judged(trainer))
+            judged = -sum(encodings_read(trainer))
         start = time.perf_counter()
         row = trainer.train_update()
         if update >= 3:
             rows.append(row)
             rates.append(config.envs * config.rollout / (time.perf_counter() - start))
-    judged += sum(rows_judged(trainer))
+    judged += sum(encodings_read(trainer))
     total = sum(config.envs * config.rollout / rate for rate in rates)
     shares = {part: spent[part] / total for part in ("play", "learn")}
     network = statistics.fmean(row.get("network_share", 0.0) for row in rows)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agents.network import NetworkConfig
+from agents.nets.network import NetworkConfig
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 
@@ -33,7 +33,7 @@ class TrainConfig:
     """``ppo``, or ``gumbel``: self-play guided by search (:mod:`training.searchplay`)."""
     network: str = "moves"
     """What the network sees: the ``board``, or the board after each of the legal ``moves``
-    (:mod:`agents.network`)."""
+    (:mod:`agents.nets.network`)."""
     hidden: tuple[int, ...] = (256, 256)
     """Units of each hidden layer."""
     seed: int = 0

@@ -5,7 +5,7 @@
 Every opening, a random legal prefix that a search finds balanced, is played twice, once
 from either seat. The table gives points a game (a draw counts a half) and the Elo
 difference, each with its 95 % interval over pairs, and the likelihood that the player is
-the stronger one (:mod:`agents.elo`). ``--sprt`` stops a match as soon as a sequential test
+the stronger one (:mod:`agents.arena.elo`). ``--sprt`` stops a match as soon as a sequential test
 knows enough; the interval of a match that was stopped so is biased, its verdict is not.
 """
 
@@ -20,9 +20,10 @@ from typing import Any
 
 from tqdm import tqdm
 
-from agents import arena, registry
-from agents.elo import Sprt
-from agents.openings import BALANCE, OPENING_PLIES
+from agents import registry
+from agents.arena import match as arena
+from agents.arena.elo import Sprt
+from agents.arena.openings import BALANCE, OPENING_PLIES
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
 
@@ -36,7 +37,7 @@ def ruleset_of(player: str) -> Ruleset | None:
     path = registry.checkpoint_of(player)
     if path is None:
         return None
-    from agents import checkpoint
+    from agents.nets import checkpoint
 
     return checkpoint.load(path).ruleset
 

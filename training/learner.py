@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from agents.network import Inputs, PolicyNetwork
+from agents.nets.network import Inputs, PolicyNetwork
 from training.config import TrainConfig
 
 Gradient = Callable[[npt.NDArray[np.float32], npt.NDArray[np.float32], Any, Any], None]
@@ -40,9 +40,9 @@ class Learner:
             for mine, theirs in zip(self.parameters, network.parameters(), strict=True):
                 mine.copy_(theirs)
 
-    def inputs(self, rows: npt.NDArray[np.uint8], options: npt.NDArray[np.int64]) -> Inputs:
+    def inputs(self, rows: npt.NDArray[np.uint8], legal_actions: npt.NDArray[np.int64]) -> Inputs:
         """A batch for the network."""
-        return Inputs(torch.from_numpy(rows), torch.from_numpy(options).to(self.device))
+        return Inputs(torch.from_numpy(rows), torch.from_numpy(legal_actions).to(self.device))
 
     def clear_gradients(self) -> None:
         """Begin a new sum of gradients."""
@@ -50,16 +50,16 @@ class Learner:
             total.zero_()
 
     def add_gradient(
-        self, rows: npt.NDArray[np.uint8], options: npt.NDArray[np.int64], gradient: Gradient
+        self, rows: npt.NDArray[np.uint8], legal_actions: npt.NDArray[np.int64], gradient: Gradient
     ) -> None:
         """Run the network forward and backward and add to :attr:`gradients`.
 
         Args:
-            rows, options: what the network reads.
+            rows, legal actions: what the network reads.
             gradient: called with logits float32[K] and values float32[R], fills the loss's
                 gradients in the two arrays of the same shapes that it is given.
         """
-        logits, values = self.replica(self.inputs(rows, options))
+        logits, values = self.replica(self.inputs(rows, legal_actions))
         logit_gradient = np.zeros(len(logits), np.float32)
         value_gradient = np.zeros(len(values), np.float32)
         gradient(

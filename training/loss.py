@@ -55,7 +55,7 @@ def advantages(rewards, values, next_values, ends, passes, gamma, lam, out):
 def ppo_gradient(
     logits,
     values,
-    offsets,
+    indptr,
     chosen,
     judged,
     old_log_probs,
@@ -72,15 +72,15 @@ def ppo_gradient(
     """Gradient of the PPO loss, summed over decisions and multiplied by ``scale``.
 
     A decision's loss is the clipped surrogate, plus ``value_weight`` times half the squared
-    value error, minus ``entropy_weight`` times the entropy over its options.
+    value error, minus ``entropy_weight`` times the entropy over its legal actions.
 
     Args:
-        logits: float32[K], of the options (:mod:`agents.options`).
+        logits: float32[K], of the legal actions (:mod:`agents.nets.legal_actions`).
         values: float32[R], expected results of the network's rows.
-        offsets: int64[B + 1], where each decision's options lie.
-        chosen: int64[B], the option taken, as an index of ``logits``.
+        indptr: int64[B + 1], where each decision's legal actions lie.
+        chosen: int64[B], the legal action taken, as an index of ``logits``.
         judged: int64[B], the row whose expected result is held against the return.
-        old_log_probs: float32[B], log probabilities of the options when they were taken.
+        old_log_probs: float32[B], log probabilities of the legal actions when they were taken.
         advantage: float32[B], normalised as the caller wants it.
         returns: float32[B], what the expected results should be.
         scale: 1 / decisions of the whole minibatch.
@@ -92,7 +92,7 @@ def ppo_gradient(
     """
     value_gradient[:] = 0.0
     for i in range(chosen.shape[0]):
-        low, high = offsets[i], offsets[i + 1]
+        low, high = indptr[i], indptr[i + 1]
         top = logits[low]
         for k in range(low + 1, high):
             top = max(top, logits[k])
@@ -132,28 +132,28 @@ SEARCH_STATS: Final = ("policy_loss", "value_loss", "entropy", "agreement")
 
 
 @jit
-def option_targets(options, actions, results, worths, other_weight, targets, weights):
-    """What a network that judges options is to expect of each: of the one played the result, of
+def action_targets(legal_actions, actions, results, qvalues, other_weight, targets, weights):
+    """What a network that judges each action is to expect of it: of the one played the result, of
     others that the search visited the search's value.
 
     Args:
-        options: int64[K], position * 64 + action.
+        legal actions: int64[K], position * 64 + action.
         actions: uint8[B], the actions played.
         results: float32[B].
-        worths: int8[B, 64], the search's values in 127ths; -128 for none.
-        other_weight: weight of an option that was not played.
+        qvalues: int8[B, 64], the search's values in 127ths; -128 for none.
+        other_weight: weight of an legal action that was not played.
         targets: float32[K], filled.
         weights: float32[K], filled.
     """
-    for k in range(options.shape[0]):
-        i, action = options[k] >> 6, options[k] & 63
+    for k in range(legal_actions.shape[0]):
+        i, action = legal_actions[k] >> 6, legal_actions[k] & 63
         targets[k] = 0.0
         weights[k] = 0.0
         if action == actions[i]:
             targets[k] = results[i]
             weights[k] = 1.0
-        elif worths[i, action] != -128:
-            targets[k] = np.float32(worths[i, action]) / np.float32(127.0)
+        elif qvalues[i, action] != -128:
+            targets[k] = np.float32(qvalues[i, action]) / np.float32(127.0)
             weights[k] = other_weight
 
 
@@ -161,8 +161,8 @@ def option_targets(options, actions, results, worths, other_weight, targets, wei
 def search_gradient(
     logits,
     values,
-    offsets,
-    options,
+    indptr,
+    legal_actions,
     policies,
     targets,
     weights,
@@ -176,9 +176,9 @@ def search_gradient(
 
     Args:
         logits: float32[K].
-        values: float32[V or more], V being B, or K for a network that judges options.
-        offsets: int64[B + 1], where each position's options lie.
-        options: int64[K], position * 64 + action.
+        values: float32[V or more], V being B, or K for a network that judges legal actions.
+        indptr: int64[B + 1], where each position's legal actions lie.
+        legal actions: int64[K], position * 64 + action.
         policies: uint8[B, 64], the improved policies in 255ths.
         targets: float32[V], results to expect.
         weights: float32[V], of their errors.
@@ -188,13 +188,13 @@ def search_gradient(
         value_gradient: float32[V or more], filled.
         stats: float64[4], sums of :data:`SEARCH_STATS`, added to.
     """
-    for i in range(offsets.shape[0] - 1):
-        low, high = offsets[i], offsets[i + 1]
+    for i in range(indptr.shape[0] - 1):
+        low, high = indptr[i], indptr[i + 1]
         top = logits[low]
         total_target = np.float32(0.0)
         for k in range(low, high):
             top = max(top, logits[k])
-            total_target += np.float32(policies[i, options[k] & 63])
+            total_target += np.float32(policies[i, legal_actions[k] & 63])
         total = np.float32(0.0)
         for k in range(low, high):
             total += np.float32(math.exp(logits[k] - top))
@@ -204,13 +204,13 @@ def search_gradient(
         for k in range(low, high):
             log_probability = logits[k] - top - log_total
             probability = np.float32(math.exp(log_probability))
-            target = np.float32(policies[i, options[k] & 63]) / total_target
+            target = np.float32(policies[i, legal_actions[k] & 63]) / total_target
             logit_gradient[k] = scale * (probability - target)
             stats[0] -= target * log_probability
             stats[2] -= probability * log_probability
             if logits[k] > logits[likeliest]:
                 likeliest = k
-            if policies[i, options[k] & 63] > policies[i, options[wanted] & 63]:
+            if policies[i, legal_actions[k] & 63] > policies[i, legal_actions[wanted] & 63]:
                 wanted = k
         if likeliest == wanted:
             stats[3] += 1.0

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.checkpoint import Arrays
+from agents.nets.checkpoint import Arrays
 from training.config import TrainConfig
 from training.loss import STATS
 from training.selfplay import Worker

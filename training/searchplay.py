@@ -1,6 +1,6 @@
 """Self-play guided by search: one worker's games, and the latest positions to learn from.
 
-Every position with a choice is searched (:mod:`agents.gumbel`); the action that the search
+Every position with a choice is searched (:mod:`agents.search.gumbel`); the action that the search
 settles on is played, and what it thinks of all actions, with who won in the end, is what
 the network learns. Positions without a choice are played on and not learnt from.
 """
@@ -13,14 +13,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from agents.arena import movers
-from agents.gumbel import GumbelSearch
-from agents.network import PolicyNetwork
-from agents.options import encode
+from agents.arena.match import movers
+from agents.nets.encoding import encode
+from agents.nets.network import PolicyNetwork
+from agents.search.gumbel import GumbelSearch
 from bao_env.engine.batch import random_actions
 from bao_env.engine.position import PLY, WORDS
 from training.config import TrainConfig
-from training.loss import SEARCH_STATS, option_targets, search_gradient
+from training.loss import SEARCH_STATS, action_targets, search_gradient
 from training.worker import Arrays, GameWorker
 
 _CHUNK: Final = 2048
@@ -42,7 +42,7 @@ class Buffer:
         """What was played."""
         self.values = np.zeros(size, np.float32)
         """The search's value."""
-        self.worths = np.zeros((size, 64), np.int8)
+        self.qvalues = np.zeros((size, 64), np.int8)
         """The search's value of each action in 127ths; -128 for none."""
         self.results = np.full(size, np.nan, np.float32)
         """Who won, for the player who was to move; not a number while the game goes on."""
@@ -139,7 +139,7 @@ class SearchWorker(GameWorker):
         """Play ``config.rollout`` searched actions in every game; returns sums."""
         totals = {"games": 0.0, "plies": 0.0}
         self.search.network_seconds = 0.0
-        self.search.follow(self._searched)
+        self.search.sync_weights(self._searched)
         games = np.arange(len(self.masks))
         for _ in range(self.config.rollout):
             found = self.search.search(self.positions, self.rng)
@@ -149,8 +149,8 @@ class SearchWorker(GameWorker):
             self.buffer.policies[places] = np.rint(found.policies * 255.0)
             self.buffer.actions[places] = found.actions
             self.buffer.values[places] = found.values
-            worths = np.where(np.isnan(found.worths), -128.0, np.rint(found.worths * 127.0))
-            self.buffer.worths[places] = worths
+            qvalues = np.where(np.isnan(found.qvalues), -128.0, np.rint(found.qvalues * 127.0))
+            self.buffer.qvalues[places] = qvalues
             self._places[games, self._lengths] = places
             self._seats[games, self._lengths] = movers(self.positions)
             self._plies[games, self._lengths] = self.positions[:, PLY]
@@ -187,20 +187,23 @@ class SearchWorker(GameWorker):
         """Add the gradient of some positions."""
         buffer = self.buffer
         policies, actions = buffer.policies[index], buffer.actions[index]
-        rows_read, options, offsets = encode(
-            self.engine.rules, buffer.positions[index], buffer.masks[index], self.network_config
+        rows_read, legal_actions, indptr = encode(
+            self.engine.rules,
+            buffer.positions[index],
+            buffer.masks[index],
+            self.network_config.per_action,
         )
         share = np.float32(self.config.search_value)
         targets = share * buffer.values[index] + (1 - share) * buffer.results[index]
         weights = np.ones(len(targets), np.float32)
-        if self.network_config.per_option:
-            results, targets = targets, np.empty(len(options), np.float32)
-            weights = np.empty(len(options), np.float32)
-            option_targets(
-                options,
+        if self.network_config.per_action:
+            results, targets = targets, np.empty(len(legal_actions), np.float32)
+            weights = np.empty(len(legal_actions), np.float32)
+            action_targets(
+                legal_actions,
                 actions,
                 results,
-                buffer.worths[index],
+                buffer.qvalues[index],
                 np.float32(self.config.search_value),
                 targets,
                 weights,
@@ -210,8 +213,8 @@ class SearchWorker(GameWorker):
             search_gradient(
                 logits,
                 values,
-                offsets,
-                options,
+                indptr,
+                legal_actions,
                 policies,
                 targets,
                 weights,
@@ -222,7 +225,7 @@ class SearchWorker(GameWorker):
                 stats,
             )
 
-        self.add_gradient(rows_read, options, gradient)
+        self.add_gradient(rows_read, legal_actions, gradient)
 
     def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
         """See :meth:`GameWorker.restore`. The games go on, their past forgotten; the buffer is

@@ -16,17 +16,16 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from agents.arena import movers
-from agents.features import ROW_SIZE
-from agents.network import PolicyNetwork
-from agents.options import (
-    best_options,
-    encode,
-    gather_rows,
-    list_options,
-    padded_rows,
-    sample_options,
+from agents.arena.match import movers
+from agents.nets.encoding import encode, padded_encodings
+from agents.nets.features import ENCODING_SIZE
+from agents.nets.legal_actions import (
+    best_legal_actions,
+    find_legal_actions,
+    gather_encodings,
+    sample_actions,
 )
+from agents.nets.network import PolicyNetwork
 from bao_env.engine.batch import random_actions
 from bao_env.engine.position import PLY
 from training.config import TrainConfig
@@ -43,7 +42,7 @@ class Rollout:
     """T actions in each of B games; every array is [T, B] unless noted."""
 
     rows: npt.NDArray[np.uint8]
-    """uint8[capacity, ROW_SIZE], the network's rows of all decisions, one after another."""
+    """uint8[capacity, ENCODING_SIZE], the network's rows of all decisions, one after another."""
     starts: npt.NDArray[np.int64]
     """Where the rows of a decision start."""
     masks: npt.NDArray[np.uint64]
@@ -65,7 +64,7 @@ class _Outputs(NamedTuple):
     """What a network said of some positions."""
 
     rows: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int64]
+    indptr: npt.NDArray[np.int64]
     masks: npt.NDArray[np.uint64]
     logits: npt.NDArray[np.float32]
     values: npt.NDArray[np.float32]
@@ -96,7 +95,7 @@ class Worker(GameWorker):
         super().__init__(config, network, seed)
         self.rival = copy.deepcopy(network).to(self.dtype).requires_grad_(False)
         self.has_rival = False
-        self.per_option = network.config.per_option
+        self.per_action = network.config.per_action
 
         size, steps = len(self.masks), config.rollout
         self.opening_left = np.zeros(size, np.int64)
@@ -107,7 +106,7 @@ class Worker(GameWorker):
         self.rival_seat[:pool_games] = np.arange(pool_games) % 2
 
         self.rollout = Rollout(
-            rows=np.empty((steps * size * (6 if self.per_option else 1), ROW_SIZE), np.uint8),
+            rows=np.empty((steps * size * (6 if self.per_action else 1), ENCODING_SIZE), np.uint8),
             starts=np.empty((steps, size), np.int64),
             masks=np.empty((steps, size), np.uint64),
             actions=np.empty((steps, size), np.int64),
@@ -140,10 +139,10 @@ class Worker(GameWorker):
         positions, masks = self.positions, self.masks
         if index is not None:
             positions, masks = positions[index], masks[index]
-        rows, options, offsets = encode(self.engine.rules, positions, masks, self.network_config)
+        rows, legal_actions, indptr = encode(self.engine.rules, positions, masks, self.per_action)
         with torch.inference_mode():
-            logits, values = network(self.inputs(rows, options))
-        return _Outputs(rows, offsets, masks, logits.cpu().numpy(), values.cpu().numpy())
+            logits, values = network(self.inputs(rows, legal_actions))
+        return _Outputs(rows, indptr, masks, logits.cpu().numpy(), values.cpu().numpy())
 
     def _draw(self, outputs: _Outputs, index: npt.NDArray[np.int64] | None = None) -> _Draws:
         """An action for each position, drawn by its game's generator."""
@@ -152,12 +151,12 @@ class Worker(GameWorker):
         draws = _Draws(
             np.empty(size, np.int64), np.empty(size, np.float32), np.empty(size, np.float32)
         )
-        sample_options(
+        sample_actions(
             outputs.logits,
             outputs.values,
-            outputs.offsets,
+            outputs.indptr,
             outputs.masks,
-            self.per_option,
+            self.per_action,
             rng,
             *draws,
         )
@@ -168,14 +167,14 @@ class Worker(GameWorker):
     def _record_rows(self, t: int, outputs: _Outputs, filled: int) -> int:
         """Keep the network's rows of step t; returns how many rows are kept now."""
         roll = self.rollout
-        count = int(outputs.offsets[-1]) if self.per_option else len(outputs.masks)
+        count = int(outputs.indptr[-1]) if self.per_action else len(outputs.masks)
         end = filled + count
         if end > len(roll.rows):
             more = np.empty((max(end, 2 * len(roll.rows)), roll.rows.shape[1]), np.uint8)
             more[:filled] = roll.rows[:filled]
             roll.rows = more
         roll.rows[filled:end] = outputs.rows[:count]
-        within = outputs.offsets[:-1] if self.per_option else np.arange(len(outputs.masks))
+        within = outputs.indptr[:-1] if self.per_action else np.arange(len(outputs.masks))
         roll.starts[t] = filled + within
         return end
 
@@ -196,7 +195,7 @@ class Worker(GameWorker):
                 outputs = self._forward(self.rival, others)
                 if config.rival:
                     chosen = np.empty(len(others), np.int64)
-                    best_options(outputs.logits, outputs.offsets, outputs.masks, chosen)
+                    best_legal_actions(outputs.logits, outputs.indptr, outputs.masks, chosen)
                     roll.actions[t, others] = chosen
                 else:
                     roll.actions[t, others] = self._draw(outputs, others).actions
@@ -283,19 +282,19 @@ class Worker(GameWorker):
         """Add the gradient of some decisions."""
         roll = self.rollout
         masks, actions = roll.masks.reshape(-1)[index], roll.actions.reshape(-1)[index]
-        offsets, options, chosen = list_options(masks, actions)
-        counts = np.diff(offsets) if self.per_option else np.ones(len(index), np.int64)
-        rows_read = padded_rows(int(counts.sum()))
-        gather_rows(roll.rows, roll.starts.reshape(-1)[index], counts, rows_read)
+        indptr, legal_actions, chosen = find_legal_actions(masks, actions)
+        counts = np.diff(indptr) if self.per_action else np.ones(len(index), np.int64)
+        rows_read = padded_encodings(int(counts.sum()))
+        gather_encodings(roll.rows, roll.starts.reshape(-1)[index], counts, rows_read)
         advantage = roll.advantages.reshape(-1)[index]
 
         def gradient(logits: Any, values: Any, logit_gradient: Any, value_gradient: Any) -> None:
             ppo_gradient(
                 logits,
                 values,
-                offsets,
+                indptr,
                 chosen,
-                chosen if self.per_option else np.arange(len(index)),
+                chosen if self.per_action else np.arange(len(index)),
                 roll.log_probs.reshape(-1)[index],
                 (advantage - np.float32(mean)) / np.float32(deviation),
                 advantage + roll.values.reshape(-1)[index],
@@ -308,4 +307,4 @@ class Worker(GameWorker):
                 stats,
             )
 
-        self.add_gradient(rows_read, options, gradient)
+        self.add_gradient(rows_read, legal_actions, gradient)

@@ -34,13 +34,13 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from agents import registry
-from agents.arena import play_openings
-from agents.openings import BALANCE, OPENING_PLIES, Openings, draw_openings
+from agents.arena.executors import LocalPool, RayPool
+from agents.arena.match import play_openings
+from agents.arena.openings import BALANCE, OPENING_PLIES, Openings, draw_openings
+from agents.arena.report import Standing, write_report
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
-from training.pools import LocalPool, RayPool
-from training.report import Standing, write_report
 
 UNIT_PAIRS: Final = 50
 """Pairs that are played, and kept, at a time."""
@@ -261,7 +261,8 @@ def run(
         folder: where the results are kept.
         processes: on this machine.
         keep_games: write every game as a transcript.
-        ray_address: play on the Ray cluster there instead (:class:`training.pools.RayPool`).
+        ray_address: play on the Ray cluster there instead
+            (:class:`agents.arena.executors.RayPool`).
 
     Raises:
         TournamentError: the folder holds another tournament.

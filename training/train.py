@@ -35,8 +35,8 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from agents import checkpoint
-from agents.checkpoint import CheckpointError
+from agents.nets import checkpoint
+from agents.nets.checkpoint import CheckpointError
 from training import distributed
 from training.config import ConfigError, TrainConfig, config_from_dict, load_config
 from training.gumbel import GumbelTrainer

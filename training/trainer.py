@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents import checkpoint, registry
-from agents.arena import play_match
-from agents.checkpoint import Arrays, Checkpoint, CheckpointError
-from agents.network import PolicyNetwork
-from agents.policy import PolicyAgent
+from agents import registry
+from agents.arena.match import play_match
+from agents.nets import checkpoint
+from agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError
+from agents.nets.network import PolicyNetwork
+from agents.nets.policy import PolicyAgent
 from training import distributed
 from training.config import ConfigError, TrainConfig
 from training.memory import keep_freed_memory

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from agents.network import PolicyNetwork
+from agents.nets.network import PolicyNetwork
 from bao_env.engine.batch import Engine, random_states
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import WORDS

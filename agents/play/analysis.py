@@ -7,14 +7,14 @@ import threading
 from functools import lru_cache
 from typing import Any, Final
 
-from agents.alphabeta import AlphaBetaAgent
-from agents.evaluation import SCALE
 from agents.play.refused import Refused
 from agents.play.roster import Roster
-from agents.transposition import PROVEN, WIN
+from agents.search.alphabeta import AlphaBetaAgent
+from agents.search.evaluation import SCALE
+from agents.search.transposition import PROVEN, WIN
 from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset
-from bao_env.move_text import SPELLINGS
+from bao_env.notation.moves import SPELLINGS
 
 NODES: Final = 200_000
 """Positions that a hint's search visits for all moves together."""
@@ -141,7 +141,7 @@ def _by_network(
         # Torch is slow to import and the bots don't need it.
         from agents.play import network_hints
 
-        return network_hints.judge(path, board, legal, simulations)
+        return network_hints.evaluate(path, board, legal, simulations)
     except ImportError as error:
         raise Refused(
             f"{judge}: a checkpoint needs torch, pip install 'bao_env[train]' ({error})", 502

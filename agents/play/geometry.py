@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from bao_env.drawing import (
+from bao_env.engine.layout import NUM_SEEDS, SOUTH
+from bao_env.notation.positions import hole_name
+from bao_env.render.drawing import (
     PIT,
     RADIUS,
     SEED_COLOURS,
@@ -17,9 +19,7 @@ from bao_env.drawing import (
     seed,
     seed_spots,
 )
-from bao_env.engine.layout import NUM_SEEDS, SOUTH
-from bao_env.notation import hole_name
-from bao_env.render import svg_shapes
+from bao_env.render.svg import svg_shapes
 
 LAYOUTS = {"wide": WIDE, "tall": TALL}
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from agents import checkpoint
-from agents.gumbel import GumbelSearch
-from agents.network import PolicyNetwork
-from agents.options import probabilities
-from agents.policy import PolicyAgent
+from agents.nets import checkpoint
+from agents.nets.legal_actions import probabilities
+from agents.nets.network import PolicyNetwork
+from agents.nets.policy import PolicyAgent
+from agents.search.gumbel import GumbelSearch
 from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset
 
@@ -21,7 +21,7 @@ def _network(path: Path, ruleset: Ruleset) -> PolicyNetwork:
     return checkpoint.load(path, ruleset).network
 
 
-def judge(
+def evaluate(
     path: Path, board: Board, legal: list[int], simulations: int
 ) -> tuple[dict[int, float], dict[int, float]]:
     """Probability of each legal action and the mover's chance after it, both 0 to 1.
@@ -43,13 +43,15 @@ def judge(
         found = GumbelSearch(rules, network, 1, simulations).search(board.words[None])
         shares = {action: float(found.policies[0, action]) for action in legal}
         for action in legal:
-            if np.isfinite(found.worths[0, action]):
-                values[action] = _share(float(found.worths[0, action]))
+            if np.isfinite(found.qvalues[0, action]):
+                values[action] = _share(float(found.qvalues[0, action]))
         return shares, values
     mask = np.array([sum(1 << action for action in legal)], np.uint64)
-    judged = agent.judge(board.words[None], mask)
+    judged = agent.evaluate(board.words[None], mask)
     policy = probabilities(judged.logits)
-    return {int(o) & 63: float(p) for o, p in zip(judged.options, policy, strict=True)}, values
+    return {
+        int(o) & 63: float(p) for o, p in zip(judged.legal_actions, policy, strict=True)
+    }, values
 
 
 def _share(value: float) -> float:
@@ -60,11 +62,11 @@ def _share(value: float) -> float:
 def _values(agent: PolicyAgent, board: Board, legal: list[int]) -> dict[int, float]:
     """The mover's chance after each action, from the network alone."""
     mask = np.array([sum(1 << action for action in legal)], np.uint64)
-    judged = agent.judge(board.words[None], mask)
-    if agent.network.config.per_option:
+    judged = agent.evaluate(board.words[None], mask)
+    if agent.network.config.per_action:
         return {
-            int(option) & 63: _share(float(value))
-            for option, value in zip(judged.options, judged.values, strict=True)
+            int(legal_action) & 63: _share(float(value))
+            for legal_action, value in zip(judged.legal_actions, judged.values, strict=True)
         }
     values = {}
     for action in legal:
@@ -75,6 +77,6 @@ def _values(agent: PolicyAgent, board: Board, legal: list[int]) -> dict[int, flo
             values[action] = float(outcome.winner == board.turn)
             continue
         replies = np.array([sum(1 << reply for reply in after.legal_actions)], np.uint64)
-        value = _share(float(agent.judge(after.words[None], replies).values[0]))
+        value = _share(float(agent.evaluate(after.words[None], replies).values[0]))
         values[action] = value if after.turn == board.turn else 1 - value
     return values

@@ -18,11 +18,11 @@ from PIL import Image
 from tqdm import tqdm
 
 from bao_env.board import Board, Event, EventKind
-from bao_env.drawing import Place, Shape, drawing, places, seed
 from bao_env.engine.position import Position
 from bao_env.game import SEAT_NAMES
-from bao_env.raster import rgb_array
-from bao_env.transcript import parse_transcripts
+from bao_env.notation.transcript import parse_transcripts
+from bao_env.render.drawing import Place, Shape, drawing, places, seed
+from bao_env.render.raster import rgb_array
 
 FILE: Final = Path(__file__).with_name("game.gif")
 """The picture in the README."""

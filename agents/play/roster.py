@@ -38,8 +38,8 @@ _ALPHABETA: Final = re.compile(r"alphabeta:(\d{1,5})(ms)?")
 _MCTS: Final = re.compile(r"mcts:(\d{1,6})(:greedy)?")
 _SEARCH: Final = re.compile(r"search:(.+):(\d{1,5})")
 _GUIDED: Final = re.compile(r"guided:(.+):(\d{1,5})ms")
-_MOST_LOADED: Final = 8
-_MOST_CHECKPOINTS: Final = 200
+_MAX_LOADED: Final = 8
+_MAX_CHECKPOINTS: Final = 200
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Roster:
         for folder in folders:
             if not folder.is_dir():
                 raise ValueError(f"{folder} is no folder; expected one with .safetensors files")
-            for path in sorted(folder.rglob("*.safetensors"))[:_MOST_CHECKPOINTS]:
+            for path in sorted(folder.rglob("*.safetensors"))[:_MAX_CHECKPOINTS]:
                 name = path.relative_to(folder.parent).with_suffix("").as_posix()
                 self._files.setdefault(name, path)
         self._loaded: OrderedDict[tuple[str, Ruleset], _Seated] = OrderedDict()
@@ -148,7 +148,7 @@ class Roster:
             if key not in self._loaded:
                 player = self._load(spec, ruleset)
                 self._loaded[key] = _Seated(player, threading.Lock())
-                if len(self._loaded) > _MOST_LOADED:
+                if len(self._loaded) > _MAX_LOADED:
                     self._loaded.popitem(last=False)
             self._loaded.move_to_end(key)
             return self._loaded[key]

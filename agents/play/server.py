@@ -21,9 +21,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agents.play.geometry import LAYOUTS, board_parts
-from agents.play.refused import Refused
-from agents.play.requests import (
+from agents.play.api import (
     GAME,
     GETS,
     POSTS,
@@ -33,12 +31,14 @@ from agents.play.requests import (
     Tables,
     bot_move,
 )
+from agents.play.geometry import LAYOUTS, board_parts
+from agents.play.refused import Refused
 from agents.play.roster import Roster
 from bao_env.engine.layout import NORTH, SOUTH
 
 FOLDER: Final = Path(__file__).with_name("static")
 """The page and its files."""
-MOST_BYTES: Final = 64 * 1024
+MAX_BYTES: Final = 64 * 1024
 """Longest body of a request."""
 HEADERS: Final = {
     "content-security-policy": (
@@ -89,8 +89,8 @@ async def _body(request: Request) -> Data:
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MOST_BYTES:
-            raise Refused(f"too long: expected at most {MOST_BYTES} bytes", 413)
+        if len(body) > MAX_BYTES:
+            raise Refused(f"too long: expected at most {MAX_BYTES} bytes", 413)
     try:
         data = json.loads(body or b"{}")
     except (ValueError, RecursionError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agents.openings import draw_openings
+from agents.arena.openings import draw_openings
 from agents.play.refused import Refused
 from agents.play.roster import HUMAN, Roster
 from bao_env.board import Board
@@ -12,7 +12,7 @@ from bao_env.engine.action import unpack_action
 from bao_env.engine.ruleset import Ruleset
 from bao_env.game import mover_of
 
-MOST_BOARDS: Final = 12
+MAX_BOARDS: Final = 12
 """Most boards side by side."""
 _OPENING_PLIES: Final = 6
 _MOST_PLIES: Final = 1000
@@ -24,7 +24,7 @@ class Watch:
     Args:
         ruleset: the rules.
         players: the first plays South on boards 0, 2, 4 ...; as the roster names them.
-        boards: how many, 1 to MOST_BOARDS.
+        boards: how many, 1 to MAX_BOARDS.
         roster: who asks the players.
         seed: of the openings.
 
@@ -35,8 +35,8 @@ class Watch:
     def __init__(
         self, ruleset: Ruleset, players: tuple[str, str], boards: int, roster: Roster, seed: int
     ) -> None:
-        if not 1 <= boards <= MOST_BOARDS:
-            raise Refused(f"{boards} boards: expected 1 to {MOST_BOARDS}")
+        if not 1 <= boards <= MAX_BOARDS:
+            raise Refused(f"{boards} boards: expected 1 to {MAX_BOARDS}")
         if HUMAN in players:
             raise Refused("people cannot play here: choose two bots")
         self.ruleset = ruleset

@@ -8,7 +8,7 @@
 
 Parameters: ``ruleset``, the name of one, and ``max_plies``, after which nobody has won. South,
 player 0, begins under every rule set: there is no chance node for a lot. Actions and
-observations are those of :class:`bao_env.aec.raw_env`. OpenSpiel's C++ search does not play
+observations are those of :class:`bao_env.envs.aec.raw_env`. OpenSpiel's C++ search does not play
 games written in Python; its Python search does.
 """
 
@@ -22,9 +22,9 @@ from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.layout import SOUTH
 from bao_env.engine.position import opening
 from bao_env.engine.ruleset import get_ruleset
-from bao_env.episode import MAX_PLIES, Episode, result_line
-from bao_env.notation import action_to_move, format_position
-from bao_env.observation import OBSERVATION_SIZE
+from bao_env.envs.single_game import MAX_PLIES, Episode, result_line
+from bao_env.notation.positions import action_to_move, format_position
+from bao_env.observation.board import OBSERVATION_SIZE
 
 try:
     import pyspiel

@@ -16,9 +16,9 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from bao_env.aec import env
 from bao_env.bots import Agent
-from bao_env.vector import BaoVectorEnv
+from bao_env.envs.aec import env
+from bao_env.envs.vector import BaoVectorEnv
 
 try:
     import torch

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
 from bao_env.bots import Agent
-from bao_env.vector import BaoVectorEnv, Observation
+from bao_env.envs.vector import BaoVectorEnv, Observation
 
 try:
     from stable_baselines3.common.vec_env import VecEnv

@@ -15,8 +15,8 @@ import numpy as np
 
 from bao_env.bots import Agent
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.observation import OBSERVATION_SIZE
-from bao_env.vector import BaoVectorEnv, Observation
+from bao_env.envs.vector import BaoVectorEnv, Observation
+from bao_env.observation.board import OBSERVATION_SIZE
 
 try:
     import torch

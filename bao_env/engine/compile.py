@@ -20,9 +20,14 @@ _checked: set[Path] = set()
 
 def _sources_digest(directory: Path) -> str:
     """Hash of every source that a compiled function of ``directory`` may have inlined: those of
-    this package and of the directory."""
+    this package, and of the whole package that the directory is in."""
     digest = hashlib.sha256()
+    top = directory
+    while (top.parent / "__init__.py").exists():
+        top = top.parent
     sources = {*Path(__file__).parent.parent.rglob("*.py"), *directory.glob("*.py")}
+    if (top / "__init__.py").exists():
+        sources.update(top.rglob("*.py"))
     for source in sorted(sources):
         digest.update(source.read_bytes())
     return digest.hexdigest()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from bao_env.board import Board
-from bao_env.drawing import Circle, drawing, ground
+from bao_env.render.drawing import Circle, drawing, ground
 
 Open = Callable[..., Page]
 Shoot = Callable[..., None]

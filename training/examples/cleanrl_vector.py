@@ -15,7 +15,7 @@ from torch.distributions import Categorical
 from tqdm import trange
 
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.observation import OBSERVATION_SIZE
+from bao_env.observation.board import OBSERVATION_SIZE
 from training.examples.measure import SEED, masked_argmax, report
 
 ENVS, ROLLOUT, UPDATES = 128, 64, 100

@@ -10,12 +10,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from agents.arena import play_match
-from agents.elo import Score
+from agents.arena.elo import Score
+from agents.arena.match import play_match
 from bao_env.bots import RandomAgent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import unpack_masks
-from bao_env.observation import OBSERVATION_SIZE, observe
+from bao_env.observation.board import OBSERVATION_SIZE, observe
 
 PAIRS: Final = 100
 SEED: Final = 1

@@ -1,0 +1,271 @@
+"""THE match loop: two players, paired openings, both seats, all games at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.arena.elo import Score, Sprt, score_pairs
+from agents.arena.openings import BALANCE, OPENING_PLIES, Openings, draw_openings
+from bao_env.bots import Agent
+from bao_env.engine.batch import Engine
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.position import META, PLY, opening
+from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.notation.transcript import format_transcript, rules_head, transcribe
+
+MAX_PLIES: Final = 1000
+NO_ACTION: Final = 255
+"""Fills the rows of :attr:`Games.actions` behind the end of a game."""
+SPRT_PAIRS: Final = 50
+"""Pairs that are played between two looks at a sequential test."""
+
+_NORTH_BIT: Final = np.uint64(18)
+
+
+@dataclass(frozen=True)
+class Games:
+    """What happened in a batch of games."""
+
+    actions: npt.NDArray[np.uint8]
+    """uint8[G, longest], the actions from each start on; 255 behind the end."""
+    winners: npt.NDArray[np.int8]
+    """int8[G], the seat that won; -1 for a draw."""
+    plies: npt.NDArray[np.int64]
+    """int64[G], length of each game, what came before its start included."""
+    moves: tuple[int, int]
+    """Actions that the first and the second player chose."""
+    seconds: tuple[float, float]
+    """Wall-clock time that they took over them, all games together."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """Every result of a match; ``score`` sums it up."""
+
+    ruleset: Ruleset
+    openings: Openings
+    """Where both games of each pair start."""
+    points: npt.NDArray[np.float64]
+    """float64[pairs, 2], what the first player got as South and as North."""
+    plies: npt.NDArray[np.int64]
+    """int64[pairs, 2], length of each game, its opening included."""
+    actions: npt.NDArray[np.uint8]
+    """uint8[pairs, 2, longest], the actions after the opening; 255 behind the end."""
+    moves: tuple[int, int]
+    """Actions that the first and the second player chose."""
+    seconds: tuple[float, float]
+    """Wall-clock time that they took over them."""
+    score: Score
+    verdict: str | None = None
+    """``"H0"`` or ``"H1"``, if a sequential test ended the match."""
+
+    def transcripts(self, names: tuple[str, str]) -> Iterator[str]:
+        """Each game in Donkers' notation, the pairs in order.
+
+        Args:
+            names: of the two players, for the head.
+        """
+        for pair in range(len(self.points)):
+            for game, first_seat in enumerate((SOUTH, NORTH)):
+                start = opening(self.ruleset, int(self.openings.first_players[pair]))
+                played = self.actions[pair, game]
+                actions = [
+                    *map(int, self.openings.actions[pair]),
+                    *map(int, played[played != NO_ACTION]),
+                ]
+                south, north = names if first_seat == SOUTH else names[::-1]
+                point = float(self.points[pair, game])
+                head = {"event": f"pair {pair + 1}", "south": south, "north": north}
+                head |= rules_head(self.ruleset)
+                if start.mover == NORTH:
+                    head["first player"] = "North"
+                if point != 0.5:
+                    head["winner"] = "south" if (point == 1.0) == (first_seat == SOUTH) else "north"
+                else:
+                    head["result"] = "draw"
+                yield format_transcript(transcribe(start, actions, self.ruleset, head=head))
+
+
+def movers(positions: npt.NDArray[np.uint64]) -> npt.NDArray[np.int8]:
+    """The seat to move in each position, int8[B]."""
+    return ((positions[:, META] >> _NORTH_BIT) & np.uint64(1)).astype(np.int8)
+
+
+def play_games(
+    players: tuple[Agent, Agent],
+    positions: npt.NDArray[np.uint64],
+    first_seats: npt.NDArray[np.int8],
+    engine: Engine,
+    *,
+    max_plies: int = MAX_PLIES,
+    progress: Callable[[int], None] = lambda ended: None,
+) -> Games:
+    """Play a batch of games to their ends.
+
+    Args:
+        players: each sees all of its positions of a ply in one call.
+        positions: uint64[G, 6], the starts; not changed.
+        first_seats: int8[G], the seat of the first player in each game.
+        engine: the rules.
+        max_plies: a game that reaches this length is a draw.
+        progress: called after each ply with the number of games that have just ended.
+
+    Raises:
+        ValueError: a player chose an illegal action (the message names it).
+    """
+    positions = positions.copy()
+    size = len(positions)
+    masks = np.empty(size, np.uint64)
+    winners = np.empty(size, np.int8)
+    engine.legal_masks(positions, masks, winners)
+    masks[positions[:, PLY] >= max_plies] = 0
+    running = np.flatnonzero(masks)
+    actions = np.zeros(size, np.int64)
+    played = []
+    moves, seconds = [0, 0], [0.0, 0.0]
+    while len(running):
+        first_moves = movers(positions[running]) == first_seats[running]
+        for i, index in enumerate((running[first_moves], running[~first_moves])):
+            if len(index):
+                start = time.perf_counter()
+                chosen = np.asarray(players[i].act(positions[index], masks[index]))
+                seconds[i] += time.perf_counter() - start
+                _check(chosen, masks[index], ("first", "second")[i])
+                actions[index] = chosen
+                moves[i] += len(index)
+        row = np.full(size, NO_ACTION, np.uint8)
+        row[running] = actions[running]
+        engine.step(positions, actions, masks, winners)
+        played.append(row)
+        masks[positions[:, PLY] >= max_plies] = 0
+        before = len(running)
+        running = np.flatnonzero(masks)
+        progress(before - len(running))
+    return Games(
+        actions=np.stack(played, axis=1) if played else np.empty((size, 0), np.uint8),
+        winners=winners,
+        plies=positions[:, PLY].astype(np.int64),
+        moves=(moves[0], moves[1]),
+        seconds=(seconds[0], seconds[1]),
+    )
+
+
+def _check(actions: npt.NDArray[np.int64], masks: npt.NDArray[np.uint64], who: str) -> None:
+    """Refuse what a player must not answer.
+
+    Raises:
+        ValueError: the actions are not one legal integer for each position.
+    """
+    if actions.shape != masks.shape or actions.dtype.kind not in "iu":
+        raise ValueError(
+            f"the {who} player answered {actions.dtype}{list(actions.shape)} to {len(masks)} "
+            f"positions: expected one integer for each"
+        )
+    inside = (actions >= 0) & (actions < 64)
+    bits = masks >> np.where(inside, actions, 0).astype(np.uint64)
+    wrong = np.flatnonzero(~(inside & (bits & np.uint64(1) != 0)))
+    if len(wrong):
+        legal = [a for a in range(64) if int(masks[wrong[0]]) >> a & 1]
+        raise ValueError(
+            f"the {who} player chose action {actions[wrong[0]]}, which is illegal; legal: {legal}"
+        )
+
+
+def play_match(
+    first: Agent,
+    second: Agent,
+    *,
+    ruleset: str | Ruleset = "zanzibar",
+    pairs: int,
+    opening_plies: int = OPENING_PLIES,
+    balance: float | None = BALANCE,
+    seed: int = 0,
+    max_plies: int = MAX_PLIES,
+    sprt: Sprt | None = None,
+    progress: Callable[[int], None] = lambda ended: None,
+) -> Match:
+    """Play ``pairs`` pairs of games: each opening once with ``first`` as South, once as North.
+
+    Args:
+        first, second: the players; each sees all of its positions of a ply in one call.
+        ruleset: the rules.
+        pairs: number of openings; twice as many games are played.
+        opening_plies: random legal plies that make an opening.
+        balance: openings that a search finds less balanced than this are not played; see
+            :func:`agents.arena.openings.draw_openings`.
+        seed: of the openings. Players have their own.
+        max_plies: a game that reaches this length is a draw.
+        sprt: stop as soon as this test comes to a verdict; it looks every
+            :data:`SPRT_PAIRS` pairs.
+        progress: called after each ply with the number of games that have just ended.
+
+    Raises:
+        ValueError: no pairs, or not enough different openings; or a player chose an illegal
+            action (the message names it).
+    """
+    if pairs < 1:
+        raise ValueError(f"pairs={pairs}: expected at least 1")
+    engine = Engine(get_ruleset(ruleset))
+    openings = draw_openings(engine.ruleset, pairs, opening_plies, seed, balance)
+    return play_openings(
+        first, second, openings, engine, max_plies=max_plies, sprt=sprt, progress=progress
+    )
+
+
+def play_openings(
+    first: Agent,
+    second: Agent,
+    openings: Openings,
+    engine: Engine,
+    *,
+    max_plies: int = MAX_PLIES,
+    sprt: Sprt | None = None,
+    progress: Callable[[int], None] = lambda ended: None,
+) -> Match:
+    """:func:`play_match` from openings drawn before."""
+    step = len(openings) if sprt is None else SPRT_PAIRS
+    batches: list[Games] = []
+    points = np.empty((0, 2))
+    verdict = None
+    for low in range(0, len(openings), step):
+        part = openings[low : low + step]
+        first_seats = np.tile(np.array([SOUTH, NORTH], np.int8), len(part))
+        games = play_games(
+            (first, second),
+            np.repeat(part.positions, 2, axis=0),
+            first_seats,
+            engine,
+            max_plies=max_plies,
+            progress=progress,
+        )
+        batches.append(games)
+        won = np.where(games.winners < 0, 0.5, games.winners == first_seats)
+        points = np.concatenate([points, won.reshape(-1, 2)])
+        if sprt is not None:
+            verdict = sprt.verdict(score_pairs(points).pair_counts)
+            if verdict is not None:
+                break
+    pairs = len(points)
+    longest = max(games.actions.shape[1] for games in batches)
+    actions = np.full((2 * pairs, longest), NO_ACTION, np.uint8)
+    row = 0
+    for games in batches:
+        actions[row : row + len(games.actions), : games.actions.shape[1]] = games.actions
+        row += len(games.actions)
+    return Match(
+        ruleset=engine.ruleset,
+        openings=openings[:pairs],
+        points=points,
+        plies=np.concatenate([games.plies for games in batches]).reshape(pairs, 2),
+        actions=actions.reshape(pairs, 2, longest),
+        moves=(sum(games.moves[0] for games in batches), sum(g.moves[1] for g in batches)),
+        seconds=(sum(g.seconds[0] for g in batches), sum(g.seconds[1] for g in batches)),
+        score=score_pairs(points),
+        verdict=verdict,
+    )

@@ -1,0 +1,116 @@
+"""The openings of a match: random legal prefixes, all different, none of them decided.
+
+A player is measured from positions that it did not choose. Many random positions are won
+for one side, and then a pair of games, one from either seat, is drawn whoever plays; so a
+search drops those that it finds unbalanced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.search.alphabeta import AlphaBetaAgent
+from agents.search.evaluation import SCALE
+from bao_env.engine.batch import Engine, random_actions, random_states
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.position import WORDS
+from bao_env.engine.ruleset import Ruleset
+
+OPENING_PLIES: Final = 8
+"""Default length of an opening."""
+BALANCE: Final = 1.0
+"""Default most that the search may give either side of an opening, in logits of winning."""
+_SEARCH_DEPTH: Final = 6
+_ROUNDS: Final = 64
+
+
+@dataclass(frozen=True)
+class Openings:
+    """Starts of games."""
+
+    positions: npt.NDArray[np.uint64]
+    """uint64[N, 6], the positions that they lead to."""
+    actions: npt.NDArray[np.uint8]
+    """uint8[N, plies], how they got there."""
+    first_players: npt.NDArray[np.int8]
+    """int8[N], the seat that began."""
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __getitem__(self, part: slice) -> Openings:
+        return Openings(self.positions[part], self.actions[part], self.first_players[part])
+
+
+def draw_openings(
+    ruleset: str | Ruleset,
+    count: int,
+    plies: int,
+    seed: int,
+    balance: float | None = BALANCE,
+) -> Openings:
+    """Random legal prefixes of games that lead to ``count`` different positions.
+
+    Args:
+        ruleset: the rules.
+        count: how many.
+        plies: actions in each; games that end within them are drawn again.
+        seed: the same seed gives the same openings, and a smaller ``count`` the first of them.
+        balance: drop those that alpha-beta of depth 6 values beyond this, either way, in
+            logits; None keeps all.
+
+    Raises:
+        ValueError: ``balance`` is below 0, or there are not that many different openings of this
+            length.
+    """
+    if balance is not None and not balance >= 0.0:
+        raise ValueError(f"balance={balance}: expected a number of logits, not below 0")
+    engine = Engine(ruleset)
+    sequence = np.random.SeedSequence(seed)
+    first_players = (SOUTH, NORTH) if engine.ruleset.first_player == "lot" else (SOUTH,)
+    starts = [engine.opening(first) for first in first_players]
+    size = 4096
+    seats = np.arange(size) % len(starts)
+    seen: set[bytes] = set()
+    parts: list[Openings] = []
+    found = 0
+    for _ in range(_ROUNDS):
+        positions = np.array([start[0] for start in starts])[seats]
+        masks = np.array([start[1] for start in starts])[seats]
+        winners = np.full(size, -1, np.int8)
+        rng = random_states(size, sequence.spawn(1)[0])
+        played = np.empty((size, plies), np.uint8)
+        actions = np.empty(size, np.int64)
+        for ply in range(plies):
+            random_actions(masks, rng, actions)
+            played[:, ply] = actions
+            engine.step(positions, actions, masks, winners)
+        new = []
+        for i in np.flatnonzero(winners < 0):
+            key = positions[i].tobytes()
+            if key not in seen:
+                seen.add(key)
+                new.append(i)
+        if balance is not None:
+            judge = AlphaBetaAgent(engine.ruleset, depth=_SEARCH_DEPTH)
+            values = judge.values(positions[new], masks[new])
+            new = np.array(new)[np.abs(values) <= balance * SCALE].tolist()
+        parts.append(
+            Openings(positions[new], played[new], np.array(first_players, np.int8)[seats[new]])
+        )
+        found += len(new)
+        if found >= count:
+            return Openings(
+                np.concatenate([part.positions for part in parts])[:count].reshape(count, WORDS),
+                np.concatenate([part.actions for part in parts])[:count],
+                np.concatenate([part.first_players for part in parts])[:count],
+            )
+    balanced = "" if balance is None else " balanced"
+    raise ValueError(
+        f"rule set {engine.ruleset.name!r} has fewer than {count} different{balanced} openings of "
+        f"{plies} plies ({found} found): ask for longer openings or fewer games"
+    )

@@ -1,0 +1,173 @@
+"""What a tournament found: tables as Markdown and JSON, and a plot."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.arena.elo import score_pairs
+from agents.arena.ratings import Ratings, cycles, rate
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The results of a tournament, or of as much of it as was played."""
+
+    results: Mapping[tuple[str, str], npt.NDArray[np.float64]]
+    """For each pairing float64[pairs, 2], what its first player got from each game."""
+    milliseconds: Mapping[str, float]
+    """Measured average time a move of each player; on one core, with others beside it."""
+    mean_plies: float
+    """Average length of a game."""
+
+
+def _score(standing: Standing, row: str, column: str) -> tuple[float, int] | None:
+    """Points a game of one player against another, and the number of games."""
+    if (row, column) in standing.results:
+        points = standing.results[row, column]
+        return float(points.mean()), points.size
+    if (column, row) in standing.results:
+        points = standing.results[column, row]
+        return 1.0 - float(points.mean()), points.size
+    return None
+
+
+def _time(milliseconds: float) -> str:
+    return f"{milliseconds:.3f}" if milliseconds < 1 else f"{milliseconds:.1f}"
+
+
+def markdown(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) -> str:
+    """The tables, with what they were made from."""
+    games = sum(points.size for points in standing.results.values())
+    zero = "the mean of all" if ratings.anchor is None else ratings.anchor
+    lines = [
+        f"Rule set {settings['ruleset']['name']}; {games:,} games in pairs, each opening of "
+        f"{settings['opening_plies']} random plies from both seats; seed {settings['seed']}; "
+        f"{standing.mean_plies:.1f} plies a game. Elo 0 is {zero}.",
+        "",
+        "| player | Elo | 95 % interval | points | games | ms a move |",
+        "|---|---:|:---:|---:|---:|---:|",
+    ]
+    for i, name in enumerate(ratings.names):
+        interval = f"{ratings.low[i]:+.0f} to {ratings.high[i]:+.0f}"
+        cells = [
+            name,
+            f"{ratings.elo[i]:+.0f}",
+            "" if name == ratings.anchor else interval,
+            f"{ratings.score[i]:.1%}",
+            f"{ratings.games[i]:,}",
+            _time(standing.milliseconds[name]),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += [
+        "",
+        "Points of the row against the column, in percent:",
+        "",
+        "| | " + " | ".join(ratings.names) + " |",
+        "|---|" + "---:|" * len(ratings.names),
+    ]
+    for row in ratings.names:
+        scores = [_score(standing, row, column) for column in ratings.names]
+        shown = ["" if score is None else f"{100 * score[0]:.1f}" for score in scores]
+        lines.append(f"| {row} | {' | '.join(shown)} |")
+    found = cycles(standing.results)
+    if found:
+        lines += ["", "Cycles: " + "; ".join(" beats ".join([*c, c[0]]) for c in found) + "."]
+    return "\n".join(lines) + "\n"
+
+
+def to_dict(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The same as JSON has it."""
+    pairings = []
+    for (first, second), points in standing.results.items():
+        score = score_pairs(points)
+        pairings.append(
+            {
+                "first": first,
+                "second": second,
+                "games": score.games,
+                "wins": score.wins,
+                "draws": score.draws,
+                "losses": score.losses,
+                "pairs_by_points": score.pair_counts,
+                "score": score.rate,
+                "score_low": score.low,
+                "score_high": score.high,
+                "los": score.los,
+            }
+        )
+    players = [
+        {
+            "player": name,
+            "elo": float(ratings.elo[i]),
+            "elo_low": float(ratings.low[i]),
+            "elo_high": float(ratings.high[i]),
+            "score": float(ratings.score[i]),
+            "games": int(ratings.games[i]),
+            "ms_a_move": standing.milliseconds[name],
+        }
+        for i, name in enumerate(ratings.names)
+    ]
+    return {
+        "settings": dict(settings),
+        "anchor": ratings.anchor,
+        "players": players,
+        "pairings": pairings,
+        "mean_plies": standing.mean_plies,
+        "cycles": cycles(standing.results),
+    }
+
+
+def plot(standing: Standing, ratings: Ratings, title: str, path: Path) -> None:
+    """Elo with intervals beside the crosstable, as a PNG."""
+    from matplotlib.figure import Figure
+
+    count = len(ratings.names)
+    figure = Figure(figsize=(6 + 0.7 * count, 1.6 + 0.5 * count), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.2))
+    rows = np.arange(count)
+    errors = np.maximum(0, [ratings.elo - ratings.low, ratings.high - ratings.elo])
+    left.errorbar(ratings.elo, rows, xerr=errors, fmt="o", color="tab:brown", capsize=3)
+    left.set_yticks(rows, ratings.names)
+    left.invert_yaxis()
+    left.grid(axis="x", alpha=0.3)
+    left.set_xlabel("Elo, 95 % intervals")
+    table = np.full((count, count), np.nan)
+    for i, row in enumerate(ratings.names):
+        for j, column in enumerate(ratings.names):
+            score = _score(standing, row, column)
+            if score is not None:
+                table[i, j] = 100 * score[0]
+                colour = "white" if abs(score[0] - 0.5) > 0.35 else "black"
+                right.text(
+                    j, i, f"{100 * score[0]:.0f}", ha="center", va="center", color=colour, size=8
+                )
+    right.imshow(table, cmap="RdBu", vmin=0, vmax=100, aspect="auto")
+    right.set_xticks(rows, ratings.names, rotation=45, ha="right")
+    right.set_yticks(rows, ratings.names)
+    right.set_title("points of the row against the column, %", size=10)
+    figure.suptitle(title, size=11)
+    figure.savefig(path, dpi=110)
+
+
+def write_report(
+    standing: Standing, settings: Mapping[str, Any], folder: Path, anchor: str | None
+) -> str:
+    """Write ``table.md``, ``table.json`` and ``elo.png`` into a folder; return the tables."""
+    ratings = rate(standing.results, anchor=anchor)
+    text = markdown(standing, ratings, settings)
+    report = to_dict(standing, ratings, settings)
+    games = sum(points.size for points in standing.results.values())
+    temporary = folder / "elo.tmp.png"
+    plot(standing, ratings, f"Bao, {settings['ruleset']['name']}: {games:,} games", temporary)
+    os.replace(temporary, folder / "elo.png")
+    (folder / "table.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    (folder / "table.md").write_text(text, encoding="utf-8")
+    return text

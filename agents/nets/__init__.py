@@ -1,0 +1,1 @@
+"""Networks: what they read, what they say, and how they are kept. Nothing here searches."""

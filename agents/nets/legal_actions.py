@@ -1,0 +1,166 @@
+"""The legal actions of a batch of positions as flat, ragged arrays, compiled.
+
+About four of 64 actions are legal, so logits live in one flat array over all legal
+actions, in the order of positions and actions: those of position i are ``indptr[i]`` to
+``indptr[i + 1]`` (as the rows of a sparse matrix are kept). A dense
+masked softmax would spend most of its time on actions that cannot be chosen.
+
+What the network reads of a board is a *row* (:mod:`agents.nets.features`). With what the player to
+move can capture in it, a network that judges legal actions (``moves``) knows the replies to each.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bao_env.engine.bits import (
+    ONE,
+    ZERO,
+    U,
+    popcount,
+    select_bit,
+    trailing_zeros,
+    xorshift,
+)
+from bao_env.engine.compile import jit
+
+_18 = U(18)
+_40 = U(40)
+
+
+@jit
+def fill_indptr(masks, indptr):
+    total = 0
+    for i in range(masks.shape[0]):
+        indptr[i] = total
+        total += np.int64(popcount(masks[i]))
+    indptr[masks.shape[0]] = total
+
+
+@jit
+def list_legal_actions(masks, legal_actions):
+    k = 0
+    for i in range(masks.shape[0]):
+        rest = masks[i]
+        while rest != ZERO:
+            legal_actions[k] = i * 64 + np.int64(trailing_zeros(rest))
+            rest &= rest - ONE
+            k += 1
+
+
+@jit
+def _find_chosen(legal_actions, indptr, actions, chosen):
+    for i in range(actions.shape[0]):
+        for k in range(indptr[i], indptr[i + 1]):
+            if legal_actions[k] & 63 == actions[i]:
+                chosen[i] = k
+
+
+def find_legal_actions(
+    masks: npt.NDArray[np.uint64], actions: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Indptr int64[B + 1] and legal actions int64[K] of masks uint64[B], and the place among
+    them of each of ``actions`` int64[B], int64[B]."""
+    indptr = np.empty(len(masks) + 1, np.int64)
+    fill_indptr(masks, indptr)
+    legal_actions = np.empty(indptr[-1], np.int64)
+    list_legal_actions(masks, legal_actions)
+    chosen = np.empty(len(masks), np.int64)
+    _find_chosen(legal_actions, indptr, actions, chosen)
+    return indptr, legal_actions, chosen
+
+
+@jit
+def _expected(logits, values, low, high, top, total, per_action, i):
+    """Expected result of a position: its own, or that of its legal actions under the policy."""
+    if not per_action:
+        return values[i]
+    mean = np.float32(0.0)
+    for k in range(low, high):
+        mean += np.float32(math.exp(logits[k] - top)) / total * values[k]
+    return mean
+
+
+@jit
+def sample_actions(logits, values, indptr, masks, per_action, rng, actions, log_probs, expected):
+    """Draw one legal action of each position from the softmax over its logits.
+
+    Args:
+        logits: float32[K].
+        values: float32[K or B], expected results of the rows.
+        indptr: int64[B + 1].
+        masks: uint64[B]; positions with mask 0 get action 0.
+        per_action: whether ``values`` are of legal actions.
+        rng: uint64[B], non-zero xorshift states, advanced in place.
+        actions: int64[B], filled.
+        log_probs: float32[B], filled with the log probability of each action.
+        expected: float32[B], filled with each position's expected result.
+    """
+    for i in range(masks.shape[0]):
+        actions[i] = 0
+        log_probs[i] = 0.0
+        expected[i] = 0.0
+        low, high = indptr[i], indptr[i + 1]
+        if low == high:
+            continue
+        top = logits[low]
+        for k in range(low + 1, high):
+            top = max(top, logits[k])
+        total = np.float32(0.0)
+        for k in range(low, high):
+            total += np.float32(math.exp(logits[k] - top))
+        x = xorshift(rng[i])
+        rng[i] = x
+        left = np.float32(x >> _40) * np.float32(2.0**-24) * total
+        chosen = low
+        for k in range(low, high):
+            weight = np.float32(math.exp(logits[k] - top))
+            if weight > np.float32(0.0):
+                chosen = k
+                left -= weight
+                if left < np.float32(0.0):
+                    break
+        actions[i] = np.int64(select_bit(masks[i], U(chosen - low)))
+        log_probs[i] = logits[chosen] - top - np.float32(math.log(total))
+        expected[i] = _expected(logits, values, low, high, top, total, per_action, i)
+
+
+@jit
+def best_legal_actions(logits, indptr, masks, actions):
+    """The legal action with the highest logit of each position; of equals, the lowest action.
+
+    Args:
+        logits: float32[K].
+        indptr: int64[B + 1].
+        masks: uint64[B]; positions with mask 0 get action 0.
+        actions: int64[B], filled.
+    """
+    for i in range(masks.shape[0]):
+        actions[i] = 0
+        best = indptr[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            if logits[k] > logits[best]:
+                best = k
+        if indptr[i] < indptr[i + 1]:
+            actions[i] = np.int64(select_bit(masks[i], U(best - indptr[i])))
+
+
+@jit
+def gather_encodings(source, starts, counts, out):
+    """Copy runs of rows one after another: ``counts[i]`` rows from ``starts[i]``, for each i."""
+    k = 0
+    for i in range(starts.shape[0]):
+        for row in range(starts[i], starts[i] + counts[i]):
+            for column in range(source.shape[1]):
+                out[k, column] = source[row, column]
+            k += 1
+
+
+def probabilities(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Softmax of the logits of one position's legal actions."""
+    weights = np.exp(logits.astype(np.float64) - logits.max())
+    return weights / weights.sum()

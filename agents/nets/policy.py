@@ -1,0 +1,110 @@
+"""A network as a player: one call a position."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from agents.nets.encoding import encode
+from agents.nets.legal_actions import best_legal_actions, sample_actions
+from agents.nets.network import Inputs, PolicyNetwork
+from bao_env.engine.batch import random_states
+from bao_env.engine.ruleset import Ruleset
+
+_CHUNK: Final = 4096
+
+
+class NetworkOutput(NamedTuple):
+    """What a network says of a batch of B positions with K legal actions in all."""
+
+    logits: npt.NDArray[np.float32]
+    """float32[K]."""
+    values: npt.NDArray[np.float32]
+    """float32[B], or float32[K] from a network that judges each legal action."""
+    legal_actions: npt.NDArray[np.int64]
+    """int64[K], position * 64 + action."""
+    indptr: npt.NDArray[np.int64]
+    """int64[B + 1], where each position's legal actions lie."""
+
+
+class PolicyAgent:
+    """Plays what a network prefers.
+
+    Args:
+        network: it is put into evaluation mode.
+        ruleset: the rules to play by.
+        sample: draw from the policy's probabilities instead of taking its best action.
+        seed: of the draws.
+    """
+
+    def __init__(
+        self, network: PolicyNetwork, ruleset: Ruleset, *, sample: bool = False, seed: int = 0
+    ) -> None:
+        self.network = network.eval()
+        self.sample = sample
+        self._rules = ruleset.kernel_rules()
+        self._seeds = np.random.SeedSequence(seed)
+        self._states = np.zeros(0, np.uint64)
+
+    def evaluate(
+        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    ) -> NetworkOutput:
+        """Run the network on positions uint64[B, 6] with legal actions uint64[B]."""
+        config = self.network.config
+        device = next(self.network.parameters()).device
+        parts = []
+        with torch.inference_mode():
+            for low in range(0, len(positions), _CHUNK):
+                part = slice(low, low + _CHUNK)
+                rows, legal_actions, indptr = encode(
+                    self._rules, positions[part], masks[part], config.per_action
+                )
+                inputs = Inputs(torch.from_numpy(rows), torch.from_numpy(legal_actions).to(device))
+                logits, values = (out.cpu().numpy() for out in self.network(inputs))
+                count = len(legal_actions) if config.per_action else len(indptr) - 1
+                parts.append(
+                    NetworkOutput(
+                        logits[: len(legal_actions)],
+                        values[:count],
+                        legal_actions + low * 64,
+                        indptr,
+                    )
+                )
+        counts = np.concatenate([np.diff(part.indptr) for part in parts])
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        logits, values, legal_actions = (
+            np.concatenate([part[i] for part in parts]) for i in range(3)
+        )
+        return NetworkOutput(logits, values, legal_actions, indptr)
+
+    def act(
+        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.int64]:
+        """See :meth:`bao_env.bots.Agent.act`."""
+        size = len(masks)
+        actions = np.zeros(size, np.int64)
+        if not masks.any():
+            return actions
+        logits, values, _, indptr = self.evaluate(positions, masks)
+        if not self.sample:
+            best_legal_actions(logits, indptr, masks, actions)
+            return actions
+        missing = size - len(self._states)
+        if missing > 0:
+            more = random_states(missing, self._seeds.spawn(1)[0])
+            self._states = np.concatenate([self._states, more])
+        sample_actions(
+            logits,
+            values,
+            indptr,
+            masks,
+            self.network.config.per_action,
+            self._states[:size],
+            actions,
+            np.empty(size, np.float32),
+            np.empty(size, np.float32),
+        )
+        return actions

@@ -1,0 +1,286 @@
+"""What can be asked of the board, as plain values in and out.
+
+Nothing in a request is trusted: every value is checked here or by what it is handed to.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+
+from agents.play.analysis import hints, south_chance
+from agents.play.refused import Refused
+from agents.play.roster import HUMAN, LIMITS, Roster
+from agents.play.seated_game import Game
+from agents.play.sessions import Sessions
+from agents.play.watch import MAX_BOARDS, Watch
+from bao_env.board import Board
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.game import SEAT_NAMES
+from bao_env.notation.positions import NotationError
+
+EXAMPLE: Final = Path(__file__).with_name("donkers-example.txt")
+"""Donkers' example game, as a transcript."""
+MAX_TEXT: Final = 60_000
+"""Longest transcript, in characters."""
+MAX_GAMES: Final = 200
+MAX_WATCHES: Final = 20
+BOT_TIMEOUT: Final = 60.0
+"""Seconds that a player may think before its move is given up."""
+
+Data = dict[str, Any]
+
+
+@dataclass
+class Tables:
+    """All that the server keeps."""
+
+    roster: Roster
+    games: Sessions[Game] = field(default_factory=lambda: Sessions(MAX_GAMES))
+    watches: Sessions[Watch] = field(default_factory=lambda: Sessions(MAX_WATCHES))
+    threads: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(4))
+    """Requests that may compute at the same time."""
+
+
+Handler = Callable[[Tables, Data, str], Data]
+"""Answers a request: the tables, the values sent, and the name of a game or a watch."""
+AsyncHandler = Callable[[Tables, Data, str], Awaitable[Data]]
+
+
+# --- values of a request ----------------------------------------------------------------------
+
+
+def _text(data: Data, key: str, default: str | None = None, most: int = 200) -> str:
+    value = data.get(key, default)
+    if not isinstance(value, str) or len(value) > most:
+        raise Refused(f"{key}: expected a text of at most {most} characters")
+    return value
+
+
+def _integer(data: Data, key: str, low: int, high: int) -> int:
+    value = data.get(key)
+    if type(value) is not int or not low <= value <= high:
+        raise Refused(f"{key}: expected an integer from {low} to {high}")
+    return value
+
+
+def _pair(data: Data, key: str, roster: Roster) -> tuple[str, str]:
+    value = data.get(key)
+    if not isinstance(value, list) or len(value) != 2:
+        raise Refused(f"{key}: expected a list of two players")
+    for player in value:
+        if not isinstance(player, str):
+            raise Refused(f"{key}: expected the names of two players")
+    return roster.check(value[0]), roster.check(value[1])
+
+
+def _ruleset(data: Data) -> Ruleset:
+    name = _text(data, "ruleset", "zanzibar")
+    if name not in RULESETS:
+        raise Refused(f"unknown rule set {name[:80]!r}; expected one of {', '.join(RULESETS)}")
+    return RULESETS[name]
+
+
+def _board(data: Data) -> Board:
+    """The start that a request describes: the opening, a position, or a game already played."""
+    try:
+        if "transcript" in data:
+            text = _text(data, "transcript", most=MAX_TEXT)
+            return Board.from_transcript(text, None)
+        if "position" in data:
+            return Board.from_text(_text(data, "position").strip(), _ruleset(data))
+    except (NotationError, ValueError) as error:
+        raise Refused(str(error)) from error
+    first = _text(data, "first_player", "south")
+    if first == "lot":
+        first = secrets.choice(("south", "north"))
+    if first not in ("south", "north"):
+        raise Refused("first_player: expected south, north or lot")
+    return Board(_ruleset(data), SOUTH if first == "south" else NORTH)
+
+
+# --- what can be asked ------------------------------------------------------------------------
+
+
+def setup(tables: Tables, data: Data, name: str) -> Data:
+    """Rule sets, players and limits to choose from."""
+    return {
+        "rulesets": [
+            {"name": rules.name, "first_player": rules.first_player} for rules in RULESETS.values()
+        ],
+        "checkpoints": tables.roster.checkpoints(),
+        "limits": {kind: list(limits) for kind, limits in LIMITS.items()},
+        "most_boards": MAX_BOARDS,
+    }
+
+
+def new_game(tables: Tables, data: Data, name: str) -> Data:
+    """Start a game; its name and its state."""
+    game = Game(_board(data), _pair(data, "seats", tables.roster))
+    return {"id": tables.games.add(game), "state": game.state()}
+
+
+def example(tables: Tables, data: Data, name: str) -> Data:
+    """Start a game that is Donkers' example, at its first move."""
+    game = Game(Board.from_transcript(EXAMPLE.read_text(encoding="ascii")), (HUMAN, HUMAN))
+    game.go_to(0)
+    return {"id": tables.games.add(game), "state": game.state()}
+
+
+def show_game(tables: Tables, data: Data, name: str) -> Data:
+    """The state of a game."""
+    with tables.games.use(name) as game:
+        return {"state": game.state()}
+
+
+def play(tables: Tables, data: Data, name: str) -> Data:
+    """Play an action; its events and the state after it."""
+    action, ply = _integer(data, "action", 0, 63), _integer(data, "ply", 0, 10_000)
+    with tables.games.use(name) as game:
+        return {"events": game.play(action, ply), "state": game.state()}
+
+
+def go_to(tables: Tables, data: Data, name: str) -> Data:
+    """Undo or redo to a ply; the state there."""
+    ply = _integer(data, "ply", 0, 10_000)
+    with tables.games.use(name) as game:
+        game.go_to(ply)
+        return {"state": game.state()}
+
+
+def take_seats(tables: Tables, data: Data, name: str) -> Data:
+    """Change who plays; the state."""
+    seats = _pair(data, "seats", tables.roster)
+    with tables.games.use(name) as game:
+        game.seats = seats
+        return {"state": game.state()}
+
+
+def events(tables: Tables, data: Data, name: str) -> Data:
+    """The events of a move of the list."""
+    ply = _integer(data, "ply", 0, 10_000)
+    with tables.games.use(name) as game:
+        return {"events": game.events(ply)}
+
+
+def choice(tables: Tables, data: Data, name: str) -> Data:
+    """The events of a move up to its house choice."""
+    pit, direction = _integer(data, "pit", 0, 15), _integer(data, "direction", 0, 1)
+    with tables.games.use(name) as game:
+        return {"events": game.choice(pit, direction)}
+
+
+def why_not(tables: Tables, data: Data, name: str) -> Data:
+    """The rule that forbids a pit and a direction."""
+    pit, direction = _integer(data, "pit", 0, 15), _integer(data, "direction", 0, 1)
+    with tables.games.use(name) as game:
+        return dict(game.why_not(pit, direction))
+
+
+def transcript(tables: Tables, data: Data, name: str) -> Data:
+    """The game as text."""
+    spelling = _text(data, "spelling", "donkers")
+    with tables.games.use(name) as game:
+        try:
+            return {"transcript": game.transcript(spelling)}
+        except NotationError as error:
+            raise Refused(str(error)) from error
+
+
+def judge(tables: Tables, data: Data, name: str) -> Data:
+    """What a search or a checkpoint thinks of the position."""
+    who = _text(data, "judge", "alphabeta")
+    with tables.games.use(name) as game:
+        board, ply = game.board(), game.ply
+    return {"ply": ply, **hints(board, who, tables.roster)}
+
+
+def evaluate(tables: Tables, data: Data, name: str) -> Data:
+    """South's chance, for the evaluation bar."""
+    with tables.games.use(name) as game:
+        board, ply = game.board(), game.ply
+    return {"ply": ply, **south_chance(board)}
+
+
+def new_watch(tables: Tables, data: Data, name: str) -> Data:
+    """Start games between two players."""
+    players = _pair(data, "players", tables.roster)
+    boards = _integer(data, "boards", 1, MAX_BOARDS)
+    watch = Watch(_ruleset(data), players, boards, tables.roster, secrets.randbelow(1 << 30))
+    return {"id": tables.watches.add(watch), "state": watch.state()}
+
+
+def step_watch(tables: Tables, data: Data, name: str) -> Data:
+    """Play one ply on every board."""
+    with tables.watches.use(name) as watch:
+        watch.step()
+        return {"state": watch.state()}
+
+
+async def bot_move(tables: Tables, data: Data, name: str) -> Data:
+    """Let the bot whose turn it is move; its events and the state after them.
+
+    The game changes only once the bot has answered, so one that fails, or takes longer than
+    BOT_TIMEOUT, leaves it as it was.
+    """
+    ply = _integer(data, "ply", 0, 10_000)
+
+    def look() -> tuple[Board, str]:
+        with tables.games.use(name) as game:
+            if ply != game.ply:
+                raise Refused(f"the game is at ply {game.ply}, not {ply}: look again", 409)
+            return game.board(), game.player
+
+    board, player = await anyio.to_thread.run_sync(look)
+    if board.outcome() is not None:
+        raise Refused("the game is over")
+    if player == HUMAN:
+        raise Refused(f"{SEAT_NAMES[board.turn]} is played by a person")
+    chosen: list[int] = []
+    with anyio.move_on_after(BOT_TIMEOUT):
+        chosen = await anyio.to_thread.run_sync(
+            tables.roster.act,
+            player,
+            board.ruleset,
+            [board],
+            limiter=tables.threads,
+            abandon_on_cancel=True,
+        )
+    if not chosen:
+        raise Refused(f"{player} took longer than {BOT_TIMEOUT:.0f} seconds: choose another", 504)
+
+    def move() -> Data:
+        with tables.games.use(name) as game:
+            if game.board() != board:
+                raise Refused("the game has gone on without this bot: look again", 409)
+            return {"events": game.play(chosen[0], ply), "state": game.state()}
+
+    return await anyio.to_thread.run_sync(move)
+
+
+GAME: Final = "/api/games/{name}"
+POSTS: Final[dict[str, Handler]] = {
+    "/api/games": new_game,
+    "/api/example": example,
+    f"{GAME}/play": play,
+    f"{GAME}/goto": go_to,
+    f"{GAME}/seats": take_seats,
+    f"{GAME}/events": events,
+    f"{GAME}/choice": choice,
+    f"{GAME}/why": why_not,
+    f"{GAME}/transcript": transcript,
+    f"{GAME}/hints": judge,
+    f"{GAME}/evaluation": evaluate,
+    "/api/watches": new_watch,
+    "/api/watches/{name}/step": step_watch,
+}
+"""Paths that take a JSON object, with who answers."""
+GETS: Final[dict[str, Handler]] = {"/api/setup": setup, GAME: show_game}
+"""Paths that are only looked at."""

@@ -1,0 +1,1 @@
+"""The searches: alpha-beta, Monte Carlo tree search, and Gumbel search with a network."""

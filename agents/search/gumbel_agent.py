@@ -1,0 +1,69 @@
+"""A Gumbel search with a network as a player."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.nets.network import PolicyNetwork
+from agents.search.gumbel import GumbelSearch
+from agents.search.threads import check_threads, share
+from bao_env.engine.ruleset import Ruleset
+
+_SEARCHES: Final = 256
+"""Most positions that go through a search together."""
+_TREE_NODES: Final = 1 << 17
+"""Most nodes of all trees of a thread, some 120 MB, unless a single tree needs more."""
+
+
+class SearchAgent:
+    """Plays what a Gumbel search with a network finds best.
+
+    Args:
+        network: it is put into evaluation mode.
+        ruleset: the rules to play by.
+        simulations: of each search.
+        threads: a batch is shared out over so many threads; all cores by default.
+
+    Raises:
+        ValueError: ``simulations`` is out of range.
+    """
+
+    def __init__(
+        self,
+        network: PolicyNetwork,
+        ruleset: Ruleset,
+        simulations: int,
+        *,
+        threads: int | None = None,
+    ) -> None:
+        self.network = network.eval()
+        self._threads = check_threads(threads)
+        games = max(1, min(_SEARCHES, _TREE_NODES // max(1, simulations)))
+        self._searches = [
+            GumbelSearch(ruleset.kernel_rules(), self.network, games, simulations)
+            for _ in range(self._threads)
+        ]
+        self._games = games
+
+    def act(
+        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.int64]:
+        """See :meth:`bao_env.bots.Agent.act`."""
+        actions = np.zeros(len(masks), np.int64)
+        single = (masks != 0) & ((masks & (masks - np.uint64(1))) == 0)
+        for i in np.flatnonzero(single):
+            actions[i] = int(masks[i]).bit_length() - 1  # nothing to think about
+        open_ended = np.flatnonzero((masks != 0) & ~single)
+        # Even parts, so that no thread is left with a small, slow batch.
+        parts = -(-len(open_ended) // self._games)
+        step = max(1, -(-len(open_ended) // max(self._threads, parts)))
+
+        def search(part: slice, thread: int) -> None:
+            index = open_ended[part]
+            actions[index] = self._searches[thread].search(positions[index]).actions
+
+        share(len(open_ended), min(step, self._games), self._threads, search)
+        return actions

@@ -1,0 +1,201 @@
+"""The game as a PettingZoo environment: two agents that move one at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.utils import seeding
+from pettingzoo import AECEnv
+from pettingzoo.utils import wrappers
+
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.position import Position
+from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.envs.single_game import (
+    MAX_PLIES,
+    Episode,
+    check_render_mode,
+    masked_space,
+    seat_or_none,
+)
+from bao_env.render.raster import Window
+
+Observation = dict[str, npt.NDArray[Any]]
+
+
+def env(**kwargs: Any) -> AECEnv[str, Observation, int]:
+    """:class:`raw_env` in PettingZoo's usual wrappers.
+
+    An illegal action ends the game: its player gets -1, the other 0. Calls in a wrong order are
+    errors. The wrappers cost four fifths of the speed. Arguments go to :class:`raw_env`.
+    """
+    wrapped = wrappers.TerminateIllegalWrapper(raw_env(**kwargs), illegal_reward=-1)
+    wrapped = wrappers.AssertOutOfBoundsWrapper(wrapped)
+    return wrappers.OrderEnforcingWrapper(wrapped)
+
+
+class raw_env(AECEnv[str, Observation, int]):
+    """Bao la Kiswahili for two agents, ``player_0`` (South) and ``player_1`` (North).
+
+    **Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pit 0..7 = own front holes
+    1..8, 8..15 = own back holes 1..8, from the player's left; direction 0 = left, 1 = right;
+    house 1 = play the house. The mask says which of them are legal.
+
+    **Observation.** A dict of fresh arrays, for either agent at any time:
+
+    * ``"observation"``: float32[52] from 0 to 8, the board from the agent's own side, in units
+      of eight seeds; :mod:`bao_env.observation` lists the numbers.
+    * ``"action_mask"``: int8[64], 1 = legal; all zero for the agent that is not to move, and for
+      both once the game is won.
+
+    **Turns.** ``agent_selection`` is whoever the rules say: in rule set ``dutch`` a capture may
+    wait for its side, and the same agent acts again.
+
+    **Rewards.** On the last ply +1 for the winner and -1 for the loser, 0 on all others.
+
+    **End.** Both agents terminate on the ply that wins: the opponent's front row is empty, or he
+    has no legal move. After 500 plies (``max_plies``) both are truncated with reward 0; in
+    ``dutch`` each action of a turn is a ply.
+
+    **Illegal actions** raise :class:`bao_env.IllegalMoveError`, a ValueError, and change nothing.
+
+    **Reset options.** ``{"first_player": "north"}`` lets North begin; ``{"position": text}`` starts
+    at a position text (:mod:`bao_env.notation`), plies counted from 0. Both hold for that one
+    game; other keys are ignored.
+
+    **Version history.** v0: first version.
+
+    Args:
+        ruleset: a :class:`bao_env.Ruleset` or the name of one.
+        max_plies: plies after which a game is cut short.
+        render_mode: ``"ansi"``: :meth:`render` returns the board as text; ``"rgb_array"``: as an
+            image, uint8[406, 820, 3]; ``"human"``: a window shows it after each reset and ply, two
+            a second at most (``metadata["render_fps"]``). The last two need pygame,
+            ``pip install 'bao_env[render]'``.
+        first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or by
+            lot, drawn by the environment's seeded generator.
+
+    Raises:
+        ValueError: an argument is wrong; the message says what was expected.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 - PettingZoo declares it so
+        "name": "bao_v0",
+        "render_modes": ["human", "ansi", "rgb_array"],
+        "render_fps": 2,
+        "is_parallelizable": False,
+    }
+
+    def __init__(
+        self,
+        ruleset: str | Ruleset = "zanzibar",
+        max_plies: int = MAX_PLIES,
+        render_mode: str | None = None,
+        first_player: str | int | None = None,
+    ) -> None:
+        super().__init__()
+        self.render_mode = check_render_mode(render_mode, self.metadata)
+        self.ruleset = get_ruleset(ruleset)
+        self.possible_agents = ["player_0", "player_1"]
+        self.agents = list(self.possible_agents)
+        self.observation_spaces = {agent: masked_space() for agent in self.possible_agents}
+        self.action_spaces = {agent: spaces.Discrete(NUM_ACTIONS) for agent in self.possible_agents}
+        self._first_player = seat_or_none(first_player, "first_player")
+        self._game = Episode(self.ruleset, max_plies)
+        self._window = Window("Bao")
+        self._np_random: np.random.Generator | None = None
+
+    def observation_space(self, agent: str) -> spaces.Dict:
+        """The space of an agent's observations; always the same object."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Discrete:
+        """The space of an agent's actions; always the same object."""
+        return self.action_spaces[agent]
+
+    @property
+    def position(self) -> Position:
+        """The position in plain Python."""
+        return self._game.position
+
+    @property
+    def positions(self) -> npt.NDArray[np.uint64]:
+        """The packed position as a batch of one, uint64[1, 6], a copy: what bots act on."""
+        return self._game.positions.copy()
+
+    @property
+    def masks(self) -> npt.NDArray[np.uint64]:
+        """The legal actions of :attr:`positions`, uint64[1], a copy: bit a = action a."""
+        return self._game.masks.copy()
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Start a game; ``seed`` reseeds the lot that decides who begins, where there is one.
+
+        Raises:
+            ValueError: an option is wrong; the running game stays as it was.
+        """
+        if seed is not None or self._np_random is None:
+            self._np_random, _ = seeding.np_random(seed)
+        self._game.start_by(self._first_player, options or {}, self._np_random)
+        agents = list(self.possible_agents)
+        self.agents = agents
+        self.rewards = dict.fromkeys(agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(agents, 0.0)
+        self.terminations = dict.fromkeys(agents, False)
+        self.truncations = dict.fromkeys(agents, False)
+        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in agents}
+        self.agent_selection = agents[self._game.mover]
+        self._skip_agent_selection: str | None = None
+        if self.render_mode == "human":
+            self.render()
+
+    def observe(self, agent: str) -> Observation:
+        """What an agent sees now; see the class for its form."""
+        seat = self.possible_agents.index(agent)
+        game = self._game
+        if self.terminations.get(agent, True):
+            mask = np.zeros(NUM_ACTIONS, np.int8)
+        else:
+            mask = game.action_mask(seat)
+        return {"observation": game.observation(seat), "action_mask": mask}
+
+    def step(self, action: int | None) -> None:
+        """Play an action of ``agent_selection``; None, and nothing else, once that agent is done.
+
+        Raises:
+            ValueError: the action is illegal, and nothing has changed; or the agent is done.
+        """
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        game = self._game
+        game.play(action)
+        self._cumulative_rewards[agent] = 0.0
+        self._clear_rewards()
+        agents = self.possible_agents
+        self.agent_selection = agents[game.mover]
+        if game.winner >= 0:
+            self.rewards = dict.fromkeys(agents, -1.0)
+            self.rewards[agents[game.winner]] = 1.0
+            self.terminations = dict.fromkeys(agents, True)
+            self._accumulate_rewards()
+        elif game.truncated:
+            self.truncations = dict.fromkeys(agents, True)
+        if self.render_mode == "human":
+            self.render()
+
+    def render(self) -> str | npt.NDArray[np.uint8] | None:
+        """The board as text, as a fresh uint8[406, 820, 3], or in a window: see ``render_mode``.
+
+        Raises:
+            DependencyNotInstalled: pygame is missing, and the mode needs it.
+        """
+        return self._game.render(self.render_mode, self.metadata, self._window)
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        self._window.close()

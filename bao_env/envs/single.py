@@ -1,0 +1,229 @@
+"""The game as a Gymnasium environment: one learner against an opponent that plays by itself."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+
+from bao_env.board import IllegalMoveError
+from bao_env.bots import Agent, get_agent
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.position import Position
+from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.envs.single_game import (
+    MAX_PLIES,
+    Episode,
+    board_space,
+    check_render_mode,
+    masked_space,
+    seat_or_none,
+)
+from bao_env.render.raster import Window
+
+Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[np.float32]
+
+
+class BaoEnv(gymnasium.Env[Any, Any]):
+    """Bao la Kiswahili for one learner; each step is his ply and all that the opponent answers.
+
+    **Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pit 0..7 = own front holes
+    1..8, 8..15 = own back holes 1..8, from the learner's left; direction 0 = left, 1 = right;
+    house 1 = play the house. The mask says which of them are legal.
+
+    **Observation.** A dict of fresh arrays, the board from the learner's own side:
+
+    * ``"observation"``: float32[52] from 0 to 8, in units of eight seeds;
+      :mod:`bao_env.observation` lists the numbers.
+    * ``"action_mask"``: int8[64], 1 = legal; all zero where the learner is not to move, which
+      happens at the end alone.
+
+    With ``flat=True`` it is the float32[52] alone. The mask also stands in
+    ``info["action_mask"]`` and comes as bool[64] from :meth:`action_masks`; ``info["player"]`` is
+    the learner's seat, 0 = South, 1 = North.
+
+    **Turns.** In rule set ``dutch`` a capture may wait for its side: then the learner acts again
+    and the opponent has not moved between two steps.
+
+    **Rewards.** +1 when the learner wins, -1 when he loses, else 0.
+
+    **End.** Terminated when the game is won: a front row is empty, or the player to move has no
+    legal move. Truncated after 500 plies (``max_plies``, both players' plies together).
+
+    **Illegal actions** lose: -1, terminated, ``info["illegal"]`` is True. With
+    ``illegal="raise"`` they raise :class:`bao_env.IllegalMoveError` and change nothing.
+
+    **Reset options.** ``{"seat": "north"}``, ``{"first_player": "north"}`` and
+    ``{"position": text}`` (a position text, :mod:`bao_env.notation`) hold for that one episode;
+    other keys are ignored.
+
+    **Version history.** v0: first version.
+
+    Args:
+        opponent: ``"random"``, ``"greedy"``, or an object with ``act(positions, masks)``
+            (:class:`bao_env.bots.Agent`). ``reset(seed=...)`` seeds the random bot; an object
+            looks after its own randomness.
+        ruleset: a :class:`bao_env.Ruleset` or the name of one.
+        max_plies: plies after which a game is cut short.
+        seat: the learner's, ``"south"`` or ``"north"``; None draws it at each reset.
+        first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or
+            by lot.
+        render_mode: ``"ansi"``: :meth:`render` returns the board as text; ``"rgb_array"``: as an
+            image, uint8[406, 820, 3]; ``"human"``: a window shows it after each reset and step, two
+            a second at most (``metadata["render_fps"]``). The last two need pygame,
+            ``pip install 'bao_env[render]'``.
+        illegal: ``"lose"`` or ``"raise"``.
+        flat: hand out the board without the dict around it.
+
+    Raises:
+        ValueError: an argument is wrong; the message says what was expected.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares it so
+        "render_modes": ["human", "ansi", "rgb_array"],
+        "render_fps": 2,
+    }
+
+    def __init__(
+        self,
+        opponent: str | Agent = "random",
+        ruleset: str | Ruleset = "zanzibar",
+        max_plies: int = MAX_PLIES,
+        seat: str | int | None = None,
+        first_player: str | int | None = None,
+        render_mode: str | None = None,
+        illegal: str = "lose",
+        flat: bool = False,
+    ) -> None:
+        if illegal not in ("lose", "raise"):
+            raise ValueError(f"illegal={illegal!r}: expected 'lose' or 'raise'")
+        self.render_mode = check_render_mode(render_mode, self.metadata)
+        self.ruleset = get_ruleset(ruleset)
+        self.action_space = spaces.Discrete(NUM_ACTIONS)
+        self.observation_space = board_space() if flat else masked_space()
+        self._flat = flat
+        self._illegal = illegal
+        self._fixed_seat = seat_or_none(seat, "seat")
+        self._first_player = seat_or_none(first_player, "first_player")
+        self._opponent = opponent
+        self._agent = get_agent(opponent, self.ruleset)
+        self._seeded = False
+        self._seat = 0
+        self._game = Episode(self.ruleset, max_plies)
+        self._window = Window("Bao")
+        self._running = False
+
+    @property
+    def position(self) -> Position:
+        """The position in plain Python."""
+        return self._game.position
+
+    @property
+    def positions(self) -> npt.NDArray[np.uint64]:
+        """The packed position as a batch of one, uint64[1, 6], a copy: what bots act on."""
+        return self._game.positions.copy()
+
+    @property
+    def masks(self) -> npt.NDArray[np.uint64]:
+        """The legal actions of :attr:`positions`, uint64[1], a copy: bit a = action a."""
+        return self._game.masks.copy()
+
+    @property
+    def seat(self) -> int:
+        """The learner's seat in this episode, SOUTH (0) or NORTH (1)."""
+        return self._seat
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """The learner's legal actions, a fresh bool[64]: what MaskablePPO asks for."""
+        return self._game.action_mask(self._seat).view(np.bool_)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode; the opponent has moved already if he begins.
+
+        Raises:
+            ValueError: an option is wrong, or the episode ends before the learner can act.
+        """
+        super().reset(seed=seed)
+        options = options or {}
+        rng = self.np_random
+        self._running = False
+        if seed is not None or not self._seeded:
+            self._seeded = True
+            self._agent = get_agent(self._opponent, self.ruleset, int(rng.integers(2**63)))
+        seat = seat_or_none(options.get("seat", self._fixed_seat), "seat")
+        self._seat = int(rng.integers(2)) if seat is None else seat
+        self._game.start_by(self._first_player, options, rng)
+        self._reply()
+        if self._game.over:
+            raise ValueError(
+                "the episode is over before the learner's first action: the opponent has won, or "
+                f"max_plies={self._game.max_plies} is too small"
+            )
+        self._running = True
+        if self.render_mode == "human":
+            self.render()
+        return self._observation(), self._info()
+
+    def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Play the learner's action and the opponent's answer.
+
+        Raises:
+            ResetNeeded: the episode is over.
+            IllegalMoveError: the action is illegal, and ``illegal="raise"``.
+            TypeError: the action is no integer.
+        """
+        if not self._running:
+            raise ResetNeeded("the episode is over or has not begun: call reset()")
+        game = self._game
+        info: dict[str, Any] = {}
+        if self._illegal == "lose" and not game.is_legal(operator.index(action)):
+            game.forfeit()
+            info["illegal"] = True
+        else:
+            game.play(action)
+            self._reply()
+        reward = 0.0
+        if game.winner >= 0:
+            reward = 1.0 if game.winner == self._seat else -1.0
+        self._running = not game.over
+        if self.render_mode == "human":
+            self.render()
+        return self._observation(), reward, game.winner >= 0, game.truncated, self._info() | info
+
+    def _reply(self) -> None:
+        """The opponent's plies, until the learner is to move or the game is over."""
+        game = self._game
+        while game.mover != self._seat and not game.over:
+            action = self._agent.act(game.positions.copy(), game.masks.copy())[0]
+            try:
+                game.play(action)
+            except IllegalMoveError as error:
+                raise RuntimeError(f"the opponent's {error}") from error
+
+    def _observation(self) -> Observation:
+        board = self._game.observation(self._seat)
+        if self._flat:
+            return board
+        return {"observation": board, "action_mask": self._game.action_mask(self._seat)}
+
+    def _info(self) -> dict[str, Any]:
+        return {"action_mask": self._game.action_mask(self._seat), "player": self._seat}
+
+    def render(self) -> str | npt.NDArray[np.uint8] | None:
+        """The board as text, as a fresh uint8[406, 820, 3], or in a window: see ``render_mode``.
+
+        Raises:
+            DependencyNotInstalled: pygame is missing, and the mode needs it.
+        """
+        return self._game.render(self.render_mode, self.metadata, self._window)
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        self._window.close()

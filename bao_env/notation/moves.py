@@ -1,0 +1,258 @@
+"""Moves as players write them: reading and writing a move text in its position.
+
+A move text leaves out what the position already says, so both ways need the position::
+
+    Donkers    kibao       meaning
+    7L*        7<*         namua (no row letter): hole 7 to the left; a takasa
+    8>         8+          namua capture at 8, where the side is forced; plays the house
+    A6R  b7R   A6>  b7>    mtaji: the row letter, lower case for North, is a must
+    A4R**      A4>**       a takasa that bars one of the opponent's holes by takasia
+
+Sources: Donkers part 5; the appendix of the kibao rules.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+
+from bao_env.engine import kernel
+from bao_env.engine.action import pack_action, unpack_action
+from bao_env.engine.layout import HOUSE, LEFT, RIGHT, ring_of_pit, step_of
+from bao_env.engine.position import (
+    META,
+    MOVER_BACK,
+    MOVER_FRONT,
+    OTHER_BACK,
+    OTHER_FRONT,
+    Position,
+    Words,
+    unpack,
+)
+from bao_env.engine.ruleset import Ruleset
+from bao_env.game import SEAT_NAMES, Stage, legal_actions, stage_of
+from bao_env.notation.positions import NotationError, action_to_move, hole_name, quoted
+
+SPELLINGS: Final = ("donkers", "kibao")
+
+_MOVE_TEXT: Final = {
+    "donkers": re.compile(r"([ABab]?)([1-8])([LR]?)(>?)(\*{0,2})"),
+    "kibao": re.compile(r"([ABab]?)([1-8])([<>]?)(\+?)(\*{0,2})"),
+}
+_DIRECTION_SIGNS: Final = {"donkers": "LR", "kibao": "<>"}
+_HOUSE_SIGN: Final = {"donkers": ">", "kibao": "+"}
+
+
+def may_start(words: Words, ruleset: Ruleset, action: int) -> bool:
+    """Whether the rules let an action's hole and direction start, infinite or not.
+
+    Its house choice is not looked at. ``words`` is uint64[6].
+
+    Raises:
+        ValueError: ``action`` is not in 0..63.
+    """
+    pit, direction, _ = unpack_action(action)
+    position = unpack(words)
+    found = int(
+        kernel.candidates(
+            ruleset.kernel_rules(),
+            words[MOVER_FRONT],
+            words[MOVER_BACK],
+            words[OTHER_FRONT],
+            words[OTHER_BACK],
+            words[META],
+        )
+    )
+    captures = bool(found & int(kernel.CAPTURE_TURN))
+    if captures and (stage_of(position) is Stage.NAMUA or position.pending is not None):
+        down = direction == RIGHT  # the side of a namua capture, not the hand's way
+    else:
+        down = step_of(pit, direction) < 0
+    return bool(found >> (ring_of_pit(pit) + 16 * down) & 1)
+
+
+def why_illegal(words: Words, ruleset: Ruleset, action: int) -> str:
+    """The rule that an illegal action breaks, in words. ``words`` is uint64[6].
+
+    Raises:
+        ValueError: ``action`` is not in 0..63.
+    """
+    pit, direction, house = unpack_action(action)
+    position = unpack(words)
+    mover = position.mover
+    name = hole_name(mover, pit)
+    if position.pending not in (None, pit):
+        waiting = hole_name(mover, position.pending or 0)
+        return f"the capture at {waiting} waits for its side, left or right (Dutch I.a)"
+    captures = bool(kernel.is_capture_turn(ruleset.kernel_rules(), words))
+    namua = stage_of(position) is Stage.NAMUA
+    seeds = position.pits(mover)[pit]
+    other_way = may_start(words, ruleset, pack_action(pit, 1 - direction))
+    if may_start(words, ruleset, action):
+        if house and action - 1 in legal_actions(words, ruleset):
+            return (
+                "the move comes to no house that may be played, or would never end if it were "
+                "(Donkers 2.5b, 1.5a)"
+            )
+        return f"the move never ends: it sows more than {ruleset.sow_limit} seeds (Donkers 1.5a)"
+    if namua and pit >= 8:
+        return "in namua a move starts in the front row (Donkers 2.3, 2.4)"
+    if seeds == 0:
+        return f"{name} is empty"
+    if captures and other_way and namua:
+        return f"at a kichwa or kimbi the side is forced, and {name} has the other (Donkers 1.4b)"
+    if captures:
+        which = name if namua else f"{name} that way"
+        return f"a capture is possible and must be made; {which} makes none (Donkers 1.7a)"
+    if pit == position.barred:
+        return f"takasia bars {name} (Donkers 4.1)"
+    if other_way:
+        return (
+            "the only filled front hole, a kichwa, may not go to the back row (Donkers 2.4a, 3.5b)"
+        )
+    if not namua and seeds == 1:
+        return f"{name} holds one seed only (Donkers 3.3)"
+    if pit >= 8:
+        return "a takasa starts in the front row if it can (Donkers 3.5a)"
+    if namua and pit == HOUSE and position.owns_house[mover] and seeds >= ruleset.house_min:
+        return (
+            f"no takasa starts from the house with {ruleset.house_min} seeds or more (Donkers 2.4b)"
+        )
+    if namua:
+        return f"{name} holds one seed only, and other front holds hold more (Donkers 2.4c)"
+    return f"{name} is the one hole that the opponent threatens (Dutch II)"
+
+
+def stars(words: Words, ruleset: Ruleset, action: int) -> str:
+    """The stars of a legal action: none for a capture, ``*`` for a takasa, ``**`` for a takasia.
+
+    ``words`` is uint64[6], left as it is.
+    """
+    rules = ruleset.kernel_rules()
+    if kernel.is_capture_turn(rules, words):
+        return ""
+    after = words.copy()
+    kernel.play(rules, after, np.uint64(action))
+    return "*" if unpack(after).barred is None else "**"
+
+
+def _side_is_forced(position: Position, captures: bool, pit: int) -> bool:
+    """Whether a capture's side goes without saying (Donkers 1.4b)."""
+    return captures and stage_of(position) is Stage.NAMUA and pit in (0, 1, 6, 7)
+
+
+def format_move(words: Words, ruleset: Ruleset, action: int, spelling: str = "donkers") -> str:
+    """The move text of a legal action, without anything that the position already says.
+
+    Args:
+        words: uint64[6], the position before the move; left as it is.
+        ruleset: the rules in force.
+        action: a legal action.
+        spelling: ``"donkers"`` or ``"kibao"``.
+
+    Raises:
+        ValueError: no spelling has that name, or ``action`` is not in 0..63.
+    """
+    check_spelling(spelling)
+    pit, direction, house = unpack_action(action)
+    position = unpack(words)
+    marks = stars(words, ruleset, action)
+    front_only = stage_of(position) is Stage.NAMUA or position.pending is not None
+    hole = hole_name(position.mover, pit)
+    side = _DIRECTION_SIGNS[spelling][direction]
+    if _side_is_forced(position, not marks, pit):
+        side = ""
+    return f"{hole[1:] if front_only else hole}{side}{_HOUSE_SIGN[spelling] * house}{marks}"
+
+
+def check_spelling(spelling: str) -> None:
+    """Raise ValueError unless ``spelling`` is one of SPELLINGS."""
+    if spelling not in SPELLINGS:
+        raise ValueError(f"unknown spelling {quoted(spelling)}; expected {' or '.join(SPELLINGS)}")
+
+
+def read_move(
+    text: str,
+    words: Words,
+    ruleset: Ruleset,
+    *,
+    spelling: str | None = None,
+    strict: bool = True,
+) -> int:
+    """The legal action that a move text names in a position.
+
+    Args:
+        text: a move in Donkers' or the kibao spelling.
+        words: uint64[6], the position before the move; left as it is.
+        ruleset: the rules in force.
+        spelling: ``"donkers"`` or ``"kibao"``; None takes whichever makes a legal move. Only
+            ``>`` can mean two things, play the house or to the right; if both are legal moves,
+            the spelling must be given.
+        strict: the stars must be right; otherwise they are not looked at.
+
+    Raises:
+        NotationError: the text is malformed, ambiguous, illegal or, when strict, has the wrong
+            stars; the error lists the legal moves.
+        ValueError: no spelling has that name.
+    """
+    if spelling is not None:
+        check_spelling(spelling)
+    readings: dict[str, int] = {}
+    errors: dict[str, NotationError] = {}
+    for name in SPELLINGS if spelling is None else (spelling,):
+        found = _MOVE_TEXT[name].fullmatch(text)
+        if found is None:
+            continue
+        try:
+            readings[name] = _resolve(found, name, words, ruleset, strict)
+        except NotationError as error:
+            errors[name] = error
+    if len(set(readings.values())) == 1:
+        return next(iter(readings.values()))
+    if readings:
+        names = " or ".join(f"{action_to_move(a)} ({name})" for name, a in readings.items())
+        raise NotationError(f"may mean {names}; name the spelling", token=text)
+    shown = spelling or next(iter(errors), "donkers")
+    example = "7L*, A6R or 5R>" if shown == "donkers" else "7<*, A6> or 5>+"
+    default = NotationError(f"not a move; expected something like {example}")
+    legal = [format_move(words, ruleset, action, shown) for action in legal_actions(words, ruleset)]
+    raise NotationError(errors.get(shown, default).reason, token=text, legal=legal)
+
+
+def _resolve(
+    found: re.Match[str], spelling: str, words: Words, ruleset: Ruleset, strict: bool
+) -> int:
+    """The action of a matched move text; NotationError, without a list, if there is none."""
+    row, hole, side, house, marks = found.groups()
+    position = unpack(words)
+    mover = position.mover
+    captures = bool(kernel.is_capture_turn(ruleset.kernel_rules(), words))
+    if row and row not in ("AB", "ab")[mover]:
+        owner, other = SEAT_NAMES[mover], SEAT_NAMES[1 - mover]
+        raise NotationError(f"row {row} is {other}'s, but {owner} is to move")
+    if not row and stage_of(position) is Stage.MTAJI and position.pending is None:
+        raise NotationError("in mtaji a move needs its row letter (Donkers part 5)")
+    pit = int(hole) - 1 + (8 if row in ("B", "b") else 0)
+    if side:
+        direction = _DIRECTION_SIGNS[spelling].index(side)
+    elif _side_is_forced(position, captures, pit):
+        direction = LEFT if pit < 4 else RIGHT
+    else:
+        signs = " or ".join(_DIRECTION_SIGNS[spelling])
+        raise NotationError(
+            f"needs a direction, {signs}: it is left out only for a capture in namua at a kichwa "
+            "or kimbi (Donkers part 5)"
+        )
+    action = pack_action(pit, direction, len(house))
+    if action not in legal_actions(words, ruleset):
+        raise NotationError(why_illegal(words, ruleset, action))
+    if strict and marks != (due := stars(words, ruleset, action)):
+        kind = {
+            "": "captures: no star",
+            "*": "is a takasa that bars no hole: one star",
+            "**": "is a takasa that bars a hole by takasia: two stars",
+        }[due]
+        raise NotationError(f"the move {kind} (Donkers part 5)")
+    return action

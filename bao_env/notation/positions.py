@@ -1,0 +1,220 @@
+"""Positions and actions as text, and the error that every reader of text raises.
+
+The **position text** is one line, counts from each owner's left, the mover's own ``A3``::
+
+    A1..A8/B1..B8/a1..a8/b1..b8 store,store HOUSES MOVER BARRED [PENDING:SOWN]
+
+Rows and stores stand South first; HOUSES names the owners of a house (``SN``, ``S``, ``N``,
+``-``); BARRED is the hole that takasia bars (``A3`` or ``-``); PENDING a capture that waits for
+its side, with the seeds that the move has sown so far (``A3:17``).
+
+A **canonical name** stands for an action whatever the position: the mover's own row ``A``
+(front) or ``B`` (back), the hole 1..8 from his left, ``L`` or ``R``, and ``>`` if he plays
+the house: ``A6L``, ``A5R>``.
+
+How players write a move is in :mod:`bao_env.notation.moves`, whole games in
+:mod:`bao_env.notation.transcript`. ``python -m bao_env --help`` shows the command line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, Self
+
+from bao_env.engine.action import pack_action, unpack_action
+from bao_env.engine.layout import NORTH, SOUTH, pit_name
+from bao_env.engine.position import Position, validate
+from bao_env.engine.ruleset import Ruleset
+
+_MAX_POSITION_TEXT: Final = 300
+_CANONICAL: Final = re.compile(r"([AB])([1-8])([LR])(>?)")
+_COUNT: Final = re.compile(r"0|[1-9][0-9]?")
+_HOLE: Final = re.compile(r"[Aa]([1-8])")
+_PENDING: Final = re.compile(r"[Aa]([1-8]):(0|[1-9][0-9]{0,6})")
+
+
+class NotationError(ValueError):
+    """A text that is no move, position or transcript, or a move that the rules forbid.
+
+    Args:
+        reason: what is wrong.
+        file: name of the file, if known.
+        line: line in the file, from 1.
+        number: move number in the game.
+        token: the offending text.
+        legal: the moves that would have been legal, as texts.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        number: int | None = None,
+        token: str | None = None,
+        legal: Sequence[str] = (),
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.file = file
+        self.line = line
+        self.number = number
+        self.token = token
+        self.legal = tuple(legal)
+
+    def located(
+        self, file: str | None, line: int | None, number: int | None, token: str | None = None
+    ) -> Self:
+        """This error with its place filled in, where it had none."""
+        self.file = self.file or file
+        self.line = self.line or line
+        self.number = self.number or number
+        self.token = self.token or token
+        return self
+
+    def __str__(self) -> str:
+        place = [
+            text
+            for value, text in (
+                (self.file, f"{self.file}"),
+                (self.line, f"line {self.line}"),
+                (self.number, f"move {self.number}"),
+                (self.token, quoted(self.token or "")),
+            )
+            if value
+        ]
+        message = f"{', '.join(place)}: {self.reason}" if place else self.reason
+        return f"{message}; legal: {' '.join(self.legal)}" if self.legal else message
+
+
+def quoted(text: str) -> str:
+    """A text between quotes for a message: ASCII only, cut after 40 characters."""
+    return ascii(text if len(text) <= 40 else f"{text[:40]}...")
+
+
+# --- positions --------------------------------------------------------------------------------
+
+
+def parse_position(text: str, ruleset: Ruleset) -> Position:
+    """Read a position text and check that it can be played under ``ruleset``.
+
+    Letters may be of either case. A finished game (an empty front row) is refused.
+
+    Raises:
+        NotationError: the text is malformed or the position impossible; the message says why.
+    """
+    try:
+        position = _read_position(text)
+        validate(position, ruleset)
+    except NotationError:
+        raise
+    except ValueError as error:
+        raise NotationError(str(error), token=text) from None
+    return position
+
+
+def _read_position(text: str) -> Position:
+    if len(text) > _MAX_POSITION_TEXT:
+        raise ValueError(f"a position text has at most {_MAX_POSITION_TEXT} characters")
+    if not text.isascii() or not text.isprintable():
+        raise ValueError("a position text is one line of printable ASCII")
+    fields = text.split()
+    if len(fields) not in (5, 6):
+        raise ValueError(
+            f"{len(fields)} fields; expected five or six: rows, stores, HOUSES, MOVER, BARRED "
+            "and PENDING, as in 'A1,..,A8/B1,..,B8/a1,..,a8/b1,..,b8 22,22 SN S -'"
+        )
+    board, stores, houses, seat, barred = (field.upper() for field in fields[:5])
+    rows = board.split("/")
+    if len(rows) != 4:
+        raise ValueError(f"{len(rows)} rows between slashes; expected four: A, B, a, b")
+    south_front, south_back, north_front, north_back = (
+        _counts(row, 8, f"row {name}") for name, row in zip("ABab", rows, strict=True)
+    )
+    south_store, north_store = _counts(stores, 2, "the stores")
+    if houses not in ("SN", "S", "N", "-"):
+        raise ValueError(f"house owners {quoted(houses)}: expected SN, S, N or -")
+    if seat not in ("S", "N"):
+        raise ValueError(f"mover {quoted(seat)}: expected S or N")
+    barred_hole = _HOLE.fullmatch(barred)
+    if barred != "-" and barred_hole is None:
+        raise ValueError(f"barred hole {quoted(barred)}: expected - or A1 to A8")
+    pending = _PENDING.fullmatch(fields[5]) if len(fields) == 6 else None
+    if len(fields) == 6 and pending is None:
+        raise ValueError(
+            f"waiting capture {quoted(fields[5])}: expected a hole and the seeds sown, as in A3:17"
+        )
+    return Position(
+        front=(south_front, north_front),
+        back=(south_back, north_back),
+        store=(south_store, north_store),
+        owns_house=("S" in houses, "N" in houses),
+        mover=SOUTH if seat == "S" else NORTH,
+        barred=int(barred_hole[1]) - 1 if barred_hole else None,
+        pending=int(pending[1]) - 1 if pending else None,
+        pending_sown=int(pending[2]) if pending else 0,
+    )
+
+
+def _counts(text: str, size: int, what: str) -> tuple[int, ...]:
+    numbers = text.split(",")
+    if len(numbers) != size:
+        raise ValueError(f"{what}: {len(numbers)} counts between commas; expected {size}")
+    for number in numbers:
+        if not _COUNT.fullmatch(number):
+            raise ValueError(f"{what}: {quoted(number)} is no count of seeds (0 to 64)")
+    return tuple(map(int, numbers))
+
+
+def format_position(position: Position) -> str:
+    """The position text; :func:`parse_position` reads it back. The ply isn't part of it."""
+    rows = (
+        position.front[SOUTH],
+        position.back[SOUTH],
+        position.front[NORTH],
+        position.back[NORTH],
+    )
+    houses = "".join(name for name, owns in zip("SN", position.owns_house, strict=True) if owns)
+    fields = [
+        "/".join(",".join(map(str, row)) for row in rows),
+        f"{position.store[SOUTH]},{position.store[NORTH]}",
+        houses or "-",
+        "SN"[position.mover],
+        "-" if position.barred is None else pit_name(position.barred),
+    ]
+    if position.pending is not None:
+        fields.append(f"{pit_name(position.pending)}:{position.pending_sown}")
+    return " ".join(fields)
+
+
+def hole_name(seat: int, pit: int) -> str:
+    """Name of a pit (0..15) of a seat: ``A1``..``B8`` for South, ``a1``..``b8`` for North."""
+    return pit_name(pit) if seat == SOUTH else pit_name(pit).lower()
+
+
+# --- actions ----------------------------------------------------------------------------------
+
+
+def action_to_move(action: int) -> str:
+    """The canonical name of an action: ``action_to_move(20) == "A6L"``.
+
+    Raises:
+        ValueError: ``action`` is not in 0..63.
+    """
+    pit, direction, house = unpack_action(action)
+    return f"{pit_name(pit)}{'LR'[direction]}{'>' * house}"
+
+
+def move_to_action(text: str) -> int:
+    """The action of a canonical name: ``move_to_action("A6L") == 20``.
+
+    Raises:
+        NotationError: ``text`` is no canonical name.
+    """
+    found = _CANONICAL.fullmatch(text)
+    if found is None:
+        raise NotationError("expected a name such as A6L, B2R or A5R>", token=text)
+    row, hole, direction, house = found.groups()
+    return pack_action("AB".index(row) * 8 + int(hole) - 1, "LR".index(direction), len(house))

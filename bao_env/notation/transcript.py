@@ -1,0 +1,393 @@
+"""Games as text: reading, replaying and writing transcripts (Donkers part 5).
+
+A game is a head of ``Key: value`` lines and one line for every two turns::
+
+    south: Ramadhan
+    north: Kijumbe
+    winner: north
+    1: 7L* 5R;
+    2: 6R* 6R*; anything after the semicolon is a comment
+    3: 7R*;
+
+Several games may follow one another in a file, each with a head. Keys that mean something here,
+in either case: ``ruleset`` (a name), ``rules`` (switches that differ from zanzibar's, as a JSON
+object, for rules of one's own), ``position`` (the start, as a position text),
+``first player`` (``South`` or ``North``), ``spelling`` (``donkers`` or ``kibao``), ``winner`` or
+``result`` (a seat or the name of a player). Other keys are kept as they are. A game may stop
+before the rules end it: a player has resigned.
+
+This project adds two things to Donkers' notation. Where North begins, ``-`` stands in South's
+place in the first line. And where the captures of namua choose their side anew (the Dutch rule
+set), a player acts several times in one turn; a slash joins each later choice to the turn:
+``5R/3L`` captures at 5, sows from the right, captures at 3 and sows from the left.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.position import Position, Words, opening, unpack
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.game import SEAT_NAMES, Outcome, mover_of, packed, play, stuck
+from bao_env.notation.moves import SPELLINGS, check_spelling, format_move, read_move
+from bao_env.notation.positions import NotationError, hole_name, parse_position, quoted
+
+MAX_TEXT: Final = 1 << 20
+"""Most characters in one file."""
+_MAX_LINE: Final = 8192
+_MAX_HEAD: Final = 100
+_MAX_TURNS: Final = 9999
+_HEAD_LINE: Final = re.compile(r"([A-Za-z][A-Za-z0-9 _-]{0,39}):(.{0,1000})")
+_MOVE_LINE: Final = re.compile(r"([0-9]{1,4}):([^;]*);(.*)")
+_NOBODY: Final = "-"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one player did before the other's turn came, as text."""
+
+    text: str
+    """One move text, or several joined by slashes."""
+    seat: int
+    """SOUTH or NORTH, from the place in the line."""
+    number: int
+    """Move number, from 1."""
+    line: int = field(default=0, compare=False)
+    """Line in the file, from 1; 0 if it never was in one."""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A game as text. Two are equal if they say the same, wherever they were read."""
+
+    head: Mapping[str, str] = field(default_factory=dict)
+    """The head, keys as written."""
+    turns: tuple[Turn, ...] = ()
+    """The turns in the order of play."""
+    comments: Mapping[int, str] = field(default_factory=dict)
+    """Comments by move number."""
+    file: str | None = field(default=None, compare=False)
+    """Name of the file, for messages."""
+
+    def get(self, key: str) -> str | None:
+        """The value of a head key, whatever its case; None if it is missing."""
+        for name, value in self.head.items():
+            if name.casefold() == key.casefold():
+                return value
+        return None
+
+    def stated_winner(self) -> int | None:
+        """The seat that ``winner`` or ``result`` names, itself or by its player; else None."""
+        stated = (self.get("winner") or self.get("result") or "").casefold()
+        stated = stated.removesuffix("wins").strip()
+        for seat, name in enumerate(SEAT_NAMES):
+            player = (self.get(name) or name).casefold()
+            if stated in (name.casefold(), name[0].casefold(), player):
+                return seat
+        return None
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A transcript played out."""
+
+    ruleset: Ruleset
+    """The rules it was played by."""
+    start: Position
+    """The position before the first action."""
+    actions: tuple[int, ...]
+    """Every action; a Dutch turn may take several."""
+    positions: tuple[Position, ...]
+    """The position after each action."""
+    outcome: Outcome | None
+    """The end under the rules; None if the game stopped before it."""
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
+    """The games of a text. Nothing is played yet: :func:`replay` does that.
+
+    Args:
+        text: plain ASCII of at most MAX_TEXT characters.
+        file: its name, for messages.
+
+    Raises:
+        NotationError: the text is no sequence of games; the error names the line.
+    """
+    if len(text) > MAX_TEXT:
+        raise NotationError(f"too long: at most {MAX_TEXT} characters", file=file)
+    games: list[Transcript] = []
+    head: dict[str, str] = {}
+    turns: list[Turn] = []
+    comments: dict[int, str] = {}
+
+    def close() -> None:
+        if head or turns:
+            games.append(Transcript(dict(head), tuple(turns), dict(comments), file))
+        head.clear()
+        turns.clear()
+        comments.clear()
+
+    for line_number, line in enumerate(text.split("\n"), start=1):
+        try:
+            line = _checked_line(line)
+            if not line:
+                continue
+            if not line[0].isdigit():
+                if turns:
+                    close()
+                _read_head_line(line, head)
+                continue
+            new_turns, comment = _read_move_line(line, line_number, turns)
+        except NotationError as error:
+            raise error.located(file, line_number, None) from None
+        turns += new_turns
+        if comment:
+            comments[turns[-1].number] = comment
+    close()
+    return games
+
+
+def _checked_line(line: str) -> str:
+    """A line without the blanks around it; NotationError if it holds what no line may."""
+    if len(line) > _MAX_LINE:
+        raise NotationError(f"too long: a line has at most {_MAX_LINE} characters")
+    line = line.removesuffix("\r").replace("\t", " ")
+    for character in line:
+        if not " " <= character <= "~":
+            raise NotationError(f"the character {character!a} is not printable ASCII")
+    return line.strip()
+
+
+def _read_head_line(line: str, head: dict[str, str]) -> None:
+    found = _HEAD_LINE.fullmatch(line)
+    if found is None:
+        raise NotationError(
+            "expected a head line 'Key: value' or a move line '1: 7L* 5R;'", token=line
+        )
+    key, value = found[1].strip(), found[2].strip()
+    if any(key.casefold() == known.casefold() for known in head):
+        raise NotationError(f"the head has {quoted(key)} twice")
+    if len(head) == _MAX_HEAD:
+        raise NotationError(f"too long: a head has at most {_MAX_HEAD} lines")
+    head[key] = value
+
+
+def _read_move_line(line: str, line_number: int, before: Sequence[Turn]) -> tuple[list[Turn], str]:
+    """The turns of a line and its comment, given the turns of the lines before it."""
+    found = _MOVE_LINE.fullmatch(line)
+    if found is None:
+        raise NotationError(
+            "expected a move line: number, colon, one or two moves, semicolon", token=line
+        )
+    number = int(found[1])
+    due = before[-1].number + 1 if before else 1
+    if number != due or number > _MAX_TURNS:
+        raise NotationError(f"move number {number}; expected {due}")
+    if before and before[-1].seat == SOUTH:
+        raise NotationError(f"move {due - 1} lacks North's part, yet the game goes on")
+    tokens = found[2].split()
+    if not 1 <= len(tokens) <= 2:
+        raise NotationError(f"{len(tokens)} moves; expected South's and North's", number=number)
+    turns = [
+        Turn(token, seat, number, line_number)
+        for seat, token in zip((SOUTH, NORTH), tokens, strict=False)
+        if not (token == _NOBODY and seat == SOUTH and not before)
+    ]
+    if not turns:
+        raise NotationError("no move after '-'", number=number)
+    return turns, found[3].strip()
+
+
+def replay(
+    transcript: Transcript,
+    ruleset: str | Ruleset | None = None,
+    *,
+    spelling: str | None = None,
+    strict: bool = True,
+) -> Replay:
+    """Play a transcript out, checking every move.
+
+    Args:
+        transcript: the game.
+        ruleset: the rules; None takes those that the head names, or zanzibar.
+        spelling: ``"donkers"`` or ``"kibao"``; None takes what the head names, or works it out
+            from the signs used.
+        strict: stars must be right; otherwise they are not looked at.
+
+    Raises:
+        NotationError: a move is malformed or illegal, or the head contradicts the game; the
+            error names the place and the moves that would have been legal.
+        ValueError: ``ruleset`` or ``spelling`` is unknown.
+    """
+    file = transcript.file
+    try:
+        rules, spelling = _settings(transcript, ruleset, spelling)
+        start = _start(transcript, rules)
+    except NotationError as error:
+        raise error.located(file, None, None) from None
+    words = packed(start)
+    actions: list[int] = []
+    positions: list[Position] = []
+    outcome = stuck(words, rules)
+    for turn in transcript.turns:
+        for index, text in enumerate(turn.text.split("/")):
+            try:
+                if outcome is not None:
+                    raise NotationError(f"the game is over: {outcome}")
+                _check_turn(turn, index, words, bool(actions))
+                action = read_move(text, words, rules, spelling=spelling, strict=strict)
+            except NotationError as error:
+                raise error.located(file, turn.line, turn.number, turn.text) from None
+            outcome = play(words, rules, action)
+            actions.append(action)
+            positions.append(unpack(words))
+    if outcome is not None and transcript.stated_winner() not in (None, outcome.winner):
+        raise NotationError(f"the head names another winner, but {outcome}", file=file)
+    return Replay(rules, start, tuple(actions), tuple(positions), outcome)
+
+
+def _settings(
+    transcript: Transcript, ruleset: str | Ruleset | None, spelling: str | None
+) -> tuple[Ruleset, str | None]:
+    """The rule set and the spelling to replay with; what the head says must make sense."""
+    if ruleset is None:
+        ruleset = _stated_rules(transcript)
+    if spelling is None:
+        stated = transcript.get("spelling")
+        if stated is not None and stated.casefold() not in SPELLINGS:
+            raise NotationError(
+                f"unknown spelling; expected {' or '.join(SPELLINGS)}", token=stated
+            )
+        spelling = stated.casefold() if stated else _spelling_of(transcript.turns)
+    return get_ruleset(ruleset), spelling
+
+
+def _stated_rules(transcript: Transcript) -> Ruleset:
+    """The rules that the head names, or, by its switches, describes."""
+    name, switches = transcript.get("ruleset"), transcript.get("rules")
+    try:
+        if switches is None:
+            return get_ruleset(name or "zanzibar")
+        read = json.loads(switches)
+        if not isinstance(read, dict):
+            raise ValueError("rules: expected a JSON object of switches")
+        return Ruleset.from_dict({**read, **({"name": name} if name else {})})
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NotationError(str(error) or "rules: not readable") from None
+
+
+def rules_head(ruleset: Ruleset) -> dict[str, str]:
+    """Head lines from which :func:`replay` knows the rules again, named or your own."""
+    if RULESETS.get(ruleset.name) == ruleset:
+        return {"ruleset": ruleset.name}
+    plain = Ruleset().to_dict()
+    switches = {k: v for k, v in ruleset.to_dict().items() if v != plain[k] and k != "name"}
+    return {"ruleset": ruleset.name, "rules": json.dumps(switches)}
+
+
+def _spelling_of(turns: Sequence[Turn]) -> str | None:
+    """The spelling whose own signs the turns use; None if the signs don't tell."""
+    signs = set().union(*(turn.text for turn in turns))
+    donkers, kibao = bool(signs & set("LR")), bool(signs & set("<+"))
+    if donkers == kibao:
+        return None
+    return "donkers" if donkers else "kibao"
+
+
+def _start(transcript: Transcript, ruleset: Ruleset) -> Position:
+    """The position that the head describes, or the opening."""
+    stated = transcript.get("first player")
+    seat = None
+    if stated is not None:
+        names = [name.casefold() for name in SEAT_NAMES]
+        if stated.casefold() not in names:
+            raise NotationError("first player: expected South or North", token=stated)
+        seat = names.index(stated.casefold())
+    text = transcript.get("position")
+    if text is None:
+        return opening(ruleset, SOUTH if seat is None else seat)
+    position = parse_position(text, ruleset)
+    if seat not in (None, position.mover):
+        raise NotationError("the head's first player is not the mover of its position")
+    return position
+
+
+def _check_turn(turn: Turn, index: int, words: Words, underway: bool) -> None:
+    """Check that the ``index``-th move text of a turn comes when it is due."""
+    position = unpack(words)
+    if position.pending is not None and index == 0 and underway:
+        waiting = hole_name(position.mover, position.pending)
+        raise NotationError(
+            f"the capture at {waiting} still waits for its side; '/' joins it to the turn before"
+        )
+    if position.pending is None and index > 0:
+        raise NotationError("no capture waits for a side, so nothing can follow the '/'")
+    if position.mover != turn.seat:
+        raise NotationError(
+            f"{SEAT_NAMES[position.mover]} is to move; where North begins, the first line has "
+            "'-' in South's place"
+        )
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+def transcribe(
+    start: Position,
+    actions: Sequence[int],
+    ruleset: Ruleset,
+    *,
+    spelling: str = "donkers",
+    head: Mapping[str, str] | None = None,
+    comments: Mapping[int, str] | None = None,
+) -> Transcript:
+    """The transcript of a game given as actions, all of them legal in their turn.
+
+    Raises:
+        ValueError: ``spelling`` is unknown.
+    """
+    check_spelling(spelling)
+    words = packed(start)
+    turns: list[Turn] = []
+    number = 1
+    for action in actions:
+        seat = mover_of(words)
+        waiting = unpack(words).pending is not None
+        text = format_move(words, ruleset, action, spelling)
+        play(words, ruleset, action)
+        if waiting and turns:
+            turns[-1] = Turn(f"{turns[-1].text}/{text}", seat, number)
+            continue
+        if turns and seat == SOUTH:
+            number += 1
+        turns.append(Turn(text, seat, number))
+    return Transcript(dict(head or {}), tuple(turns), dict(comments or {}))
+
+
+def format_transcript(transcript: Transcript) -> str:
+    """The text of a game, one line for two turns; :func:`parse_transcripts` reads it back.
+
+    Raises:
+        NotationError: it would not be read back as the same game, say because a comment holds a
+            line break or the turns do not alternate.
+    """
+    lines = [f"{key}: {value}".rstrip() for key, value in transcript.head.items()]
+    numbered: dict[int, list[str]] = {}
+    for turn in transcript.turns:
+        moves = numbered.setdefault(turn.number, [_NOBODY] if turn.seat == NORTH else [])
+        moves.append(turn.text)
+    for number, moves in numbered.items():
+        comment = transcript.comments.get(number, "")
+        lines.append(f"{number}: {' '.join(moves)}; {comment}".rstrip())
+    text = "".join(f"{line}\n" for line in lines)
+    if text and parse_transcripts(text) != [transcript]:
+        raise NotationError("this game cannot be written down so that it reads back the same")
+    return text

@@ -1,0 +1,372 @@
+"""The one drawing of the board: a carved wooden board as circles, rectangles and texts.
+
+Every picture is made from it: the SVG (:mod:`bao_env.render.svg`), images and windows
+(:mod:`bao_env.render.raster`) and the board in a browser, which moves the seeds from place to
+place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from bao_env.engine.layout import HOUSE, SOUTH
+from bao_env.engine.position import Position
+from bao_env.game import SEAT_NAMES, stage_of
+from bao_env.notation.positions import hole_name
+
+
+@dataclass(frozen=True)
+class Circle:
+    """A filled circle, with an outline if ``width`` is not 0."""
+
+    x: float
+    y: float
+    radius: float
+    fill: str
+    outline: str = "none"
+    width: float = 0
+
+
+@dataclass(frozen=True)
+class Rect:
+    """A filled rectangle with rounded corners, outlined if ``width`` is not 0."""
+
+    x: float
+    y: float
+    w: float
+    h: float
+    corner: float
+    fill: str
+    outline: str = "none"
+    width: float = 0
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text centred at ``x``, its middle at ``y``."""
+
+    x: float
+    y: float
+    text: str
+    size: float
+    fill: str
+
+
+Shape = Circle | Rect | Text
+
+# --- where everything lies --------------------------------------------------------------------
+
+PIT: Final = 64.0
+"""Distance from pit to pit."""
+RADIUS: Final = 27.0
+"""Radius of a pit, and half the side of a house."""
+_TROUGH: Final = 82.0
+"""The short side of a store."""
+_MIDDLE: Final = 12.0
+"""Gap between the two sides."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the pits and the stores lie."""
+
+    width: float
+    """Of the whole drawing, in its own units."""
+    height: float
+    """The same, with the line of text below the board."""
+    left: float
+    """Left edge of the rows of pits."""
+    top: float
+    """Top edge of the rows of pits."""
+    far: tuple[float, float, float, float]
+    """x, y, width and height of the far player's store."""
+    near: tuple[float, float, float, float]
+    """The same for the near player's."""
+
+    @property
+    def bottom(self) -> float:
+        """Bottom edge of the rows of pits."""
+        return self.top + 4 * PIT + _MIDDLE
+
+    @property
+    def board(self) -> float:
+        """Bottom edge of the board."""
+        return self.height - 48
+
+
+_SIDE: Final = 72.0 + _TROUGH
+_ROWS_HEIGHT: Final = 4 * PIT + _MIDDLE
+WIDE: Final = Layout(
+    width=2 * _SIDE + 8 * PIT,
+    height=60 + _ROWS_HEIGHT + 78,
+    left=_SIDE,
+    top=60,
+    far=(32, 62, _TROUGH, _ROWS_HEIGHT - 4),
+    near=(2 * _SIDE + 8 * PIT - 32 - _TROUGH, 62, _TROUGH, _ROWS_HEIGHT - 4),
+)
+"""Each store is a trough at its player's right hand."""
+TALL: Final = Layout(
+    width=8 * PIT + 76,
+    height=140 + _ROWS_HEIGHT + 186,
+    left=38,
+    top=140,
+    far=(38, 26, 8 * PIT, _TROUGH),
+    near=(38, 140 + _ROWS_HEIGHT + 32, 8 * PIT, _TROUGH),
+)
+"""Each store lies before its player: for narrow screens."""
+WIDTH: Final = WIDE.width
+"""Width of a drawing, in its own units."""
+HEIGHT: Final = WIDE.height
+"""Height of a drawing, in its own units."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A pit or a store, and where it lies on the drawing."""
+
+    seat: int
+    """Its owner."""
+    pit: int | None
+    """0..15; None for the store."""
+    x: float
+    """Its middle."""
+    y: float
+    """Its middle."""
+    reach_x: float
+    """Half the width over which its seeds lie."""
+    reach_y: float
+    """Half the height over which its seeds lie."""
+    label: tuple[float, float]
+    """Where the count stands."""
+
+    @property
+    def is_house(self) -> bool:
+        """Whether it is hole 5 of a front row."""
+        return self.pit == HOUSE
+
+
+def rows(viewer: int = SOUTH) -> list[tuple[int, list[int]]]:
+    """The four rows from the top, each with its seat and its pits from left to right.
+
+    ``viewer`` is the seat from which the board is seen; it lies at the bottom.
+    """
+    far = 1 - viewer
+    return [
+        (far, list(range(15, 7, -1))),
+        (far, list(range(7, -1, -1))),
+        (viewer, list(range(8))),
+        (viewer, list(range(8, 16))),
+    ]
+
+
+def places(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Place]:
+    """The 32 pits, row by row from the top left, then the far and the near store."""
+    found = []
+    for row, (seat, pits) in enumerate(rows(viewer)):
+        y = layout.top + (row + 0.5) * PIT + (_MIDDLE if row > 1 else 0)
+        for column, pit in enumerate(pits):
+            x = layout.left + (column + 0.5) * PIT
+            reach = RADIUS - 6
+            found.append(Place(seat, pit, x, y, reach, reach, (x + 22, y + 22)))
+    for seat, (x, y, w, h) in ((1 - viewer, layout.far), (viewer, layout.near)):
+        upright = h > w
+        label = (x + w / 2, y + h + 1) if upright else (x + w, y + h / 2)
+        insets = (14, 34) if upright else (34, 14)
+        middle = (x + w / 2, y + h / 2)
+        found.append(Place(seat, None, *middle, w / 2 - insets[0], h / 2 - insets[1], label))
+    return found
+
+
+# --- what it looks like -----------------------------------------------------------------------
+
+_PAPER: Final = "#efe6d5"
+_SHADOW: Final = "#d3c4aa"
+_WOOD: Final = "#83532d"
+_WOOD_LIGHT: Final = "#b37d49"
+_WOOD_DARK: Final = "#4f2f17"
+_GRAIN: Final = ("#7b4c28", "#8c5b33", "#77492a", "#905f36")
+_DEEP: Final = (0x38, 0x20, 0x0F)
+_LIT: Final = (0x74, 0x48, 0x26)
+_INK: Final = "#2e1a0c"
+_PALE: Final = "#f3e3c3"
+_SEEDS: Final = ("#b9c0b4", "#a3aca3", "#c9c7b5", "#95a19b")
+_SEED_EDGE: Final = "#4f5752"
+_SEED_SHADOW: Final = "#26150a"
+_MARK: Final = "#f2c14e"
+_BAR: Final = "#d0492f"
+SEED_COLOURS: Final = len(_SEEDS)
+"""Kinds of seeds, counted from 0."""
+
+
+def _between(share: float) -> str:
+    """A colour of a pit's wall, from the deep at 0 to the lit at 1."""
+    mixed = (round(a + (b - a) * share) for a, b in zip(_DEEP, _LIT, strict=True))
+    return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
+def ground(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Shape]:
+    """The empty board: wood, pits, stores, and the names of rows and columns."""
+    right, bottom = layout.width - 10, layout.board
+    shapes: list[Shape] = [
+        Rect(10, 10, right - 10, bottom - 10, 30, _WOOD_DARK),
+        Rect(10, 10, right - 10, bottom - 15, 30, _WOOD_LIGHT),
+        Rect(10, 12, right - 10, bottom - 17, 30, _WOOD),
+    ]
+    lines = int((bottom - 40) / 6.5)
+    for i in range(lines):  # the grain: each line in two parts, broken by a gap
+        y, first = 22 + 6.5 * i, 38 + 29 * i * i % 47
+        gap = first + 60 + 173 * i % (layout.width - 260)
+        last = layout.width - 38 - 41 * i * i % 53
+        thick = 1 + i * 7 % 3 * 0.7
+        shapes.append(Rect(first, y, gap - first, thick, 0.7, _GRAIN[i % 4]))
+        shapes.append(Rect(gap + 26, y + 1.3, last - gap - 26, thick, 0.7, _GRAIN[(i + 1) % 4]))
+    shapes.append(Rect(17, 17, right - 24, bottom - 25, 25, "none", _WOOD_LIGHT, 1.2))
+    ridge = layout.top + 2 * PIT + _MIDDLE / 2
+    shapes.append(Rect(layout.left - 8, ridge - 2.5, 8 * PIT + 16, 5, 2.5, _WOOD_DARK))
+    shapes.append(Rect(layout.left - 8, ridge + 1.5, 8 * PIT + 16, 1.4, 0.7, _WOOD_LIGHT))
+    for place in places(layout, viewer):
+        if place.pit is not None:
+            shapes += _hollow(place.x, place.y, RADIUS, RADIUS, place.is_house)
+    for x, y, w, h in (layout.far, layout.near):
+        shapes += _hollow(x + w / 2, y + h / 2, w / 2, h / 2, True)
+    return shapes + _names(layout, viewer)
+
+
+def _names(layout: Layout, viewer: int) -> list[Shape]:
+    """Letters of the rows and numbers of the columns."""
+    shapes: list[Shape] = []
+    for row, (seat, pits) in enumerate(rows(viewer)):
+        y = layout.top + (row + 0.5) * PIT + (_MIDDLE if row > 1 else 0)
+        x = layout.left - (20 if layout.left > 60 else 12)
+        shapes.append(Text(x, y, hole_name(seat, pits[0])[0], 15, _PALE))
+    for column in range(8):
+        x = layout.left + (column + 0.5) * PIT
+        shapes.append(Text(x, layout.top - 12, str(8 - column), 13, _PALE))
+        shapes.append(Text(x, layout.bottom + 12, str(column + 1), 13, _PALE))
+    return shapes
+
+
+def _hollow(x: float, y: float, half_w: float, half_h: float, square: bool) -> list[Shape]:
+    """A carved hollow, lit from above: its upper wall is in the shade, its lower one bright."""
+    steps = 7
+    corner = RADIUS / 3
+    shapes: list[Shape] = []
+    for i in range(-1, steps):
+        inset = 0.0 if i < 0 else 0.55 + 1.9 * i
+        shift = 1.6 if i < 0 else 0.42 * i
+        colour = _WOOD_LIGHT if i < 0 else _between((i / (steps - 1)) ** 1.3)
+        w, h = half_w - inset, half_h - inset
+        if square:
+            round_corner = max(3.0, corner - 0.5 * inset)
+            shapes.append(Rect(x - w, y - h + shift, 2 * w, 2 * h, round_corner, colour))
+        else:
+            shapes.append(Circle(x, y + shift, w, colour))
+    return shapes
+
+
+def seed_spots(place: Place, count: int) -> list[tuple[float, float, int]]:
+    """x, y and colour (0 to SEED_COLOURS - 1) of the first ``count`` seeds of a place.
+
+    Seeds are strewn over an ellipse, from its middle outward and then in a second layer. A
+    seed's spot depends on its number and its place alone, so that the seeds of a growing heap
+    lie still.
+    """
+    salt = 32 + place.seat if place.pit is None else 16 * place.seat + place.pit
+    layer = min(36, round(place.reach_x * place.reach_y / 18))
+    spots = []
+    for i in range(count):
+        jitter = math.sin(12.9898 * (i + 1) + 78.233 * (salt + 1)) * 43758.5453 % 1
+        angle = 2.39996 * i + 1.7 * salt + 0.5 * jitter
+        distance = math.sqrt((i % layer + 0.6 * jitter) / layer)
+        spots.append(
+            (
+                place.x + place.reach_x * distance * math.cos(angle),
+                place.y + place.reach_y * distance * math.sin(angle),
+                int(jitter * 97) % SEED_COLOURS,
+            )
+        )
+    return spots
+
+
+def seed(x: float, y: float, colour: int) -> list[Shape]:
+    """One seed and its shadow."""
+    return [
+        Circle(x + 0.9, y + 1.5, 5.2, _SEED_SHADOW),
+        Circle(x, y, 5, _SEEDS[colour], _SEED_EDGE, 0.9),
+        Circle(x - 1.5, y - 1.6, 1.4, "#f1f3ec"),
+    ]
+
+
+def owned_house(place: Place) -> list[Shape]:
+    """What marks a house as owned: an inlaid frame."""
+    r = RADIUS + 1
+    return [Rect(place.x - r, place.y - r, 2 * r, 2 * r, r / 3, "none", _PALE, 2)]
+
+
+def _count(place: Place, count: int) -> list[Shape]:
+    return [Circle(*place.label, 9, _INK), Text(*place.label, str(count), 11.5, _PALE)]
+
+
+def status_line(position: Position) -> str:
+    """Who is to move, and in which stage."""
+    return f"{SEAT_NAMES[position.mover]} to move, {stage_of(position).value}"
+
+
+def notes(position: Position) -> list[str]:
+    """What the board itself doesn't show: a barred hole, a capture that waits."""
+    found = []
+    if position.barred is not None:
+        found.append(f"takasia bars {hole_name(position.mover, position.barred)}")
+    if position.pending is not None:
+        found.append(f"the capture at {hole_name(position.mover, position.pending)} waits")
+    return found
+
+
+def drawing(
+    position: Position,
+    *,
+    marked: Iterable[tuple[int, int]] = (),
+    status: str | None = None,
+    layout: Layout = WIDE,
+    viewer: int = SOUTH,
+) -> list[Shape]:
+    """The board as shapes, painted first to last.
+
+    Args:
+        position: what to show.
+        marked: (seat, pit) of holes to ring in yellow.
+        status: the line below the board, if it is to be other than who moves in which stage.
+        layout: where everything lies; it says how large the drawing is.
+        viewer: the seat at the bottom.
+    """
+    shapes: list[Shape] = [
+        Rect(0, 0, layout.width, layout.height, 0, _PAPER),
+        Rect(12, 16, layout.width - 22, layout.board - 12, 30, _SHADOW),
+        *ground(layout, viewer),
+    ]
+    rings = {pit: _MARK for pit in marked}
+    if position.barred is not None:
+        rings[position.mover, position.barred] = _BAR
+    if position.pending is not None:
+        rings[position.mover, position.pending] = _MARK
+    for place in places(layout, viewer):
+        seat, pit = place.seat, place.pit
+        count = position.store[seat] if pit is None else position.pits(seat)[pit]
+        if place.is_house and position.owns_house[seat]:
+            shapes += owned_house(place)
+        if pit is not None and (seat, pit) in rings:
+            shapes.append(Circle(place.x, place.y, RADIUS + 2, "none", rings[seat, pit], 3))
+        for spot in seed_spots(place, count):
+            shapes += seed(*spot)
+        if count or pit is None:
+            shapes += _count(place, count)
+    for seat, (x, y, w, h) in ((1 - viewer, layout.far), (viewer, layout.near)):
+        name = _MARK if seat == position.mover else _PALE
+        where = (x + w / 2, y - 16) if h > w else (x + 30, y + 16)
+        shapes.append(Text(*where, SEAT_NAMES[seat], 15, name))
+    line = "; ".join([status or status_line(position), *notes(position)])
+    shapes.append(Text(layout.width / 2, layout.height - 24, line, 18, _INK))
+    return shapes

@@ -1,0 +1,48 @@
+"""The board as an SVG document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from xml.sax.saxutils import escape
+
+from bao_env.engine.position import Position
+from bao_env.render.drawing import HEIGHT, WIDTH, Circle, Shape, Text, drawing
+
+
+def svg_board(
+    position: Position,
+    *,
+    marked: Iterable[tuple[int, int]] = (),
+    status: str | None = None,
+    width: int = 760,
+) -> str:
+    """The board as an SVG document, ``width`` pixels wide; see :mod:`bao_env.render.drawing`."""
+    height = round(width * HEIGHT / WIDTH)
+    body = svg_shapes(drawing(position, marked=marked, status=status))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}">\n{body}\n</svg>\n'
+    )
+
+
+def svg_shapes(shapes: Iterable[Shape]) -> str:
+    """Shapes as SVG elements, one a line, without the document around them."""
+    return "\n".join(_svg(shape) for shape in shapes)
+
+
+def _svg(shape: Shape) -> str:
+    if isinstance(shape, Text):
+        return (
+            f'<text x="{shape.x:.1f}" y="{shape.y + 0.35 * shape.size:.1f}" fill="{shape.fill}" '
+            f'font-family="Georgia, serif" font-size="{shape.size:g}" text-anchor="middle">'
+            f"{escape(shape.text)}</text>"
+        )
+    if isinstance(shape, Circle):
+        where = f'<circle cx="{shape.x:.1f}" cy="{shape.y:.1f}" r="{shape.radius:.1f}"'
+    else:
+        where = (
+            f'<rect x="{shape.x:.1f}" y="{shape.y:.1f}" width="{shape.w:.1f}" '
+            f'height="{shape.h:.1f}" rx="{shape.corner:.1f}"'
+        )
+    outline = f' stroke="{shape.outline}" stroke-width="{shape.width:g}"' if shape.width else ""
+    return f'{where} fill="{shape.fill}"{outline}/>'

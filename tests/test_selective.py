@@ -1,0 +1,211 @@
+"""Guided alpha-beta: it prunes on guesses, but what it calls proven is, and it keeps its limits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import agents
+from agents.arena.openings import draw_openings
+from agents.nets.network import KINDS, NetworkConfig, PolicyNetwork
+from agents.nets.policy import PolicyAgent
+from agents.search.alphabeta import AlphaBetaAgent
+from agents.search.evaluation import evaluate, load_weights
+from agents.search.selective import (
+    CONSULT_DEPTH,
+    REDUCE_DEPTH,
+    ROW_NODES,
+    consult,
+    make_guides,
+    reduction,
+    reduction_by_order,
+)
+from agents.search.transposition import PROVEN, WIN
+from bao_env.engine.kernel import legal_mask
+from bao_env.engine.position import META
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.engine.successors import (
+    ACTION,
+    CAPTURED,
+    MAX_SUCCESSORS,
+    RESULT,
+    SUCCESSOR_WORDS,
+    is_stuck,
+    same_mover,
+    successors,
+)
+
+
+def network(kind: str = "moves") -> PolicyNetwork:
+    """An untrained network with an opinion."""
+    torch.manual_seed(5)
+    made = PolicyNetwork(NetworkConfig(kind=kind, hidden=(16, 8)))
+    torch.nn.init.normal_(made.head.weight, std=0.3)
+    return made.eval()
+
+
+def batch_of(ruleset: str, count: int, plies: int) -> tuple[np.ndarray, np.ndarray]:
+    rules = get_ruleset(ruleset).kernel_rules()
+    positions = draw_openings(ruleset, count, plies, 7, None).positions
+    return positions, np.array([legal_mask(rules, words) for words in positions], np.uint64)
+
+
+@pytest.mark.parametrize("name", RULESETS)
+def test_what_it_calls_proven_is(name: str) -> None:
+    """A win within n plies is one in a full search of n plies, and a loss likewise."""
+    ruleset = get_ruleset(name)
+    guided = AlphaBetaAgent(ruleset, nodes=20_000, network=network(), threads=1)
+    proven = 0
+    for words in batch_of(name, 60, 45)[0]:
+        found = guided.search(words)
+        assert int(legal_mask(ruleset.kernel_rules(), words)) >> found.action & 1
+        assert found.line[0] == found.action
+        plies = WIN - abs(found.value)
+        if abs(found.value) > PROVEN and plies <= 9:
+            full = AlphaBetaAgent(ruleset, depth=plies, threads=1).search(words)
+            assert abs(full.value) > PROVEN and (full.value > 0) == (found.value > 0)
+            proven += 1
+    assert proven > 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_network_orders_the_actions(kind: str) -> None:
+    """As the bare policy likes them, known results and the hint apart."""
+    ruleset = get_ruleset("zanzibar")
+    rules, net = ruleset.kernel_rules(), network(kind)
+    guide = make_guides(net, 1)[0]
+    batch, masks = batch_of("zanzibar", 40, 16)
+    policy = PolicyAgent(net, ruleset).evaluate(batch, masks)
+    compared = 0
+    for i, words in enumerate(batch):
+        stack = np.zeros((1 + MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
+        scores = np.zeros(1 + MAX_SUCCESSORS, np.int64)
+        count = successors(rules, *words[:5], stack, 1)
+        part = slice(policy.indptr[i], policy.indptr[i + 1])
+        logits = dict(zip(policy.legal_actions[part] & 63, policy.logits[part], strict=True))
+        hint = int(stack[count, ACTION])
+        asked = consult(
+            rules, guide, stack, scores, 1, count, *words[:5], np.int64(CONSULT_DEPTH), hint
+        )
+        if count == 1 or stack[1 : 1 + count, RESULT].any():
+            continue
+        assert asked == ROW_NODES * (count if kind == "moves" else 1)
+        compared += 1
+        top = max(logits.values())
+        for k in range(1, 1 + count):
+            action = int(stack[k, ACTION])
+            gap = int(stack[k, CAPTURED]) / 1024
+            assert gap == pytest.approx(top - logits[action], abs=0.1)
+            assert scores[k] == (1 if action == hint else -int(stack[k, CAPTURED]))
+        assert (
+            consult(
+                rules, guide, stack, scores, 1, count, *words[:5], np.int64(CONSULT_DEPTH - 1), hint
+            )
+            == 0
+        )
+    assert compared > 20
+
+
+def test_reductions() -> None:
+    """The less likely, the less deep; nothing is dropped altogether."""
+    for depth in range(2, 40):
+        by_gap = [reduction(np.int64(depth), np.uint64(gap)) for gap in range(0, 60_000, 500)]
+        by_place = [reduction_by_order(np.int64(depth), place) for place in range(1, 30)]
+        for plies in (by_gap, by_place):
+            assert plies == sorted(plies)
+            assert plies[0] >= 0 and plies[-1] <= depth - 2
+        if depth < REDUCE_DEPTH:
+            assert by_place[-1] == 0
+    assert reduction(np.int64(20), np.uint64(0)) == 0
+    assert reduction(np.int64(20), np.uint64(10 * 1024)) > 5
+
+
+def literal(ruleset: Ruleset, words: np.ndarray, depth: int, saved: int, ply: int) -> int:
+    """Minimax with extensions as agents/search/selective.py has them, for the player to move."""
+    rules = ruleset.kernel_rules()
+    stack = np.zeros((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
+    found = stack[: successors(rules, *words[:5], stack, 0)]
+    best = ply - WIN
+    actions = len(found)
+    starts = {int(action) >> 1 for action in found[:, ACTION]}  # pit and direction
+    for after in found:
+        again = bool(same_mover(after[META]))
+        plies = depth - 1 if depth > 1 or not again else 1
+        spared = saved
+        if ply > 0 and not (depth == 1 and len(starts) > 1):
+            spared += {1: 2, 2: 1}.get(actions, 0)
+            plies, spared = plies + spared // 2, spared % 2
+        if after[RESULT]:
+            value = WIN - ply - 1 if after[RESULT] == 1 else ply + 1 - WIN
+        else:
+            if plies:
+                value = literal(ruleset, after, plies, spared, ply + 1)
+            elif is_stuck(after[0], after[1], after[META]):
+                value = ply + 1 - WIN
+            else:
+                value = int(evaluate(load_weights(ruleset), *after[:5]))
+            value = value if again else -value
+        best = max(best, value)
+    return best
+
+
+@pytest.mark.parametrize("plies", (8, 30, 50))
+def test_forced_actions_are_looked_past(plies: int) -> None:
+    """Where nothing is reduced, the search is the literal one; and extensions do change values."""
+    ruleset = get_ruleset("zanzibar")
+    batch, _ = batch_of("zanzibar", 60, plies)
+    changed = 0
+    for depth in range(1, REDUCE_DEPTH):
+        full = AlphaBetaAgent(depth=depth, threads=1)
+        guided = AlphaBetaAgent(depth=depth, network=network(), threads=1)
+        for words in batch:
+            value = guided.search(words).value
+            if abs(value) < PROVEN:  # else an earlier depth ended the search
+                assert value == literal(ruleset, words, depth, 0, 0)
+                changed += value != full.search(words).value
+    assert changed > 3
+
+
+def test_choice_depends_on_the_position_alone() -> None:
+    batch, masks = batch_of("zanzibar", 40, 12)
+    together = AlphaBetaAgent(nodes=3000, network=network(), threads=2).act(batch, masks)
+    alone = AlphaBetaAgent(nodes=3000, network=network(), threads=1)
+    for i in reversed(range(len(batch))):
+        assert alone.act(batch[i : i + 1], masks[i : i + 1])[0] == together[i]
+
+
+def test_it_looks_further_at_the_same_cost() -> None:
+    batch, _ = batch_of("zanzibar", 20, 8)
+    shipped = agents.load("guided:zanzibar:20000n", threads=1)
+    full = AlphaBetaAgent(nodes=20_000, threads=1)
+    depths = np.array([(shipped._agent.search(w).depth, full.search(w).depth) for w in batch])
+    assert np.median(depths[:, 0]) >= np.median(depths[:, 1]) + 2
+    assert all(shipped._agent.search(w).nodes < 20_000 + 64 * ROW_NODES for w in batch)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("guided:zanzibar", "guided:CHECKPOINT:LIMIT"),
+        ("guided:zanzibar:fast", "guided:CHECKPOINT:LIMIT"),
+        ("guided:nobody:6", "no checkpoint 'nobody'"),
+        ("guided:zanzibar:0n", "expected at least 1"),
+        ("guided:zanzibar:99", "expected 1 to 60 plies"),
+        ("guided:kibao:6", "trained under rule set 'kibao'"),
+    ],
+)
+def test_bad_names_are_refused(spec: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        agents.load(spec)
+
+
+def test_bots_without_a_network_do_without_torch() -> None:
+    code = (
+        "import sys, agents; from bao_env import Board; "
+        "agents.load('alphabeta:2', threads=1).choose(Board()); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,1 @@
+"""Tools around training, each run with ``python -m``."""
