@@ -454,7 +454,7 @@ class GumbelSearch:
 
     Args:
         rules: to search by.
-        network: on a processor compiled as it is now, see :meth:`sync_weights`; on a GPU used there.
+        network: on a processor compiled as it is now (:meth:`sync_weights`); on a GPU used there.
         games: most positions a call.
         simulations: of each search, at least 2.
         discount: a win is worth so much less a ply, so that sooner is better.
