@@ -13,12 +13,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from agents.arena.match import movers
 from agents.nets.encoding import encode
 from agents.nets.network import PolicyNetwork
 from agents.search.gumbel import GumbelSearch
 from bao_env.engine.batch import random_actions
-from bao_env.engine.position import PLY, WORDS
+from bao_env.engine.position import PLY, WORDS, movers
 from training.config import TrainConfig
 from training.loss import SEARCH_STATS, action_targets, search_gradient
 from training.worker import Arrays, GameWorker

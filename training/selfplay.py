@@ -16,7 +16,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from agents.arena.match import movers
 from agents.nets.encoding import encode, padded_encodings
 from agents.nets.features import ENCODING_SIZE
 from agents.nets.legal_actions import (
@@ -27,7 +26,7 @@ from agents.nets.legal_actions import (
 )
 from agents.nets.network import PolicyNetwork
 from bao_env.engine.batch import random_actions
-from bao_env.engine.position import PLY
+from bao_env.engine.position import PLY, movers
 from training.config import TrainConfig
 from training.loss import STATS, advantages, ppo_gradient
 from training.worker import GameWorker

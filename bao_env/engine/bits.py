@@ -116,6 +116,12 @@ def xorshift(x):
 
 
 @jit_inline
+def sum_of_bytes(x):
+    """Sum of the eight bytes of a word, which must stay below 256."""
+    return (x * ONES) >> _S56
+
+
+@jit_inline
 def byte(x, i):
     """Byte i (0..7) of a word."""
     return (x >> (i << _S3)) & BYTE
