@@ -5,10 +5,9 @@ from __future__ import annotations
 import doctest
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
-
-from training.tools import tables
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted(
@@ -23,6 +22,15 @@ def anchors(text: str) -> set[str]:
     """What ``#...`` may follow a link to a document: its headings as GitHub spells them."""
     headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.fixture
+def tables() -> ModuleType:
+    """The command that makes tables; like all matches and ratings it needs SciPy."""
+    pytest.importorskip("scipy")
+    from training.tools import tables
+
+    return tables
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -52,18 +60,20 @@ def test_commands_exist(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["bao_env/README.md", "agents/README.md"])
 def test_examples(name: str) -> None:
+    if name.startswith("agents"):
+        pytest.importorskip("scipy")
     results = doctest.testfile(
         str(ROOT / name), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
     )
     assert results.attempted > 5 and results.failed == 0
 
 
-def test_tables_are_current(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_are_current(tables: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert tables.main(["--check"]) == 0, capsys.readouterr().err
 
 
 def test_stale_tables_are_found_and_rewritten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tables: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = tmp_path / "RESULTS.md"
     good = TEXTS["training/RESULTS.md"]
@@ -76,7 +86,7 @@ def test_stale_tables_are_found_and_rewritten(
 @pytest.mark.parametrize(
     "text", ["", "<!-- a -->\n", "<!-- /a -->\n<!-- a -->\n", "<!-- a -->\n" * 2 + "<!-- /a -->\n"]
 )
-def test_a_document_without_its_marks_is_refused(text: str) -> None:
+def test_a_document_without_its_marks_is_refused(tables: ModuleType, text: str) -> None:
     with pytest.raises(ValueError, match="expected one line"):
         tables.replace_between(text, "a", "part")
 
