@@ -19,7 +19,7 @@ from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import META, PLY, unpack
 from bao_env.envs.aec import env, raw_env
-from bao_env.envs.single_game import MAX_PLIES
+from bao_env.envs.arguments import MAX_PLIES
 from bao_env.notation import NotationError, format_position
 from bao_env.observation import OBSERVATION_SIZE, SEED_UNIT, observe
 

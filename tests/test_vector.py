@@ -19,7 +19,7 @@ from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import unpack
 from bao_env.envs.aec import raw_env
-from bao_env.envs.single_game import MAX_PLIES
+from bao_env.envs.arguments import MAX_PLIES
 from bao_env.notation import format_position
 
 pytestmark = pytest.mark.filterwarnings("error")
