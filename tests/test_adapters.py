@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bao_env import RULESETS, BaoVectorEnv
+from bao_env.bots import Opponent
 from bao_env.observation import OBSERVATION_SIZE
 
 LIBRARIES = {
@@ -120,7 +121,7 @@ def test_sb3_learns_and_games_live_in_child_processes() -> None:
 
 
 @pytest.mark.parametrize("opponent", [None, "greedy"])
-def test_torchrl(opponent: str | None) -> None:
+def test_torchrl(opponent: Opponent | None) -> None:
     pytest.importorskip("torchrl")
     import torch
     from torchrl.envs import ActionMask, TransformedEnv

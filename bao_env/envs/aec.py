@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -159,7 +159,7 @@ class raw_env(AECEnv[str, Observation, int]):
             mask = game.action_mask(seat)
         return {"observation": game.observation(seat), "action_mask": mask}
 
-    def step(self, action: int | None) -> None:
+    def step(self, action: SupportsIndex | None) -> None:
         """Play an action of ``agent_selection``; None, and nothing else, once that agent is done.
 
         Raises:

@@ -2,15 +2,13 @@
 
 Who fills what in one step; every array has a row for each game::
 
-    actions --> Engine.step --> GameStates     positions, masks, winners: the games themselves
-    opponent -> _reply -------> GameStates     only where a learner plays against an agent
-    GameStates --> _settle ---> StepResult     rewards, terminated, truncated
-                           ---> View           who is shown each game, and what they may play
-                           ---> FinalStates    a copy of each game that has just ended
-    FinalStates -> _restart --> GameStates     ended games at their opening again, and the View of
-                                               them: only in self-play that restarts at once
-    GameStates, View ---------> ObservationBuffer.fill_arrays: boards and action masks, the
-                                arrays that the environment hands out
+    actions ---> Engine.step ---> GameStates          positions, masks, winners
+    agent -----> _reply --------> GameStates          its answers, if there is an opponent
+    GameStates > _settle -------> StepResult          rewards, terminated, truncated
+                         -------> View                who is shown a game, what they may play
+                         -------> FinalStates         a copy of each game that has just ended
+                         <------- Openings            where ended games of self-play begin anew
+    GameStates, View > fill_arrays > ObservationBuffer    boards, action masks: handed out
 
 Each thread does all of this for its own *part* of the batch, a slice of it (the agent is asked
 about all games at once). An array of *games* is int64[n], the indices of some of the B games.
@@ -165,16 +163,36 @@ def _set_viewers(state, view):
         _set_viewer(state, view, g)
 
 
+@jit_inline
+def _keep_end(state, view, g, ends, row):
+    """Copy game g, as it has ended, to a row of ``ends``."""
+    ends.games[row] = g
+    ends.viewers[row] = view.viewers[g]
+    ends.legal[row] = view.legal[g]
+    for word in range(WORDS):
+        ends.positions[row, word] = state.positions[g, word]
+
+
+@jit_inline
+def _restart(state, openings, g):
+    """Begin game g anew."""
+    first = openings.first_players[g]
+    for word in range(WORDS):
+        state.positions[g, word] = openings.positions[first, word]
+    state.masks[g] = openings.masks[first]
+    state.winners[g] = NO_WINNER
+
+
 @jit
-def _settle(state, actors, max_plies, low, high, result, view, ends):
+def _settle(state, openings, restarts, max_plies, actors, low, high, result, view, ends):
     """Write what the last ply has brought to the games from ``low`` to ``high`` - 1.
 
     ``actors``, int8[B], are the seats whose rewards are asked for. ``result`` and ``view`` get
     their rows of these games; those that have ended are copied to the rows of ``ends`` from
-    ``low`` on. Returns how many have ended.
+    ``low`` on and, if ``restarts``, begin anew. Returns how many have ended.
     """
     row = low
-    for g in range(low, high):
+    for g in range(U(low), U(high)):  # numba tests a signed index for a negative one each time
         won = state.winners[g] >= 0
         cut = not won and state.positions[g, PLY] >= max_plies
         result.rewards[g] = 0.0
@@ -184,25 +202,12 @@ def _settle(state, actors, max_plies, low, high, result, view, ends):
         result.truncated[g] = cut
         _set_viewer(state, view, g)
         if won or cut:
-            ends.games[row] = g
-            ends.viewers[row] = view.viewers[g]
-            ends.legal[row] = view.legal[g]
-            for word in range(WORDS):
-                ends.positions[row, word] = state.positions[g, word]
+            _keep_end(state, view, g, ends, row)
             row += 1
+            if restarts:
+                _restart(state, openings, g)
+                _set_viewer(state, view, g)
     return row - low
-
-
-@jit
-def _restart(state, openings, games, view):
-    """Begin ``games``, int64[n], anew at their openings, and write their rows of ``view``."""
-    for g in games:
-        first = openings.first_players[g]
-        for word in range(WORDS):
-            state.positions[g, word] = openings.positions[first, word]
-        state.masks[g] = openings.masks[first]
-        state.winners[g] = NO_WINNER
-        _set_viewer(state, view, g)
 
 
 @jit
@@ -330,17 +335,24 @@ class GameBatch:
             ValueError: an action is illegal; nothing has changed then.
         """
         state, size = self.state, self.size
+        restarts = self.restarts and self.agent is None
         result = StepResult(np.empty(size), np.empty(size, np.bool_), np.empty(size, np.bool_))
         end_rows: list[GameIndices] = []
 
         def settle(part: slice) -> None:
             low, high = part.start, part.stop
             count = _settle(
-                state, actors, self.max_plies, low, high, result, buffer.view, self._ends
+                state,
+                self.openings,
+                restarts,
+                self.max_plies,
+                actors,
+                low,
+                high,
+                result,
+                buffer.view,
+                self._ends,
             )
-            if self.restarts and self.agent is None:
-                games = self._ends.games[low : low + count]
-                _restart(state, self.openings, games, buffer.view)
             end_rows.append(np.arange(low, low + count))
             buffer.rows(part).fill_arrays(state.positions[part])
 

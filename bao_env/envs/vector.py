@@ -237,7 +237,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return self._observation_and_infos({})
 
     def step(
-        self, actions: npt.NDArray[Any]
+        self, actions: npt.ArrayLike
     ) -> tuple[
         Observation,
         npt.NDArray[np.float64],
