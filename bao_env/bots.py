@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from difflib import get_close_matches
+from typing import Final, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,12 @@ class Agent(Protocol):
         any number will do.
         """
         ...
+
+
+BotName = Literal["random", "greedy"]
+"""The bots that environments know by name."""
+Opponent = BotName | Agent
+"""What an environment takes as ``opponent``."""
 
 
 class RandomAgent:
@@ -107,19 +114,22 @@ class GreedyAgent:
         return actions
 
 
-def get_agent(opponent: str | Agent, ruleset: str | Ruleset = "zanzibar", seed: int = 0) -> Agent:
+def get_agent(opponent: Opponent, ruleset: str | Ruleset = "zanzibar", seed: int = 0) -> Agent:
     """``"random"`` or ``"greedy"`` as an agent, or the agent given.
 
     Raises:
-        ValueError: another name.
+        ValueError: another name; the message says where the other players are.
     """
     if opponent == "random":
         return RandomAgent(seed)
     if opponent == "greedy":
         return GreedyAgent(ruleset)
     if isinstance(opponent, str):
+        close = get_close_matches(opponent, get_args(BotName), n=1)
+        meant = f" (did you mean {close[0]!r}?)" if close else ""
         raise ValueError(
-            f"unknown opponent {opponent!r}: expected 'random', 'greedy' or an object with "
-            "act(positions, masks)"
+            f"unknown opponent {opponent!r}{meant}: expected 'random', 'greedy' or an object with "
+            "act(positions, masks); other players are in the package agents of a checkout: "
+            f"opponent=agents.load('alphabeta:2', ruleset={get_ruleset(ruleset).name!r})"
         )
     return opponent

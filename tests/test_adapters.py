@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bao_env import RULESETS, BaoVectorEnv
+from bao_env.bots import Opponent
 from bao_env.observation import OBSERVATION_SIZE
 
 LIBRARIES = {
@@ -120,7 +121,7 @@ def test_sb3_learns_and_games_live_in_child_processes() -> None:
 
 
 @pytest.mark.parametrize("opponent", [None, "greedy"])
-def test_torchrl(opponent: str | None) -> None:
+def test_torchrl(opponent: Opponent | None) -> None:
     pytest.importorskip("torchrl")
     import torch
     from torchrl.envs import ActionMask, TransformedEnv
@@ -210,10 +211,10 @@ def test_open_spiel_states() -> None:
         state = game.new_initial_state()
         while not state.is_terminal():
             assert state.legal_actions() == sorted(state.legal_actions()) != []
-            board = state.episode.observation(state.current_player())
+            board = state.single_game.observation(state.current_player())
             twin = state.clone()
             twin.apply_action(twin.legal_actions()[0])
-            assert np.array_equal(state.episode.observation(state.current_player()), board)
+            assert np.array_equal(state.single_game.observation(state.current_player()), board)
             state.apply_action(int(rng.choice(state.legal_actions())))
         assert state.legal_actions() == [] and sum(state.returns()) == 0
         assert (state.returns() == [0.0, 0.0]) == ("cut short" in str(state))

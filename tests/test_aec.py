@@ -7,6 +7,7 @@ import itertools
 import pickle
 import re
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import META, PLY, unpack
 from bao_env.envs.aec import env, raw_env
-from bao_env.envs.single_game import MAX_PLIES
+from bao_env.envs.arguments import MAX_PLIES
 from bao_env.notation import NotationError, format_position
 from bao_env.observation import OBSERVATION_SIZE, SEED_UNIT, observe
 
@@ -72,7 +73,7 @@ def state_of(game: raw_env) -> tuple[Any, ...]:
 
 @EVERY_RULESET
 @pytest.mark.parametrize("make", [env, raw_env])
-def test_api(make, ruleset):
+def test_api(make: Callable[..., Any], ruleset: str) -> None:
     with warnings.catch_warnings():
         for message in DICT_OBSERVATION:
             warnings.filterwarnings("ignore", message)
@@ -80,11 +81,13 @@ def test_api(make, ruleset):
 
 
 @EVERY_RULESET
-def test_seed(ruleset):
+def test_seed(ruleset: str) -> None:
     seed_test(lambda: env(ruleset=ruleset), num_cycles=100)
 
 
-def test_performance_benchmark_runs(monkeypatch, capsys):
+def test_performance_benchmark_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     ticks = itertools.count()
     monkeypatch.setattr("time.time", lambda: float(next(ticks)))
     performance_benchmark(env())
@@ -95,7 +98,7 @@ def test_performance_benchmark_runs(monkeypatch, capsys):
 
 
 @EVERY_RULESET
-def test_mask_is_legality(ruleset):
+def test_mask_is_legality(ruleset: str) -> None:
     rng = np.random.default_rng(5)
     game = raw_env(ruleset=ruleset)
     for plies in (0, 7, 30):
@@ -117,7 +120,7 @@ def test_mask_is_legality(ruleset):
 
 
 @pytest.mark.parametrize("action", [-1, NUM_ACTIONS, 10**30])
-def test_actions_outside_the_space_are_illegal(action):
+def test_actions_outside_the_space_are_illegal(action: Any) -> None:
     game = raw_env()
     game.reset()
     with pytest.raises(ValueError, match=r"legal: 20 \(A6L\), 22 \(A6R\)"):
@@ -126,7 +129,7 @@ def test_actions_outside_the_space_are_illegal(action):
 
 
 @pytest.mark.parametrize("action", [None, 20.0, "20"])
-def test_actions_that_are_no_integers(action):
+def test_actions_that_are_no_integers(action: Any) -> None:
     game = raw_env()
     game.reset()
     with pytest.raises(TypeError):
@@ -134,7 +137,7 @@ def test_actions_that_are_no_integers(action):
     assert game.position.ply == 0
 
 
-def test_any_integer_type_will_do():
+def test_any_integer_type_will_do() -> None:
     for kind in (int, np.int8, np.int32, np.int64, np.uint64):
         game = raw_env()
         game.reset()
@@ -142,7 +145,7 @@ def test_any_integer_type_will_do():
         assert game.position.ply == 1
 
 
-def test_wrapped_environment_ends_on_an_illegal_action():
+def test_wrapped_environment_ends_on_an_illegal_action() -> None:
     game = env()
     game.reset()
     game.last()
@@ -159,7 +162,7 @@ def test_wrapped_environment_ends_on_an_illegal_action():
 
 
 @EVERY_RULESET
-def test_observations_of_both_seats(ruleset):
+def test_observations_of_both_seats(ruleset: str) -> None:
     rng = np.random.default_rng(0)
     game = raw_env(ruleset=ruleset)
     for seed in range(3):
@@ -179,7 +182,7 @@ def test_observations_of_both_seats(ruleset):
             game.step(random_action(game, rng))
 
 
-def test_arrays_are_fresh():
+def test_arrays_are_fresh() -> None:
     game = raw_env()
     game.reset()
     for agent in AGENTS:
@@ -195,7 +198,7 @@ def test_arrays_are_fresh():
     assert state_of(game) == before
 
 
-def test_spaces_are_the_same_objects_each_time():
+def test_spaces_are_the_same_objects_each_time() -> None:
     game = raw_env()
     for agent in AGENTS:
         assert game.observation_space(agent) is game.observation_space(agent)
@@ -206,7 +209,7 @@ def test_spaces_are_the_same_objects_each_time():
 
 
 @EVERY_RULESET
-def test_the_position_says_who_acts(ruleset):
+def test_the_position_says_who_acts(ruleset: str) -> None:
     rng = np.random.default_rng(3)
     game = raw_env(ruleset=ruleset)
     repeated = 0
@@ -230,7 +233,7 @@ def test_the_position_says_who_acts(ruleset):
 
 
 @EVERY_RULESET
-def test_rewards_come_on_the_last_ply_for_both(ruleset):
+def test_rewards_come_on_the_last_ply_for_both(ruleset: str) -> None:
     rng = np.random.default_rng(11)
     game = raw_env(ruleset=ruleset)
     winners = set()
@@ -261,7 +264,7 @@ def test_rewards_come_on_the_last_ply_for_both(ruleset):
     assert winners == set(AGENTS)
 
 
-def test_reset_amid_dead_steps():
+def test_reset_amid_dead_steps() -> None:
     game = raw_env()
     rng = np.random.default_rng(0)
     game.reset()
@@ -276,7 +279,7 @@ def test_reset_amid_dead_steps():
 
 
 @EVERY_RULESET
-def test_truncation(ruleset):
+def test_truncation(ruleset: str) -> None:
     rng = np.random.default_rng(2)
     game = raw_env(ruleset=ruleset, max_plies=6)
     game.reset(seed=0)
@@ -290,7 +293,7 @@ def test_truncation(ruleset):
         game.step(None)
 
 
-def test_a_win_on_the_last_allowed_ply_is_a_win():
+def test_a_win_on_the_last_allowed_ply_is_a_win() -> None:
     game = raw_env()
     game.reset()
     actions = play_to_the_end(game, np.random.default_rng(1))
@@ -307,7 +310,7 @@ def test_a_win_on_the_last_allowed_ply_is_a_win():
 # --- starts -------------------------------------------------------------------------------------
 
 
-def test_south_begins_unless_told_otherwise():
+def test_south_begins_unless_told_otherwise() -> None:
     game = raw_env()
     for seed in range(4):
         game.reset(seed=seed)
@@ -323,7 +326,7 @@ def test_south_begins_unless_told_otherwise():
     assert game.agent_selection == "player_0"
 
 
-def test_the_lot_is_seeded():
+def test_the_lot_is_seeded() -> None:
     def starts() -> list[str]:
         game = raw_env(ruleset="kujifunza")
         game.reset(seed=7)
@@ -341,7 +344,7 @@ def test_the_lot_is_seeded():
         assert game.agent_selection == "player_0"
 
 
-def test_start_at_a_position():
+def test_start_at_a_position() -> None:
     game = raw_env()
     game.reset()
     play_plies(game, 9, np.random.default_rng(4))
@@ -359,12 +362,13 @@ def test_start_at_a_position():
     assert other.position.ply == 0 and format_position(other.position) != text
 
 
-def test_wrong_options_leave_the_game_as_it_was():
+def test_wrong_options_leave_the_game_as_it_was() -> None:
     stuck = "1,1,1,1,1,1,1,1/1,1,1,1,1,1,1,1/0,0,0,0,0,0,0,1/0,0,0,0,0,0,0,47 0,0 - S -"
     game = raw_env()
     game.reset()
     game.step(20)
     before = state_of(game)
+    error: type[ValueError]
     for options, error, match in (
         ({"position": "nonsense"}, NotationError, "fields"),
         ({"position": stuck}, ValueError, "the game is over"),
@@ -387,7 +391,7 @@ def test_wrong_options_leave_the_game_as_it_was():
         ({"first_player": [0]}, "first_player"),
     ],
 )
-def test_wrong_arguments(arguments, match):
+def test_wrong_arguments(arguments: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         raw_env(**arguments)
 
@@ -399,7 +403,9 @@ def test_wrong_arguments(arguments, match):
 @pytest.mark.parametrize(
     "duplicate", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))]
 )
-def test_copies_keep_the_running_game(make, duplicate):
+def test_copies_keep_the_running_game(
+    make: Callable[..., Any], duplicate: Callable[[Any], Any]
+) -> None:
     rng = np.random.default_rng(8)
     game = make(ruleset="kujifunza")
     game.reset(seed=3)
@@ -418,8 +424,8 @@ def test_copies_keep_the_running_game(make, duplicate):
         assert twin.agent_selection == game.agent_selection
 
 
-def test_pictures():
-    game = raw_env(render_mode="ansi")
+def test_pictures() -> None:
+    game: Any = raw_env(render_mode="ansi")
     game.reset()
     assert "South to move" in game.render()
     play_to_the_end(game, np.random.default_rng(0))
@@ -435,16 +441,16 @@ def test_pictures():
         assert game.render() is None
 
 
-def test_versioned_module():
+def test_versioned_module() -> None:
     assert bao_v0.env is env and bao_v0.raw_env is raw_env
     assert str(raw_env()) == raw_env.metadata["name"] == "bao_v0"
     assert raw_env.metadata["is_parallelizable"] is False
 
 
-def test_the_card_tells_the_truth():
+def test_the_card_tells_the_truth() -> None:
     """The numbers of the class docstring are those of the code."""
     card = raw_env.__doc__ or ""
-    game = raw_env()
+    game: Any = raw_env()
     space = game.observation_space("player_0")
     assert re.findall(r"Discrete\((\d+)\)", card) == [str(game.action_space("player_0").n)]
     board, mask = space["observation"], space["action_mask"]
@@ -459,7 +465,7 @@ def test_the_card_tells_the_truth():
     assert f"``{game.possible_agents[NORTH]}`` (North)" in card
 
 
-def test_packed_position():
+def test_packed_position() -> None:
     game = raw_env()
     game.reset()
     game.step(20)

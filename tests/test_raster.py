@@ -327,7 +327,7 @@ def test_other_modes_open_no_window(kind):
 def test_without_pygame(kind, mode, monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
     game = make(kind, render_mode=mode)
-    with pytest.raises(DependencyNotInstalled, match=r"pip install 'bao_env\[render\]'"):
+    with pytest.raises(DependencyNotInstalled, match=r"pip install pygame, .* '\.\[render\]'"):
         game.reset()
         game.render()
     game.close()

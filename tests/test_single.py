@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, get_args
 
 import gymnasium
 import numpy as np
@@ -13,11 +14,12 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
+import agents
 from bao_env import RULESETS, BaoEnv, IllegalMoveError
-from bao_env.bots import GreedyAgent, RandomAgent
+from bao_env.bots import BotName, GreedyAgent, Opponent, RandomAgent, get_agent
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.envs.aec import raw_env
-from bao_env.envs.single_game import MAX_PLIES
+from bao_env.envs.arguments import MAX_PLIES
 from bao_env.notation import format_position
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -40,7 +42,7 @@ class LowestAction:
 
 
 @pytest.fixture
-def headless(monkeypatch):
+def headless(monkeypatch: pytest.MonkeyPatch) -> None:
     """A window without a screen, and no waiting between frames."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setitem(BaoEnv.metadata, "render_fps", 10_000)
@@ -73,7 +75,7 @@ def same(one: Any, other: Any) -> bool:
 @EVERY_RULESET
 @pytest.mark.parametrize("flat", [False, True])
 @pytest.mark.parametrize("opponent", ["random", "greedy"])
-def test_check_env(ruleset, flat, opponent, headless):
+def test_check_env(ruleset: str, flat: bool, opponent: Opponent, headless: None) -> None:
     env = gymnasium.make(
         ID, ruleset=ruleset, flat=flat, opponent=opponent, render_mode="ansi"
     ).unwrapped
@@ -81,7 +83,7 @@ def test_check_env(ruleset, flat, opponent, headless):
     check_env(env)
 
 
-def test_make():
+def test_make() -> None:
     env = gymnasium.make(ID, opponent="greedy")
     observation, info = env.reset(seed=1)
     assert env.spec is not None and env.spec.max_episode_steps is None
@@ -99,9 +101,9 @@ def test_make():
 
 @EVERY_RULESET
 @pytest.mark.parametrize("opponent", ["random", "greedy"])
-def test_whole_games(ruleset, opponent):
+def test_whole_games(ruleset: str, opponent: Opponent) -> None:
     rng = np.random.default_rng(1)
-    env = BaoEnv(opponent, ruleset=ruleset)
+    env: Any = BaoEnv(opponent, ruleset=ruleset)
     outcomes = set()
     for seed in range(12):
         observation, info = env.reset(seed=seed)
@@ -124,7 +126,7 @@ def test_whole_games(ruleset, opponent):
     assert outcomes == {-1, 1} or opponent == "greedy"
 
 
-def test_plays_the_game_of_the_aec_environment():
+def test_plays_the_game_of_the_aec_environment() -> None:
     """The same actions in the AEC environment lead to the same position and rewards."""
     rng = np.random.default_rng(6)
     for seed, ruleset in enumerate(["zanzibar", "dutch"] * 3):
@@ -146,7 +148,7 @@ def test_plays_the_game_of_the_aec_environment():
         assert np.array_equal(result[0]["observation"], expected)
 
 
-def test_learner_may_act_twice_in_the_dutch_rules():
+def test_learner_may_act_twice_in_the_dutch_rules() -> None:
     env = BaoEnv("greedy", ruleset="dutch", seat="south")
     rng = np.random.default_rng(0)
     repeated = 0
@@ -165,7 +167,7 @@ def test_learner_may_act_twice_in_the_dutch_rules():
     assert repeated
 
 
-def test_opponent_of_ones_own():
+def test_opponent_of_ones_own() -> None:
     agent = LowestAction()
     env = BaoEnv(agent, seat="north")
     env.reset()
@@ -174,9 +176,9 @@ def test_opponent_of_ones_own():
     assert result[2] and len(agent.asked) > 5
 
 
-def test_an_opponent_that_breaks_the_rules_is_named():
+def test_an_opponent_that_breaks_the_rules_is_named() -> None:
     class Cheat:
-        def act(self, positions, masks):
+        def act(self, positions: Any, masks: Any) -> Any:
             return np.array([0])
 
     env = BaoEnv(Cheat(), seat="south")
@@ -185,8 +187,8 @@ def test_an_opponent_that_breaks_the_rules_is_named():
         env.step(20)
 
 
-def test_illegal_action_loses():
-    env = BaoEnv("greedy")
+def test_illegal_action_loses() -> None:
+    env: Any = BaoEnv("greedy")
     for seed in range(4):
         env.reset(seed=seed)
         observation, reward, terminated, truncated, info = env.step(63)
@@ -197,7 +199,7 @@ def test_illegal_action_loses():
             env.step(0)
 
 
-def test_illegal_action_raises_on_demand():
+def test_illegal_action_raises_on_demand() -> None:
     env = BaoEnv("greedy", illegal="raise", seat="south")
     env.reset()
     with pytest.raises(IllegalMoveError, match=r"legal: 20 \(A6L\), 22 \(A6R\)"):
@@ -207,7 +209,7 @@ def test_illegal_action_raises_on_demand():
 
 
 @pytest.mark.parametrize("illegal", ["lose", "raise"])
-def test_actions_that_are_no_integers(illegal):
+def test_actions_that_are_no_integers(illegal: str) -> None:
     env = BaoEnv("greedy", illegal=illegal)
     env.reset()
     with pytest.raises(TypeError):
@@ -215,7 +217,7 @@ def test_actions_that_are_no_integers(illegal):
 
 
 @EVERY_RULESET
-def test_truncation(ruleset):
+def test_truncation(ruleset: str) -> None:
     rng = np.random.default_rng(0)
     seen = set()
     for seed in range(20):
@@ -234,7 +236,7 @@ def test_truncation(ruleset):
     assert seen == {False, True}
 
 
-def test_an_episode_must_give_the_learner_a_turn():
+def test_an_episode_must_give_the_learner_a_turn() -> None:
     env = BaoEnv("greedy", max_plies=1, seat="north")
     with pytest.raises(ValueError, match="before the learner's first action"):
         env.reset()
@@ -244,7 +246,7 @@ def test_an_episode_must_give_the_learner_a_turn():
 
 @EVERY_RULESET
 @pytest.mark.parametrize("first", [SOUTH, NORTH])
-def test_no_opening_is_lost_at_once(ruleset, first):
+def test_no_opening_is_lost_at_once(ruleset: str, first: int) -> None:
     """So an opponent that begins leaves the learner a turn in every named rule set."""
     game = raw_env(ruleset=ruleset, first_player=first)
     game.reset()
@@ -257,7 +259,7 @@ def test_no_opening_is_lost_at_once(ruleset, first):
 # --- starts and seeds ---------------------------------------------------------------------------
 
 
-def test_seats():
+def test_seats() -> None:
     env = BaoEnv("greedy")
     env.reset(seed=0)
     drawn = []
@@ -273,7 +275,7 @@ def test_seats():
         assert fixed.reset()[1]["player"] == SOUTH
 
 
-def test_first_player():
+def test_first_player() -> None:
     env = BaoEnv("greedy", seat="south", first_player="north")
     env.reset()
     assert env.position.ply == 1
@@ -288,7 +290,7 @@ def test_first_player():
     assert plies == {0, 1}
 
 
-def test_start_at_a_position():
+def test_start_at_a_position() -> None:
     source = raw_env()
     source.reset()
     rng = np.random.default_rng(4)
@@ -304,11 +306,11 @@ def test_start_at_a_position():
 
 @EVERY_RULESET
 @pytest.mark.parametrize("opponent", ["random", "greedy"])
-def test_same_seed_same_episodes(ruleset, opponent):
+def test_same_seed_same_episodes(ruleset: str, opponent: Opponent) -> None:
     def episodes() -> list[Any]:
         env = BaoEnv(opponent, ruleset=ruleset)
         rng = np.random.default_rng(0)
-        results = [env.reset(seed=9)]
+        results: list[Any] = [env.reset(seed=9)]
         for _ in range(60):
             results.append(env.step(random_action(env.action_masks(), rng)))
             if results[-1][2] or results[-1][3]:
@@ -318,7 +320,7 @@ def test_same_seed_same_episodes(ruleset, opponent):
     assert all(map(same, episodes(), episodes()))
 
 
-def test_seeds_differ():
+def test_seeds_differ() -> None:
     def plies(seed: int | None) -> Any:
         env = BaoEnv("random", seat="north")
         env.reset(seed=seed)
@@ -331,7 +333,7 @@ def test_seeds_differ():
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 @pytest.mark.parametrize("opponent", ["random", "greedy", RandomAgent(5)])
-def test_copies_keep_the_running_game(duplicate, opponent):
+def test_copies_keep_the_running_game(duplicate: Callable[[Any], Any], opponent: Opponent) -> None:
     rng = np.random.default_rng(8)
     env = BaoEnv(opponent)
     env.reset(seed=3)
@@ -350,8 +352,9 @@ def test_copies_keep_the_running_game(duplicate, opponent):
 # --- the rest -----------------------------------------------------------------------------------
 
 
-def test_observations_are_fresh_and_flat_is_the_same_board():
-    full, flat = BaoEnv("greedy", seat=0), BaoEnv("greedy", seat=0, flat=True)
+def test_observations_are_fresh_and_flat_is_the_same_board() -> None:
+    full: Any = BaoEnv("greedy", seat=0)
+    flat: Any = BaoEnv("greedy", seat=0, flat=True)
     seen = [full.reset(seed=1)[0]]
     assert np.array_equal(flat.reset(seed=1)[0], seen[0]["observation"])
     rng = np.random.default_rng(0)
@@ -367,7 +370,7 @@ def test_observations_are_fresh_and_flat_is_the_same_board():
                 assert not np.shares_memory(seen[one][key], seen[other][key])
 
 
-def test_step_needs_a_reset():
+def test_step_needs_a_reset() -> None:
     with pytest.raises(ResetNeeded):
         BaoEnv().step(20)
 
@@ -384,12 +387,45 @@ def test_step_needs_a_reset():
         ({"illegal": "ignore"}, "'lose' or 'raise'"),
     ],
 )
-def test_wrong_arguments(arguments, match):
+def test_wrong_arguments(arguments: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         BaoEnv(**arguments)
 
 
-def test_wrong_options():
+def test_bots_by_name() -> None:
+    """The names that the type allows are those that the function knows."""
+    kinds = {name: type(get_agent(name)) for name in get_args(BotName)}
+    assert kinds == {"random": RandomAgent, "greedy": GreedyAgent}
+    agent = LowestAction()
+    assert get_agent(agent) is agent
+
+
+def refusal(opponent: Any, ruleset: str = "zanzibar") -> str:
+    """What an environment says to an opponent that it does not know."""
+    with pytest.raises(ValueError, match="unknown opponent") as caught:
+        BaoEnv(opponent, ruleset=ruleset)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("ruleset", ["zanzibar", "dutch"])
+def test_an_unknown_opponent_is_told_where_players_are(ruleset: str) -> None:
+    message = refusal("alphabeta:2", ruleset)
+    assert "\n" not in message and "'random', 'greedy'" in message and "did you" not in message
+    call = re.fullmatch(r".*opponent=agents\.load\('(\S+)', ruleset='(\w+)'\)", message)
+    assert call is not None and call[2] == ruleset
+    env = BaoEnv(agents.load(call[1], ruleset=call[2]), ruleset=ruleset, seat="north")
+    env.reset(seed=0)
+    assert env.position.ply >= 1
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"), [("gredy", "greedy"), ("rnadom", "random"), ("Random", "random")]
+)
+def test_a_misspelt_opponent_is_guessed(typo: str, meant: str) -> None:
+    assert f"unknown opponent {typo!r} (did you mean {meant!r}?)" in refusal(typo)
+
+
+def test_wrong_options() -> None:
     env = BaoEnv("greedy")
     for options, match in (
         ({"seat": "up"}, "seat='up'"),
@@ -400,8 +436,8 @@ def test_wrong_options():
             env.reset(options=options)
 
 
-def test_pictures():
-    env = BaoEnv("greedy", render_mode="ansi", seat="south")
+def test_pictures() -> None:
+    env: Any = BaoEnv("greedy", render_mode="ansi", seat="south")
     env.reset()
     assert "South to move" in env.render()
     env.step(20)
@@ -414,10 +450,10 @@ def test_pictures():
         assert env.render() is None
 
 
-def test_the_card_tells_the_truth():
+def test_the_card_tells_the_truth() -> None:
     """The numbers of the class docstring are those of the code."""
     card = BaoEnv.__doc__ or ""
-    env = BaoEnv()
+    env: Any = BaoEnv()
     board, mask = env.observation_space["observation"], env.observation_space["action_mask"]
     assert re.findall(r"Discrete\((\d+)\)", card) == [str(env.action_space.n)]
     assert re.findall(r"float32\[(\d+)\] from (\d+) to (\d+)", card) == [

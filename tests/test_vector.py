@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -15,11 +16,11 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
 from bao_env import RULESETS, BaoEnv, BaoVectorEnv
-from bao_env.bots import GreedyAgent, RandomAgent
+from bao_env.bots import GreedyAgent, Opponent, RandomAgent
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import unpack
 from bao_env.envs.aec import raw_env
-from bao_env.envs.single_game import MAX_PLIES
+from bao_env.envs.arguments import MAX_PLIES
 from bao_env.notation import format_position
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -65,15 +66,20 @@ def run(env: Any, steps: int, seed: int = 0, choose: Any = legal_actions) -> lis
 @EVERY_MODE
 @pytest.mark.parametrize("ruleset", ["zanzibar", "dutch", "malawi"])
 @pytest.mark.parametrize("seat", ["south", "north"])
-def test_equals_sync_vector_env(mode, ruleset, seat):
+def test_equals_sync_vector_env(mode: AutoresetMode, ruleset: str, seat: str) -> None:
     """Game by game, key by key what Gymnasium makes of as many single environments."""
-    arguments = {"opponent": "greedy", "ruleset": ruleset, "seat": seat, "max_plies": 30}
+    arguments: dict[str, Any] = {
+        "opponent": "greedy",
+        "ruleset": ruleset,
+        "seat": seat,
+        "max_plies": 30,
+    }
     ours = BaoVectorEnv(6, autoreset_mode=mode, **arguments)
     sync = SyncVectorEnv([lambda: BaoEnv(**arguments)] * 6, autoreset_mode=mode)
     assert ours.observation_space == sync.observation_space
     assert ours.action_space == sync.action_space
     mine, theirs = run(ours, 60), run(sync, 60)
-    ends = set()
+    ends: set[Any] = set()
     for one, other in zip(mine, theirs, strict=True):
         if len(one) == 2 and other[1]["_action_mask"].all():  # a full reset
             assert same(one, other)
@@ -89,7 +95,7 @@ def test_equals_sync_vector_env(mode, ruleset, seat):
     assert "cut" in ends and len(ends) > 1
 
 
-def test_final_infos_are_gymnasiums():
+def test_final_infos_are_gymnasiums() -> None:
     env = BaoVectorEnv(8, opponent="greedy", seat="south", max_plies=20)
     results = run(env, 40)
     final = [result for result in results[1:] if "final_obs" in result[4]]
@@ -118,7 +124,7 @@ def test_final_infos_are_gymnasiums():
 
 @EVERY_MODE
 @EVERY_RULESET
-def test_self_play_is_the_aec_environment(ruleset, mode):
+def test_self_play_is_the_aec_environment(ruleset: str, mode: AutoresetMode) -> None:
     """Each game is replayed in the AEC environment: turns, masks, views, rewards, ends."""
     size, limit = 8, 40
     env = BaoVectorEnv(size, ruleset=ruleset, autoreset_mode=mode, max_plies=limit)
@@ -152,7 +158,7 @@ def test_self_play_is_the_aec_environment(ruleset, mode):
             )
         if mode is DISABLED and over.any():
             observation, infos = env.reset(options={"reset_mask": over})
-            for game in np.flatnonzero(over):
+            for game in np.flatnonzero(over).tolist():
                 restart(game, infos["player"][game])
             over[:] = False
             continue
@@ -180,7 +186,7 @@ def test_self_play_is_the_aec_environment(ruleset, mode):
     assert {(1.0, False), (0.0, True)} <= outcomes
 
 
-def test_same_player_again_in_the_dutch_rules():
+def test_same_player_again_in_the_dutch_rules() -> None:
     env = BaoVectorEnv(64, ruleset="dutch")
     _, infos = env.reset(seed=0)
     again = 0
@@ -194,7 +200,7 @@ def test_same_player_again_in_the_dutch_rules():
 
 
 @EVERY_RULESET
-def test_random_play_to_the_end(ruleset):
+def test_random_play_to_the_end(ruleset: str) -> None:
     """Every self-play game ends in a win for somebody, well before the ply limit."""
     env = BaoVectorEnv(100, ruleset=ruleset, autoreset_mode=DISABLED)
     env.reset(seed=1)
@@ -219,7 +225,9 @@ def test_random_play_to_the_end(ruleset):
 @EVERY_RULESET
 @EVERY_MODE
 @pytest.mark.parametrize("opponent", ["random", "greedy"])
-def test_learner_is_always_to_move(ruleset, mode, opponent):
+def test_learner_is_always_to_move(
+    ruleset: str, mode: AutoresetMode, opponent: Opponent | None
+) -> None:
     env = BaoVectorEnv(40, ruleset=ruleset, opponent=opponent, autoreset_mode=mode)
     seats, outcomes = set(), set()
     for result in run(env, 60):
@@ -236,11 +244,11 @@ def test_learner_is_always_to_move(ruleset, mode, opponent):
     assert np.array_equal(env.seats, infos["player"])
 
 
-def test_opponent_of_ones_own_is_asked_in_batches():
+def test_opponent_of_ones_own_is_asked_in_batches() -> None:
     class Recorder(RandomAgent):
         sizes: tuple[int, ...] = ()
 
-        def act(self, positions, masks):
+        def act(self, positions: Any, masks: Any) -> Any:
             self.sizes += (len(masks),)
             assert masks.all()
             actions = super().act(positions, masks)
@@ -257,9 +265,9 @@ def test_opponent_of_ones_own_is_asked_in_batches():
     assert agent.sizes == (50, 10)
 
 
-def test_an_opponent_that_breaks_the_rules_is_named():
+def test_an_opponent_that_breaks_the_rules_is_named() -> None:
     class Cheat:
-        def act(self, positions, masks):
+        def act(self, positions: Any, masks: Any) -> Any:
             return np.zeros(len(masks), np.int64)
 
     env = BaoVectorEnv(2, opponent=Cheat(), seat="south")
@@ -273,7 +281,7 @@ def test_an_opponent_that_breaks_the_rules_is_named():
 
 @EVERY_MODE
 @pytest.mark.parametrize("opponent", [None, "greedy"])
-def test_an_illegal_action_changes_nothing(mode, opponent):
+def test_an_illegal_action_changes_nothing(mode: AutoresetMode, opponent: Opponent | None) -> None:
     env = BaoVectorEnv(30, opponent=opponent, autoreset_mode=mode, max_plies=9)
     rng = np.random.default_rng(0)
     observation, _ = env.reset(seed=0)
@@ -303,14 +311,14 @@ def test_an_illegal_action_changes_nothing(mode, opponent):
 @pytest.mark.parametrize(
     "actions", [np.zeros(3, int), np.zeros((4, 1), int), np.full(4, 20.0), [None] * 4, 20]
 )
-def test_actions_of_a_wrong_form(actions):
+def test_actions_of_a_wrong_form(actions: Any) -> None:
     env = BaoVectorEnv(4)
     env.reset(seed=0)
     with pytest.raises(ValueError, match="expected 4 integers"):
         env.step(actions)
 
 
-def test_actions_of_any_integer_form():
+def test_actions_of_any_integer_form() -> None:
     for actions in (
         [20, 22, 20, 22],
         (20, 22, 20, 22),
@@ -325,7 +333,7 @@ def test_actions_of_any_integer_form():
         assert {unpack(words).ply for words in env.positions} == {1}
 
 
-def test_sampled_actions():
+def test_sampled_actions() -> None:
     env = BaoVectorEnv(200)
     observation, _ = env.reset(seed=1)
     drawn = [env.sample_legal_actions() for _ in range(40)]
@@ -343,7 +351,7 @@ def test_sampled_actions():
 
 @EVERY_RULESET
 @pytest.mark.parametrize("opponent", [None, "random", "greedy"])
-def test_games_do_not_depend_on_the_threads(ruleset, opponent):
+def test_games_do_not_depend_on_the_threads(ruleset: str, opponent: Opponent | None) -> None:
     """Bit by bit the same with one, two and three threads, for a batch of several blocks."""
     runs = []
     for threads in (1, 2, 3):
@@ -355,7 +363,7 @@ def test_games_do_not_depend_on_the_threads(ruleset, opponent):
     assert any(result[2].any() for result in runs[0][0][1:])
 
 
-def test_seeds_differ_and_unseeded_games_too():
+def test_seeds_differ_and_unseeded_games_too() -> None:
     def games(*seeds: int | None) -> list[Any]:
         env = BaoVectorEnv(32, opponent="random")
         return [env.reset(seed=seed) for seed in seeds]
@@ -370,7 +378,7 @@ def test_seeds_differ_and_unseeded_games_too():
 
 
 @EVERY_MODE
-def test_lots(mode):
+def test_lots(mode: AutoresetMode) -> None:
     env = BaoVectorEnv(64, ruleset="kujifunza", max_plies=1, autoreset_mode=mode)
     results = run(env, 6)
     starts = []
@@ -389,7 +397,9 @@ def test_lots(mode):
 @pytest.mark.parametrize("opponent", [None, "random", "greedy"])
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 @pytest.mark.parametrize("fresh", [True, False])
-def test_copies_keep_the_running_games(mode, opponent, duplicate, fresh):
+def test_copies_keep_the_running_games(
+    mode: AutoresetMode, opponent: Opponent | None, duplicate: Callable[[Any], Any], fresh: bool
+) -> None:
     env = BaoVectorEnv(
         20, ruleset="kujifunza", opponent=opponent, autoreset_mode=mode, threads=2, copy=fresh
     )
@@ -417,7 +427,7 @@ def arrays_of(result: Any) -> list[Any]:
     return [array for array in arrays if isinstance(array, np.ndarray) and array.dtype != object]
 
 
-def test_fresh_arrays():
+def test_fresh_arrays() -> None:
     env = BaoVectorEnv(5, max_plies=6)
     results: list[Any] = [env.reset(seed=0)]
     results += [env.step(env.sample_legal_actions()) for _ in range(8)]
@@ -430,7 +440,7 @@ def test_fresh_arrays():
 
 
 @pytest.mark.parametrize("opponent", [None, "greedy"])
-def test_scribbling_does_the_games_no_harm(opponent):
+def test_scribbling_does_the_games_no_harm(opponent: Opponent | None) -> None:
     env = BaoVectorEnv(20, opponent=opponent)
     env.reset(seed=0)
     twin = copy.deepcopy(env)
@@ -444,7 +454,7 @@ def test_scribbling_does_the_games_no_harm(opponent):
     assert wins
 
 
-def test_without_copies_two_sets_take_turns():
+def test_without_copies_two_sets_take_turns() -> None:
     env, other = BaoVectorEnv(5, copy=False), BaoVectorEnv(5)
     env.reset(seed=0)
     other.reset(seed=0)
@@ -469,7 +479,7 @@ def test_without_copies_two_sets_take_turns():
 # --- starts -------------------------------------------------------------------------------------
 
 
-def test_reset_mask():
+def test_reset_mask() -> None:
     env = BaoVectorEnv(6, autoreset_mode=DISABLED, max_plies=4)
     env.reset(seed=0)
     for _ in range(3):
@@ -491,7 +501,7 @@ def test_reset_mask():
     env.step(env.sample_legal_actions())
 
 
-def test_wrong_reset_masks():
+def test_wrong_reset_masks() -> None:
     env = BaoVectorEnv(3)
     with pytest.raises(ResetNeeded, match="first reset"):
         env.reset(options={"reset_mask": np.array([True, False, True])})
@@ -508,7 +518,7 @@ def test_wrong_reset_masks():
             env.reset(options={"reset_mask": mask})
 
 
-def test_start_options():
+def test_start_options() -> None:
     source = raw_env()
     source.reset()
     rng = np.random.default_rng(4)
@@ -547,7 +557,7 @@ def test_start_options():
     assert env.reset()[1]["player"].tolist() == [NORTH] * 3
 
 
-def test_wrong_options():
+def test_wrong_options() -> None:
     stuck = "1,1,1,1,1,1,1,1/1,1,1,1,1,1,1,1/0,0,0,0,0,0,0,1/0,0,0,0,0,0,0,47 0,0 - S -"
     env = BaoVectorEnv(2)
     env.reset(seed=0)
@@ -566,7 +576,7 @@ def test_wrong_options():
         assert np.array_equal(env.positions, before)
 
 
-def test_an_episode_must_give_the_learner_a_turn():
+def test_an_episode_must_give_the_learner_a_turn() -> None:
     env = BaoVectorEnv(2, opponent="greedy", seat="north", max_plies=1)
     with pytest.raises(ValueError, match="before the learner's first action"):
         env.reset()
@@ -575,7 +585,7 @@ def test_an_episode_must_give_the_learner_a_turn():
 # --- the rest -----------------------------------------------------------------------------------
 
 
-def test_uint8_observations_count_seeds():
+def test_uint8_observations_count_seeds() -> None:
     whole, units = BaoVectorEnv(9, observation_dtype=np.uint8), BaoVectorEnv(9)
     for one, other in zip(run(whole, 80), run(units, 80), strict=True):
         counts, numbers = one[0]["observation"], other[0]["observation"]
@@ -589,8 +599,8 @@ def test_uint8_observations_count_seeds():
 
 
 @EVERY_MODE
-def test_gymnasium_wrappers(mode):
-    env = RecordEpisodeStatistics(BaoVectorEnv(4, autoreset_mode=mode, max_plies=10))
+def test_gymnasium_wrappers(mode: AutoresetMode) -> None:
+    env: Any = RecordEpisodeStatistics(BaoVectorEnv(4, autoreset_mode=mode, max_plies=10))
     lengths = []
     for result in run(env, 40):
         if len(result) == 5 and "episode" in result[4]:
@@ -603,8 +613,8 @@ def test_gymnasium_wrappers(mode):
             assert np.array_equal(info["action_mask"], result[0]["action_mask"][game])
 
 
-def test_make_vec():
-    env = gymnasium.make_vec(ID, num_envs=8)
+def test_make_vec() -> None:
+    env: Any = gymnasium.make_vec(ID, num_envs=8)
     assert isinstance(env, BaoVectorEnv)
     assert env.num_envs == 8 and env.spec is not None and env.spec.id == "bao/Bao-v0"
     assert env.autoreset_mode is SAME and env.metadata["autoreset_mode"] is SAME
@@ -623,9 +633,9 @@ def test_make_vec():
         env.close()
 
 
-def test_a_fresh_process_plays_the_same_games():
+def test_a_fresh_process_plays_the_same_games() -> None:
     """A spawned child knows only the identifier; seed for seed its games are ours, to the bit."""
-    arguments = {"num_envs": 2, "opponent": "random", "ruleset": "kujifunza"}
+    arguments: dict[str, Any] = {"num_envs": 2, "opponent": "random", "ruleset": "kujifunza"}
     here = gymnasium.make_vec(ID, vectorization_mode="sync", **arguments)
     there = gymnasium.make_vec(
         ID, vectorization_mode="async", vector_kwargs={"context": "spawn"}, **arguments
@@ -636,7 +646,7 @@ def test_a_fresh_process_plays_the_same_games():
     assert any(result[2].any() for result in mine[1:])
 
 
-def test_pictures():
+def test_pictures() -> None:
     env = BaoVectorEnv(3, render_mode="ansi", autoreset_mode=NEXT, max_plies=2)
     env.reset(seed=0)
     boards = env.render()
@@ -670,17 +680,19 @@ def test_pictures():
         ({"observation_dtype": np.float64}, "float32 or uint8"),
     ],
 )
-def test_wrong_arguments(arguments, match):
+def test_wrong_arguments(arguments: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         BaoVectorEnv(**{"num_envs": 2, **arguments})
 
 
-def test_the_card_tells_the_truth():
+def test_the_card_tells_the_truth() -> None:
     """The numbers of the class docstring are those of the code."""
     card = BaoVectorEnv.__doc__ or ""
-    spaces = {kind: BaoVectorEnv(7, observation_dtype=kind) for kind in (np.float32, np.uint8)}
+    envs: dict[Any, Any] = {
+        kind: BaoVectorEnv(7, observation_dtype=kind) for kind in (np.float32, np.uint8)
+    }
     shapes = set()
-    for kind, env in spaces.items():
+    for kind, env in envs.items():
         board = env.single_observation_space["observation"]
         pattern = rf"{np.dtype(kind).name}\[B, (\d+)\] from (\d+) to (\d+)"
         found = re.findall(pattern, card)
@@ -696,7 +708,7 @@ def test_the_card_tells_the_truth():
     assert "v0: first version" in card and ID.endswith("-v0")
 
 
-def test_greedy_beats_random():
+def test_greedy_beats_random() -> None:
     """Both sides of the interface at once: a learner that plays greedily wins most games."""
     env = BaoVectorEnv(100, opponent="random")
     env.reset(seed=0)

@@ -22,7 +22,8 @@ from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.layout import SOUTH
 from bao_env.engine.position import opening
 from bao_env.engine.ruleset import get_ruleset
-from bao_env.envs.single_game import MAX_PLIES, Episode, result_line
+from bao_env.envs.arguments import MAX_PLIES
+from bao_env.envs.single_game import SingleGame
 from bao_env.notation.positions import action_to_move, format_position
 from bao_env.observation.board import OBSERVATION_SIZE
 
@@ -95,37 +96,35 @@ class BaoState(pyspiel.State):
 
     def __init__(self, game: BaoGame) -> None:
         super().__init__(game)
-        self.episode = Episode(game.ruleset, game.max_plies)
-        self.episode.start(opening(game.ruleset, SOUTH))
+        self.single_game = SingleGame(game.ruleset, game.max_plies)
+        self.single_game.start(opening(game.ruleset, SOUTH))
 
     def current_player(self) -> int:
         """0 = South, 1 = North, or OpenSpiel's number for the end."""
-        return pyspiel.PlayerId.TERMINAL if self.episode.over else self.episode.mover
+        return pyspiel.PlayerId.TERMINAL if self.single_game.over else self.single_game.mover
 
     def _legal_actions(self, player: int) -> list[int]:
-        mask = 0 if self.episode.over else self.episode.mask
+        mask = 0 if self.single_game.over else self.single_game.mask
         return [action for action in range(NUM_ACTIONS) if mask >> action & 1]
 
     def _apply_action(self, action: int) -> None:
-        self.episode.play(action)
+        self.single_game.play(action)
 
     def _action_to_string(self, player: int, action: int) -> str:
         return action_to_move(action)
 
     def is_terminal(self) -> bool:
         """Whether the game is over."""
-        return self.episode.over
+        return self.single_game.over
 
     def returns(self) -> list[float]:
         """+1 for the winner, -1 for the loser; 0 while the game runs or when it was cut short."""
-        winner = self.episode.winner
+        winner = self.single_game.winner
         return [0.0, 0.0] if winner < 0 else [1.0 - 2.0 * winner, 2.0 * winner - 1.0]
 
     def __str__(self) -> str:
         """The position text and, at the end, the result."""
-        episode = self.episode
-        result = result_line(episode.position, episode.winner, episode.truncated)
-        text = format_position(episode.position)
+        text, result = format_position(self.single_game.position), self.single_game.result_line
         return f"{text} ({result})" if result else text
 
 
@@ -138,7 +137,7 @@ class BaoObserver:
 
     def set_from(self, state: BaoState, player: int) -> None:
         """Fill :attr:`tensor` with what ``player`` sees."""
-        self.tensor[:] = state.episode.observation(player)
+        self.tensor[:] = state.single_game.observation(player)
 
     def string_from(self, state: BaoState, player: int) -> str:
         """The position text, the same for both."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from bao_env.bots import Agent
+from bao_env.bots import Opponent
 from bao_env.envs.aec import env
 from bao_env.envs.vector import BaoVectorEnv
 
@@ -95,7 +95,7 @@ def self_play(config: AlgorithmConfig, hidden: int = 128, **options: Any) -> Alg
 
 def against(
     config: AlgorithmConfig,
-    opponent: str | Agent = "random",
+    opponent: Opponent = "random",
     hidden: int = 128,
     games: int = 64,
     **options: Any,

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
-from bao_env.bots import Agent
+from bao_env.bots import Opponent
 from bao_env.envs.vector import BaoVectorEnv, Observation
 
 try:
@@ -43,7 +43,7 @@ class BaoVecEnv(VecEnv):
         ValueError: an argument is wrong, or there is no opponent.
     """
 
-    def __init__(self, num_envs: int, opponent: str | Agent = "random", **options: Any) -> None:
+    def __init__(self, num_envs: int, opponent: Opponent = "random", **options: Any) -> None:
         if opponent is None:
             raise ValueError("opponent=None: expected 'random', 'greedy' or an agent")
         self.envs = BaoVectorEnv(num_envs, opponent=opponent, **options)

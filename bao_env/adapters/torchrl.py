@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bao_env.bots import Agent
+from bao_env.bots import Opponent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.envs.vector import BaoVectorEnv, Observation
 from bao_env.observation.board import OBSERVATION_SIZE
@@ -55,7 +55,7 @@ class BaoTorchEnv(EnvBase):
     def __init__(
         self,
         num_envs: int,
-        opponent: str | Agent | None = None,
+        opponent: Opponent | None = None,
         seed: int | None = None,
         **options: Any,
     ) -> None:

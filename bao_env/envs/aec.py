@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +14,10 @@ from pettingzoo.utils import wrappers
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.position import Position
 from bao_env.engine.ruleset import Ruleset, get_ruleset
-from bao_env.envs.single_game import (
-    MAX_PLIES,
-    Episode,
-    check_render_mode,
-    masked_space,
-    seat_or_none,
-)
+from bao_env.envs.arguments import MAX_PLIES, check_render_mode, seat_or_none
+from bao_env.envs.render_modes import render_game
+from bao_env.envs.single_game import SingleGame
+from bao_env.envs.spaces import masked_space
 from bao_env.render.raster import Window
 
 Observation = dict[str, npt.NDArray[Any]]
@@ -40,8 +37,8 @@ def env(**kwargs: Any) -> AECEnv[str, Observation, int]:
 class raw_env(AECEnv[str, Observation, int]):
     """Bao la Kiswahili for two agents, ``player_0`` (South) and ``player_1`` (North).
 
-    **Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pit 0..7 = own front holes
-    1..8, 8..15 = own back holes 1..8, from the player's left; direction 0 = left, 1 = right;
+    **Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pits 0..7 are the player's
+    front row, 8..15 the back row, both from the player's left; direction 0 = left, 1 = right;
     house 1 = play the house. The mask says which of them are legal.
 
     **Observation.** A dict of fresh arrays, for either agent at any time:
@@ -56,8 +53,8 @@ class raw_env(AECEnv[str, Observation, int]):
 
     **Rewards.** On the last ply +1 for the winner and -1 for the loser, 0 on all others.
 
-    **End.** Both agents terminate on the ply that wins: the opponent's front row is empty, or he
-    has no legal move. After 500 plies (``max_plies``) both are truncated with reward 0; in
+    **End.** Both agents terminate on the ply that wins: the opponent's front row is empty, or they
+    have no legal move. After 500 plies (``max_plies``) both are truncated with reward 0; in
     ``dutch`` each action of a turn is a ply.
 
     **Illegal actions** raise :class:`bao_env.IllegalMoveError`, a ValueError, and change nothing.
@@ -73,8 +70,8 @@ class raw_env(AECEnv[str, Observation, int]):
         max_plies: plies after which a game is cut short.
         render_mode: ``"ansi"``: :meth:`render` returns the board as text; ``"rgb_array"``: as an
             image, uint8[406, 820, 3]; ``"human"``: a window shows it after each reset and ply, two
-            a second at most (``metadata["render_fps"]``). The last two need pygame,
-            ``pip install 'bao_env[render]'``.
+            a second at most (``metadata["render_fps"]``). The last two need pygame: ``pip install
+            pygame``, or in a checkout ``pip install -e '.[render]'``.
         first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or by
             lot, drawn by the environment's seeded generator.
 
@@ -104,7 +101,7 @@ class raw_env(AECEnv[str, Observation, int]):
         self.observation_spaces = {agent: masked_space() for agent in self.possible_agents}
         self.action_spaces = {agent: spaces.Discrete(NUM_ACTIONS) for agent in self.possible_agents}
         self._first_player = seat_or_none(first_player, "first_player")
-        self._game = Episode(self.ruleset, max_plies)
+        self._game = SingleGame(self.ruleset, max_plies)
         self._window = Window("Bao")
         self._np_random: np.random.Generator | None = None
 
@@ -139,7 +136,7 @@ class raw_env(AECEnv[str, Observation, int]):
         """
         if seed is not None or self._np_random is None:
             self._np_random, _ = seeding.np_random(seed)
-        self._game.start_by(self._first_player, options or {}, self._np_random)
+        self._game.start_by_options(self._first_player, options or {}, self._np_random)
         agents = list(self.possible_agents)
         self.agents = agents
         self.rewards = dict.fromkeys(agents, 0.0)
@@ -162,7 +159,7 @@ class raw_env(AECEnv[str, Observation, int]):
             mask = game.action_mask(seat)
         return {"observation": game.observation(seat), "action_mask": mask}
 
-    def step(self, action: int | None) -> None:
+    def step(self, action: SupportsIndex | None) -> None:
         """Play an action of ``agent_selection``; None, and nothing else, once that agent is done.
 
         Raises:
@@ -194,7 +191,10 @@ class raw_env(AECEnv[str, Observation, int]):
         Raises:
             DependencyNotInstalled: pygame is missing, and the mode needs it.
         """
-        return self._game.render(self.render_mode, self.metadata, self._window)
+        game = self._game
+        return render_game(
+            game.position, game.result_line, self.render_mode, self.metadata, self._window
+        )
 
     def close(self) -> None:
         """Close the window, if there is one."""

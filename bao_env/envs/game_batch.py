@@ -1,8 +1,17 @@
-"""Many games at once, from their start to their end: what the vector environment steps.
+"""Many games side by side, from their start to their end: what the vector environment steps.
 
-Arrays: ``positions`` uint64[B, 6], ``masks`` uint64[B], ``winners`` int8[B] as in
-:mod:`bao_env.engine.batch`; ``games`` int64[n] are indices of some of the B games; a *part* is
-the slice of the batch on which one thread works.
+Who fills what in one step; every array has a row for each game::
+
+    actions ---> Engine.step ---> GameStates          positions, masks, winners
+    agent -----> _reply --------> GameStates          its answers, if there is an opponent
+    GameStates > _settle -------> StepResult          rewards, terminated, truncated
+                         -------> View                who is shown a game, what they may play
+                         -------> FinalStates         a copy of each game that has just ended
+                         <------- Openings            where ended games of self-play begin anew
+    GameStates, View > fill_arrays > ObservationBuffer    boards, action masks: handed out
+
+Each thread does all of this for its own *part* of the batch, a slice of it (the agent is asked
+about all games at once). An array of *games* is int64[n], the indices of some of the B games.
 """
 
 from __future__ import annotations
@@ -18,153 +27,202 @@ from bao_env.engine.batch import NO_WINNER, Engine, unpack_masks
 from bao_env.engine.bits import ONE, ZERO, U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import META, PLY, WORDS
+from bao_env.engine.position import META, PLY, WORDS, pack
 from bao_env.engine.ruleset import Ruleset
+from bao_env.notation.positions import parse_position
 from bao_env.observation.board import OBSERVATION_SIZE, observe
 
-Games = npt.NDArray[np.int64]
+GameIndices = npt.NDArray[np.int64]
 
-_18: Final = U(18)
+NO_LEARNER: Final = -1
+"""The learner's seat in self-play: there is none."""
+_MOVER_SHIFT: Final = U(18)
+
+
+class GameStates(NamedTuple):
+    """How games stand, one row each; changed in place as they are played."""
+
+    positions: npt.NDArray[np.uint64]
+    """Packed positions, uint64[n, 6]."""
+    masks: npt.NDArray[np.uint64]
+    """The mover's legal actions, uint64[n], bit a = action a; 0 once somebody has won."""
+    winners: npt.NDArray[np.int8]
+    """The seats that have won, int8[n]; -1 while nobody has."""
+    learner_seats: npt.NDArray[np.int8]
+    """The seats that the learner plays, int8[n]; -1 in self-play."""
+
+    def rows(self, rows: slice | GameIndices) -> GameStates:
+        """Some games: the same memory for a slice, copies for indices."""
+        return GameStates._make(array[rows] for array in self)
+
+
+class Openings(NamedTuple):
+    """How the next games begin."""
+
+    first_players: npt.NDArray[np.int8]
+    """The seat that will begin each game when it starts anew, int8[B]."""
+    positions: npt.NDArray[np.uint64]
+    """The opening with South and with North to move, uint64[2, 6]."""
+    masks: npt.NDArray[np.uint64]
+    """Their legal actions, uint64[2]."""
+
+
+class StepResult(NamedTuple):
+    """What a step has brought, one row a game."""
+
+    rewards: npt.NDArray[np.float64]
+    """+1 for a win, -1 for a loss, else 0, float64[B]."""
+    terminated: npt.NDArray[np.bool_]
+    """Whether somebody has won, bool[B]."""
+    truncated: npt.NDArray[np.bool_]
+    """Whether the game was cut short, bool[B]."""
+
+
+class View(NamedTuple):
+    """Who is shown each game, and what they may play.
+
+    That is the player to move in self-play, and otherwise the learner.
+    """
+
+    viewers: npt.NDArray[np.int8]
+    """Their seats, int8[n]."""
+    legal: npt.NDArray[np.uint64]
+    """Their legal actions as bits, uint64[n]; 0 where they are not to move."""
+
+    @classmethod
+    def empty(cls, size: int) -> View:
+        """Arrays for ``size`` games, to be filled."""
+        return cls(np.empty(size, np.int8), np.empty(size, np.uint64))
+
+
+class FinalStates(NamedTuple):
+    """Games as they stood when they ended. Each thread fills its part from the front."""
+
+    games: GameIndices
+    """Which games they are, int64[B]."""
+    positions: npt.NDArray[np.uint64]
+    """Their last positions, packed, uint64[B, 6]."""
+    viewers: npt.NDArray[np.int8]
+    """Who is shown them, int8[B]; see :class:`View`."""
+    legal: npt.NDArray[np.uint64]
+    """What the viewers could have played, had the game not been cut short, uint64[B]."""
+
+
+class ObservationBuffer(NamedTuple):
+    """The arrays of an observation, and the view that they are written from."""
+
+    boards: npt.NDArray[Any]
+    """The boards as the viewers see them, float32 or uint8 [n, 52]."""
+    action_masks: npt.NDArray[np.int8]
+    """Legal actions, int8[n, 64], 1 = legal."""
+    view: View
+    """Whose boards and legal actions these are."""
+
+    @classmethod
+    def empty(cls, size: int, dtype: npt.DTypeLike) -> ObservationBuffer:
+        """Arrays for ``size`` games, boards of the dtype, to be filled."""
+        return cls(
+            np.empty((size, OBSERVATION_SIZE), dtype),
+            np.empty((size, NUM_ACTIONS), np.int8),
+            View.empty(size),
+        )
+
+    def rows(self, part: slice) -> ObservationBuffer:
+        """Some rows, the same memory."""
+        view = View(self.view.viewers[part], self.view.legal[part])
+        return ObservationBuffer(self.boards[part], self.action_masks[part], view)
+
+    def fill_arrays(self, positions: npt.NDArray[np.uint64]) -> None:
+        """Write boards and action masks of ``positions``, uint64[n, 6], as the view says."""
+        observe(positions, self.boards, self.view.viewers)
+        unpack_masks(self.view.legal, self.action_masks)
 
 
 @jit_inline
 def _mover(positions, g):
     """The seat that is to move in game g."""
-    return np.int8((positions[g, META] >> _18) & ONE)
+    return np.int8((positions[g, META] >> _MOVER_SHIFT) & ONE)
 
 
 @jit_inline
-def _look(positions, masks, seats, players, legal, g):
-    """Write who sees game g and what he may play: the mover, or the learner if there is one."""
-    players[g] = _mover(positions, g)
-    legal[g] = masks[g]
-    if seats[g] >= 0 and seats[g] != players[g]:
-        players[g] = seats[g]
-        legal[g] = ZERO
+def _set_viewer(state, view, g):
+    """Write who is shown game g and what they may play; see :class:`View`."""
+    viewer, learner = _mover(state.positions, g), state.learner_seats[g]
+    legal = state.masks[g]
+    if learner >= 0 and learner != viewer:
+        viewer = learner
+        legal = ZERO
+    view.viewers[g] = viewer
+    view.legal[g] = legal
 
 
 @jit
-def _look_all(positions, masks, seats, players, legal):
-    for g in range(masks.shape[0]):
-        _look(positions, masks, seats, players, legal, g)
+def _set_viewers(state, view):
+    """:func:`_set_viewer` of every row."""
+    for g in range(state.masks.shape[0]):
+        _set_viewer(state, view, g)
+
+
+@jit_inline
+def _keep_end(state, view, g, ends, row):
+    """Copy game g, as it has ended, to a row of ``ends``."""
+    ends.games[row] = g
+    ends.viewers[row] = view.viewers[g]
+    ends.legal[row] = view.legal[g]
+    for word in range(WORDS):
+        ends.positions[row, word] = state.positions[g, word]
+
+
+@jit_inline
+def _restart(state, openings, g):
+    """Begin game g anew."""
+    first = openings.first_players[g]
+    for word in range(WORDS):
+        state.positions[g, word] = openings.positions[first, word]
+    state.masks[g] = openings.masks[first]
+    state.winners[g] = NO_WINNER
 
 
 @jit
-def _settle(
-    positions,
-    masks,
-    winners,
-    seats,
-    starts,
-    openings,
-    opening_masks,
-    restarts,
-    max_plies,
-    low,
-    acted,
-    rewards,
-    terminated,
-    truncated,
-    players,
-    legal,
-    end_games,
-    end_positions,
-    end_players,
-    end_legal,
-):
-    """What a ply has brought to every game of a part; returns how many have ended.
+def _settle(state, openings, restarts, max_plies, actors, low, high, result, view, ends):
+    """Write what the last ply has brought to the games from ``low`` to ``high`` - 1.
 
-    Those are written, as they stand, to the first rows of ``end_*``, and begin anew at once if
-    ``restarts``. The part begins at game ``low``.
+    ``actors``, int8[B], are the seats whose rewards are asked for. ``result`` and ``view`` get
+    their rows of these games; those that have ended are copied to the rows of ``ends`` from
+    ``low`` on and, if ``restarts``, begin anew. Returns how many have ended.
     """
-    count = 0
-    for g in range(masks.shape[0]):
-        won = winners[g] >= 0
-        cut = not won and positions[g, PLY] >= max_plies
-        rewards[g] = 0.0
+    row = low
+    for g in range(U(low), U(high)):  # numba tests a signed index for a negative one each time
+        won = state.winners[g] >= 0
+        cut = not won and state.positions[g, PLY] >= max_plies
+        result.rewards[g] = 0.0
         if won:
-            rewards[g] = 1.0 if winners[g] == acted[g] else -1.0
-        terminated[g] = won
-        truncated[g] = cut
-        _look(positions, masks, seats, players, legal, g)
-        if not (won or cut):
-            continue
-        end_games[count] = low + g
-        end_players[count] = players[g]
-        end_legal[count] = legal[g]
-        for word in range(WORDS):
-            end_positions[count, word] = positions[g, word]
-        count += 1
-        if restarts:
-            for word in range(WORDS):
-                positions[g, word] = openings[starts[g], word]
-            masks[g] = opening_masks[starts[g]]
-            winners[g] = NO_WINNER
-            _look(positions, masks, seats, players, legal, g)
-    return count
+            result.rewards[g] = 1.0 if state.winners[g] == actors[g] else -1.0
+        result.terminated[g] = won
+        result.truncated[g] = cut
+        _set_viewer(state, view, g)
+        if won or cut:
+            _keep_end(state, view, g, ends, row)
+            row += 1
+            if restarts:
+                _restart(state, openings, g)
+                _set_viewer(state, view, g)
+    return row - low
 
 
 @jit
-def _awaited(positions, winners, seats, max_plies, games):
-    """Write the games that go on where another seat than ``seats`` is to move; their number."""
+def _find_unanswered(state, max_plies, games):
+    """Write the games that go on with the agent to move to ``games``, int64[B]; their number."""
     count = 0
-    for g in range(winners.shape[0]):
-        if winners[g] < 0 and _mover(positions, g) != seats[g] and positions[g, PLY] < max_plies:
+    for g in range(state.winners.shape[0]):
+        running = state.winners[g] < 0 and state.positions[g, PLY] < max_plies
+        if running and _mover(state.positions, g) != state.learner_seats[g]:
             games[count] = g
             count += 1
     return count
 
 
-class View(NamedTuple):
-    """What some games show."""
-
-    boards: npt.NDArray[Any]
-    """Observations, float32 or uint8 [n, 52]."""
-    masks: npt.NDArray[np.int8]
-    """Legal actions, int8[n, 64]."""
-    players: npt.NDArray[np.int8]
-    """Whose view it is, int8[n]."""
-    legal: npt.NDArray[np.uint64]
-    """Legal actions as bits, uint64[n]."""
-
-    @classmethod
-    def empty(cls, size: int, dtype: npt.DTypeLike) -> View:
-        """Fresh arrays for ``size`` games, boards of the dtype, to be filled."""
-        return cls(
-            np.empty((size, OBSERVATION_SIZE), dtype),
-            np.empty((size, NUM_ACTIONS), np.int8),
-            np.empty(size, np.int8),
-            np.empty(size, np.uint64),
-        )
-
-    def rows(self, part: slice) -> View:
-        """Some rows, not copied."""
-        return View(self.boards[part], self.masks[part], self.players[part], self.legal[part])
-
-    def paint(self, positions: npt.NDArray[np.uint64]) -> None:
-        """Write boards and masks, as players and legal bits say."""
-        observe(positions, self.boards, self.players)
-        unpack_masks(self.legal, self.masks)
-
-
-class Result(NamedTuple):
-    """What a step has brought, one row a game."""
-
-    rewards: npt.NDArray[np.float64]
-    terminated: npt.NDArray[np.bool_]
-    truncated: npt.NDArray[np.bool_]
-
-
-class _Ends(NamedTuple):
-    """How games stood when they ended, one row each."""
-
-    games: Games
-    positions: npt.NDArray[np.uint64]
-    players: npt.NDArray[np.int8]
-    legal: npt.NDArray[np.uint64]
-
-
-class Episodes:
+class GameBatch:
     """B games that run side by side, in self-play or against an agent.
 
     Args:
@@ -185,28 +243,27 @@ class Episodes:
         self.restarts = restarts
         self.agent: Agent | None = None
         """Who plays against the learner; None is self-play."""
-        self.positions = np.zeros((size, WORDS), np.uint64)
-        self.masks = np.zeros(size, np.uint64)
-        self.winners = np.full(size, NO_WINNER, np.int8)
-        self.seats = np.full(size, -1, np.int8)
-        """The learner's; -1 in self-play."""
-        self.starts = np.full(size, SOUTH, np.int8)
-        """Who will begin the next game."""
+        self.state = GameStates(
+            np.zeros((size, WORDS), np.uint64),
+            np.zeros(size, np.uint64),
+            np.full(size, NO_WINNER, np.int8),
+            np.full(size, NO_LEARNER, np.int8),
+        )
         openings = [self.engine.opening(seat) for seat in (SOUTH, NORTH)]
-        self._openings = np.array([words for words, _ in openings])
-        self._opening_masks = np.array([mask for _, mask in openings])
-        self._ends = _Ends(
-            np.empty(size, np.int64),
-            np.empty((size, WORDS), np.uint64),
-            np.empty(size, np.int8),
-            np.empty(size, np.uint64),
+        self.openings = Openings(
+            np.full(size, SOUTH, np.int8),
+            np.array([words for words, _ in openings]),
+            np.array([mask for _, mask in openings]),
+        )
+        self._ends = FinalStates(
+            np.empty(size, np.int64), np.empty((size, WORDS), np.uint64), *View.empty(size)
         )
         self._end_rows = np.zeros(0, np.int64)
         """The rows of ``_ends`` that the last step has filled: the first ones of each part."""
 
     def begin(
         self,
-        games: Games,
+        games: GameIndices,
         positions: npt.NDArray[np.uint64] | None = None,
         masks: npt.NDArray[np.uint64] | None = None,
     ) -> None:
@@ -214,142 +271,153 @@ class Episodes:
 
         Args:
             games: which.
-            positions: uint64[n, 6] to begin at; None: the opening, as :attr:`starts` says.
+            positions: uint64[n, 6] to begin at; None: the openings.
             masks: uint64[n], the legal actions of ``positions``.
 
         Raises:
             ValueError: a game ends before the learner can act.
         """
         if positions is None or masks is None:
-            starts = self.starts[games]
-            positions, masks = self._openings[starts], self._opening_masks[starts]
-        self.positions[games] = positions
-        self.masks[games] = masks
-        self.winners[games] = NO_WINNER
+            first = self.openings.first_players[games]
+            positions, masks = self.openings.positions[first], self.openings.masks[first]
+        state = self.state
+        state.positions[games] = positions
+        state.masks[games] = masks
+        state.winners[games] = NO_WINNER
         if self.agent is None:
             return
-        self._reply()
-        over = (self.winners[games] >= 0) | (self.positions[games, PLY] >= self.max_plies)
+        self._reply(self.agent)
+        over = (state.winners[games] >= 0) | (state.positions[games, PLY] >= self.max_plies)
         if over.any():
             raise ValueError(
                 f"game {games[over.argmax()]} is over before the learner's first action: the "
                 f"opponent has won, or max_plies={self.max_plies} is too small"
             )
 
+    def parse_positions(
+        self, texts: list[str]
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """The packed positions of position texts, uint64[n, 6], and their masks, uint64[n].
+
+        Raises:
+            ValueError: a text is no position, or the game is over there.
+        """
+        parsed = {text: parse_position(text, self.ruleset) for text in set(texts)}
+        positions = np.zeros((len(texts), WORDS), np.uint64)
+        for text, words in zip(texts, positions, strict=True):
+            pack(parsed[text], words)
+        masks, winners = np.zeros(len(texts), np.uint64), np.zeros(len(texts), np.int8)
+        self.engine.legal_masks(positions, masks, winners)
+        for game in np.flatnonzero(winners >= 0)[:1]:
+            raise ValueError(
+                f"position: the game is over there, for the mover has no legal move: {texts[game]}"
+            )
+        return positions, masks
+
     def step(
         self,
         actions: npt.NDArray[np.int64],
-        idle: Games,
-        acted: npt.NDArray[np.int8],
-        view: View,
-    ) -> tuple[Result, Games]:
+        idle: GameIndices,
+        actors: npt.NDArray[np.int8],
+        buffer: ObservationBuffer,
+    ) -> tuple[StepResult, GameIndices]:
         """Play one action in every game but the ``idle`` ones, and the agent's answers.
 
         Args:
             actions: int64[B].
             idle: games that stay as they are; what is returned about them means nothing.
-            acted: int8[B], for whom the rewards are.
-            view: is filled with what the games show now.
+            actors: int8[B], the seats whose rewards are returned.
+            buffer: of B games; is filled with what they show now.
 
-        Returns the result, and the games that have ended; :meth:`ends` shows them.
+        Returns the result, and the games that have ended: :meth:`final_observations` shows them.
 
         Raises:
             ValueError: an action is illegal; nothing has changed then.
         """
-        size = self.size
-        result = Result(np.empty(size), np.empty(size, np.bool_), np.empty(size, np.bool_))
-        ends = self._ends
-        ended: list[Games] = []
+        state, size = self.state, self.size
+        restarts = self.restarts and self.agent is None
+        result = StepResult(np.empty(size), np.empty(size, np.bool_), np.empty(size, np.bool_))
+        end_rows: list[GameIndices] = []
 
         def settle(part: slice) -> None:
+            low, high = part.start, part.stop
             count = _settle(
-                self.positions[part],
-                self.masks[part],
-                self.winners[part],
-                self.seats[part],
-                self.starts[part],
-                self._openings,
-                self._opening_masks,
-                self.restarts and self.agent is None,
+                state,
+                self.openings,
+                restarts,
                 self.max_plies,
-                part.start,
-                acted[part],
-                result.rewards[part],
-                result.terminated[part],
-                result.truncated[part],
-                view.players[part],
-                view.legal[part],
-                ends.games[part],
-                ends.positions[part],
-                ends.players[part],
-                ends.legal[part],
+                actors,
+                low,
+                high,
+                result,
+                buffer.view,
+                self._ends,
             )
-            ended.append(np.arange(part.start, part.start + count))
-            view.rows(part).paint(self.positions[part])
+            end_rows.append(np.arange(low, low + count))
+            buffer.rows(part).fill_arrays(state.positions[part])
 
-        arguments = self.positions, actions, self.masks, self.winners
-        held = self.masks[idle]
-        self.masks[idle] = 0  # the engine leaves these games alone
+        arguments = state.positions, actions, state.masks, state.winners
+        held = state.masks[idle]
+        state.masks[idle] = 0  # the engine leaves these games alone
         try:
             if self.agent is None:
                 self.engine.step(*arguments, on_part_done=settle)
             else:
                 self.engine.step(*arguments)
         except ValueError:
-            self.masks[idle] = held
+            state.masks[idle] = held
             raise
         if self.agent is not None:
-            self._reply()
+            self._reply(self.agent)
             self.engine.share(size, settle)
-        self._end_rows = np.sort(np.concatenate(ended))
-        return result, ends.games[self._end_rows]
+        self._end_rows = np.sort(np.concatenate(end_rows))
+        return result, self._ends.games[self._end_rows]
 
-    def ends(self, dtype: npt.DTypeLike) -> View:
-        """What the games that ended in the last step showed at their end."""
+    def final_observations(self, dtype: npt.DTypeLike) -> ObservationBuffer:
+        """What the games that ended in the last step showed at their end, boards of the dtype."""
         rows, ends = self._end_rows, self._ends
-        view = View.empty(len(rows), dtype)
-        view = view._replace(players=ends.players[rows], legal=ends.legal[rows])
-        view.paint(ends.positions[rows])
-        return view
+        buffer = ObservationBuffer.empty(len(rows), dtype)
+        buffer = buffer._replace(view=View(ends.viewers[rows], ends.legal[rows]))
+        buffer.fill_arrays(ends.positions[rows])
+        return buffer
 
-    def show(self, view: View) -> None:
-        """Fill a view with what all games show."""
+    def observe_all(self, buffer: ObservationBuffer) -> None:
+        """Fill a buffer of B games with what all of them show now."""
 
         def work(part: slice) -> None:
-            rows = view.rows(part)
-            positions = self.positions[part]
-            _look_all(positions, self.masks[part], self.seats[part], rows.players, rows.legal)
-            rows.paint(positions)
+            state, rows = self.state.rows(part), buffer.rows(part)
+            _set_viewers(state, rows.view)
+            rows.fill_arrays(state.positions)
 
         self.engine.share(self.size, work)
 
-    def show_again(self, games: Games, view: View) -> None:
-        """Fill the rows ``games`` of a view of all games."""
-        positions = self.positions[games]
-        rows = View.empty(len(games), view.boards.dtype)
-        _look_all(positions, self.masks[games], self.seats[games], rows.players, rows.legal)
-        rows.paint(positions)
-        view.boards[games] = rows.boards
-        view.masks[games] = rows.masks
-        view.players[games] = rows.players
-        view.legal[games] = rows.legal
+    def observe_some(self, games: GameIndices, buffer: ObservationBuffer) -> None:
+        """Fill the rows ``games`` of a buffer of B games with what these show now."""
+        state = self.state.rows(games)
+        rows = ObservationBuffer.empty(len(games), buffer.boards.dtype)
+        _set_viewers(state, rows.view)
+        rows.fill_arrays(state.positions)
+        buffer.boards[games] = rows.boards
+        buffer.action_masks[games] = rows.action_masks
+        buffer.view.viewers[games] = rows.view.viewers
+        buffer.view.legal[games] = rows.view.legal
 
-    def _reply(self) -> None:
+    def _reply(self, agent: Agent) -> None:
         """The agent's plies, until in every game that goes on the learner is to move."""
-        assert self.agent is not None
+        state = self.state
         indices = np.empty(self.size, np.int64)
         while True:
-            count = _awaited(self.positions, self.winners, self.seats, self.max_plies, indices)
+            count = _find_unanswered(state, self.max_plies, indices)
             if not count:
                 return
             games = indices[:count]
-            positions, masks = self.positions[games], self.masks[games]
-            winners = self.winners[games]
-            actions = np.asarray(self.agent.act(positions.copy(), masks.copy()))
+            positions, masks = state.positions[games], state.masks[games]
+            winners = state.winners[games]
+            actions = np.asarray(agent.act(positions.copy(), masks.copy()))
             try:
                 self.engine.step(positions, actions.astype(np.int64), masks, winners)
             except ValueError as error:
                 raise RuntimeError(f"the opponent's {error}") from error
-            self.positions[games] = positions
-            self.masks[games] = masks
-            self.winners[games] = winners
+            state.positions[games] = positions
+            state.masks[games] = masks
+            state.winners[games] = winners

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, SupportsIndex
 
 import gymnasium
 import numpy as np
@@ -12,28 +12,24 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from bao_env.board import IllegalMoveError
-from bao_env.bots import Agent, get_agent
+from bao_env.bots import Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.position import Position
 from bao_env.engine.ruleset import Ruleset, get_ruleset
-from bao_env.envs.single_game import (
-    MAX_PLIES,
-    Episode,
-    board_space,
-    check_render_mode,
-    masked_space,
-    seat_or_none,
-)
+from bao_env.envs.arguments import MAX_PLIES, check_render_mode, seat_or_none
+from bao_env.envs.render_modes import render_game
+from bao_env.envs.single_game import SingleGame
+from bao_env.envs.spaces import board_space, masked_space
 from bao_env.render.raster import Window
 
 Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[np.float32]
 
 
 class BaoEnv(gymnasium.Env[Any, Any]):
-    """Bao la Kiswahili for one learner; each step is his ply and all that the opponent answers.
+    """Bao la Kiswahili for one learner; each step is the learner's ply and the opponent's answers.
 
-    **Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pit 0..7 = own front holes
-    1..8, 8..15 = own back holes 1..8, from the learner's left; direction 0 = left, 1 = right;
+    **Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pits 0..7 are the learner's
+    front row, 8..15 the back row, both from the learner's left; direction 0 = left, 1 = right;
     house 1 = play the house. The mask says which of them are legal.
 
     **Observation.** A dict of fresh arrays, the board from the learner's own side:
@@ -50,7 +46,7 @@ class BaoEnv(gymnasium.Env[Any, Any]):
     **Turns.** In rule set ``dutch`` a capture may wait for its side: then the learner acts again
     and the opponent has not moved between two steps.
 
-    **Rewards.** +1 when the learner wins, -1 when he loses, else 0.
+    **Rewards.** +1 when the learner wins, -1 when they lose, else 0.
 
     **End.** Terminated when the game is won: a front row is empty, or the player to move has no
     legal move. Truncated after 500 plies (``max_plies``, both players' plies together).
@@ -75,8 +71,8 @@ class BaoEnv(gymnasium.Env[Any, Any]):
             by lot.
         render_mode: ``"ansi"``: :meth:`render` returns the board as text; ``"rgb_array"``: as an
             image, uint8[406, 820, 3]; ``"human"``: a window shows it after each reset and step, two
-            a second at most (``metadata["render_fps"]``). The last two need pygame,
-            ``pip install 'bao_env[render]'``.
+            a second at most (``metadata["render_fps"]``). The last two need pygame: ``pip install
+            pygame``, or in a checkout ``pip install -e '.[render]'``.
         illegal: ``"lose"`` or ``"raise"``.
         flat: hand out the board without the dict around it.
 
@@ -91,7 +87,7 @@ class BaoEnv(gymnasium.Env[Any, Any]):
 
     def __init__(
         self,
-        opponent: str | Agent = "random",
+        opponent: Opponent = "random",
         ruleset: str | Ruleset = "zanzibar",
         max_plies: int = MAX_PLIES,
         seat: str | int | None = None,
@@ -114,7 +110,7 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         self._agent = get_agent(opponent, self.ruleset)
         self._seeded = False
         self._seat = 0
-        self._game = Episode(self.ruleset, max_plies)
+        self._game = SingleGame(self.ruleset, max_plies)
         self._window = Window("Bao")
         self._running = False
 
@@ -145,7 +141,7 @@ class BaoEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Start an episode; the opponent has moved already if he begins.
+        """Start an episode; the opponent has moved already if they begin.
 
         Raises:
             ValueError: an option is wrong, or the episode ends before the learner can act.
@@ -159,7 +155,7 @@ class BaoEnv(gymnasium.Env[Any, Any]):
             self._agent = get_agent(self._opponent, self.ruleset, int(rng.integers(2**63)))
         seat = seat_or_none(options.get("seat", self._fixed_seat), "seat")
         self._seat = int(rng.integers(2)) if seat is None else seat
-        self._game.start_by(self._first_player, options, rng)
+        self._game.start_by_options(self._first_player, options, rng)
         self._reply()
         if self._game.over:
             raise ValueError(
@@ -171,7 +167,7 @@ class BaoEnv(gymnasium.Env[Any, Any]):
             self.render()
         return self._observation(), self._info()
 
-    def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: SupportsIndex) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Play the learner's action and the opponent's answer.
 
         Raises:
@@ -222,7 +218,10 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         Raises:
             DependencyNotInstalled: pygame is missing, and the mode needs it.
         """
-        return self._game.render(self.render_mode, self.metadata, self._window)
+        game = self._game
+        return render_game(
+            game.position, game.result_line, self.render_mode, self.metadata, self._window
+        )
 
     def close(self) -> None:
         """Close the window, if there is one."""

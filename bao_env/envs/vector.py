@@ -12,23 +12,24 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from bao_env.bots import Agent, get_agent
+from bao_env.bots import Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import random_actions, random_states, unpack_masks
 from bao_env.engine.layout import SOUTH
-from bao_env.engine.position import WORDS, pack, unpack
+from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import Ruleset
-from bao_env.envs.game_batch import Episodes, Games, View
-from bao_env.envs.single_game import (
+from bao_env.envs.arguments import (
     MAX_PLIES,
     check_max_plies,
     check_render_mode,
-    masked_space,
-    picture,
+    check_start,
     seat_number,
     seat_or_none,
 )
-from bao_env.notation.positions import parse_position
+from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
+from bao_env.envs.render_modes import result_line
+from bao_env.envs.spaces import masked_space
+from bao_env.render.text import ascii_board
 
 Observation = dict[str, npt.NDArray[Any]]
 
@@ -39,7 +40,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     **Actions.** One a game, integers [B], coded as in :class:`bao_env.BaoEnv`. All of
     ``Discrete(64)``, but only those that the masks allow: :meth:`sample_legal_actions` draws some.
 
-    **Observation.** A dict, always of the player who is to act next, from his own side:
+    **Observation.** A dict, always of the player who is to act next, from their own side:
 
     * ``"observation"``: float32[B, 52] from 0 to 8, or, with
       ``observation_dtype=np.uint8``, uint8[B, 52] from 0 to 64 (faster);
@@ -51,12 +52,12 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     **Self-play** (``opponent=None``). Each action is for whoever is to move, and the reward is for
     the player who *has just acted*. The observation that comes with it is the *next* mover's. That
-    is mostly his opponent, so a value bootstrapped from it changes its sign,
+    is mostly their opponent, so a value bootstrapped from it changes its sign,
     ``target = reward - discount * value(observation)``; but in rule set ``dutch`` the same player
     may act again, and then it does not: compare ``infos["player"]`` before and after the step.
 
     **Against an opponent.** Each step is the learner's ply and all that the opponent answers, as
-    in :class:`bao_env.BaoEnv`; rewards and observations are the learner's. His seat is drawn
+    in :class:`bao_env.BaoEnv`; rewards and observations are the learner's, whose seat is drawn
     for each game unless given.
 
     **Rewards.** float64[B]: +1 for a win and -1 for a loss, on the last ply, else 0.
@@ -110,7 +111,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self,
         num_envs: int = 1,
         ruleset: str | Ruleset = "zanzibar",
-        opponent: str | Agent | None = None,
+        opponent: Opponent | None = None,
         max_plies: int = MAX_PLIES,
         threads: int = 1,
         autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
@@ -138,44 +139,47 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
         restarts = self.autoreset_mode is AutoresetMode.SAME_STEP
-        self._games = Episodes(ruleset, num_envs, self.max_plies, threads, restarts)
-        self.ruleset = self._games.ruleset
+        self._batch = GameBatch(ruleset, num_envs, self.max_plies, threads, restarts)
+        self.ruleset = self._batch.ruleset
         self._opponent = opponent
         if opponent is not None:
-            self._games.agent = get_agent(opponent, self.ruleset)
+            self._batch.agent = get_agent(opponent, self.ruleset)
         self._first_player = seat_or_none(first_player, "first_player")
         self._fixed_seat = seat_or_none(seat, "seat")
         self._dtype = np.dtype(observation_dtype)
-        self._over = np.zeros(num_envs, np.bool_)
+        self._awaiting_reset = np.zeros(num_envs, np.bool_)
         """Ended games that wait for their reset (NEXT_STEP, DISABLED)."""
         self._sampler = np.zeros(num_envs, np.uint64)
+        """Generator states of :meth:`sample_legal_actions`, uint64[B]."""
         self._started = False
-        self._views: list[View] = []
-        self._view = View.empty(num_envs, self._dtype)
-        """What was shown last. Its boards and masks are in other hands."""
-        self._view.legal.fill(0)
+        self._reused_buffers: list[ObservationBuffer] = []
+        """The two that take turns, without ``copy``."""
+        self._shown = ObservationBuffer.empty(num_envs, self._dtype)
+        """What was handed out last. The caller may have written on its boards and action masks
+        since; its view is the environment's own."""
+        self._shown.view.legal.fill(0)
 
     # --- what the games look like ---------------------------------------------------------------
 
     @property
     def positions(self) -> npt.NDArray[np.uint64]:
         """The packed positions, uint64[B, 6], a copy: what bots act on."""
-        return self._games.positions.copy()
+        return self._batch.state.positions.copy()
 
     @property
     def masks(self) -> npt.NDArray[np.uint64]:
         """The legal actions as last shown, uint64[B], a copy: bit a = action a."""
-        return self._view.legal.copy()
+        return self._shown.view.legal.copy()
 
     @property
     def seats(self) -> npt.NDArray[np.int8]:
         """The learner's seats, int8[B], a copy; all -1 in self-play."""
-        return self._games.seats.copy()
+        return self._batch.state.learner_seats.copy()
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """The legal actions as last shown, a fresh bool[B, 64]."""
         masks = np.empty((self.num_envs, NUM_ACTIONS), np.bool_)
-        unpack_masks(self._view.legal, masks)
+        unpack_masks(self._shown.view.legal, masks)
         return masks
 
     def sample_legal_actions(self) -> npt.NDArray[np.int64]:
@@ -184,17 +188,22 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         They come from generators of their own, one a game, which ``reset(seed=...)`` seeds.
         """
         actions = np.empty(self.num_envs, np.int64)
-        random_actions(self._view.legal, self._sampler, actions)
+        random_actions(self._shown.view.legal, self._sampler, actions)
         return actions
 
     def render(self) -> tuple[str, ...] | None:
         """The boards as texts, one a game; None without a render mode."""
         if self.render_mode is None:
             return None
-        games = zip(self._games.positions, self._games.winners, self._over, strict=True)
-        return tuple(
-            picture(unpack(words), int(winner), bool(over)) for words, winner, over in games
-        )
+        texts = []
+        state = self._batch.state
+        for words, winner, over in zip(
+            state.positions, state.winners, self._awaiting_reset, strict=True
+        ):
+            position = unpack(words)
+            result = result_line(position, int(winner), truncated=bool(over))
+            texts.append(ascii_board(position, status=result))
+        return tuple(texts)
 
     # --- reset and step -------------------------------------------------------------------------
 
@@ -219,16 +228,16 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             self._sampler = random_states(self.num_envs, sequences[0])
             if self._opponent is not None:
                 bot_seed = int(sequences[1].generate_state(1, np.uint64)[0])
-                self._games.agent = get_agent(self._opponent, self.ruleset, bot_seed)
+                self._batch.agent = get_agent(self._opponent, self.ruleset, bot_seed)
         self._begin_by_options(games, options)
         self._started = True
-        self._over[games] = False
-        self._view = self._next_view()
-        self._games.show(self._view)
-        return self._shown({})
+        self._awaiting_reset[games] = False
+        self._shown = self._next_buffer()
+        self._batch.observe_all(self._shown)
+        return self._observation_and_infos({})
 
     def step(
-        self, actions: npt.NDArray[Any]
+        self, actions: npt.ArrayLike
     ) -> tuple[
         Observation,
         npt.NDArray[np.float64],
@@ -250,37 +259,38 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             raise ValueError(
                 f"actions: expected {self.num_envs} integers, not {chosen.dtype}{chosen.shape}"
             )
-        waiting = np.flatnonzero(self._over)
+        waiting = np.flatnonzero(self._awaiting_reset)
         if len(waiting) and self.autoreset_mode is AutoresetMode.DISABLED:
             raise ResetNeeded(
                 f"games {waiting[:16].tolist()} are over: "
                 "reset(options={'reset_mask': ...}) begins them anew"
             )
-        games, view = self._games, self._next_view()
-        result, ended = games.step(chosen.astype(np.int64), waiting, self._view.players, view)
+        batch, buffer = self._batch, self._next_buffer()
+        actors = self._shown.view.viewers
+        result, ended = batch.step(chosen.astype(np.int64), waiting, actors, buffer)
         infos: dict[str, Any] = {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             if len(ended):
-                infos = self._final(ended)
+                infos = self._final_infos(ended)
                 if self._opponent is None:  # they have begun anew already
-                    self._draw_starts(ended)
+                    self._draw_first_players(ended)
                 else:
                     self._begin(ended)
-                    games.show_again(ended, view)
+                    batch.observe_some(ended, buffer)
         else:
             for array in result:
                 array[waiting] = 0
-            self._over = result.terminated | result.truncated
+            self._awaiting_reset = result.terminated | result.truncated
             if len(waiting):
                 self._begin(waiting)
-                games.show_again(waiting, view)
-        self._view = view
-        observation, infos = self._shown(infos)
+                batch.observe_some(waiting, buffer)
+        self._shown = buffer
+        observation, infos = self._observation_and_infos(infos)
         return observation, *result, infos
 
     # --- the beginning of games -----------------------------------------------------------------
 
-    def _masked_games(self, mask: Any) -> Games:
+    def _masked_games(self, mask: Any) -> GameIndices:
         """The games that a reset is to begin."""
         if mask is None:
             return np.arange(self.num_envs)
@@ -297,45 +307,47 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     def _begin(
         self,
-        games: Games,
+        games: GameIndices,
         seats: npt.NDArray[np.int8] | None = None,
         start: tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None = None,
     ) -> None:
         """Begin games anew, by themselves or at positions with their masks."""
         if seats is not None:
-            self._games.seats[games] = seats
+            self._batch.state.learner_seats[games] = seats
         elif self._fixed_seat is not None:
-            self._games.seats[games] = self._fixed_seat
+            self._batch.state.learner_seats[games] = self._fixed_seat
         elif self._opponent is not None:
-            self._games.seats[games] = self.np_random.integers(2, size=len(games))
-        self._games.begin(games, *(start or ()))
-        self._draw_starts(games)
+            self._batch.state.learner_seats[games] = self.np_random.integers(2, size=len(games))
+        self._batch.begin(games, *(start or ()))
+        self._draw_first_players(games)
 
-    def _draw_starts(self, games: Games) -> None:
-        """Decide who will begin the next game."""
+    def _draw_first_players(self, games: GameIndices) -> None:
+        """Decide who will begin these games when they start anew."""
+        first_players = self._batch.openings.first_players
         if self._first_player is not None:
-            self._games.starts[games] = self._first_player
+            first_players[games] = self._first_player
         elif self.ruleset.first_player == "lot":
-            self._games.starts[games] = self.np_random.integers(2, size=len(games))
+            first_players[games] = self.np_random.integers(2, size=len(games))
         else:
-            self._games.starts[games] = SOUTH
+            first_players[games] = SOUTH
 
-    def _begin_by_options(self, games: Games, options: dict[str, Any]) -> None:
+    def _begin_by_options(self, games: GameIndices, options: dict[str, Any]) -> None:
         """Begin games as a reset's options want it."""
-        texts = self._each(options, "position", str)
-        firsts = self._each(options, "first_player", lambda s: seat_number(s, "first_player"))
-        seats = self._each(options, "seat", lambda s: seat_number(s, "seat"))
-        if texts is not None and firsts is not None:
-            raise ValueError("options: a position says itself who is to move; drop first_player")
+        check_start(options)
+        texts = self._per_game(options, "position", str)
+        firsts = self._per_game(options, "first_player", lambda s: seat_number(s, "first_player"))
+        seats = self._per_game(options, "seat", lambda s: seat_number(s, "seat"))
         if seats is not None and self._opponent is None:
             raise ValueError("options['seat']: there is a learner's seat only against an opponent")
-        start = None if texts is None else self._parsed([texts[game] for game in games])
-        self._draw_starts(games)
+        start = None
+        if texts is not None:
+            start = self._batch.parse_positions([texts[game] for game in games])
+        self._draw_first_players(games)
         if firsts is not None:
-            self._games.starts[games] = np.array(firsts)[games]
+            self._batch.openings.first_players[games] = np.array(firsts)[games]
         self._begin(games, None if seats is None else np.array(seats, np.int8)[games], start)
 
-    def _each(self, options: dict[str, Any], key: str, read: Callable[[Any], Any]) -> Any:
+    def _per_game(self, options: dict[str, Any], key: str, read: Callable[[Any], Any]) -> Any:
         """B values of an option that is one for all or a sequence of B; None without it."""
         value = options.get(key)
         if value is None:
@@ -348,55 +360,41 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             )
         return [read(item) for item in value]
 
-    def _parsed(self, texts: list[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-        """The positions of position texts, and their masks."""
-        parsed = {text: parse_position(text, self.ruleset) for text in set(texts)}
-        positions = np.zeros((len(texts), WORDS), np.uint64)
-        for text, words in zip(texts, positions, strict=True):
-            pack(parsed[text], words)
-        masks, winners = np.zeros(len(texts), np.uint64), np.zeros(len(texts), np.int8)
-        self._games.engine.legal_masks(positions, masks, winners)
-        for game in np.flatnonzero(winners >= 0)[:1]:
-            raise ValueError(
-                f"position: the game is over there, for the mover has no legal move: {texts[game]}"
-            )
-        return positions, masks
-
     # --- what a step returns --------------------------------------------------------------------
 
-    def _next_view(self) -> View:
-        """A view of all games to write to; without ``copy``, the older of two sets of arrays."""
+    def _next_buffer(self) -> ObservationBuffer:
+        """A buffer of all games to fill: a fresh one, or without ``copy`` the older of two."""
         if self.copy:
-            return View.empty(self.num_envs, self._dtype)
-        if len(self._views) < 2:
-            self._views.append(View.empty(self.num_envs, self._dtype))
-            return self._views[-1]
-        return self._views[self._view is self._views[0]]
+            return ObservationBuffer.empty(self.num_envs, self._dtype)
+        if len(self._reused_buffers) < 2:
+            self._reused_buffers.append(ObservationBuffer.empty(self.num_envs, self._dtype))
+            return self._reused_buffers[-1]
+        return self._reused_buffers[self._shown is self._reused_buffers[0]]
 
-    def _shown(self, infos: dict[str, Any]) -> tuple[Observation, dict[str, Any]]:
-        """The view as an observation, and ``infos`` with what goes with it."""
-        view = self._view
-        infos["action_mask"] = view.masks
+    def _observation_and_infos(self, infos: dict[str, Any]) -> tuple[Observation, dict[str, Any]]:
+        """What is shown now, and ``infos`` with the masks and seats that go with it."""
+        shown = self._shown
+        infos["action_mask"] = shown.action_masks
         infos["_action_mask"] = np.ones(self.num_envs, np.bool_)
-        infos["player"] = view.players.copy()
+        infos["player"] = shown.view.viewers.copy()
         infos["_player"] = np.ones(self.num_envs, np.bool_)
-        return {"observation": view.boards, "action_mask": view.masks}, infos
+        return {"observation": shown.boards, "action_mask": shown.action_masks}, infos
 
-    def _final(self, games: Games) -> dict[str, Any]:
+    def _final_infos(self, games: GameIndices) -> dict[str, Any]:
         """The infos on the end of ``games``, in Gymnasium's form."""
-        ends = self._games.ends(self._dtype)
+        ends = self._batch.final_observations(self._dtype)
         final_obs = np.empty(self.num_envs, object)  # filled with None
         final_obs[games] = [
             {"observation": board, "action_mask": mask}
-            for board, mask in zip(ends.boards, ends.masks, strict=True)
+            for board, mask in zip(ends.boards, ends.action_masks, strict=True)
         ]
         over = np.zeros(self.num_envs, np.bool_)
         over[games] = True
         masks = np.zeros((self.num_envs, NUM_ACTIONS), np.int8)
-        left = np.flatnonzero(ends.legal)  # in a game that is won nothing is legal
-        masks[games[left]] = ends.masks[left]
+        left = np.flatnonzero(ends.view.legal)  # in a game that is won nothing is legal
+        masks[games[left]] = ends.action_masks[left]
         players = np.zeros(self.num_envs, np.int8)
-        players[games] = ends.players
+        players[games] = ends.view.viewers
         return {
             "final_obs": final_obs,
             "_final_obs": over,

@@ -1,7 +1,8 @@
 """Pictures in pixels: a drawing as a pygame surface, as an array, and in a window.
 
-pygame is an extra, ``pip install 'bao_env[render]'``, and imported when something is painted. The
-shapes are those of :mod:`bao_env.render.drawing`, so that a window shows what the SVG shows.
+pygame is an extra, imported when something is painted: ``pip install pygame``, or in a checkout
+``pip install -e '.[render]'``. The shapes are those of :mod:`bao_env.render.drawing`, so that a
+window shows what the SVG shows.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def _pygame() -> Any:
         import pygame
     except ImportError as error:
         raise DependencyNotInstalled(
-            f"this picture needs pygame: pip install 'bao_env[render]' ({error})"
+            "this picture needs pygame: pip install pygame, or in a checkout "
+            f"pip install -e '.[render]' ({error})"
         ) from error
     return pygame
 

@@ -15,7 +15,7 @@ from agilerl.training.train_on_policy import train_on_policy
 from gymnasium.vector.utils import batch_space
 
 import bao_env
-from bao_env.envs.single_game import board_space
+from bao_env.envs.spaces import board_space
 from training.examples.measure import SEED, masked_argmax, report
 
 GAMES, ROLLOUT, STEPS = 128, 64, 600_000

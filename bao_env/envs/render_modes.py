@@ -1,0 +1,62 @@
+"""What an environment's ``render()`` hands out in each render mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import logger
+
+from bao_env.engine.position import Position
+from bao_env.game import SEAT_NAMES
+from bao_env.render.drawing import drawing
+from bao_env.render.raster import Window, rgb_array
+from bao_env.render.text import ascii_board
+
+
+def result_line(position: Position, winner: int, truncated: bool) -> str | None:
+    """How a game has ended, or None while it runs.
+
+    Args:
+        position: where it has ended.
+        winner: the seat that has won, or -1.
+        truncated: whether the game was cut short.
+    """
+    if winner >= 0:
+        return f"{SEAT_NAMES[winner]} wins"
+    return f"cut short after {position.ply} plies" if truncated else None
+
+
+def render_game(
+    position: Position,
+    result: str | None,
+    mode: str | None,
+    metadata: dict[str, Any],
+    window: Window,
+) -> str | npt.NDArray[np.uint8] | None:
+    """One game, as the environment's render mode wants it.
+
+    Args:
+        position: what to show.
+        result: its :func:`result_line`.
+        mode: ``"ansi"``: returns the board in plain characters; ``"rgb_array"``: a fresh image,
+            uint8[406, 820, 3]; ``"human"``: None, after drawing it in ``window``; None: None,
+            after a warning.
+        metadata: the environment's, for its modes and frames a second.
+        window: where ``"human"`` draws.
+
+    Raises:
+        DependencyNotInstalled: pygame is missing, and the mode needs it.
+    """
+    if mode is None:
+        modes = ", ".join(metadata["render_modes"])
+        logger.warn(f"render() without a render_mode: make the environment with one of {modes}")
+        return None
+    if mode == "ansi":
+        return ascii_board(position, status=result)
+    shapes = drawing(position, status=result)
+    if mode == "rgb_array":
+        return rgb_array(shapes)
+    window.show(shapes, metadata["render_fps"])
+    return None
