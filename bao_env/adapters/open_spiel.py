@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.action import NUM_ACTIONS, actions_of
 from bao_env.engine.layout import SOUTH
 from bao_env.engine.position import opening
 from bao_env.engine.ruleset import get_ruleset
@@ -105,7 +105,7 @@ class BaoState(pyspiel.State):
 
     def _legal_actions(self, player: int) -> list[int]:
         mask = 0 if self.single_game.over else self.single_game.mask
-        return [action for action in range(NUM_ACTIONS) if mask >> action & 1]
+        return actions_of(mask)
 
     def _apply_action(self, action: int) -> None:
         self.single_game.play(action)

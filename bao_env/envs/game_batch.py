@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from bao_env.bots import Agent
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.batch import NO_WINNER, Engine, unpack_masks
-from bao_env.engine.bits import ONE, ZERO, U
+from bao_env.engine.batch import Engine, unpack_masks
+from bao_env.engine.bits import ZERO, U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import META, PLY, WORDS, pack
+from bao_env.engine.position import META, NO_WINNER, PLY, WORDS, mover_of, pack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import parse_position
 from bao_env.observation.board import OBSERVATION_SIZE, observe
@@ -36,7 +36,6 @@ GameIndices = npt.NDArray[np.int64]
 
 NO_LEARNER: Final = -1
 """The learner's seat in self-play: there is none."""
-_MOVER_SHIFT: Final = U(18)
 
 
 class GameStates(NamedTuple):
@@ -141,7 +140,7 @@ class ObservationBuffer(NamedTuple):
 @jit_inline
 def _mover(positions, g):
     """The seat that is to move in game g."""
-    return np.int8((positions[g, META] >> _MOVER_SHIFT) & ONE)
+    return np.int8(mover_of(positions[g, META]))
 
 
 @jit_inline

@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bao_env.board import IllegalMoveError
-from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.batch import NO_WINNER, unpack_masks
+from bao_env.engine.action import NUM_ACTIONS, actions_of
+from bao_env.engine.batch import unpack_masks
 from bao_env.engine.bits import ONE, ZERO, U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import META, PLY, WORDS, Position, opening, pack, unpack
+from bao_env.engine.position import (
+    META,
+    NO_WINNER,
+    PLY,
+    WORDS,
+    Position,
+    mover_of,
+    opening,
+    pack,
+    unpack,
+)
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.arguments import check_max_plies, check_start, seat_number
 from bao_env.envs.render_modes import result_line
 from bao_env.notation.positions import action_to_move, parse_position
 from bao_env.observation.board import OBSERVATION_SIZE, observe
 
-_MOVER_SHIFT: Final = U(18)
-
 
 @jit_inline
 def _mover(positions):
     """The seat that is to move."""
-    return np.int64((positions[0, META] >> _MOVER_SHIFT) & ONE)
+    return np.int64(mover_of(positions[0, META]))
 
 
 @jit
@@ -177,7 +185,7 @@ class SingleGame:
 
     def _why_illegal(self, action: int) -> str:
         name = f" ({action_to_move(action)})" if 0 <= action < NUM_ACTIONS else ""
-        legal = [a for a in range(NUM_ACTIONS) if self.mask >> a & 1]
+        legal = actions_of(self.mask)
         named = ", ".join(f"{a} ({action_to_move(a)})" for a in legal)
         return f"action {action}{name} is illegal here; legal: {named or 'none, the game is over'}"
 
