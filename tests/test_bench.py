@@ -47,7 +47,7 @@ def test_training_bench_prints_a_table(capsys: pytest.CaptureFixture[str]) -> No
     assert training_bench.main([*settings, "--updates", "2", "--workers", "1"]) == 0
     assert "board 16" in capsys.readouterr().out
     assert training_bench.main(["--set", "env=3"]) == 2
-    assert "unknown key 'env'" in capsys.readouterr().err
+    assert "unknown key 'env'; did you mean 'envs'?" in capsys.readouterr().err
 
 
 def test_perft_command(capsys: pytest.CaptureFixture[str]) -> None:
