@@ -28,6 +28,7 @@ from gymnasium.vector import AutoresetMode
 
 from bao_env.bench_peers import PEERS
 from bao_env.engine.batch import Engine, random_states
+from bao_env.engine.position import NO_WINNER
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.aec import raw_env
 from bao_env.envs.vector import BaoVectorEnv
@@ -87,7 +88,7 @@ def kernel_case(ruleset: Ruleset, batch: int, threads: int) -> Case:
     engine = Engine(ruleset, threads)
     opening, mask = engine.opening()
     positions, masks = np.tile(opening, (batch, 1)), np.full(batch, mask)
-    winners, rng = np.full(batch, -1, np.int8), random_states(batch, 1)
+    winners, rng = np.full(batch, NO_WINNER, np.int8), random_states(batch, 1)
 
     def play(calls: int) -> int:
         engine.play_random(positions, masks, winners, rng, calls)
@@ -145,7 +146,7 @@ def signature(ruleset: str | Ruleset, games: int = 256, plies: int = 200) -> str
     engine = Engine(ruleset)
     opening, mask = engine.opening()
     positions, masks = np.tile(opening, (games, 1)), np.full(games, mask)
-    winners, rng = np.full(games, -1, np.int8), random_states(games, 20260101)
+    winners, rng = np.full(games, NO_WINNER, np.int8), random_states(games, 20260101)
     digest = hashlib.sha256()
     for _ in range(plies):
         ended = engine.play_random(positions, masks, winners, rng, 1)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import Position, Words, opening, unpack
+from bao_env.engine.position import Position, Words, opening, turn_of, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.game import (
     SEAT_NAMES,
@@ -15,7 +15,6 @@ from bao_env.game import (
     Stage,
     Termination,
     legal_actions,
-    mover_of,
     packed,
     play,
     stage_of,
@@ -167,7 +166,7 @@ class Board:
     @property
     def turn(self) -> int:
         """The seat that is to move, SOUTH or NORTH; after the end the one that would be."""
-        return mover_of(self._words)
+        return turn_of(self._words)
 
     @property
     def stage(self) -> Stage:
@@ -355,7 +354,7 @@ class Board:
         """The board as a picture, for notebooks; the hole of the last action is marked."""
         marked = []
         if self._actions:
-            marked = [(mover_of(self._past[-1]), self._actions[-1] >> 2)]
+            marked = [(turn_of(self._past[-1]), self._actions[-1] >> 2)]
         return svg_board(self.position, marked=marked, status=self._status())
 
     def _status(self) -> str | None:

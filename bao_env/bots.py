@@ -8,15 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.engine.batch import random_actions, random_states
-from bao_env.engine.bits import FULL, ONE, ONES, ZERO, U, byte, trailing_zeros
+from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import PAUSED, WON, begin, is_capture, relay, start_of
-from bao_env.engine.position import META, MOVER_BACK, MOVER_FRONT, OTHER_FRONT
+from bao_env.engine.kernel import WON, begin_action, captured_by, play_out
+from bao_env.engine.position import read_at
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
-_4: Final = U(4)
-_15: Final = U(15)
-_56: Final = U(56)
 _WIN: Final = U(1000)
 
 
@@ -61,37 +58,20 @@ class RandomAgent:
 
 
 @jit
-def _total(x):
-    """Sum of the eight bytes of a word; the sum must stay below 256."""
-    return (x * ONES) >> _56
-
-
-@jit
-def _captured(rules, front, back, other_front, meta, action):
+def _captured(rules, packed, action):
     """Seeds that a legal action captures; more than any for one that empties the front row."""
-    capture_turn = is_capture(rules, front, back, other_front, meta, action)
+    capture_turn, hand = begin_action(rules, packed, action)
     if not capture_turn:
         return ZERO
-    q = start_of(meta, capture_turn, action)
-    stops = ZERO if action & ONE else FULL
-    f, b, facing, n, start, down, house_min, barred, stops, tally = begin(
-        rules, front, back, other_front, meta, capture_turn, q & _15, q >> _4, stops
-    )
-    while n != ZERO:
-        f, b, facing, n, start, down, house_min, tally = relay(
-            rules, f, b, facing, n, start, down, house_min, barred, stops, tally
-        )
-    if tally & WON:
-        return _WIN
-    captured = _total(other_front) - _total(facing)
-    if tally & PAUSED:
-        captured += byte(facing, start)
-    return captured
+    hand = play_out(rules, hand)
+    return _WIN if hand.tally & WON else captured_by(packed, capture_turn, hand)
 
 
 @jit
 def _greedy_actions(rules, positions, masks, actions):
+    """Write the actions of :class:`GreedyAgent` into ``actions``, int64[B]."""
     for g in range(positions.shape[0]):
+        packed = read_at(positions, g)
         rest = masks[g]
         best = ZERO
         actions[g] = 0
@@ -100,14 +80,7 @@ def _greedy_actions(rules, positions, masks, actions):
         while rest != ZERO:
             action = trailing_zeros(rest)
             rest &= rest - ONE
-            captured = _captured(
-                rules,
-                positions[g, MOVER_FRONT],
-                positions[g, MOVER_BACK],
-                positions[g, OTHER_FRONT],
-                positions[g, META],
-                action,
-            )
+            captured = _captured(rules, packed, action)
             if captured > best:
                 best = captured
                 actions[g] = action

@@ -13,10 +13,9 @@ from typing import Final
 import numpy as np
 
 from bao_env.engine import kernel
-from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.action import actions_of
 from bao_env.engine.bits import ONE
-from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import META, WORDS, Position, Words, pack
+from bao_env.engine.position import WORDS, Position, Words, pack, turn_of
 from bao_env.engine.ruleset import Ruleset
 
 SEAT_NAMES: Final = ("South", "North")
@@ -26,9 +25,9 @@ class Stage(Enum):
     """The two stages of a game (Donkers 1.8), seen from the player who is to move."""
 
     NAMUA = "namua"
-    """His store still holds seeds."""
+    """Their store still holds seeds."""
     MTAJI = "mtaji"
-    """His store is empty."""
+    """Their store is empty."""
 
 
 class Termination(Enum):
@@ -69,19 +68,13 @@ def packed(position: Position) -> Words:
     return words
 
 
-def mover_of(words: Words) -> int:
-    """The seat, SOUTH or NORTH, that is to move in ``words``, uint64[6]."""
-    return NORTH if words[META] & kernel.MOVER_IS_NORTH else SOUTH
-
-
 def legal_actions(words: Words, ruleset: Ruleset) -> list[int]:
     """The legal actions in ``words``, uint64[6], in ascending order.
 
     A finished game may show moves here: whether a front row was emptied is known to
     :func:`play` alone.
     """
-    mask = int(kernel.legal_mask(ruleset.kernel_rules(), words))
-    return [action for action in range(NUM_ACTIONS) if mask >> action & 1]
+    return actions_of(kernel.legal_mask(ruleset.kernel_rules(), words))
 
 
 def play(words: Words, ruleset: Ruleset, action: int) -> Outcome | None:
@@ -89,7 +82,7 @@ def play(words: Words, ruleset: Ruleset, action: int) -> Outcome | None:
 
     The action is not checked: play only what :func:`legal_actions` names.
     """
-    mover = mover_of(words)
+    mover = turn_of(words)
     result = int(kernel.play(ruleset.kernel_rules(), words, np.uint64(action)))
     if result:
         winner = mover if result == int(ONE) else 1 - mover
@@ -101,4 +94,4 @@ def stuck(words: Words, ruleset: Ruleset) -> Outcome | None:
     """The outcome if the mover of ``words``, uint64[6], has no legal move, else None."""
     if int(kernel.legal_mask(ruleset.kernel_rules(), words)):
         return None
-    return Outcome(1 - mover_of(words), Termination.NO_LEGAL_MOVE)
+    return Outcome(1 - turn_of(words), Termination.NO_LEGAL_MOVE)

@@ -13,7 +13,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.action import actions_of
 from bao_env.engine.bits import ONE, ZERO, popcount, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
@@ -64,13 +64,11 @@ def perft(rules: KernelRules, words: npt.NDArray[np.uint64], depth: int) -> int:
 
 def divide(rules: KernelRules, words: npt.NDArray[np.uint64], depth: int) -> dict[int, int]:
     """``perft(depth)`` split by the first action."""
-    mask = int(legal_mask(rules, words))
     split = {}
-    for action in range(NUM_ACTIONS):
-        if mask >> action & 1:
-            after = words.copy()
-            over = play(rules, after, np.uint64(action)) != 0
-            split[action] = int(depth == 1) if over else perft(rules, after, depth - 1)
+    for action in actions_of(legal_mask(rules, words)):
+        after = words.copy()
+        over = play(rules, after, np.uint64(action)) != 0
+        split[action] = int(depth == 1) if over else perft(rules, after, depth - 1)
     return split
 
 

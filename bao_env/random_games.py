@@ -12,28 +12,17 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from bao_env.engine.action import action_of
 from bao_env.engine.batch import Engine, random_actions, random_states
-from bao_env.engine.bits import BYTE, ONE, ZERO, U, popcount, trailing_zeros
+from bao_env.engine.bits import ONE, ZERO, U, popcount, trailing_zeros
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import CAPTURE_TURN, STARTS, action_of, candidates
+from bao_env.engine.kernel import CAPTURE_TURN, STARTS, candidates
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import (
-    META,
-    MOVER_BACK,
-    MOVER_FRONT,
-    NO_PIT,
-    OTHER_BACK,
-    OTHER_FRONT,
-    PLY,
-)
+from bao_env.engine.position import META, NO_PIT, NO_WINNER, PLY, barred_of, read_at
 from bao_env.engine.ruleset import Ruleset
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
 
-_4 = U(4)
-_15 = U(15)
-_24 = U(24)
-_ODD = U(0xAAAAAAAAAAAAAAAA)
-_NO_PIT = U(NO_PIT)
+_HOUSE_PLAYED = U(0xAAAAAAAAAAAAAAAA)  # actions with house = 1
 _BATCH = 8192
 _MAX_PLIES = 10_000
 
@@ -70,27 +59,20 @@ def _count(rules, positions, masks, sums):
         mask = masks[i]
         if mask == ZERO:
             continue
-        meta = positions[i, META]
+        packed = read_at(positions, i)
         sums[0] += 1
         sums[1] += np.int64(popcount(mask))
-        if mask & _ODD:
+        if mask & _HOUSE_PLAYED:
             sums[2] += 1
-        if ((meta >> _24) & BYTE) != _NO_PIT:
+        if barred_of(packed.meta) != NO_PIT:
             sums[3] += 1
-        found = candidates(
-            rules,
-            positions[i, MOVER_FRONT],
-            positions[i, MOVER_BACK],
-            positions[i, OTHER_FRONT],
-            positions[i, OTHER_BACK],
-            meta,
-        )
+        found = candidates(rules, packed)
         capture_turn = (found & CAPTURE_TURN) != ZERO
         starts = found & STARTS
         while starts != ZERO:
-            q = trailing_zeros(starts)
+            start = trailing_zeros(starts)
             starts &= starts - ONE
-            if (mask >> action_of(meta, capture_turn, q & _15, q >> _4)) & ONE == ZERO:
+            if (mask >> action_of(packed.meta, capture_turn, start)) & ONE == ZERO:
                 sums[4] += 1
                 break
 
@@ -113,7 +95,7 @@ def random_play(ruleset: str | Ruleset, games: int, seed: int = 0, threads: int 
         size = min(_BATCH, games - low)
         positions = np.array([openings[i % len(openings)][0] for i in range(size)])
         masks = np.array([openings[i % len(openings)][1] for i in range(size)])
-        winners = np.full(size, -1, np.int8)
+        winners = np.full(size, NO_WINNER, np.int8)
         rng = random_states(size, sequence.spawn(1)[0])
         actions = np.empty(size, np.int64)
         for _ in range(_MAX_PLIES):

@@ -8,24 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from bao_env.engine import kernel
-from bao_env.engine.action import unpack_action
+from bao_env.engine.action import start_of, unpack_action
 from bao_env.engine.bits import FULL, ONE, ZERO
+from bao_env.engine.kernel import Hand
 from bao_env.engine.layout import HOUSE, facing, ring_of_pit
-from bao_env.engine.position import (
-    META,
-    MOVER_BACK,
-    MOVER_FRONT,
-    OTHER_BACK,
-    OTHER_FRONT,
-    PLY,
-    Words,
-    unpack,
-)
+from bao_env.engine.position import META, PLY, Packed, Words, unpack
 from bao_env.engine.ruleset import KernelRules, Ruleset
 from bao_env.game import SEAT_NAMES, Stage, stage_of, stuck
 from bao_env.notation.positions import hole_name
@@ -59,13 +51,13 @@ class EventKind(Enum):
     PAUSE = "pause"
     """A capture waits for the player to choose its side (Dutch rule set)."""
     HOUSE_LOST = "house lost"
-    """A player owns his house no longer."""
+    """A player owns their house no longer."""
     TAKASIA = "takasia"
-    """A hole of the next player is barred to him."""
+    """A hole of the next player is barred to them."""
     FRONT_ROW_EMPTY = "front row empty"
-    """``seat`` has lost: his front row was emptied."""
+    """``seat`` has lost: their front row was emptied."""
     NO_LEGAL_MOVE = "no legal move"
-    """``seat`` has lost: it is his turn and he cannot move."""
+    """``seat`` has lost: it is their turn and they cannot move."""
 
 
 @dataclass(frozen=True)
@@ -130,21 +122,6 @@ _WORDS: Final = {
 
 
 _TWO_FROM_HOUSE: Final = "Donkers 2.4b"
-
-
-class _Hand(NamedTuple):
-    """What begin() and relay() pass on; every value a numpy uint64."""
-
-    front: np.uint64
-    back: np.uint64
-    facing: np.uint64
-    n: np.uint64
-    start: np.uint64
-    down: np.uint64
-    house_min: np.uint64
-    barred: np.uint64
-    stops: np.uint64
-    tally: np.uint64
 
 
 class _Recorder:
@@ -225,53 +202,32 @@ def trace_move(words: Words, ruleset: Ruleset, action: int) -> list[Event]:
     rules = ruleset.kernel_rules()
     record = _Recorder(words)
     captures = bool(kernel.is_capture_turn(rules, words))
+    packed = Packed.of(words)
     hand = _begin(rules, words, captures, action)
     _record_start(record, words, hand, captures, action)
-    while hand.n:
-        before, hand = hand, _after(hand, kernel.relay(rules, *hand))
+    while hand.seeds:
+        before, hand = hand, _uint64(kernel.relay(rules, hand))
         if _record_sowing(record, before, hand):
             return record.events
-    *after, result = kernel.finish(
-        rules,
-        words[OTHER_FRONT],
-        words[OTHER_BACK],
-        words[META],
-        captures,
-        hand.front,
-        hand.back,
-        hand.facing,
-        hand.start,
-        hand.down,
-        hand.tally,
-    )
+    after, result = kernel.finish(rules, packed, captures, hand)
     end = np.array([*map(int, after), int(words[PLY]) + 1], np.uint64)
     _record_end(record, ruleset, words, end, hand, int(result))
     return record.events
 
 
-def _begin(rules: KernelRules, words: Words, captures: bool, action: int) -> _Hand:
+def _begin(rules: KernelRules, words: Words, captures: bool, action: int) -> Hand:
     """The hand of an action before its first sowing."""
-    meta = words[META]
-    start = int(kernel.start_of(meta, captures, np.uint64(action)))
-    ring, down = np.uint64(start & 15), np.uint64(start >> 4)
+    start = np.uint64(start_of(words[META], captures, np.uint64(action)))
     stops = ZERO if unpack_action(action)[2] else FULL
-    front, back, other_front = words[MOVER_FRONT], words[MOVER_BACK], words[OTHER_FRONT]
-    return _hand(*kernel.begin(rules, front, back, other_front, meta, captures, ring, down, stops))
+    return _uint64(kernel.begin(rules, Packed.of(words), captures, start, stops))
 
 
-def _hand(*values: int | np.uint64) -> _Hand:
-    return _Hand(*map(np.uint64, values))
+def _uint64(hand: Hand) -> Hand:
+    """A hand as the kernel takes it; it hands out plain integers."""
+    return Hand(*map(np.uint64, hand))
 
 
-def _after(hand: _Hand, relayed: tuple[int, ...]) -> _Hand:
-    """The hand that relay() leaves; it passes barred and stops over."""
-    front, back, facing_row, n, start, down, house_min, tally = relayed
-    return _hand(front, back, facing_row, n, start, down, house_min, hand.barred, hand.stops, tally)
-
-
-def _record_start(
-    record: _Recorder, words: Words, hand: _Hand, captures: bool, action: int
-) -> None:
+def _record_start(record: _Recorder, words: Words, hand: Hand, captures: bool, action: int) -> None:
     """What happens before the first sowing."""
     pit = unpack_action(action)[0]
     position = unpack(words)
@@ -286,7 +242,7 @@ def _record_start(
         rule = "Dutch I.a" if position.pending is not None else "Donkers 2.3"
         record.capture(rule, pit, prey, int(hand.down))
         return
-    lifted = int(hand.n)
+    lifted = int(hand.seeds)
     if hand.tally & kernel.LOST:
         lifted = record.pits[mover][pit]
     rule = "Donkers 2.4" if namua else "Donkers 3.4" if captures else "Donkers 3.5"
@@ -295,11 +251,11 @@ def _record_start(
     record.take(EventKind.LIFT, rule, pit, lifted)
 
 
-def _record_sowing(record: _Recorder, before: _Hand, hand: _Hand) -> bool:
+def _record_sowing(record: _Recorder, before: Hand, hand: Hand) -> bool:
     """One sowing and what followed at its last pit; True if the move turned out infinite."""
-    last = (int(before.start) + (int(before.n) - 1) * (-1 if before.down else 1)) & 15
+    last = (int(before.pit) + (int(before.seeds) - 1) * (-1 if before.down else 1)) & 15
     pit = ring_of_pit(last)
-    record.sow("Donkers 1.3", int(before.start), int(before.down))
+    record.sow("Donkers 1.3", int(before.pit), int(before.down))
     new_flags = int(hand.tally & ~before.tally)
     count = record.pits[record.mover][pit]
     if new_flags & int(kernel.INFINITE):
@@ -311,13 +267,13 @@ def _record_sowing(record: _Recorder, before: _Hand, hand: _Hand) -> bool:
     elif new_flags & int(kernel.WON):
         record.capture("Donkers 1.4", last, (int(hand.facing) >> (8 * last)) & 255, int(hand.down))
     elif hand.facing != before.facing:
-        record.capture("Donkers 1.4", last, int(hand.n), int(hand.down))
+        record.capture("Donkers 1.4", last, int(hand.seeds), int(hand.down))
     elif new_flags & int(kernel.CHOICE):
-        record.take(EventKind.HOUSE_PLAYED, "Donkers 2.5b", pit, int(hand.n))
-    elif hand.n:
+        record.take(EventKind.HOUSE_PLAYED, "Donkers 2.5b", pit, int(hand.seeds))
+    elif hand.seeds:
         turned = hand.down != before.down
         rule = "Dutch I.a" if turned else "Donkers 1.6"
-        record.take(EventKind.ENDELEA, rule, pit, int(hand.n))
+        record.take(EventKind.ENDELEA, rule, pit, int(hand.seeds))
     elif count == 1:
         record.add(EventKind.EMPTY_STOP, "Donkers 1.5", (pit,), 1)
     elif last == HOUSE and count >= int(before.house_min):
@@ -329,7 +285,7 @@ def _record_sowing(record: _Recorder, before: _Hand, hand: _Hand) -> bool:
 
 
 def _record_end(
-    record: _Recorder, ruleset: Ruleset, words: Words, after: Words, hand: _Hand, result: int
+    record: _Recorder, ruleset: Ruleset, words: Words, after: Words, hand: Hand, result: int
 ) -> None:
     """What the end of the move brings."""
     old, new = unpack(words), unpack(after)

@@ -21,7 +21,7 @@ from agents.search.evaluation import (
 from agents.search.transposition import PROVEN, WIN
 from bao_env import Board
 from bao_env.engine.kernel import candidates, legal_mask, play
-from bao_env.engine.position import META, WORDS, pack, packed_opening, unpack
+from bao_env.engine.position import META, WORDS, Packed, pack, packed_opening, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.engine.successors import (
     ACTION,
@@ -68,10 +68,10 @@ def minimax(
         if result:
             value = WIN - ply - 1 if result == 1 else ply + 1 - WIN
         elif depth == 1 and not waits:
-            if not int(candidates(rules, *after[:5])) & 0xFFFFFFFF:
+            if not int(candidates(rules, Packed.of(after))) & 0xFFFFFFFF:
                 value = WIN - ply - 1
             else:
-                value = -int(evaluate(weights, *after[:5]))
+                value = -int(evaluate(weights, Packed.of(after)))
         else:
             value = minimax(rules, weights, after, max(depth - 1, 1), ply + 1)[0]
             value = value if waits else -value
@@ -94,7 +94,7 @@ def test_successors_are_the_legal_moves(name: str) -> None:
     rules = ruleset.kernel_rules()
     out = np.empty((3 + MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
     for words in positions(ruleset, 400, seed=1):
-        count = successors(rules, *words[:5], out, 3)
+        count = successors(rules, Packed.of(words), out, 3)
         assert {int(a) for a in out[3 : 3 + count, ACTION]} == {
             action for action in range(64) if int(legal_mask(rules, words)) >> action & 1
         }
@@ -111,8 +111,8 @@ def test_successors_are_the_legal_moves(name: str) -> None:
                     row[CAPTURED] >= own[1] - own[0] if waits else row[CAPTURED] == own[1] - own[0]
                 )
             if result == 0:
-                stuck = not int(candidates(rules, *after[:5])) & 0xFFFFFFFF
-                assert is_stuck(after[0], after[1], after[META]) == stuck
+                stuck = not int(candidates(rules, Packed.of(after))) & 0xFFFFFFFF
+                assert is_stuck(Packed.of(after)) == stuck
 
 
 @pytest.mark.parametrize("name", RULESETS)
@@ -164,7 +164,7 @@ def test_features_add_up_to_the_evaluation() -> None:
         assert found.max() < WEIGHTS and found.min() >= 0
         sums = weights[found].astype(int).sum(axis=1)
         for words, total in zip(batch, sums, strict=True):
-            assert evaluate(weights, *words[:5]) == total
+            assert evaluate(weights, Packed.of(words)) == total
 
 
 def test_own_rules_borrow_the_nearest_weights() -> None:

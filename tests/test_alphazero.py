@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from agents import load
-from agents.arena.match import movers, play_match
+from agents.arena.match import play_match
 from agents.nets import checkpoint
 from agents.nets.policy import PolicyAgent
 from bao_env.bots import RandomAgent
-from bao_env.engine.position import PLY
+from bao_env.engine.position import PLY, movers
 from training import train
 from training.alphazero import AlphaZeroTrainer
 from training.config import ConfigError

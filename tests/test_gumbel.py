@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from agents.arena.match import movers
 from agents.arena.openings import draw_openings
 from agents.nets.compiled import VALUES, compile_network, forward, make_network_workspace
 from agents.nets.encoding import encode
@@ -19,7 +18,7 @@ from agents.search.gumbel_agent import SearchAgent
 from agents.search.transposition import PROVEN
 from bao_env.engine.batch import random_states
 from bao_env.engine.kernel import legal_mask, play
-from bao_env.engine.position import WORDS, pack
+from bao_env.engine.position import WORDS, movers, pack
 from bao_env.engine.ruleset import RULESETS, get_ruleset
 from bao_env.engine.successors import ACTION, RESULT
 from bao_env.notation import parse_position

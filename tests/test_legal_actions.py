@@ -14,8 +14,9 @@ from agents.nets.legal_actions import (
     sample_actions,
 )
 from agents.nets.network import Inputs, NetworkConfig, PolicyNetwork
+from bao_env.engine.action import start_of
 from bao_env.engine.batch import Engine, random_states
-from bao_env.engine.kernel import play, start_of
+from bao_env.engine.kernel import play
 from bao_env.engine.position import META, unpack
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation import format_position

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agents import load
-from agents.arena.match import movers, play_match
+from agents.arena.match import play_match
 from agents.arena.openings import draw_openings
 from agents.search.alphabeta import AlphaBetaAgent
 from agents.search.mcts import MctsAgent, _playout, _random_move
@@ -15,6 +15,7 @@ from bao_env import Board
 from bao_env.bots import GreedyAgent
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.position import Packed, movers
 from bao_env.engine.ruleset import RULESETS, get_ruleset
 
 
@@ -40,9 +41,9 @@ def test_random_moves_are_the_legal_moves(name: str) -> None:
             drawn = set()
             rng = U(88172645463325252)
             for _ in range(400):
-                rng, *move = _random_move(rules, *words[:5], rng)
+                rng, after, result = _random_move(rules, Packed.of(words), rng)
                 rng = U(rng)
-                drawn.add(tuple(map(int, move)))
+                drawn.add((*map(int, after), int(result)))
             assert drawn == legal
 
 
@@ -54,7 +55,7 @@ def test_playouts_end_with_a_winner(greedy: bool) -> None:
     rng = U(1234567)
     results = []
     for _ in range(300):
-        rng, result = _playout(rules, *positions[0, :5], rng, greedy)
+        rng, result = _playout(rules, Packed.of(positions[0]), rng, greedy)
         rng = U(rng)
         results.append(int(result))
     assert set(results) == {-1, 1}

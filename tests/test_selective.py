@@ -26,7 +26,7 @@ from agents.search.selective import (
 )
 from agents.search.transposition import PROVEN, WIN
 from bao_env.engine.kernel import legal_mask
-from bao_env.engine.position import META
+from bao_env.engine.position import META, Packed
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.engine.successors import (
     ACTION,
@@ -84,12 +84,12 @@ def test_the_network_orders_the_actions(kind: str) -> None:
     for i, words in enumerate(batch):
         stack = np.zeros((1 + MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
         scores = np.zeros(1 + MAX_SUCCESSORS, np.int64)
-        count = successors(rules, *words[:5], stack, 1)
+        count = successors(rules, Packed.of(words), stack, 1)
         part = slice(policy.indptr[i], policy.indptr[i + 1])
         logits = dict(zip(policy.legal_actions[part] & 63, policy.logits[part], strict=True))
         hint = int(stack[count, ACTION])
         asked = consult(
-            rules, guide, stack, scores, 1, count, *words[:5], np.int64(CONSULT_DEPTH), hint
+            rules, guide, stack, scores, 1, count, Packed.of(words), np.int64(CONSULT_DEPTH), hint
         )
         if count == 1 or stack[1 : 1 + count, RESULT].any():
             continue
@@ -103,7 +103,15 @@ def test_the_network_orders_the_actions(kind: str) -> None:
             assert scores[k] == (1 if action == hint else -int(stack[k, CAPTURED]))
         assert (
             consult(
-                rules, guide, stack, scores, 1, count, *words[:5], np.int64(CONSULT_DEPTH - 1), hint
+                rules,
+                guide,
+                stack,
+                scores,
+                1,
+                count,
+                Packed.of(words),
+                np.int64(CONSULT_DEPTH - 1),
+                hint,
             )
             == 0
         )
@@ -128,7 +136,7 @@ def literal(ruleset: Ruleset, words: np.ndarray, depth: int, saved: int, ply: in
     """Minimax with extensions as agents/search/selective.py has them, for the player to move."""
     rules = ruleset.kernel_rules()
     stack = np.zeros((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
-    found = stack[: successors(rules, *words[:5], stack, 0)]
+    found = stack[: successors(rules, Packed.of(words), stack, 0)]
     best = ply - WIN
     actions = len(found)
     starts = {int(action) >> 1 for action in found[:, ACTION]}  # pit and direction
@@ -144,10 +152,10 @@ def literal(ruleset: Ruleset, words: np.ndarray, depth: int, saved: int, ply: in
         else:
             if plies:
                 value = literal(ruleset, after, plies, spared, ply + 1)
-            elif is_stuck(after[0], after[1], after[META]):
+            elif is_stuck(Packed.of(after)):
                 value = ply + 1 - WIN
             else:
-                value = int(evaluate(load_weights(ruleset), *after[:5]))
+                value = int(evaluate(load_weights(ruleset), Packed.of(after)))
             value = value if again else -value
         best = max(best, value)
     return best

@@ -8,11 +8,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from agents.arena.match import movers
 from agents.nets.checkpoint import Arrays
 from bao_env.engine.batch import Engine, random_actions, random_states
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import PLY, WORDS
+from bao_env.engine.position import PLY, WORDS, movers
 from training.config import TrainConfig
 
 _SAVED: Final = ("positions", "masks", "rng")

@@ -13,9 +13,10 @@ import numpy.typing as npt
 from agents.arena.elo import Score, Sprt, score_pairs
 from agents.arena.openings import BALANCE, OPENING_PLIES, Openings, draw_openings
 from bao_env.bots import Agent
+from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import META, PLY, opening
+from bao_env.engine.position import PLY, movers, opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.notation.transcript import format_transcript, rules_head, transcribe
 
@@ -24,8 +25,6 @@ NO_ACTION: Final = 255
 """Fills the rows of :attr:`Games.actions` behind the end of a game."""
 SPRT_PAIRS: Final = 50
 """Pairs that are played between two looks at a sequential test."""
-
-_NORTH_BIT: Final = np.uint64(18)
 
 
 @dataclass(frozen=True)
@@ -90,11 +89,6 @@ class Match:
                 else:
                     head["result"] = "draw"
                 yield format_transcript(transcribe(start, actions, self.ruleset, head=head))
-
-
-def movers(positions: npt.NDArray[np.uint64]) -> npt.NDArray[np.int8]:
-    """The seat to move in each position, int8[B]."""
-    return ((positions[:, META] >> _NORTH_BIT) & np.uint64(1)).astype(np.int8)
 
 
 def play_games(
@@ -171,7 +165,7 @@ def _check(actions: npt.NDArray[np.int64], masks: npt.NDArray[np.uint64], who: s
     bits = masks >> np.where(inside, actions, 0).astype(np.uint64)
     wrong = np.flatnonzero(~(inside & (bits & np.uint64(1) != 0)))
     if len(wrong):
-        legal = [a for a in range(64) if int(masks[wrong[0]]) >> a & 1]
+        legal = actions_of(masks[wrong[0]])
         raise ValueError(
             f"the {who} player chose action {actions[wrong[0]]}, which is illegal; legal: {legal}"
         )

@@ -16,15 +16,14 @@ from agents.nets.legal_actions import fill_indptr, list_legal_actions
 from bao_env.engine.bits import FULL, ONE, ZERO, U
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import play
-from bao_env.engine.position import META, MOVER_BACK, MOVER_FRONT, OTHER_BACK, OTHER_FRONT, WORDS
+from bao_env.engine.position import META, WORDS, mover_of, same_mover, write_at
 from bao_env.engine.ruleset import KernelRules
-from bao_env.engine.successors import RESULT, same_mover
+from bao_env.engine.successors import RESULT
 from bao_env.observation.board import observe_compiled
 from bao_env.observation.captures import capture_features
 
 ENCODING_STEP: Final = 512
 """Rows come in multiples of this, see :func:`padded_encodings`."""
-_18 = U(18)
 
 
 def padded_encodings(count: int) -> npt.NDArray[np.uint8]:
@@ -55,9 +54,7 @@ def make_encoder_workspace(per_action: bool) -> EncoderWorkspace:
 
 
 @jit
-def encode_successors(
-    rules, reader, words, first, last, front, back, other_front, other_back, meta, rows, at
-):
+def encode_successors(rules, reader, words, first, last, packed, rows, at):
     """What the network reads of a position and its successors.
 
     Args:
@@ -67,7 +64,7 @@ def encode_successors(
             (:func:`bao_env.engine.successors.successors`). Those that prove to leave a player
             without a move get their result entered, and, like all that are decided, no row.
         first, last: see ``words``.
-        front, back, other_front, other_back, meta: words of the position itself.
+        packed: the position itself.
         rows: uint8[R, ENCODING_SIZE], filled from row ``at`` on.
         at: the first row.
 
@@ -76,16 +73,12 @@ def encode_successors(
     """
     board, viewer = reader.board, reader.viewer
     if reader.per_action == 0:
-        board[0, MOVER_FRONT] = front
-        board[0, MOVER_BACK] = back
-        board[0, OTHER_FRONT] = other_front
-        board[0, OTHER_BACK] = other_back
-        board[0, META] = meta
+        write_at(board, 0, packed)
         viewer[0] = -1
         observe_compiled(board, viewer, ONE, rows[at : at + 1])
         capture_features(rules, board[0], rows[at, CAPTURES_AT:])
         return at + 1
-    viewer[0] = np.int8((meta >> _18) & ONE)
+    viewer[0] = np.int8(mover_of(packed.meta))
     for e in range(first, last):
         if words[e, RESULT] != ZERO:
             continue  # decided: nothing to ask
@@ -103,7 +96,7 @@ def encode_successors(
 def _boards(rules, positions, rows):
     viewer = np.empty(1, np.int8)
     for i in range(positions.shape[0]):
-        viewer[0] = np.int8((positions[i, META] >> _18) & ONE)
+        viewer[0] = np.int8(mover_of(positions[i, META]))
         observe_compiled(positions[i : i + 1], viewer, ONE, rows[i : i + 1])
         capture_features(rules, positions[i], rows[i, CAPTURES_AT:])
 
@@ -116,7 +109,7 @@ def _afterstates(rules, positions, legal_actions, rows):
         position = legal_actions[k] >> 6
         for word in range(WORDS):
             words[0, word] = positions[position, word]
-        viewer[0] = np.int8((words[0, META] >> _18) & ONE)
+        viewer[0] = np.int8(mover_of(words[0, META]))
         result = play(rules, words[0], U(legal_actions[k] & 63))
         observe_compiled(words, viewer, ONE, rows[k : k + 1])
         if result == ZERO:

@@ -9,8 +9,8 @@ from agents.play.refused import Refused
 from agents.play.roster import HUMAN, Roster
 from bao_env.board import Board
 from bao_env.engine.action import unpack_action
+from bao_env.engine.position import turn_of
 from bao_env.engine.ruleset import Ruleset
-from bao_env.game import mover_of
 
 MAX_BOARDS: Final = 12
 """Most boards side by side."""
@@ -74,7 +74,7 @@ class Watch:
 
     def _player_at(self, i: int) -> int:
         """Which of the two players is to move on a board."""
-        return mover_of(self._boards[i].words) ^ (i & 1)
+        return turn_of(self._boards[i].words) ^ (i & 1)
 
     def state(self) -> dict[str, Any]:
         """All boards and the score so far, as plain values."""

@@ -46,15 +46,8 @@ from agents.search.transposition import (
 )
 from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates
-from bao_env.engine.position import (
-    META,
-    MOVER_BACK,
-    MOVER_FRONT,
-    OTHER_BACK,
-    OTHER_FRONT,
-    packed_opening,
-)
+from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates, simulate
+from bao_env.engine.position import META, mover_of, packed_opening, read_at, same_mover
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.successors import (
     ACTION,
@@ -63,8 +56,6 @@ from bao_env.engine.successors import (
     RESULT,
     SUCCESSOR_WORDS,
     is_stuck,
-    same_mover,
-    simulate,
     successors,
 )
 
@@ -114,8 +105,6 @@ _ENTER, _CHOOSE, _RETURN, _UPDATE = range(4)
 _SMALL_DEPTH: Final = 8  # searches of at most this depth make do with a small table
 _CHUNK: Final = 16
 
-_18 = U(18)
-
 
 class SearchResult(NamedTuple):
     """What a search found in one position."""
@@ -133,43 +122,41 @@ class SearchResult(NamedTuple):
 
 
 @jit
-def _leaf(weights, front, back, other_front, other_back, meta, ply):
+def _leaf(weights, packed, ply):
     """Value of a position at the horizon, for its mover."""
-    if is_stuck(front, back, meta):
+    if is_stuck(packed):
         return np.int64(ply - WIN)
-    return evaluate(weights, front, back, other_front, other_back, meta)
+    return evaluate(weights, packed)
 
 
 @jit
-def _frontier(rules, weights, state, front, back, other_front, other_back, meta, ply, beta):
+def _frontier(rules, weights, state, packed, ply, beta):
     """Value of a position one ply above the horizon; its moves are tried as they come."""
-    found = candidates(rules, front, back, other_front, other_back, meta)
+    found = candidates(rules, packed)
     capture_turn = (found & CAPTURE_TURN) != ZERO
     starts = found & STARTS
     best = np.int64(ply - WIN)
     nodes = np.int64(0)
     while starts != ZERO:
-        q = trailing_zeros(starts)
+        start = trailing_zeros(starts)
         starts &= starts - ONE
         stops = ZERO
         while True:
-            w0, w1, w2, w3, w4, result, tally, captured = simulate(
-                rules, front, back, other_front, other_back, meta, capture_turn, q, stops
-            )
-            if (tally & INFINITE) == ZERO:
+            played = simulate(rules, packed, capture_turn, start, stops)
+            if (played.tally & INFINITE) == ZERO:
                 nodes += 1
-                if result == ONE:
+                if played.result == ONE:
                     value = np.int64(WIN - ply - 1)
-                elif result == FULL:
+                elif played.result == FULL:
                     value = np.int64(ply + 1 - WIN)
                 else:
-                    value = -_leaf(weights, w0, w1, w2, w3, w4, ply + 1)
+                    value = -_leaf(weights, played.after, ply + 1)
                 if value > best:
                     best = value
                     if best >= beta:
                         state[_NODES] += nodes
                         return best
-            if stops != ZERO or (tally & CHOICE) == ZERO:
+            if stops != ZERO or (played.tally & CHOICE) == ZERO:
                 break
             stops = FULL  # 2.5b: the house may be kept
     state[_NODES] += nodes
@@ -177,9 +164,9 @@ def _frontier(rules, weights, state, front, back, other_front, other_back, meta,
 
 
 @jit
-def _is_forced(rules, front, back, other_front, other_back, meta):
+def _is_forced(rules, packed):
     """Whether the mover has but one pit and direction to begin with, or none."""
-    starts = candidates(rules, front, back, other_front, other_back, meta) & STARTS
+    starts = candidates(rules, packed) & STARTS
     return (starts & (starts - ONE)) == ZERO
 
 
@@ -259,23 +246,17 @@ def _search(rules, weights, work, depth, guide):
             depth = frames[ply, _DEPTH]
             alpha = frames[ply, _ALPHA]
             beta = frames[ply, _BETA]
-            front = stack[row, MOVER_FRONT]
-            back = stack[row, MOVER_BACK]
-            other_front = stack[row, OTHER_FRONT]
-            other_back = stack[row, OTHER_BACK]
-            meta = stack[row, META]
+            packed = read_at(stack, row)
             if ply > 0:  # the line of the last depth stands until there is a better one
                 pv[ply, 0] = NO_ACTION
             step = _RETURN
             frontier = depth == 1 and ply > 0 and rules.free_side == ZERO
             if guide is not None and frontier and ply < EXTEND_PLIES:
-                frontier = not _is_forced(rules, front, back, other_front, other_back, meta)
+                frontier = not _is_forced(rules, packed)
             if frontier:
-                value = _frontier(
-                    rules, weights, state, front, back, other_front, other_back, meta, ply, beta
-                )
+                value = _frontier(rules, weights, state, packed, ply, beta)
             else:
-                key = position_hash(front, back, other_front, other_back, meta)
+                key = position_hash(packed)
                 known, value, hint = probe(
                     table, mask, epoch, key, depth, guide is not None, alpha, beta, ply
                 )
@@ -284,12 +265,10 @@ def _search(rules, weights, work, depth, guide):
                     pv[ply, 1] = NO_ACTION
                 else:
                     base = 1 + ply * MAX_SUCCESSORS
-                    count = successors(
-                        rules, front, back, other_front, other_back, meta, stack, base
-                    )
+                    count = successors(rules, packed, stack, base)
                     value = np.int64(ply - WIN)
                     if count > 0:
-                        side = np.int64((meta >> _18) & ONE)
+                        side = np.int64(mover_of(packed.meta))
                         _order(stack, scores, state, base, count, ply, side, hint)
                         keys[ply] = key
                         frames[ply, _SIDE] = side
@@ -307,11 +286,7 @@ def _search(rules, weights, work, depth, guide):
                                 scores,
                                 base,
                                 count,
-                                front,
-                                back,
-                                other_front,
-                                other_back,
-                                meta,
+                                packed,
                                 depth,
                                 hint,
                             )
@@ -358,15 +333,7 @@ def _search(rules, weights, work, depth, guide):
                         value = -value
                 elif deeper == 0 or ply + 2 >= _PLIES:
                     state[_NODES] += 1
-                    value = _leaf(
-                        weights,
-                        stack[k, MOVER_FRONT],
-                        stack[k, MOVER_BACK],
-                        stack[k, OTHER_FRONT],
-                        stack[k, OTHER_BACK],
-                        meta,
-                        ply + 1,
-                    )
+                    value = _leaf(weights, read_at(stack, k), ply + 1)
                     if not again:
                         value = -value
                 else:

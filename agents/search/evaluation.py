@@ -18,9 +18,14 @@ import numpy.typing as npt
 
 from bao_env.engine.bits import BYTE, ONE, ZERO, U
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import OTHER_OWNS_HOUSE, OWNS_HOUSE
 from bao_env.engine.layout import HOUSE
-from bao_env.engine.position import META, MOVER_BACK, MOVER_FRONT, OTHER_BACK, OTHER_FRONT
+from bao_env.engine.position import (
+    other_owns_house,
+    other_store_of,
+    owns_house,
+    read_at,
+    store_of,
+)
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 SCALE: Final = 200
@@ -44,12 +49,10 @@ WEIGHTS: Final = PHASES * PHASE_WEIGHTS
 
 FILE: Final = Path(__file__).with_name("evaluation.npz")
 
-_3 = U(3)
-_4 = U(4)
-_7 = U(7)
-_8 = U(8)
-_13 = U(13)
-_14 = U(14)
+_PIT_BITS_SHIFT = U(3)
+_LAST_IN_ROW = U(7)
+_ROW = U(8)
+_PHASE_STORES = U(14)  # seeds in both stores that make a phase
 _MAX_COUNT = U(_COUNTS - 1)
 _PAIR_MAX_COUNT = U(_PAIR_COUNTS - 1)
 _U_COUNTS = U(_COUNTS)
@@ -66,8 +69,8 @@ _PHASE_LIMIT = U(PHASES - 1)
 @jit_inline
 def phase_offset(meta):
     """Where the tables of the position's phase begin."""
-    stores = (meta & BYTE) + ((meta >> _8) & BYTE)
-    return min((stores + _13) // _14, _PHASE_LIMIT) * _U_PHASE
+    stores = store_of(meta) + other_store_of(meta)
+    return min((stores + _PHASE_STORES - ONE) // _PHASE_STORES, _PHASE_LIMIT) * _U_PHASE
 
 
 @jit_inline
@@ -83,31 +86,53 @@ def pair_index(ring, mine, theirs):
     return _U_PAIRS + ring * _U_PAIR_SQUARE + pair
 
 
+@jit_inline
+def _house_tables(meta):
+    """Tables of hole 5 of the mover and of the opponent: another one while it is an owned house."""
+    mine = _HOUSE_TABLE if owns_house(meta) else _HOUSE
+    return mine, _HOUSE_TABLE if other_owns_house(meta) else _HOUSE
+
+
+@jit_inline
+def _indices(packed, house, other_house, i):
+    """Indices within a phase of the five weights of column ``i`` (0..7).
+
+    They are those of the mover's and the opponent's front pits ``i``, of the back pits behind
+    ring pit ``8 + i``, and of the mover's front pit with the one it faces.
+    """
+    ring = U(i)
+    shift = ring << _PIT_BITS_SHIFT
+    mine = (packed.front >> shift) & BYTE
+    theirs = (packed.other_front >> shift) & BYTE
+    facing = (packed.other_front >> ((_LAST_IN_ROW - ring) << _PIT_BITS_SHIFT)) & BYTE
+    back_ring = ring + _ROW
+    return (
+        pit_index(ZERO, house if ring == _HOUSE else ring, mine),
+        pit_index(ONE, other_house if ring == _HOUSE else ring, theirs),
+        pit_index(ZERO, back_ring, (packed.back >> shift) & BYTE),
+        pit_index(ONE, back_ring, (packed.other_back >> shift) & BYTE),
+        pair_index(ring, mine, facing),
+    )
+
+
 @jit
-def evaluate(weights, front, back, other_front, other_back, meta):
+def evaluate(weights, packed):
     """The value of a position for the player to move, int64, in :data:`SCALE` a logit.
 
     Args:
         weights: int16[WEIGHTS].
-        front, back, other_front, other_back, meta: words of the position.
+        packed: the position, a :class:`Packed`.
     """
-    offset = phase_offset(meta)
-    house = _HOUSE_TABLE if meta & OWNS_HOUSE else _HOUSE
-    other_house = _HOUSE_TABLE if meta & OTHER_OWNS_HOUSE else _HOUSE
+    offset = phase_offset(packed.meta)
+    house, other_house = _house_tables(packed.meta)
     value = np.int64(0)
     for i in range(8):
-        ring = U(i)
-        shift = ring << _3
-        mine = (front >> shift) & BYTE
-        theirs = (other_front >> shift) & BYTE
-        facing = (other_front >> ((_7 - ring) << _3)) & BYTE
-        mine_table = house if ring == _HOUSE else ring
-        their_table = other_house if ring == _HOUSE else ring
-        value += weights[offset + pit_index(ZERO, mine_table, mine)]
-        value += weights[offset + pit_index(ONE, their_table, theirs)]
-        value += weights[offset + pit_index(ZERO, ring + _8, (back >> shift) & BYTE)]
-        value += weights[offset + pit_index(ONE, ring + _8, (other_back >> shift) & BYTE)]
-        value += weights[offset + pair_index(ring, mine, facing)]
+        a, b, c, d, e = _indices(packed, house, other_house, i)
+        value += weights[offset + a]
+        value += weights[offset + b]
+        value += weights[offset + c]
+        value += weights[offset + d]
+        value += weights[offset + e]
     return max(-LIMIT, min(LIMIT, value))
 
 
@@ -121,31 +146,16 @@ def features(positions, out):
             the limit.
     """
     for g in range(positions.shape[0]):
-        front = positions[g, MOVER_FRONT]
-        back = positions[g, MOVER_BACK]
-        other_front = positions[g, OTHER_FRONT]
-        other_back = positions[g, OTHER_BACK]
-        meta = positions[g, META]
-        offset = phase_offset(meta)
-        k = 0
+        packed = read_at(positions, g)
+        offset = phase_offset(packed.meta)
+        house, other_house = _house_tables(packed.meta)
         for i in range(8):
-            ring = U(i)
-            shift = ring << _3
-            mine = (front >> shift) & BYTE
-            theirs = (other_front >> shift) & BYTE
-            facing = (other_front >> ((_7 - ring) << _3)) & BYTE
-            mine_table = ring
-            their_table = ring
-            if ring == _HOUSE and meta & OWNS_HOUSE:
-                mine_table = _HOUSE_TABLE
-            if ring == _HOUSE and meta & OTHER_OWNS_HOUSE:
-                their_table = _HOUSE_TABLE
-            out[g, k] = offset + pit_index(ZERO, mine_table, mine)
-            out[g, k + 1] = offset + pit_index(ONE, their_table, theirs)
-            out[g, k + 2] = offset + pit_index(ZERO, ring + _8, (back >> shift) & BYTE)
-            out[g, k + 3] = offset + pit_index(ONE, ring + _8, (other_back >> shift) & BYTE)
-            out[g, k + 4] = offset + pair_index(ring, mine, facing)
-            k += 5
+            a, b, c, d, e = _indices(packed, house, other_house, i)
+            out[g, 5 * i] = offset + a
+            out[g, 5 * i + 1] = offset + b
+            out[g, 5 * i + 2] = offset + c
+            out[g, 5 * i + 3] = offset + d
+            out[g, 5 * i + 4] = offset + e
 
 
 def check_weights(weights: npt.NDArray[np.int16]) -> None:

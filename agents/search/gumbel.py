@@ -38,13 +38,12 @@ from agents.nets.network import TRUST, PolicyNetwork
 from agents.search.tree import NO_NODE, add_node, backup, known_edge, make_tree, prove
 from bao_env.engine.bits import FULL, ONE, ZERO, U, xorshift
 from bao_env.engine.compile import jit
-from bao_env.engine.position import META, MOVER_BACK, MOVER_FRONT, OTHER_BACK, OTHER_FRONT
+from bao_env.engine.position import META, read_at, same_mover
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import (
     ACTION,
     MAX_SUCCESSORS,
     RESULT,
-    same_mover,
 )
 
 CONSIDERED: Final = 16
@@ -91,19 +90,13 @@ def _init_roots(rules, tree, positions, rows, s):
     for g in range(positions.shape[0]):
         tree.nodes[g] = 0
         tree.edges[g] = 0
-        front = positions[g, MOVER_FRONT]
-        back = positions[g, MOVER_BACK]
-        other_front = positions[g, OTHER_FRONT]
-        other_back = positions[g, OTHER_BACK]
-        meta = positions[g, META]
-        add_node(rules, tree, g, front, back, other_front, other_back, meta, NO_NODE)
+        packed = read_at(positions, g)
+        add_node(rules, tree, g, packed, NO_NODE)
         tree.leaves[g] = 0
         tree.starts[g] = at
         words = tree.words[g]
         last = np.int64(tree.num_edges[g, 0])
-        at = encode_successors(
-            rules, s.reader, words, 0, last, front, back, other_front, other_back, meta, rows, at
-        )
+        at = encode_successors(rules, s.reader, words, 0, last, packed, rows, at)
     tree.starts[positions.shape[0]] = at
 
 
@@ -256,15 +249,11 @@ def _select(rules, tree, schedule, simulation, discount, rows, s, games):
                 break
             node = np.int64(tree.child[g, edge])
             if node == NO_NODE:
-                front = words[g, edge, MOVER_FRONT]
-                back = words[g, edge, MOVER_BACK]
-                other_front = words[g, edge, OTHER_FRONT]
-                other_back = words[g, edge, OTHER_BACK]
-                meta = words[g, edge, META]
-                node = add_node(rules, tree, g, front, back, other_front, other_back, meta, edge)
+                packed = read_at(words[g], edge)
+                node = add_node(rules, tree, g, packed, edge)
                 tree.child[g, edge] = node
                 if tree.num_edges[g, node] == 0:  # the player to move there has lost (1.2)
-                    value = np.float32(-1.0) if same_mover(meta) else np.float32(1.0)
+                    value = np.float32(-1.0) if same_mover(packed.meta) else np.float32(1.0)
                     words[g, edge, RESULT] = ONE if value > 0 else FULL
                     prove(tree, g, edge)
                     backup(tree, g, edge, value, discount)
@@ -277,11 +266,7 @@ def _select(rules, tree, schedule, simulation, discount, rows, s, games):
                     words[g],
                     first_edge,
                     last,
-                    front,
-                    back,
-                    other_front,
-                    other_back,
-                    meta,
+                    packed,
                     rows,
                     at,
                 )

@@ -29,24 +29,14 @@ from bao_env.engine.bits import (
     xorshift,
 )
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates
-from bao_env.engine.position import (
-    META,
-    MOVER_BACK,
-    MOVER_FRONT,
-    OTHER_BACK,
-    OTHER_FRONT,
-    PLY,
-    packed_opening,
-)
+from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates, simulate
+from bao_env.engine.position import META, PLY, packed_opening, read_at, same_mover
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.successors import (
     ACTION,
     MAX_SUCCESSORS,
     RESULT,
     SUCCESSOR_WORDS,
-    same_mover,
-    simulate,
     successors,
 )
 
@@ -60,91 +50,80 @@ _NODES_PER_SIMULATION: Final = 4
 _MAX_NODES: Final = 1 << 21
 """Where the tree is full, leaves are played out unexpanded."""
 
-_29 = U(29)
-_32 = U(32)
+_MIX_SHIFT = U(29)
+_HALF = U(32)
 _MIX = U(0x9E3779B97F4A7C15)
 _WIN_SCORE = U(1000)
 
 
 @jit
-def _random_move(rules, front, back, other_front, other_back, meta, rng):
+def _random_move(rules, packed, rng):
     """Draw a start and, should it come to a house, a choice; redraw what proves infinite.
 
-    No mask is needed: only what is drawn is simulated. Returns the generator, the words
+    No mask is needed: only what is drawn is simulated. Returns the generator, the position
     after the move and its result; a mover without a move has lost (FULL).
     """
-    found = candidates(rules, front, back, other_front, other_back, meta)
+    found = candidates(rules, packed)
     capture_turn = (found & CAPTURE_TURN) != ZERO
     starts = found & STARTS
     while starts != ZERO:
         rng = xorshift(rng)
-        q = select_bit(starts, ((rng >> _32) * popcount(starts)) >> _32)
+        start = select_bit(starts, ((rng >> _HALF) * popcount(starts)) >> _HALF)
         stops = ZERO - (rng & ONE)
-        w0, w1, w2, w3, w4, result, tally, captured = simulate(
-            rules, front, back, other_front, other_back, meta, capture_turn, q, stops
-        )
-        if tally & INFINITE and stops == ZERO:
-            w0, w1, w2, w3, w4, result, tally, captured = simulate(
-                rules, front, back, other_front, other_back, meta, capture_turn, q, FULL
-            )
-        if (tally & INFINITE) == ZERO:
-            return rng, w0, w1, w2, w3, w4, result
-        starts &= ~(ONE << q)
-    return rng, front, back, other_front, other_back, meta, FULL
+        played = simulate(rules, packed, capture_turn, start, stops)
+        if played.tally & INFINITE and stops == ZERO:
+            played = simulate(rules, packed, capture_turn, start, FULL)
+        if (played.tally & INFINITE) == ZERO:
+            return rng, played.after, played.result
+        starts &= ~(ONE << start)
+    return rng, packed, FULL
 
 
 @jit
-def _greedy_move(rules, front, back, other_front, other_back, meta, rng):
+def _greedy_move(rules, packed, rng):
     """The move that captures most; among equals, and where none captures, a random one.
 
     Returns what :func:`_random_move` returns.
     """
-    found = candidates(rules, front, back, other_front, other_back, meta)
+    found = candidates(rules, packed)
     capture_turn = (found & CAPTURE_TURN) != ZERO
     if not capture_turn:
-        return _random_move(rules, front, back, other_front, other_back, meta, rng)
+        return _random_move(rules, packed, rng)
     starts = found & STARTS
     best = ZERO  # captures, and random bits to choose among equals
-    b0, b1, b2, b3, b4, best_result = front, back, other_front, other_back, meta, FULL
+    best_after, best_result = packed, FULL
     while starts != ZERO:
-        q = trailing_zeros(starts)
+        start = trailing_zeros(starts)
         starts &= starts - ONE
         stops = ZERO
         while True:
-            w0, w1, w2, w3, w4, result, tally, captured = simulate(
-                rules, front, back, other_front, other_back, meta, capture_turn, q, stops
-            )
-            if (tally & INFINITE) == ZERO:
+            played = simulate(rules, packed, capture_turn, start, stops)
+            if (played.tally & INFINITE) == ZERO:
                 rng = xorshift(rng)
-                if result == ONE:
-                    captured = _WIN_SCORE
-                score = (captured << _32) | (rng >> _32) | ONE
+                captured = _WIN_SCORE if played.result == ONE else played.captured
+                score = (captured << _HALF) | (rng >> _HALF) | ONE
                 if score > best:
                     best = score
-                    b0, b1, b2, b3, b4, best_result = w0, w1, w2, w3, w4, result
-            if stops != ZERO or (tally & CHOICE) == ZERO:
+                    best_after, best_result = played.after, played.result
+            if stops != ZERO or (played.tally & CHOICE) == ZERO:
                 break
             stops = FULL
-    return rng, b0, b1, b2, b3, b4, best_result
+    return rng, best_after, best_result
 
 
 @jit
-def _playout(rules, front, back, other_front, other_back, meta, rng, greedy):
+def _playout(rules, packed, rng, greedy):
     """Play to the end. Returns the generator and the result for the player who is to move
     first, 1, -1, or 0 after too many plies."""
     sign = np.int64(1)
     for _ in range(PLAYOUT_PLIES):
         if greedy:
-            rng, front, back, other_front, other_back, meta, result = _greedy_move(
-                rules, front, back, other_front, other_back, meta, rng
-            )
+            rng, packed, result = _greedy_move(rules, packed, rng)
         else:
-            rng, front, back, other_front, other_back, meta, result = _random_move(
-                rules, front, back, other_front, other_back, meta, rng
-            )
+            rng, packed, result = _random_move(rules, packed, rng)
         if result != ZERO:
             return rng, sign if result == ONE else -sign
-        if not same_mover(meta):
+        if not same_mover(packed.meta):
             sign = -sign
     return rng, np.int64(0)
 
@@ -192,7 +171,7 @@ def _choose_child(tree, node, exploration, rng):
             fresh += 1
     if fresh:
         rng = xorshift(rng)
-        skip = np.int64(((rng >> _32) * U(fresh)) >> _32)
+        skip = np.int64(((rng >> _HALF) * U(fresh)) >> _HALF)
         for child in range(first, last):
             if tree.visits[child] == 0:
                 if skip == 0:
@@ -226,28 +205,10 @@ def _simulate_once(rules, tree, used, exploration, greedy, rng):
         fresh = tree.visits[node] == 0 and node != 0
         room = used + MAX_SUCCESSORS <= words.shape[0] and length + 1 < path.shape[0]
         if fresh or (tree.first[node] == 0 and not room):
-            rng, result = _playout(
-                rules,
-                words[node, MOVER_FRONT],
-                words[node, MOVER_BACK],
-                words[node, OTHER_FRONT],
-                words[node, OTHER_BACK],
-                words[node, META],
-                rng,
-                greedy,
-            )
+            rng, result = _playout(rules, read_at(words, node), rng, greedy)
             break
         if tree.first[node] == 0:
-            count = successors(
-                rules,
-                words[node, MOVER_FRONT],
-                words[node, MOVER_BACK],
-                words[node, OTHER_FRONT],
-                words[node, OTHER_BACK],
-                words[node, META],
-                words,
-                used,
-            )
+            count = successors(rules, read_at(words, node), words, used)
             tree.first[node] = used
             tree.children[node] = count
             for child in range(used, used + count):
@@ -276,8 +237,8 @@ def _grow(rules, tree, position, seed, simulations, exploration, greedy, stop):
     rng = seed
     for word in range(META + 1):
         tree.words[0, word] = position[word]
-        rng = (rng ^ position[word] ^ (rng >> _29)) * _MIX
-    rng = (rng ^ position[PLY] ^ (rng >> _29)) * _MIX | ONE
+        rng = (rng ^ position[word] ^ (rng >> _MIX_SHIFT)) * _MIX
+    rng = (rng ^ position[PLY] ^ (rng >> _MIX_SHIFT)) * _MIX | ONE
     tree.words[0, RESULT] = ZERO
     tree.first[0] = 0
     tree.visits[0] = 0

@@ -96,11 +96,7 @@ def consult(
     scores,
     base,
     count,
-    front,
-    back,
-    other_front,
-    other_back,
-    meta,
+    packed,
     depth,
     hint,
 ):
@@ -113,7 +109,7 @@ def consult(
             takes how far the logit of each lies below the highest, in 1024ths.
         scores: int64[N], filled: the higher, the earlier it is searched.
         base, count: where the successors begin, and how many there are.
-        front, back, other_front, other_back, meta: words of the node's position.
+        packed: the node's position.
         depth: plies from the horizon.
         hint: the action that comes first in any case.
 
@@ -129,11 +125,7 @@ def consult(
         stack,
         base,
         last,
-        front,
-        back,
-        other_front,
-        other_back,
-        meta,
+        packed,
         guide.rows,
         np.int64(0),
     )

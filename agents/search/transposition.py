@@ -45,13 +45,13 @@ _VALUE_BIAS = np.int64(1 << 15)
 
 
 @jit_inline
-def position_hash(front, back, other_front, other_back, meta):
-    """64 bits from the words of a position but PLY."""
-    h = (front ^ (front >> _29)) * _K0
-    h = ((h ^ (h >> _32)) + back) * _K1
-    h = ((h ^ (h >> _29)) + other_front) * _K2
-    h = ((h ^ (h >> _32)) + other_back) * _K0
-    h = ((h ^ (h >> _29)) + meta) * _K1
+def position_hash(packed):
+    """64 bits from a position."""
+    h = (packed.front ^ (packed.front >> _29)) * _K0
+    h = ((h ^ (h >> _32)) + packed.back) * _K1
+    h = ((h ^ (h >> _29)) + packed.other_front) * _K2
+    h = ((h ^ (h >> _32)) + packed.other_back) * _K0
+    h = ((h ^ (h >> _29)) + packed.meta) * _K1
     return h ^ (h >> _32)
 
 

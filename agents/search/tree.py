@@ -16,12 +16,11 @@ import numpy.typing as npt
 
 from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.compile import jit
-from bao_env.engine.position import META
+from bao_env.engine.position import META, same_mover
 from bao_env.engine.successors import (
     MAX_SUCCESSORS,
     RESULT,
     SUCCESSOR_WORDS,
-    same_mover,
     successors,
 )
 
@@ -96,12 +95,12 @@ def make_tree(games: int, simulations: int) -> Tree:
 
 
 @jit
-def add_node(rules, tree, g, front, back, other_front, other_back, meta, parent_edge):
+def add_node(rules, tree, g, packed, parent_edge):
     """A new node and its edges. Returns the node."""
     node = np.int64(tree.nodes[g])
     base = np.int64(tree.edges[g])
     words = tree.words[g]
-    count = successors(rules, front, back, other_front, other_back, meta, words, base)
+    count = successors(rules, packed, words, base)
     tree.nodes[g] = node + 1
     tree.first_edge[g, node] = base
     tree.num_edges[g, node] = count

@@ -1,14 +1,33 @@
-"""Actions: a move, or a choice inside one, as an integer 0..63.
+"""Actions: a move, or a choice inside one, as an integer 0..63; and the starts of the kernel.
 
 ``action = pit * 4 + direction * 2 + house``: pit 0..7 = own front holes 1..8,
 8..15 = own back holes 1..8; direction 0 = left, 1 = right; house 1 = play the house.
+
+A *mask* is a uint64 with bit a set where action a is legal. A *start* is what the kernel
+simulates, an action without its house choice: ``ring pit + 16 * down``, down being the
+step along the ring (:mod:`bao_env.engine.layout`). In a namua capture the step is that of
+the captured seeds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
+from bao_env.engine.bits import FULL, ONE, ZERO, U
+from bao_env.engine.compile import jit_inline
+from bao_env.engine.position import NO_PIT, pending_of, store_of
+
 NUM_ACTIONS: Final = 64
+
+RING_MASK: Final = U(15)
+"""A start's ring pit; and where a walk along the ring wraps around."""
+DOWN_SHIFT: Final = U(4)
+"""Where a start says its step."""
+_PIT_SHIFT: Final = U(2)
+_DIRECTION_SHIFT: Final = U(1)
+_ROW_SHIFT: Final = U(3)
+_HOLE_MASK: Final = U(7)
 
 
 def pack_action(pit: int, direction: int, house: int = 0) -> int:
@@ -25,3 +44,56 @@ def unpack_action(action: int) -> tuple[int, int, int]:
     if not 0 <= action < NUM_ACTIONS:
         raise ValueError(f"an action is an integer from 0 to {NUM_ACTIONS - 1}, not {action}")
     return action >> 2, (action >> 1) & 1, action & 1
+
+
+def actions_of(mask: int) -> list[int]:
+    """The actions of a mask, in ascending order."""
+    mask = int(mask)
+    return [action for action in range(NUM_ACTIONS) if mask >> action & 1]
+
+
+def mask_of(actions: Iterable[int]) -> int:
+    """The mask of some actions."""
+    return sum(1 << action for action in set(actions))
+
+
+@jit_inline
+def ring_of(start):
+    """The ring pit of a start."""
+    return start & RING_MASK
+
+
+@jit_inline
+def down_of(start):
+    """The step of a start: 0 = up the ring, 1 = down."""
+    return start >> DOWN_SHIFT
+
+
+@jit_inline
+def enters(meta):
+    """A mask: a capture of this turn starts with captured seeds, not with a lift (2.3)."""
+    namua = FULL if store_of(meta) != ZERO else ZERO
+    return namua | (FULL if pending_of(meta) != NO_PIT else ZERO)
+
+
+@jit_inline
+def action_of(meta, capture_turn, start):
+    """The action, its house bit 0, of a start."""
+    ring = ring_of(start)
+    in_back = ZERO - (ring >> _ROW_SHIFT)
+    pit = ring ^ (in_back & _HOLE_MASK)
+    entering = (FULL if capture_turn else ZERO) & enters(meta)
+    right = down_of(start) ^ (~entering & ~in_back & ONE)
+    return (pit << _PIT_SHIFT) | (right << _DIRECTION_SHIFT)
+
+
+@jit_inline
+def start_of(meta, capture_turn, action):
+    """The start of an action: the inverse of :func:`action_of`."""
+    pit = action >> _PIT_SHIFT
+    right = (action >> _DIRECTION_SHIFT) & ONE
+    in_back = ZERO - (pit >> _ROW_SHIFT)
+    ring = pit ^ (in_back & _HOLE_MASK)
+    entering = (FULL if capture_turn else ZERO) & enters(meta)
+    down = right ^ (~entering & ~in_back & ONE)
+    return ring | (down << DOWN_SHIFT)

@@ -22,6 +22,7 @@ BYTE: Final = U(0xFF)
 ONES: Final = U(0x0101010101010101)
 TOPS: Final = U(0x8080808080808080)
 
+# Masks of the sums and tests below.
 _LOW7: Final = U(0x7F7F7F7F7F7F7F7F)
 _LOW6E: Final = U(0x7E7E7E7E7E7E7E7E)
 _LOW70: Final = U(0x7070707070707070)
@@ -32,6 +33,7 @@ _M2: Final = U(0x3333333333333333)
 _M4: Final = U(0x0F0F0F0F0F0F0F0F)
 _M8: Final = U(0x00FF00FF00FF00FF)
 _M16: Final = U(0x0000FFFF0000FFFF)
+# Shifts, unsigned like all else.
 _S1: Final = U(1)
 _S2: Final = U(2)
 _S3: Final = U(3)
@@ -62,7 +64,10 @@ def trailing_zeros(x):
 
 @jit_inline
 def select_bit(x, k):
-    """Index of the k-th (from 0) set bit of x; k must be below popcount(x). Branch-free."""
+    """Index of the k-th (from 0) set bit of x; k must be below popcount(x).
+
+    Branch-free: first the byte, by the running sums of the bytes' counts, then the bit within it.
+    """
     sums = x - ((x >> _S1) & _M1)
     sums = (sums & _M2) + ((sums >> _S2) & _M2)
     sums = ((sums + (sums >> _S4)) & _M4) * ONES  # byte i: set bits in bytes 0..i
@@ -113,6 +118,12 @@ def xorshift(x):
     x ^= x << _S13
     x ^= x >> _S7
     return x ^ (x << _S17)
+
+
+@jit_inline
+def sum_of_bytes(x):
+    """Sum of the eight bytes of a word, which must stay below 256."""
+    return (x * ONES) >> _S56
 
 
 @jit_inline

@@ -1,15 +1,14 @@
 """THE rules of Bao, once, on packed positions (:mod:`bao_env.engine.position`).
 
-A move is a chain of sowings. It is simulated as a *hand*: the mover's two rows, the
-opponent's front row byte-swapped so that byte r faces own pit r (``facing``), the
-seeds in the hand, where the next one goes, and a few switches. The functions are
+A move is a chain of sowings, simulated as a :class:`Hand`. The functions are
 
-    candidates()  which (pit, step) may start a move, before infinite moves are struck out
+    candidates()  which starts may be played, before infinite moves are struck out
     begin()       the hand after the first lift of one of them
     relay()       one sowing, and what the rules say at its last pit; branch-free, so that
-                  the batch layer can run many hands in lock step
+                  the lanes can run many hands in lock step
+    play_out()    relay() until the hand is empty
     finish()      the position after the move
-    legal_mask(), play()   the same put together for one position
+    simulate(), legal_mask(), play()   the same put together
 
 All values are uint64; a truth value that takes part in arithmetic is a mask, all
 ones or all zeros. ``down`` is 0 for step +1 along the ring and 1 for step -1.
@@ -19,9 +18,19 @@ Rule numbers are Donkers' unless another source is named; see ``bao_env/RULES.md
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from bao_env.engine import layout, position
+import numpy as np
+
+from bao_env.engine import layout
+from bao_env.engine.action import (
+    RING_MASK,
+    action_of,
+    down_of,
+    enters,
+    ring_of,
+    start_of,
+)
 from bao_env.engine.bits import (
     BYTE,
     FULL,
@@ -34,53 +43,112 @@ from bao_env.engine.bits import (
     byte,
     byteswap,
     nonzero,
+    sum_of_bytes,
     trailing_zeros,
 )
 from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.position import (
+    BARRED_SHIFT,
+    MOVER_IS_NORTH,
+    NO_PENDING,
+    NO_PIT,
+    OTHER_OWNS_HOUSE,
+    OTHER_STORE_SHIFT,
+    OWNS_HOUSE,
+    PENDING_SHIFT,
+    PLY,
+    SOWN_SHIFT,
+    Packed,
+    barred_of,
+    other_store_of,
+    owns_house,
+    pending_of,
+    read,
+    sown_of,
+    store_of,
+    write,
+)
 
 HOUSE: Final = U(layout.HOUSE)
-NO_PIT: Final = U(position.NO_PIT)
 
 # A hand's tally: seeds sown in the move so far, shifted past these eight flags.
 INFINITE: Final = U(1)  # more than sow_limit seeds sown: the move is illegal (1.5a)
 CHOICE: Final = U(2)  # the move came to a house that may be played (2.5b)
-WON: Final = U(4)  # the capture waiting at `start` takes the last front seeds (1.2)
+WON: Final = U(4)  # the capture waiting at `pit` takes the last front seeds (1.2)
 LOST: Final = U(8)  # the first lift empties the mover's front row for good (1.2)
-PAUSED: Final = U(16)  # the capture at `start` awaits its side (Dutch I.a)
-HOUSE_LIFTED: Final = U(32)  # the mover emptied hole 5, or let his house fall (Dutch fn. 2)
+PAUSED: Final = U(16)  # the capture at `pit` awaits its side (Dutch I.a)
+HOUSE_LIFTED: Final = U(32)  # the mover emptied hole 5, or let their house fall (Dutch fn. 2)
 FREE_SIDE: Final = U(64)  # input: captures of this move choose their side
+_FREE_SIDE_SHIFT: Final = U(6)
+_CHOICE_SHIFT: Final = U(1)
 TALLY_SHIFT: Final = U(8)
 
 # Flags that candidates() puts above the 32 bits of its starts.
 STARTS: Final = U(0xFFFFFFFF)
 CAPTURE_TURN: Final = U(1 << 32)
 
-# Byte 2 of the META word, as bits of the whole word.
-OWNS_HOUSE: Final = U(1 << 16)
-OTHER_OWNS_HOUSE: Final = U(2 << 16)
-MOVER_IS_NORTH: Final = U(4 << 16)
-NO_BARRED: Final = U(position.NO_PIT << 24)
-NO_PENDING: Final = U(position.NO_PIT << 32)
-
-_2: Final = U(2)
-_3: Final = U(3)
-_4: Final = U(4)
-_6: Final = U(6)
-_7: Final = U(7)
-_8: Final = U(8)
-_15: Final = U(15)
-_16: Final = U(16)
-_17: Final = U(17)
-_24: Final = U(24)
-_32: Final = U(32)
-_40: Final = U(40)
-_64: Final = U(64)
-_128: Final = U(128)
-_FOUR_ONES: Final = U(0x01010101)
+# Ring pits 0..7 are the front row, 8..15 the back row; a pit is a byte of its row's word.
+_ROW: Final = U(8)
+_ROW_SHIFT: Final = U(3)
+_IN_ROW: Final = U(7)
+_PIT_BITS_SHIFT: Final = U(3)
+_WORD_BITS: Final = U(64)
+_SIDE_BITS: Final = U(128)
+# Kichwa and kimbi: ring pits 0 and 1 on the left, 6 and 7 on the right.
+_BEHIND_LEFT_END: Final = U(2)
+_RIGHT_END: Final = U(6)
 _NOT_LEFT_END: Final = U(0xFC)
 _NOT_RIGHT_END: Final = U(0x3F)
-_TAKASIA_ZANZIBAR: Final = ONE
-_TAKASIA_DUTCH: Final = _2
+_RIGHT_KICHWA: Final = U(7)
+# A round is a seed in each of the sixteen pits of the ring.
+_ROUND: Final = U(16)
+_ROUND_SHIFT: Final = U(4)
+_MAX_ROUNDS: Final = U(7)
+_FOUR_ONES: Final = U(0x01010101)
+_HALF_WORD: Final = U(32)
+_DOWN_STARTS_SHIFT: Final = U(16)  # in a set of starts, those going down stand above
+_TWO_SEEDS: Final = U(2)
+_TAKASIA_ZANZIBAR: Final = U(1)  # KernelRules.takasia
+_TAKASIA_DUTCH: Final = U(2)
+
+
+class Hand(NamedTuple):
+    """A move under way, or at its end; uint64 each."""
+
+    front: np.uint64
+    """The mover's front row, a byte a pit."""
+    back: np.uint64
+    """The mover's back row."""
+    facing: np.uint64
+    """The opponent's front row byte-swapped, so that byte r faces own pit r; 0 in a takasa, which
+    never captures (1.7)."""
+    seeds: np.uint64
+    """Seeds in the hand; 0 ends the move."""
+    pit: np.uint64
+    """Ring pit of the next seed; of an empty hand, where the move ended."""
+    down: np.uint64
+    """0 or 1, the step along the ring."""
+    house_min: np.uint64
+    """Seeds from which the owned house acts; all ones where hole 5 is an ordinary hole."""
+    barred: np.uint64
+    """Ring pit at which takasia stops the move, or NO_PIT."""
+    stops: np.uint64
+    """A mask: stop at an acting house rather than play it."""
+    tally: np.uint64
+    """Seeds sown in the move so far, and the flags above."""
+
+
+class Played(NamedTuple):
+    """A start played out."""
+
+    after: Packed
+    """The position after it."""
+    result: np.uint64
+    """ONE if the mover has won, FULL if they have lost, else ZERO."""
+    tally: np.uint64
+    """Of the last :class:`Hand`. INFINITE: the move is illegal; CHOICE: it came to a house."""
+    captured: np.uint64
+    """Seeds captured."""
 
 
 @jit_inline
@@ -90,74 +158,77 @@ def _mask(condition):
 
 
 @jit_inline
-def _below(k):
-    """One seed for each ring pit below k (0..15): the front and the back word of it."""
-    bits = k << _3
-    front = ((ONE << bits if bits < _64 else ZERO) - ONE) & ONES
-    spare = _128 - bits
-    back = ONES >> spare if spare < _64 else ZERO
+def _step(down):
+    """+1 or -1, modulo 2^64."""
+    return (ZERO - down) | ONE
+
+
+@jit_inline
+def _below(ring):
+    """One seed for each ring pit below ``ring`` (0..15): the front and the back word of it."""
+    bits = ring << _PIT_BITS_SHIFT
+    front = ((ONE << bits if bits < _WORD_BITS else ZERO) - ONE) & ONES
+    spare = _SIDE_BITS - bits
+    back = ONES >> spare if spare < _WORD_BITS else ZERO
     return front, back
 
 
 @jit_inline
-def sow(front, back, n, start, down):
-    """Both rows after sowing n seeds (0..64) one by one from ring pit ``start`` (1.3)."""
-    lowest = (start - ((n - ONE) & (ZERO - down))) & _15  # the run as if sown upward
-    end = lowest + n
+def sow(front, back, seeds, pit, down):
+    """Both rows after sowing ``seeds`` (0..64) one by one from ring pit ``pit`` (1.3)."""
+    lowest = (pit - ((seeds - ONE) & (ZERO - down))) & RING_MASK  # the run as if sown upward
+    end = lowest + seeds
     # Pit r of an upward run [lowest, end) gets: [r < end mod 16] - [r < lowest] + rounds.
-    rounds = ((end >> _4) & _7) * _FOUR_ONES  # at most 4: the bytes don't carry
-    rounds |= rounds << _32
-    front_end, back_end = _below(end & _15)
+    rounds = ((end >> _ROUND_SHIFT) & _MAX_ROUNDS) * _FOUR_ONES  # at most 4: the bytes don't carry
+    rounds |= rounds << _HALF_WORD
+    front_end, back_end = _below(end & RING_MASK)
     front_low, back_low = _below(lowest)
     return front + (front_end - front_low + rounds), back + (back_end - back_low + rounds)
 
 
 @jit_inline
-def relay(rules, front, back, facing, n, start, down, house_min, barred, stops, tally):
+def relay(rules, hand):
     """One sowing of the hand and what follows at its last pit, without a branch.
 
-    ``house_min`` is the count at which an owned house acts, or all ones where hole 5 is
-    an ordinary hole; ``barred`` the ring pit of a takasia, or 255; ``stops`` a mask:
-    stop at an acting house rather than play it. A takasa has ``facing`` = 0, so it never
-    captures (1.7). An empty hand (n = 0) passes through unchanged.
-
-    Returns the new (front, back, facing, n, start, down, house_min, tally). n = 0 ends
-    the move; then ``start`` is the pit where it ended. A capture that wins or pauses
-    leaves the captured seeds in ``facing``, to be lifted by finish() or by the next action.
+    An empty hand passes through unchanged. A hand that comes back empty has ended the move;
+    ``pit`` is where. A capture that wins or pauses leaves the captured seeds in ``facing``, to
+    be lifted by finish() or by the next action.
 
     Endelea never empties the mover's front row with the next seed going to the back row:
     it would have to lift a kichwa while heading outward, and the sowing that led there
     either left a seed in the kimbi before it or was a lone captured seed heading inward.
     """
-    live = _mask(n != ZERO)
-    tally += n << TALLY_SHIFT
+    seeds, pit, down, facing, tally = hand.seeds, hand.pit, hand.down, hand.facing, hand.tally
+    live = _mask(seeds != ZERO)
+    tally += seeds << TALLY_SHIFT
     finite = _mask((tally >> TALLY_SHIFT) <= rules.sow_limit)  # 1.5a
     tally |= live & ~finite & INFINITE
-    last = (start + ((n - ONE) ^ (ZERO - down)) + down) & _15
-    front, back = sow(front, back, n, start, down)
+    last = (pit + ((seeds - ONE) ^ (ZERO - down)) + down) & RING_MASK
+    front, back = sow(hand.front, hand.back, seeds, pit, down)
 
-    in_back = ZERO - (last >> _3)
-    shift = (last & _7) << _3
+    in_back = ZERO - (last >> _ROW_SHIFT)
+    shift = (last & _IN_ROW) << _PIT_BITS_SHIFT
     at_last = BYTE << shift
     count = (((front & ~in_back) | (back & in_back)) >> shift) & BYTE
     prey = (facing >> shift) & BYTE & ~in_back
-    left_end = _mask(last < _2)
-    right_end = _mask(last >= _6) & ~in_back
+    left_end = _mask(last < _BEHIND_LEFT_END)
+    right_end = _mask(last >= _RIGHT_END) & ~in_back
 
     goes_on = live & finite & _mask(count != ONE)  # 1.5: a sowing that ends in an empty pit stops
     captures = goes_on & _mask(prey != ZERO)  # 1.4, 1.6c
-    pauses = captures & ~left_end & ~right_end & (ZERO - ((tally >> _6) & ONE))  # Dutch I.a
+    free_side = ZERO - ((tally >> _FREE_SIDE_SHIFT) & ONE)
+    pauses = captures & ~left_end & ~right_end & free_side  # Dutch I.a
     wins = captures & ~pauses & _mask((facing & ~at_last) == ZERO)  # 1.2
     lifts = goes_on & ~captures
     at_house = lifts & _mask(last == HOUSE)
-    house_acts = at_house & _mask(count >= house_min)
-    tally |= house_acts & ~stops & CHOICE  # 2.5b (2)
-    lifts &= ~(house_acts & stops)  # 2.5b (1), and the choice not to play it
-    lifts &= _mask(last != barred)  # 1.6b, 4.1b
+    house_acts = at_house & _mask(count >= hand.house_min)
+    tally |= house_acts & ~hand.stops & CHOICE  # 2.5b (2)
+    lifts &= ~(house_acts & hand.stops)  # 2.5b (1), and the choice not to play it
+    lifts &= _mask(last != hand.barred)  # 1.6b, 4.1b
     tally |= wins & WON
     tally |= pauses & PAUSED
     tally |= lifts & at_house & HOUSE_LIFTED  # 2.5a
-    house_min |= lifts & at_house
+    house_min = hand.house_min | (lifts & at_house)
     eats = captures & ~wins & ~pauses
 
     # 1.4b: a capture at a kichwa or kimbi is sown inward from the near kichwa; 1.4c: elsewhere
@@ -168,12 +239,20 @@ def relay(rules, front, back, facing, n, start, down, house_min, barred, stops, 
     front &= ~(lifts & at_last & ~in_back)
     back &= ~(lifts & at_last & in_back)
     facing &= ~(eats & at_last)
-    n = (eats & prey) | (lifts & count)
-    from_kichwa = (ZERO - down) & _7
-    onward = (last + ((ZERO - down) | ONE)) & _15
-    stays = (live & last) | (~live & start)
-    start = (eats & from_kichwa) | (lifts & onward) | (~eats & ~lifts & stays)
-    return front, back, facing, n, start, down, house_min, tally
+    seeds = (eats & prey) | (lifts & count)
+    from_kichwa = (ZERO - down) & _RIGHT_KICHWA
+    onward = (last + _step(down)) & RING_MASK
+    stays = (live & last) | (~live & pit)
+    pit = (eats & from_kichwa) | (lifts & onward) | (~eats & ~lifts & stays)
+    return Hand(front, back, facing, seeds, pit, down, house_min, hand.barred, hand.stops, tally)
+
+
+@jit_inline
+def play_out(rules, hand):
+    """The hand at the end of its move."""
+    while hand.seeds != ZERO:
+        hand = relay(rules, hand)
+    return hand
 
 
 @jit
@@ -188,38 +267,38 @@ def first_captures(front, back, facing, capture_limit):
     targets = ZERO
     prey = nonzero(facing)
     filled = nonzero(front) & prey
-    if filled == ZERO and (capture_limit <= _15 or prey == ZERO):
+    if filled == ZERO and (capture_limit < _ROUND or prey == ZERO):
         return up, down, targets
-    playable = at_least_2(front) | (at_least_2(back) << _8)
-    large = at_least_16(front) | (at_least_16(back) << _8)
+    playable = at_least_2(front) | (at_least_2(back) << _ROW)
+    large = at_least_16(front) | (at_least_16(back) << _ROW)
     small = playable & ~large
     while small != ZERO:
         ring = trailing_zeros(small)
         small &= small - ONE
-        n = byte(back if ring >= _8 else front, ring & _7)
-        if n > capture_limit:
+        seeds = byte(back if ring >= _ROW else front, ring & _IN_ROW)
+        if seeds > capture_limit:
             continue
-        end = (ring + n) & _15
+        end = (ring + seeds) & RING_MASK
         hit = (filled >> end) & ONE
         up |= hit << ring
         targets |= hit << end
-        end = (ring - n) & _15
+        end = (ring - seeds) & RING_MASK
         hit = (filled >> end) & ONE
         down |= hit << ring
         targets |= hit << end
-    while capture_limit > _15 and large != ZERO:
+    while capture_limit >= _ROUND and large != ZERO:
         # Dutch: no limit. A hand of 17 or more has put a seed into every pit before its last
         # one; a hand of 16 ends in the pit it left, which is empty then.
         ring = trailing_zeros(large)
         large &= large - ONE
-        n = byte(back if ring >= _8 else front, ring & _7)
-        if n < _17 or n > capture_limit:
+        seeds = byte(back if ring >= _ROW else front, ring & _IN_ROW)
+        if seeds <= _ROUND or seeds > capture_limit:
             continue
-        end = (ring + n) & _15
+        end = (ring + seeds) & RING_MASK
         hit = (prey >> end) & ONE
         up |= hit << ring
         targets |= hit << end
-        end = (ring - n) & _15
+        end = (ring - seeds) & RING_MASK
         hit = (prey >> end) & ONE
         down |= hit << ring
         targets |= hit << end
@@ -248,52 +327,52 @@ def _single(bits):
 
 
 @jit_inline
-def candidates(rules, front, back, other_front, other_back, meta):
+def candidates(rules, packed):
     """The starts that the rules allow before infinite moves are struck out.
 
-    Returns bits: ``ring`` for a move going up (step +1) from ring pit ``ring``, ``16 + ring``
-    for one going down, and CAPTURE_TURN if they capture. In a namua capture the step is
-    that of the captured seeds.
+    Returns bits: start s (:mod:`bao_env.engine.action`) is bit s; above them CAPTURE_TURN, if
+    they capture.
     """
-    facing = byteswap(other_front)
-    store = meta & BYTE
-    pending = (meta >> _32) & BYTE
+    front, back, meta = packed.front, packed.back, packed.meta
+    facing = byteswap(packed.other_front)
+    pending = pending_of(meta)
     filled = nonzero(front)
 
     if pending != NO_PIT:  # Dutch I.a: the side of the capture that waits
-        return CAPTURE_TURN | (ONE << pending) | (ONE << (pending + _16))
+        return CAPTURE_TURN | (ONE << pending) | (ONE << (pending + _DOWN_STARTS_SHIFT))
 
-    if store != ZERO:
+    if store_of(meta) != ZERO:
         captures = _namua_captures(front, facing)
         if captures != ZERO:  # 2.3b, 1.7a; side forced at kichwa and kimbi, 1.4b
-            return CAPTURE_TURN | (captures & _NOT_RIGHT_END) | ((captures & _NOT_LEFT_END) << _16)
+            going_down = (captures & _NOT_LEFT_END) << _DOWN_STARTS_SHIFT
+            return CAPTURE_TURN | (captures & _NOT_RIGHT_END) | going_down
         starts = _namua_takasa(rules, front, back, filled, meta)
     else:
         up, down, targets = first_captures(front, back, facing, rules.capture_limit)
         if targets != ZERO:  # 3.4, 1.7a
-            return CAPTURE_TURN | up | (down << _16)
+            return CAPTURE_TURN | up | (down << _DOWN_STARTS_SHIFT)
         starts = at_least_2(front)
-        barred = (meta >> _24) & BYTE
+        barred = barred_of(meta)
         if barred != NO_PIT:  # 4.1
             starts &= ~(ONE << barred)
         if rules.takasia == _TAKASIA_DUTCH:
-            starts = _dutch_takasia(rules, front, other_front, other_back, meta, starts)
+            starts = _dutch_takasia(rules, packed, starts)
         if starts == ZERO:  # 3.5a: the back row only if the front row offers nothing
-            starts = at_least_2(back) << _8
-            return starts | (starts << _16)
+            starts = at_least_2(back) << _ROW
+            return starts | (starts << _DOWN_STARTS_SHIFT)
     up = starts
     down = starts
     if _single(filled) and rules.lone_kichwa_loses == ZERO:  # 2.4a, 3.5b
-        up &= ~(ONE << _7)
+        up &= ~(ONE << _RIGHT_KICHWA)
         down &= ~ONE
-    return up | (down << _16)
+    return up | (down << _DOWN_STARTS_SHIFT)
 
 
 @jit
 def _namua_takasa(rules, front, back, filled, meta):
     """Front pits, as a bit set, from which a takasa in namua may start (2.4)."""
     starts = filled
-    owned = (meta & OWNS_HOUSE) != ZERO
+    owned = owns_house(meta)
     house = ONE << HOUSE
     acts = owned and byte(front, HOUSE) >= rules.house_min
     if acts and filled != house:  # 2.4b
@@ -312,29 +391,39 @@ def _namua_takasa(rules, front, back, filled, meta):
 
 
 @jit
-def _dutch_takasia(rules, front, other_front, other_back, meta, starts):
+def _dutch_takasia(rules, packed, starts):
     """Strike out the one threatened pit where the mover has a choice of pits (Dutch II)."""
     if _single(starts) or starts == ZERO:
         return starts
-    threats = capture_targets(rules, other_front, other_back, byteswap(front), (meta >> _8) & BYTE)
+    threats = capture_targets(
+        rules,
+        packed.other_front,
+        packed.other_back,
+        byteswap(packed.front),
+        other_store_of(packed.meta),
+    )
     if not _single(threats):
         return starts
-    return starts & ~(ONE << (_7 - trailing_zeros(threats)))
+    return starts & ~(ONE << (_IN_ROW - trailing_zeros(threats)))
 
 
 @jit_inline
-def begin(rules, front, back, other_front, meta, capture_turn, ring, down, stops):
+def begin(rules, packed, capture_turn, start, stops):
     """The hand after the first lift of a move.
 
-    ``stops``: a mask, stop at an acting house in a capture move (a takasa always stops).
-
-    Returns (front, back, facing, n, start, down, house_min, barred, stops, tally), the
-    arguments of relay().
+    Args:
+        rules: the :class:`KernelRules`.
+        packed: the position.
+        capture_turn: whether the start captures.
+        start: one of :func:`candidates`.
+        stops: a mask, stop at an acting house in a capture move (a takasa always stops).
     """
-    namua = (meta & BYTE) != ZERO
-    pending = (meta >> _32) & BYTE
-    owned = (meta & OWNS_HOUSE) != ZERO
-    shift = (ring & _7) << _3
+    front, back, meta = packed.front, packed.back, packed.meta
+    ring, down = ring_of(start), down_of(start)
+    namua = store_of(meta) != ZERO
+    pending = pending_of(meta)
+    owned = owns_house(meta)
+    shift = (ring & _IN_ROW) << _PIT_BITS_SHIFT
     at_ring = BYTE << shift
 
     if capture_turn and (namua or pending != NO_PIT):
@@ -352,80 +441,93 @@ def begin(rules, front, back, other_front, meta, capture_turn, ring, down, stops
             # Dutch I.a: a waiting capture goes on; its store seed lies in the pit already.
             # CHOICE: each action has the stage of the store it finds, so a capture that
             # waits after the last store seed goes on as in mtaji.
-            tally |= (meta >> _40) << TALLY_SHIFT
-        facing = byteswap(other_front)
-        n = (facing >> shift) & BYTE
+            tally |= sown_of(meta) << TALLY_SHIFT
+        facing = byteswap(packed.other_front)
+        seeds = (facing >> shift) & BYTE
         rest = facing & ~at_ring
-        start = (ZERO - down) & _7  # 1.4a
+        pit = (ZERO - down) & _RIGHT_KICHWA  # 1.4a
         if rest == ZERO:  # 1.2: the first capture takes the last front seeds
-            return front, back, facing, ZERO, ring, down, house_min, NO_PIT, stops, tally | WON
-        return front, back, rest, n, start, down, house_min, NO_PIT, stops, tally
+            return Hand(
+                front, back, facing, ZERO, ring, down, house_min, NO_PIT, stops, tally | WON
+            )
+        return Hand(front, back, rest, seeds, pit, down, house_min, NO_PIT, stops, tally)
 
     # 2.4, 3.3: the first hand is lifted from an own pit.
-    seed = ONE if namua else ZERO  # 2.2
-    tally = seed << TALLY_SHIFT
-    in_back = ZERO - (ring >> _3)
-    n = ((((front & ~in_back) | (back & in_back)) >> shift) & BYTE) + seed
+    store_seed = ONE if namua else ZERO  # 2.2
+    tally = store_seed << TALLY_SHIFT
+    in_back = ZERO - (ring >> _ROW_SHIFT)
+    seeds = ((((front & ~in_back) | (back & in_back)) >> shift) & BYTE) + store_seed
     front &= ~(at_ring & ~in_back)
     back &= ~(at_ring & in_back)
-    start = (ring + ((ZERO - down) | ONE)) & _15
+    pit = (ring + _step(down)) & RING_MASK
     house_min = FULL
     barred = NO_PIT
     facing = ZERO
     if capture_turn:
-        facing = byteswap(other_front)
+        facing = byteswap(packed.other_front)
     else:
         stops = FULL
-        barred = (meta >> _24) & BYTE
+        barred = barred_of(meta)
         if owned and (namua or rules.house_stops_mtaji_takasa != ZERO):  # 2.5b (1); kibao 1.6.2
             house_min = rules.house_min
     if ring == HOUSE:
         alone = front == ZERO and (back == ZERO or rules.lone_house_side == ZERO)
-        if namua and alone and n > house_min:  # 2.4b: two seeds go, the house stays
-            front = (n - _2) << shift
-            if rules.house_lost_below_min != ZERO and n - _2 < house_min:  # Dutch footnote 2
-                house_min = FULL
+        if namua and alone and seeds > house_min:  # 2.4b: two seeds go, the house stays
+            front = (seeds - _TWO_SEEDS) << shift
+            if rules.house_lost_below_min != ZERO and seeds - _TWO_SEEDS < house_min:
+                house_min = FULL  # Dutch footnote 2
                 tally |= HOUSE_LIFTED
-            n = _2
+            seeds = _TWO_SEEDS
         else:  # 2.5a
             house_min = FULL
             tally |= HOUSE_LIFTED
-    if front == ZERO and start >= _8 and ring < _8:
+    if front == ZERO and pit >= _ROW and ring < _ROW:
         # 1.2: the mover's front row is empty. Reached by a lone kichwa heading for the back row.
-        return n << shift, back, facing, ZERO, start, down, house_min, barred, stops, tally | LOST
-    return front, back, facing, n, start, down, house_min, barred, stops, tally
+        return Hand(
+            seeds << shift, back, facing, ZERO, pit, down, house_min, barred, stops, tally | LOST
+        )
+    return Hand(front, back, facing, seeds, pit, down, house_min, barred, stops, tally)
 
 
 @jit_inline
-def finish(
-    rules,
-    other_front,
-    other_back,
-    meta,
-    capture_turn,
-    front,
-    back,
-    facing,
-    start,
-    down,
-    tally,
-):
-    """The position after a finished move: ``other_front``, ``other_back`` and ``meta`` from
-    before it, the rest as relay() left it.
+def captured_by(packed, capture_turn, hand):
+    """Seeds that a finished move has captured from the position ``packed``."""
+    if not capture_turn:
+        return ZERO
+    captured = sum_of_bytes(packed.other_front) - sum_of_bytes(hand.facing)
+    if hand.tally & (WON | PAUSED):
+        captured += byte(hand.facing, hand.pit)
+    return captured
 
-    Returns its words MOVER_FRONT, MOVER_BACK, OTHER_FRONT, OTHER_BACK and META, and a
-    result: ONE if the mover has won, FULL if he has lost, else ZERO.
+
+@jit_inline
+def finish(rules, packed, capture_turn, hand):
+    """The position after a finished move.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        packed: the position before the move.
+        capture_turn: whether the move captures.
+        hand: the hand at its end.
+
+    Returns:
+        the position as :class:`Packed`, and a result: ONE if the mover has won, FULL if they
+        have lost, else ZERO.
     """
+    meta, tally = packed.meta, hand.tally
+    front, back, facing = hand.front, hand.back, hand.facing
     captures = _mask(capture_turn)
-    store = meta & BYTE
-    other_store = (meta >> _8) & BYTE
+    store = store_of(meta)
+    other_store = other_store_of(meta)
     namua = _mask(store != ZERO)
     if tally & WON:
         # The game is over; the captured seeds are sown once so that all 64 stay on the board.
-        front, back = sow(front, back, byte(facing, start), (ZERO - down) & _7, down)
+        seeds = byte(facing, hand.pit)
+        front, back = sow(front, back, seeds, (ZERO - hand.down) & _RIGHT_KICHWA, hand.down)
         facing = ZERO
-    other_front = (captures & byteswap(facing)) | (~captures & other_front)
-    store -= namua & _mask(((meta >> _32) & BYTE) == NO_PIT) & ONE  # 2.2
+    other_front = (captures & byteswap(facing)) | (~captures & packed.other_front)
+    other_back = packed.other_back
+    store -= namua & _mask(pending_of(meta) == NO_PIT) & ONE  # 2.2
 
     # 2.5a: a house ends when emptied, by its owner or by capture, and both end with the first
     # capture in mtaji.
@@ -435,33 +537,41 @@ def finish(
     seat = meta & MOVER_IS_NORTH
 
     if tally & PAUSED:  # Dutch I.a: the same player acts again
-        sown = (tally >> TALLY_SHIFT) << _40
-        after = store | (other_store << _8) | mine | theirs | seat | NO_BARRED
-        return front, back, other_front, other_back, after | (start << _32) | sown, ZERO
+        after = store | (other_store << OTHER_STORE_SHIFT) | mine | theirs | seat
+        after |= (NO_PIT << BARRED_SHIFT) | (hand.pit << PENDING_SHIFT)
+        after |= (tally >> TALLY_SHIFT) << SOWN_SHIFT
+        return Packed(front, back, other_front, other_back, after), ZERO
 
     barred = NO_PIT
     if (namua | captures | other_store) == ZERO and rules.takasia == _TAKASIA_ZANZIBAR:
         barred = _takasia(rules, front, back, other_front, other_back, theirs)
-    after = other_store | (store << _8) | (theirs >> ONE) | (mine << ONE) | (seat ^ MOVER_IS_NORTH)
-    after |= (barred << _24) | NO_PENDING
+    after = other_store | (store << OTHER_STORE_SHIFT) | (theirs >> ONE) | (mine << ONE)
+    after |= (seat ^ MOVER_IS_NORTH) | (barred << BARRED_SHIFT) | NO_PENDING
     result = ZERO
     if tally & (WON | LOST):
         result = ONE if tally & WON else FULL
-    return other_front, other_back, front, back, after, result
+    return Packed(other_front, other_back, front, back, after), result
 
 
 @jit
 def _takasia(rules, front, back, other_front, other_back, other_owned):
-    """The ring pit barred to the next player after a takasa in mtaji, or 255 (4.1)."""
+    """The ring pit barred to the next player after a takasa in mtaji, or NO_PIT (4.1).
+
+    Args:
+        rules: the :class:`KernelRules`.
+        front, back: rows of the player who made the takasa.
+        other_front, other_back: rows of the next player.
+        other_owned: not zero if the next player owns their house.
+    """
     up, down, targets = first_captures(
         other_front, other_back, byteswap(front), rules.capture_limit
     )
     if targets != ZERO:
-        return NO_PIT  # he need not takasa
+        return NO_PIT  # they need not takasa
     up, down, targets = first_captures(front, back, byteswap(other_front), rules.capture_limit)
     if not _single(targets):
         return NO_PIT
-    ring = _7 - trailing_zeros(targets)
+    ring = _IN_ROW - trailing_zeros(targets)
     pit = ONE << ring
     if ring == HOUSE and other_owned != ZERO:  # 4.1c
         return NO_PIT
@@ -470,32 +580,16 @@ def _takasia(rules, front, back, other_front, other_back, other_owned):
     return ring
 
 
-@jit_inline
-def _enters(meta):
-    """A mask: a capture of this turn starts with captured seeds, not with a lift (2.3)."""
-    return _mask((meta & BYTE) != ZERO) | _mask(((meta >> _32) & BYTE) != NO_PIT)
+@jit
+def simulate(rules, packed, capture_turn, start, stops):
+    """Play one start of :func:`candidates` out; the arguments are those of :func:`begin`.
 
-
-@jit_inline
-def action_of(meta, capture_turn, ring, down):
-    """The action, its house bit 0, of a start as candidates() counts it."""
-    in_back = ZERO - (ring >> _3)
-    pit = ring ^ (in_back & _7)
-    entering = _mask(capture_turn) & _enters(meta)
-    right = down ^ (~entering & ~in_back & ONE)
-    return (pit << _2) | (right << ONE)
-
-
-@jit_inline
-def start_of(meta, capture_turn, action):
-    """The start (ring + 16 * down) of an action: the inverse of action_of()."""
-    pit = action >> _2
-    right = (action >> ONE) & ONE
-    in_back = ZERO - (pit >> _3)
-    ring = pit ^ (in_back & _7)
-    entering = _mask(capture_turn) & _enters(meta)
-    down = right ^ (~entering & ~in_back & ONE)
-    return ring | (down << _4)
+    Returns:
+        a :class:`Played`.
+    """
+    hand = play_out(rules, begin(rules, packed, capture_turn, start, stops))
+    after, result = finish(rules, packed, capture_turn, hand)
+    return Played(after, result, hand.tally, captured_by(packed, capture_turn, hand))
 
 
 @jit_inline
@@ -506,7 +600,7 @@ def legal_bits(tally):
     without one only house = 0 exists, and an infinite move is illegal (1.5a).
     """
     finite = ONE ^ (tally & INFINITE)
-    choice = (tally >> ONE) & ONE
+    choice = (tally >> _CHOICE_SHIFT) & ONE
     return finite | choice | ((finite & choice) << ONE)
 
 
@@ -516,67 +610,61 @@ def legal_mask(rules, words):
 
     Zero means that the mover has no legal move and has lost (1.2, 1.5a).
     """
-    front = words[position.MOVER_FRONT]
-    back = words[position.MOVER_BACK]
-    other_front = words[position.OTHER_FRONT]
-    meta = words[position.META]
-    found = candidates(rules, front, back, other_front, words[position.OTHER_BACK], meta)
+    packed = read(words)
+    found = candidates(rules, packed)
     capture_turn = (found & CAPTURE_TURN) != ZERO
     starts = found & STARTS
     mask = ZERO
     while starts != ZERO:
-        q = trailing_zeros(starts)
+        start = trailing_zeros(starts)
         starts &= starts - ONE
-        f, b, facing, n, start, down, house_min, barred, stops, tally = begin(
-            rules, front, back, other_front, meta, capture_turn, q & _15, q >> _4, ZERO
-        )
-        while n != ZERO:
-            f, b, facing, n, start, down, house_min, tally = relay(
-                rules, f, b, facing, n, start, down, house_min, barred, stops, tally
-            )
-        mask |= legal_bits(tally) << action_of(meta, capture_turn, q & _15, q >> _4)
+        hand = play_out(rules, begin(rules, packed, capture_turn, start, ZERO))
+        mask |= legal_bits(hand.tally) << action_of(packed.meta, capture_turn, start)
     return mask
 
 
 @jit_inline
-def is_capture(rules, front, back, other_front, meta, action):
+def is_capture(rules, packed, action):
     """Whether a legal action captures.
 
     Legality settles the rest: where one start captures, all legal starts do (1.7a).
     """
-    facing = byteswap(other_front)
-    q = start_of(meta, False, action)
-    ring = q & _15
-    in_back = ZERO - (ring >> _3)
-    shift = (ring & _7) << _3
-    n = (((front & ~in_back) | (back & in_back)) >> shift) & BYTE
-    back_down = ZERO - (q >> _4)
-    end = (ring + ((n ^ back_down) - back_down)) & _15
-    entering = _enters(meta)
+    front = packed.front
+    facing = byteswap(packed.other_front)
+    start = start_of(packed.meta, False, action)
+    ring = ring_of(start)
+    in_back = ZERO - (ring >> _ROW_SHIFT)
+    shift = (ring & _IN_ROW) << _PIT_BITS_SHIFT
+    seeds = (((front & ~in_back) | (packed.back & in_back)) >> shift) & BYTE
+    backward = ZERO - down_of(start)
+    end = (ring + ((seeds ^ backward) - backward)) & RING_MASK
+    entering = enters(packed.meta)
     # 2.3: the store seed's own pit; 3.4: the last pit of the first sowing, where a hand of 17
     # or more finds a seed of its own first round and one of 16 the emptied pit it left.
     pit = (entering & ring) | (~entering & end)
-    prey = byte(facing, pit & _7) != ZERO
-    filled = (byte(front, pit & _7) != ZERO and n != _16) or n >= _17
-    return pit < _8 and prey and (entering != ZERO or (filled and n <= rules.capture_limit))
+    prey = byte(facing, pit & _IN_ROW) != ZERO
+    filled = (byte(front, pit & _IN_ROW) != ZERO and seeds != _ROUND) or seeds > _ROUND
+    return pit < _ROW and prey and (entering != ZERO or (filled and seeds <= rules.capture_limit))
 
 
 @jit
 def is_capture_turn(rules, words):
-    """Whether the mover must capture (2.3b, 3.4) or has a capture waiting."""
-    meta = words[position.META]
-    if ((meta >> _32) & BYTE) != NO_PIT:
+    """Whether the mover of uint64[6] must capture (2.3b, 3.4) or has a capture waiting."""
+    packed = read(words)
+    if pending_of(packed.meta) != NO_PIT:
         return True
-    return (
-        capture_targets(
-            rules,
-            words[position.MOVER_FRONT],
-            words[position.MOVER_BACK],
-            byteswap(words[position.OTHER_FRONT]),
-            meta & BYTE,
-        )
-        != ZERO
-    )
+    facing = byteswap(packed.other_front)
+    store = store_of(packed.meta)
+    return capture_targets(rules, packed.front, packed.back, facing, store) != ZERO
+
+
+@jit_inline
+def begin_action(rules, packed, action):
+    """Whether a legal action captures, and the hand after its first lift."""
+    capture_turn = is_capture(rules, packed, action)
+    start = start_of(packed.meta, capture_turn, action)
+    stops = ZERO if action & ONE else FULL
+    return capture_turn, begin(rules, packed, capture_turn, start, stops)
 
 
 @jit
@@ -585,40 +673,12 @@ def play(rules, words, action):
 
     The action is not checked: play only what legal_mask() allows.
 
-    Returns ONE if the mover has won by emptying the opponent's front row, FULL if he has
-    emptied his own, else ZERO; a next player without a legal move shows in legal_mask().
+    Returns ONE if the mover has won by emptying the opponent's front row, FULL if they have
+    emptied their own, else ZERO; a next player without a legal move shows in legal_mask().
     """
-    front = words[position.MOVER_FRONT]
-    back = words[position.MOVER_BACK]
-    other_front = words[position.OTHER_FRONT]
-    meta = words[position.META]
-    capture_turn = is_capture(rules, front, back, other_front, meta, action)
-    q = start_of(meta, capture_turn, action)
-    stops = ZERO if action & ONE else FULL
-    f, b, facing, n, start, down, house_min, barred, stops, tally = begin(
-        rules, front, back, other_front, meta, capture_turn, q & _15, q >> _4, stops
-    )
-    while n != ZERO:
-        f, b, facing, n, start, down, house_min, tally = relay(
-            rules, f, b, facing, n, start, down, house_min, barred, stops, tally
-        )
-    after = finish(
-        rules,
-        other_front,
-        words[position.OTHER_BACK],
-        meta,
-        capture_turn,
-        f,
-        b,
-        facing,
-        start,
-        down,
-        tally,
-    )
-    words[position.MOVER_FRONT] = after[0]
-    words[position.MOVER_BACK] = after[1]
-    words[position.OTHER_FRONT] = after[2]
-    words[position.OTHER_BACK] = after[3]
-    words[position.META] = after[4]
-    words[position.PLY] += ONE
-    return after[5]
+    packed = read(words)
+    capture_turn, hand = begin_action(rules, packed, action)
+    after, result = finish(rules, packed, capture_turn, play_out(rules, hand))
+    write(words, after)
+    words[PLY] += ONE
+    return result

@@ -8,25 +8,29 @@ A packed position is ``uint64[6]``; a batch is ``uint64[B, 6]``, C-contiguous::
     word 3  OTHER_BACK
     word 4  META           byte 0  seeds in the mover's store
                            byte 1  seeds in the opponent's store
-                           byte 2  bit 0 the mover owns his house, bit 1 the opponent owns his,
-                                   bit 2 the mover is North
+                           byte 2  bit 0 the mover owns their house, bit 1 the opponent owns
+                                   theirs, bit 2 the mover is North
                            byte 3  ring pit barred to the mover by takasia, 255 = none
                            byte 4  ring pit whose capture awaits its side, 255 = none
                            bytes 5..7  seeds sown so far in the move that waits
     word 5  PLY            actions played since the start of the game
 
 Everything is seen from the mover, so the kernel knows no colours; :class:`Position`
-is seen from the board, South and North.
+is seen from the board, South and North. Compiled code reads words 0 to 4 as a
+:class:`Packed` and the parts of META through the functions at the end of this file:
+nothing else knows where they lie.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from bao_env.engine.bits import BYTE, ONE, ZERO, U
+from bao_env.engine.compile import jit_inline
 from bao_env.engine.layout import (
     HOUSE,
     NORTH,
@@ -47,8 +51,25 @@ OTHER_BACK: Final = 3
 META: Final = 4
 PLY: Final = 5
 
-NO_PIT: Final = 255
+NO_PIT: Final = U(255)
 """Byte value of "no pit is barred" and "no capture is waiting"."""
+NO_WINNER: Final = -1
+"""In an array of winners: the game goes on."""
+
+# Where the parts of META begin.
+OTHER_STORE_SHIFT: Final = U(8)
+HOUSE_SHIFT: Final = U(16)
+OTHER_HOUSE_SHIFT: Final = U(17)
+MOVER_SHIFT: Final = U(18)
+BARRED_SHIFT: Final = U(24)
+PENDING_SHIFT: Final = U(32)
+SOWN_SHIFT: Final = U(40)
+
+# Flags of META, in place.
+OWNS_HOUSE: Final = ONE << HOUSE_SHIFT
+OTHER_OWNS_HOUSE: Final = ONE << OTHER_HOUSE_SHIFT
+MOVER_IS_NORTH: Final = ONE << MOVER_SHIFT
+NO_PENDING: Final = NO_PIT << PENDING_SHIFT
 
 
 @dataclass(frozen=True)
@@ -159,15 +180,15 @@ def pack(position: Position, out: Words) -> None:
         out[word] = int.from_bytes(bytes(pits[:8]), "little")
         out[word + 1] = int.from_bytes(bytes(pits[15:7:-1]), "little")
     flags = position.owns_house[mover] | position.owns_house[other] << 1 | mover << 2
-    barred = NO_PIT if position.barred is None else ring_of_pit(position.barred)
-    pending = NO_PIT if position.pending is None else ring_of_pit(position.pending)
+    barred = int(NO_PIT) if position.barred is None else ring_of_pit(position.barred)
+    pending = int(NO_PIT) if position.pending is None else ring_of_pit(position.pending)
     out[META] = (
         position.store[mover]
-        | position.store[other] << 8
-        | flags << 16
-        | barred << 24
-        | pending << 32
-        | position.pending_sown << 40
+        | position.store[other] << int(OTHER_STORE_SHIFT)
+        | flags << int(HOUSE_SHIFT)
+        | barred << int(BARRED_SHIFT)
+        | pending << int(PENDING_SHIFT)
+        | position.pending_sown << int(SOWN_SHIFT)
     )
     out[PLY] = position.ply
 
@@ -176,12 +197,13 @@ def unpack(words: Words) -> Position:
     """The position in ``words``, uint64[6]."""
     front0, back0, front1, back1 = (int(word).to_bytes(8, "little") for word in words[:4])
     meta = int(words[META])
-    flags = meta >> 16 & 255
-    mover = flags >> 2 & 1
-    barred, pending = meta >> 24 & 255, meta >> 32 & 255
+    mover = turn_of(words)
+    barred = meta >> int(BARRED_SHIFT) & 255
+    pending = meta >> int(PENDING_SHIFT) & 255
+    owned = [bool(meta >> int(shift) & 1) for shift in (HOUSE_SHIFT, OTHER_HOUSE_SHIFT)]
     sides = [
-        (tuple(front0), tuple(back0[::-1]), meta & 255, bool(flags & 1)),
-        (tuple(front1), tuple(back1[::-1]), meta >> 8 & 255, bool(flags & 2)),
+        (tuple(front0), tuple(back0[::-1]), meta & 255, owned[0]),
+        (tuple(front1), tuple(back1[::-1]), meta >> int(OTHER_STORE_SHIFT) & 255, owned[1]),
     ]
     if mover == NORTH:
         sides.reverse()
@@ -194,9 +216,19 @@ def unpack(words: Words) -> Position:
         mover=mover,
         barred=None if barred == NO_PIT else ring_of_pit(barred),
         pending=None if pending == NO_PIT else ring_of_pit(pending),
-        pending_sown=meta >> 40,
+        pending_sown=meta >> int(SOWN_SHIFT),
         ply=int(words[PLY]),
     )
+
+
+def turn_of(words: Words) -> int:
+    """The seat, SOUTH or NORTH, that is to move in ``words``, uint64[6]."""
+    return int(words[META]) >> int(MOVER_SHIFT) & 1
+
+
+def movers(positions: Words) -> npt.NDArray[np.int8]:
+    """The seats to move, int8[B], in positions uint64[B, 6]."""
+    return ((positions[:, META] >> MOVER_SHIFT) & ONE).astype(np.int8)
 
 
 def packed_opening(ruleset: Ruleset, first_player: int = SOUTH) -> Words:
@@ -204,3 +236,122 @@ def packed_opening(ruleset: Ruleset, first_player: int = SOUTH) -> Words:
     words = np.empty(WORDS, np.uint64)
     pack(opening(ruleset, first_player), words)
     return words
+
+
+# --- what compiled code reads ---------------------------------------------------------------------
+
+
+class Packed(NamedTuple):
+    """Words 0 to 4 of a packed position, uint64 each: all that the rules depend on."""
+
+    front: np.uint64
+    back: np.uint64
+    other_front: np.uint64
+    other_back: np.uint64
+    meta: np.uint64
+
+    @classmethod
+    def of(cls, words: Words) -> Packed:
+        """The position in ``words``, uint64[5 or more], for a call from plain Python.
+
+        :func:`read` is for compiled code: from plain Python it returns integers without their
+        type, which no compiled function takes back.
+        """
+        return cls(*words[: META + 1])
+
+
+@jit_inline
+def read(words):
+    """The position in ``words``, uint64[5 or more]."""
+    return Packed(
+        words[MOVER_FRONT], words[MOVER_BACK], words[OTHER_FRONT], words[OTHER_BACK], words[META]
+    )
+
+
+@jit_inline
+def read_at(positions, i):
+    """The position in row ``i`` of ``positions``, uint64[B, 5 or more]."""
+    return Packed(
+        positions[i, MOVER_FRONT],
+        positions[i, MOVER_BACK],
+        positions[i, OTHER_FRONT],
+        positions[i, OTHER_BACK],
+        positions[i, META],
+    )
+
+
+@jit_inline
+def write(words, packed):
+    """Put a position into ``words``, uint64[5 or more], but for PLY."""
+    words[MOVER_FRONT] = packed.front
+    words[MOVER_BACK] = packed.back
+    words[OTHER_FRONT] = packed.other_front
+    words[OTHER_BACK] = packed.other_back
+    words[META] = packed.meta
+
+
+@jit_inline
+def write_at(positions, i, packed):
+    """Put a position into row ``i`` of ``positions``, uint64[B, 5 or more], but for PLY."""
+    positions[i, MOVER_FRONT] = packed.front
+    positions[i, MOVER_BACK] = packed.back
+    positions[i, OTHER_FRONT] = packed.other_front
+    positions[i, OTHER_BACK] = packed.other_back
+    positions[i, META] = packed.meta
+
+
+@jit_inline
+def store_of(meta):
+    """Seeds in the mover's store."""
+    return meta & BYTE
+
+
+@jit_inline
+def other_store_of(meta):
+    """Seeds in the opponent's store."""
+    return (meta >> OTHER_STORE_SHIFT) & BYTE
+
+
+@jit_inline
+def owns_house(meta):
+    """Whether the mover still owns their house, however many seeds it holds."""
+    return (meta & OWNS_HOUSE) != ZERO
+
+
+@jit_inline
+def other_owns_house(meta):
+    """Whether the opponent still owns theirs."""
+    return (meta & OTHER_OWNS_HOUSE) != ZERO
+
+
+@jit_inline
+def mover_of(meta):
+    """The seat that is to move, 0 = South or 1 = North."""
+    return (meta >> MOVER_SHIFT) & ONE
+
+
+@jit_inline
+def barred_of(meta):
+    """The mover's ring pit that takasia bars, or NO_PIT."""
+    return (meta >> BARRED_SHIFT) & BYTE
+
+
+@jit_inline
+def pending_of(meta):
+    """The mover's ring pit whose capture waits for its side, or NO_PIT (Dutch I.a)."""
+    return (meta >> PENDING_SHIFT) & BYTE
+
+
+@jit_inline
+def sown_of(meta):
+    """Seeds sown so far in the move that waits."""
+    return meta >> SOWN_SHIFT
+
+
+@jit_inline
+def same_mover(meta):
+    """Whether this position is to be played by the player who made the move that led to it.
+
+    So it is when a capture waits for its side (Dutch I.a), and never else.
+    """
+    return pending_of(meta) != NO_PIT

@@ -292,7 +292,7 @@ class Episodes:
         self.masks[idle] = 0  # the engine leaves these games alone
         try:
             if self.agent is None:
-                self.engine.step(*arguments, then=settle)
+                self.engine.step(*arguments, on_part_done=settle)
             else:
                 self.engine.step(*arguments)
         except ValueError:

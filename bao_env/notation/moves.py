@@ -19,18 +19,9 @@ from typing import Final
 import numpy as np
 
 from bao_env.engine import kernel
-from bao_env.engine.action import pack_action, unpack_action
-from bao_env.engine.layout import HOUSE, LEFT, RIGHT, ring_of_pit, step_of
-from bao_env.engine.position import (
-    META,
-    MOVER_BACK,
-    MOVER_FRONT,
-    OTHER_BACK,
-    OTHER_FRONT,
-    Position,
-    Words,
-    unpack,
-)
+from bao_env.engine.action import pack_action, start_of, unpack_action
+from bao_env.engine.layout import HOUSE, LEFT, RIGHT
+from bao_env.engine.position import META, Packed, Position, Words, unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.game import SEAT_NAMES, Stage, legal_actions, stage_of
 from bao_env.notation.positions import NotationError, action_to_move, hole_name, quoted
@@ -53,24 +44,11 @@ def may_start(words: Words, ruleset: Ruleset, action: int) -> bool:
     Raises:
         ValueError: ``action`` is not in 0..63.
     """
-    pit, direction, _ = unpack_action(action)
-    position = unpack(words)
-    found = int(
-        kernel.candidates(
-            ruleset.kernel_rules(),
-            words[MOVER_FRONT],
-            words[MOVER_BACK],
-            words[OTHER_FRONT],
-            words[OTHER_BACK],
-            words[META],
-        )
-    )
+    unpack_action(action)
+    found = int(kernel.candidates(ruleset.kernel_rules(), Packed.of(words)))
     captures = bool(found & int(kernel.CAPTURE_TURN))
-    if captures and (stage_of(position) is Stage.NAMUA or position.pending is not None):
-        down = direction == RIGHT  # the side of a namua capture, not the hand's way
-    else:
-        down = step_of(pit, direction) < 0
-    return bool(found >> (ring_of_pit(pit) + 16 * down) & 1)
+    start = int(start_of(words[META], captures, np.uint64(action)))
+    return bool(found >> start & 1)
 
 
 def why_illegal(words: Words, ruleset: Ruleset, action: int) -> str:
@@ -121,7 +99,7 @@ def why_illegal(words: Words, ruleset: Ruleset, action: int) -> str:
             f"no takasa starts from the house with {ruleset.house_min} seeds or more (Donkers 2.4b)"
         )
     if namua:
-        return f"{name} holds one seed only, and other front holds hold more (Donkers 2.4c)"
+        return f"{name} holds one seed only, and other front holes hold more (Donkers 2.4c)"
     return f"{name} is the one hole that the opponent threatens (Dutch II)"
 
 

@@ -31,9 +31,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import Position, Words, opening, unpack
+from bao_env.engine.position import Position, Words, opening, turn_of, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
-from bao_env.game import SEAT_NAMES, Outcome, mover_of, packed, play, stuck
+from bao_env.game import SEAT_NAMES, Outcome, packed, play, stuck
 from bao_env.notation.moves import SPELLINGS, check_spelling, format_move, read_move
 from bao_env.notation.positions import NotationError, hole_name, parse_position, quoted
 
@@ -359,7 +359,7 @@ def transcribe(
     turns: list[Turn] = []
     number = 1
     for action in actions:
-        seat = mover_of(words)
+        seat = turn_of(words)
         waiting = unpack(words).pending is not None
         text = format_move(words, ruleset, action, spelling)
         play(words, ruleset, action)

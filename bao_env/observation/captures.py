@@ -13,20 +13,20 @@ from typing import Final
 
 import numpy as np
 
-from bao_env.engine.bits import FULL, ONE, ONES, ZERO, U, byte, trailing_zeros
-from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
+from bao_env.engine.compile import jit
 from bao_env.engine.kernel import (
     CAPTURE_TURN,
     CHOICE,
     INFINITE,
-    PAUSED,
     STARTS,
     WON,
     begin,
     candidates,
-    relay,
+    captured_by,
+    play_out,
 )
-from bao_env.engine.position import META, MOVER_BACK, MOVER_FRONT, OTHER_BACK, OTHER_FRONT
+from bao_env.engine.position import read
 
 BEST_CAPTURE: Final = 0
 CAN_WIN: Final = 1
@@ -35,42 +35,14 @@ START_CAPTURES: Final = 3
 NUM_STARTS: Final = 32
 CAPTURE_FEATURES: Final = START_CAPTURES + NUM_STARTS
 
-_4 = U(4)
-_15 = U(15)
-_56 = U(56)
-_64 = U(64)
-
-
-@jit_inline
-def _total(x):
-    """Sum of the eight bytes of a word."""
-    return (x * ONES) >> _56
+_MAX_CAPTURE = U(64)
 
 
 @jit
-def _simulate(rules, words, capture_turn, q, stops):
-    """Play a start out: its tally, and the seeds that it captures."""
-    front, back, facing, n, start, down, house_min, barred, stops, tally = begin(
-        rules,
-        words[MOVER_FRONT],
-        words[MOVER_BACK],
-        words[OTHER_FRONT],
-        words[META],
-        capture_turn,
-        q & _15,
-        q >> _4,
-        stops,
-    )
-    while n != ZERO:
-        front, back, facing, n, start, down, house_min, tally = relay(
-            rules, front, back, facing, n, start, down, house_min, barred, stops, tally
-        )
-    captured = ZERO
-    if capture_turn:
-        captured = _total(words[OTHER_FRONT]) - _total(facing)
-        if tally & (WON | PAUSED):
-            captured += byte(facing, start)
-    return tally, captured
+def _play_out(rules, packed, capture_turn, start, stops):
+    """Tally and captured seeds of a start."""
+    hand = play_out(rules, begin(rules, packed, capture_turn, start, stops))
+    return hand.tally, captured_by(packed, capture_turn, hand)
 
 
 @jit
@@ -85,31 +57,25 @@ def capture_features(rules, words, out):
     Returns:
         whether they have no move and so have lost.
     """
-    found = candidates(
-        rules,
-        words[MOVER_FRONT],
-        words[MOVER_BACK],
-        words[OTHER_FRONT],
-        words[OTHER_BACK],
-        words[META],
-    )
+    packed = read(words)
+    found = candidates(rules, packed)
     capture_turn = (found & CAPTURE_TURN) != ZERO
     starts = found & STARTS
     out[:] = 0
     best = ZERO
     stuck = True
     while starts != ZERO and (capture_turn or stuck):
-        q = trailing_zeros(starts)
+        start = trailing_zeros(starts)
         starts &= starts - ONE
-        tally, captured = _simulate(rules, words, capture_turn, q, ZERO)
+        tally, captured = _play_out(rules, packed, capture_turn, start, ZERO)
         if tally & INFINITE:
             if (tally & CHOICE) == ZERO:
                 continue  # illegal (Donkers 1.5a)
-            tally, captured = _simulate(rules, words, capture_turn, q, FULL)  # stop at the house
+            tally, captured = _play_out(rules, packed, capture_turn, start, FULL)  # keep the house
         stuck = False
         best = max(best, captured)
         if capture_turn:
-            out[START_CAPTURES + np.int64(q)] = min(captured + ONE, _64)
+            out[START_CAPTURES + np.int64(start)] = min(captured + ONE, _MAX_CAPTURE)
         if tally & WON:
             out[CAN_WIN] = 1
     out[BEST_CAPTURE] = best

@@ -267,6 +267,21 @@ def _hollow(x: float, y: float, half_w: float, half_h: float, square: bool) -> l
     return shapes
 
 
+_GOLDEN_ANGLE: Final = math.pi * (3 - math.sqrt(5))
+"""Radians between neighbours on a sunflower's spiral, which fills a disc evenly (Vogel 1979)."""
+_HOLE_TURN: Final = 1.7
+"""Radians by which the spiral of each hole is turned against the one before."""
+
+
+def _noise(i: int, j: int) -> float:
+    """A number in [0, 1) that looks random and is always the same for the same i and j.
+
+    The fraction of a large multiple of a sine, as shader programmers draw noise; any large,
+    unrelated factors would do.
+    """
+    return math.sin(12.9898 * i + 78.233 * j) * 43758.5453 % 1
+
+
 def seed_spots(place: Place, count: int) -> list[tuple[float, float, int]]:
     """x, y and colour (0 to SEED_COLOURS - 1) of the first ``count`` seeds of a place.
 
@@ -278,8 +293,8 @@ def seed_spots(place: Place, count: int) -> list[tuple[float, float, int]]:
     layer = min(36, round(place.reach_x * place.reach_y / 18))
     spots = []
     for i in range(count):
-        jitter = math.sin(12.9898 * (i + 1) + 78.233 * (salt + 1)) * 43758.5453 % 1
-        angle = 2.39996 * i + 1.7 * salt + 0.5 * jitter
+        jitter = _noise(i + 1, salt + 1)
+        angle = _GOLDEN_ANGLE * i + _HOLE_TURN * salt + 0.5 * jitter
         distance = math.sqrt((i % layer + 0.6 * jitter) / layer)
         spots.append(
             (

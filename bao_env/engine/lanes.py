@@ -1,0 +1,191 @@
+"""Many hands in lock step: one sowing of :data:`LANES` moves at a time.
+
+Each lane holds one :class:`Hand`; all lanes go through the kernel's branch-free ``relay``
+together, which the compiler turns into vector instructions. A hand that ends is replaced by
+the next one of its block's job list, and the last few hands of a block, too few to fill the
+lanes, are finished one by one.
+
+A *job* is a start to play out, one uint64::
+
+    bits 0..4   the start (bao_env.engine.action)
+    bit  5      it captures
+    bit  6      it stops at an acting house
+    bits 7..12  the action, its house bit 0
+    bits 13..   the game's index in its block
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.kernel import Hand, begin, finish, legal_bits, play_out, relay
+from bao_env.engine.position import PLY, mover_of, read_at, write_at
+
+LANES: Final = 32
+BLOCK: Final = 512
+"""Games whose hands share the lanes; their jobs stay in the second-level cache."""
+MAX_STARTS: Final = 32
+"""Most jobs of a game."""
+_MAX_ALONE: Final = 3
+"""So few hands left are finished one by one."""
+
+# Where each field of the hands starts in the lane array, one uint64 a lane. The array is
+# flat: only with a fixed distance between fields can the compiler see that they don't overlap.
+_FIELDS: Final = len(Hand._fields)
+(
+    _FRONT,
+    _BACK,
+    _FACING,
+    _SEEDS,
+    _PIT,
+    _DOWN,
+    _HOUSE_MIN,
+    _BARRED,
+    _STOPS,
+    _TALLY,
+) = range(0, _FIELDS * LANES, LANES)
+LANE_WORDS: Final = _FIELDS * LANES
+"""Length of the lane array."""
+
+_JOB_START: Final = U(31)
+_JOB_CAPTURE: Final = U(32)
+_JOB_STOPS: Final = U(64)
+_JOB_ACTION_SHIFT: Final = U(7)
+_JOB_GAME_SHIFT: Final = U(13)
+_ACTION_MASK: Final = U(63)
+
+
+@jit_inline
+def mask_job(game, capture_turn, action, start):
+    """The job of simulating a start of a game for its bits of the legal mask."""
+    flags = _JOB_CAPTURE if capture_turn else ZERO
+    return (U(game) << _JOB_GAME_SHIFT) | flags | (action << _JOB_ACTION_SHIFT) | start
+
+
+@jit_inline
+def play_job(game, capture_turn, action, start):
+    """The job of playing an action in a game."""
+    flags = (_JOB_CAPTURE if capture_turn else ZERO) | (ZERO if action & ONE else _JOB_STOPS)
+    return (U(game) << _JOB_GAME_SHIFT) | flags | start
+
+
+@jit_inline
+def _load(lanes, i):
+    """The hand in lane i."""
+    return Hand(
+        lanes[_FRONT + i],
+        lanes[_BACK + i],
+        lanes[_FACING + i],
+        lanes[_SEEDS + i],
+        lanes[_PIT + i],
+        lanes[_DOWN + i],
+        lanes[_HOUSE_MIN + i],
+        lanes[_BARRED + i],
+        lanes[_STOPS + i],
+        lanes[_TALLY + i],
+    )
+
+
+@jit_inline
+def _save(lanes, i, hand):
+    """Put a hand back into lane i after relay(), which leaves barred and stops as they are."""
+    lanes[_FRONT + i] = hand.front
+    lanes[_BACK + i] = hand.back
+    lanes[_FACING + i] = hand.facing
+    lanes[_SEEDS + i] = hand.seeds
+    lanes[_PIT + i] = hand.pit
+    lanes[_DOWN + i] = hand.down
+    lanes[_HOUSE_MIN + i] = hand.house_min
+    lanes[_TALLY + i] = hand.tally
+
+
+@jit
+def _advance(rules, lanes):
+    """One sowing of every lane."""
+    for i in range(LANES):
+        _save(lanes, i, relay(rules, _load(lanes, i)))
+
+
+@jit_inline
+def _fill(rules, positions, job, lanes, i):
+    """Put the first hand of a job into lane i."""
+    hand = begin(
+        rules,
+        read_at(positions, job >> _JOB_GAME_SHIFT),
+        (job & _JOB_CAPTURE) != ZERO,
+        job & _JOB_START,
+        FULL if job & _JOB_STOPS else ZERO,
+    )
+    _save(lanes, i, hand)
+    lanes[_BARRED + i] = hand.barred
+    lanes[_STOPS + i] = hand.stops
+
+
+@jit_inline
+def _retire(rules, positions, masks, winners, job, hand, playing):
+    """Write the result of a job down: the position after it, or its mask bits."""
+    game = job >> _JOB_GAME_SHIFT
+    if playing:
+        packed = read_at(positions, game)
+        after, result = finish(rules, packed, (job & _JOB_CAPTURE) != ZERO, hand)
+        write_at(positions, game, after)
+        positions[game, PLY] += ONE
+        if result != ZERO:
+            seat = np.int8(mover_of(packed.meta))
+            winners[game] = seat if result == ONE else np.int8(1) - seat
+    else:
+        masks[game] |= legal_bits(hand.tally) << ((job >> _JOB_ACTION_SHIFT) & _ACTION_MASK)
+
+
+@jit
+def run(rules, positions, masks, winners, jobs, count, lanes, owner, playing):
+    """Work a block's job list off through the lanes.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        positions: uint64[B, 6], B at most BLOCK; moved on in place if ``playing``.
+        masks: uint64[B]; gains the jobs' bits unless ``playing``.
+        winners: int8[B]; if ``playing``, gets the seat that wins with its job.
+        jobs: uint64[count or more].
+        count: how many jobs there are.
+        lanes: uint64[LANE_WORDS], scratch.
+        owner: uint64[LANES], scratch: the job in each lane.
+        playing: play the jobs' actions, or only find out whether they are legal.
+    """
+    filled = min(count, LANES)
+    for i in range(LANES):
+        lanes[_SEEDS + i] = ZERO
+    for i in range(filled):
+        _fill(rules, positions, jobs[i], lanes, i)
+        owner[i] = jobs[i]
+    used = FULL >> U(64 - filled) if filled else ZERO
+    left = filled
+    following = filled
+    while left > 0:
+        if left > _MAX_ALONE:
+            _advance(rules, lanes)
+        else:
+            rest = used
+            while rest != ZERO:
+                i = np.int64(trailing_zeros(rest))
+                rest &= rest - ONE
+                _save(lanes, i, play_out(rules, _load(lanes, i)))
+        ended = ZERO
+        for i in range(LANES):
+            ended |= (ONE if lanes[_SEEDS + i] == ZERO else ZERO) << U(i)
+        ended &= used
+        while ended != ZERO:
+            i = np.int64(trailing_zeros(ended))
+            ended &= ended - ONE
+            _retire(rules, positions, masks, winners, owner[i], _load(lanes, i), playing)
+            if following < count:
+                owner[i] = jobs[following]
+                _fill(rules, positions, owner[i], lanes, i)
+                following += 1
+            else:
+                used &= ~(ONE << U(i))
+                left -= 1

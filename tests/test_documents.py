@@ -1,0 +1,95 @@
+"""The documents: their links and commands exist, their examples run, their tables are current."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted(
+    path
+    for folder in (".", "bao_env", "agents", "training", "tests")
+    for path in (ROOT / folder).glob("*.md" if folder == "." else "**/*.md")
+)
+TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in DOCUMENTS}
+
+
+def anchors(text: str) -> set[str]:
+    """What ``#...`` may follow a link to a document: its headings as GitHub spells them."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.fixture
+def tables() -> ModuleType:
+    """The command that makes tables; like all matches and ratings it needs SciPy."""
+    pytest.importorskip("scipy")
+    from training.tools import tables
+
+    return tables
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_links_lead_somewhere(name: str) -> None:
+    missing = []
+    for link in re.findall(r"\]\((?!https?:)([^)]+)\)", TEXTS[name]):
+        path, _, anchor = link.partition("#")
+        target = (ROOT / name).parent / path if path else ROOT / name
+        if not target.exists() or (
+            anchor and anchor not in anchors(target.read_text(encoding="utf-8"))
+        ):
+            missing.append(link)
+    assert not missing
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_commands_exist(name: str) -> None:
+    modules = re.findall(r"-m (?:-- )?((?:bao_env|agents|training|tests)\b[\w.]*)", TEXTS[name])
+    paths = [ROOT / module.rstrip(".").replace(".", "/") for module in modules]
+    missing = [
+        path
+        for path in paths
+        if not (path.with_suffix(".py").is_file() or (path / "__main__.py").is_file())
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("name", ["bao_env/README.md", "agents/README.md"])
+def test_examples(name: str) -> None:
+    if name.startswith("agents"):
+        pytest.importorskip("scipy")
+    results = doctest.testfile(
+        str(ROOT / name), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
+    )
+    assert results.attempted > 5 and results.failed == 0
+
+
+def test_tables_are_current(tables: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tables.main(["--check"]) == 0, capsys.readouterr().err
+
+
+def test_stale_tables_are_found_and_rewritten(
+    tables: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = tmp_path / "RESULTS.md"
+    good = TEXTS["training/RESULTS.md"]
+    results.write_text(good.replace("+1750", "+1751"), encoding="utf-8")
+    monkeypatch.setattr(tables, "RESULTS", results)
+    assert tables.main(["--check"]) == 1
+    assert tables.main([]) == 0 and results.read_text(encoding="utf-8") == good
+
+
+@pytest.mark.parametrize(
+    "text", ["", "<!-- a -->\n", "<!-- /a -->\n<!-- a -->\n", "<!-- a -->\n" * 2 + "<!-- /a -->\n"]
+)
+def test_a_document_without_its_marks_is_refused(tables: ModuleType, text: str) -> None:
+    with pytest.raises(ValueError, match="expected one line"):
+        tables.replace_between(text, "a", "part")
+
+
+def test_the_readme_stays_short() -> None:
+    assert len(TEXTS["README.md"].splitlines()) <= 190

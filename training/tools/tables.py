@@ -1,0 +1,104 @@
+"""Write the tables of the documents from the JSON files that hold their figures.
+
+    python -m training.tools.tables            # rewrite them
+    python -m training.tools.tables --check    # exit with 1 if one is out of date
+
+A tournament leaves ``table.json``. The one that the project publishes is kept as
+``training/ladder.json``; its Elo table and crosstable stand in ``training/RESULTS.md``
+between ``<!-- ladder -->`` and ``<!-- /ladder -->``. To publish a new tournament, copy its
+``table.json`` and ``elo.png`` over ``ladder.json`` and ``ladder.png`` and run this command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.arena.ratings import Ratings
+from agents.arena.report import Standing, markdown
+
+TRAINING: Final = Path(__file__).resolve().parents[1]
+LADDER: Final = TRAINING / "ladder.json"
+RESULTS: Final = TRAINING / "RESULTS.md"
+
+
+def points_of(pairs_by_points: list[int]) -> npt.NDArray[np.float64]:
+    """The points of a match, float64[pairs, 2], from its numbers of pairs with 0 to 2 points.
+
+    Args:
+        pairs_by_points: numbers of pairs whose two games brought 0, 0.5, 1, 1.5 and 2 points.
+            How a pair's points fall on its two games is not kept, so both get half of them.
+    """
+    halves = np.repeat(np.arange(5) / 4, pairs_by_points)
+    return np.stack([halves, halves], axis=1)
+
+
+def ladder_tables(report: dict[str, Any]) -> str:
+    """The Elo table and the crosstable of a tournament's ``table.json``, as Markdown.
+
+    Raises:
+        KeyError: ``report`` is not the JSON of a tournament.
+    """
+    players = report["players"]
+    standing = Standing(
+        results={
+            (pairing["first"], pairing["second"]): points_of(pairing["pairs_by_points"])
+            for pairing in report["pairings"]
+        },
+        milliseconds={player["player"]: player["ms_a_move"] for player in players},
+        mean_plies=report["mean_plies"],
+    )
+    ratings = Ratings(
+        names=tuple(player["player"] for player in players),
+        elo=np.array([player["elo"] for player in players]),
+        low=np.array([player["elo_low"] for player in players]),
+        high=np.array([player["elo_high"] for player in players]),
+        anchor=report["anchor"],
+        score=np.array([player["score"] for player in players]),
+        games=np.array([player["games"] for player in players]),
+    )
+    return markdown(standing, ratings, report["settings"])
+
+
+def replace_between(text: str, name: str, part: str) -> str:
+    """``text`` with ``part`` between its lines ``<!-- name -->`` and ``<!-- /name -->``.
+
+    Raises:
+        ValueError: the text does not have both lines, once each, in this order.
+    """
+    start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->\n"
+    head, found_start, rest = text.partition(start)
+    _, found_end, tail = rest.partition(end)
+    if not (found_start and found_end) or start in rest or end in tail:
+        raise ValueError(f"expected one line {start.strip()} and, after it, one {end.strip()}")
+    return head + start + "\n" + part.strip() + "\n\n" + end + tail
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m training.tools.tables``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.tools.tables",
+        description="Write the tables of training/RESULTS.md from training/ladder.json.",
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; say if it is due")
+    args = parser.parse_args(argv)
+    old = RESULTS.read_text(encoding="utf-8")
+    new = replace_between(
+        old, "ladder", ladder_tables(json.loads(LADDER.read_text(encoding="utf-8")))
+    )
+    if args.check and new != old:
+        print(f"{RESULTS} is out of date: run python -m training.tools.tables", file=sys.stderr)
+        return 1
+    if new != old:
+        RESULTS.write_text(new, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
