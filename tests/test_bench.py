@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from bao_env import bench, perft
 from bao_env.bench import signature
 from bao_env.engine.ruleset import RULESETS
 from training import bench as training_bench
+from training.tools import scaling
 
 SIGNATURES = {
     "zanzibar": "ae04f398f21aa387",
@@ -47,7 +50,30 @@ def test_training_bench_prints_a_table(capsys: pytest.CaptureFixture[str]) -> No
     assert training_bench.main([*settings, "--updates", "2", "--workers", "1"]) == 0
     assert "board 16" in capsys.readouterr().out
     assert training_bench.main(["--set", "env=3"]) == 2
-    assert "unknown key 'env'" in capsys.readouterr().err
+    assert "unknown key 'env'; did you mean 'envs'?" in capsys.readouterr().err
+
+
+def test_training_bench_tells_search_from_network(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = ["method=alphazero", "envs=32", "rollout=4", "minibatch=128", "hidden=[16]"]
+    settings += ["alphazero.simulations=3", "alphazero.buffer=4000", "max_plies=100"]
+    arguments = [part for setting in settings for part in ("--set", setting)]
+    assert training_bench.main([*arguments, "--updates", "2", "--workers", "1", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["results"]
+    assert set(row["shares"]) == {"search", "network", "learn", "rest"}
+    assert sum(row["shares"].values()) == pytest.approx(1.0)
+    assert row["shares"]["search"] > 0.05 and row["shares"]["network"] > 0.0
+    assert row["simulations_per_second"] == pytest.approx(3 * row["steps_per_second"])
+
+
+def test_scaling_measures_a_training_run(tmp_path: Path) -> None:
+    config = tmp_path / "tiny.toml"
+    config.write_text("envs = 32\nrollout = 4\nminibatch = 128\nhidden = [8]\n")
+    steps_per_second, mebibytes = scaling.train(config, workers=1, processes=1, updates=6)
+    assert 10 < steps_per_second < 1e6
+    assert 100 < mebibytes < 10_000  # torch alone is some hundred
+    config.write_text("device = 'cuda'\n[ppo]\nfixed_opponent = 'nobody'\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        scaling.train(config, workers=1, processes=1, updates=6)
 
 
 def test_perft_command(capsys: pytest.CaptureFixture[str]) -> None:

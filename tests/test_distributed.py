@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +15,18 @@ from test_train import metrics
 
 from agents.nets import checkpoint
 from training import distributed, train
-from training.config import ConfigError, load_config
+from training.config import ConfigError
 from training.ppo import PpoTrainer
+from training.train import load_config
 
 ROOT = Path(__file__).parent.parent
 SMALL = ["hidden=[16]", "envs=32", "rollout=8", "minibatch=256", "evaluate_pairs=2"]
-SEARCH = ["method=gumbel", "simulations=3", "buffer=4000", "max_plies=100"]
+SEARCH = [
+    "method=alphazero",
+    "alphazero.simulations=3",
+    "alphazero.buffer=4000",
+    "max_plies=100",
+]
 
 
 def arguments(folder: Path, settings: list[str], *extra: str) -> list[str]:
@@ -42,9 +47,9 @@ def launch(*given: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("method", ["ppo", "gumbel"])
+@pytest.mark.parametrize("method", ["ppo", "alphazero"])
 def test_two_processes_are_one_run(tmp_path: Path, method: str) -> None:
-    settings = ["steps=4096", "evaluate_every=2048", *(SEARCH if method == "gumbel" else [])]
+    settings = ["steps=4096", "evaluate_every=2048", *(SEARCH if method == "alphazero" else [])]
     assert train.main(arguments(tmp_path / "1", settings)) == 0
     done = launch(*arguments(tmp_path / "2", settings))
     _, errors = done.communicate(timeout=200)
@@ -79,12 +84,12 @@ def test_a_process_dies(tmp_path: Path) -> None:
     assert "another process of this run is gone" in errors or "stopped; go on with" in errors
     saved = checkpoint.load(last).info["steps"]
     assert 0 < saved < 200000
-    resumed, again = train.start_run(tmp_path / "r", Namespace(resume=True, config=None, set=[]))
-    assert again and resumed.steps == saved and len(resumed.workers) == 2
+    resumed = train.resume_run(tmp_path / "r")
+    assert resumed.steps == saved and len(resumed.workers) == 2
     resumed.train_update()
 
 
 def test_workers_that_cannot_be_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distributed, "processes", lambda: 3)
+    monkeypatch.setattr(distributed, "world_size", lambda: 3)
     with pytest.raises(ConfigError, match="workers=2 cannot be shared out over 3 processes"):
-        PpoTrainer(load_config(None, SMALL))
+        PpoTrainer(*load_config(None, SMALL))

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from training.loss import STATS, action_targets, advantages, ppo_gradient, search_gradient
+from training.loss import (
+    NOT_VISITED,
+    PPO_STATS,
+    SEARCH_STATS,
+    action_targets,
+    advantages,
+    ppo_gradient,
+    search_gradient,
+)
 
 
 @pytest.mark.parametrize("per_action", [False, True])
@@ -17,7 +25,7 @@ def test_gradient_is_torchs(per_action: bool) -> None:
     counts = rng.integers(1, 9, size)
     indptr = np.concatenate([[0], np.cumsum(counts)])
     chosen = indptr[:-1] + rng.integers(0, counts)
-    judged = chosen if per_action else np.arange(size)
+    value_index = chosen if per_action else np.arange(size)
     logits = rng.normal(0, 2, indptr[-1]).astype(np.float32)
     values = np.tanh(rng.normal(0, 1, indptr[-1] if per_action else size)).astype(np.float32)
     old = (-rng.exponential(1.0, size)).astype(np.float32)
@@ -25,13 +33,13 @@ def test_gradient_is_torchs(per_action: bool) -> None:
     returns = rng.normal(0, 1, size).astype(np.float32)
     logit_gradient = np.full(len(logits), 9, np.float32)
     value_gradient = np.full(len(values), 9, np.float32)
-    stats = np.zeros(len(STATS))
+    stats = np.zeros(len(PPO_STATS))
     ppo_gradient(
         logits,
         values,
         indptr,
         chosen,
-        judged,
+        value_index,
         old,
         advantage,
         returns,
@@ -55,7 +63,7 @@ def test_gradient_is_torchs(per_action: bool) -> None:
     ratio = change.exp()
     gain = torch.tensor(advantage)
     policy_loss = -torch.minimum(ratio * gain, ratio.clamp(1 - clip, 1 + clip) * gain)
-    value_loss = 0.5 * (judgements[judged] - torch.tensor(returns)) ** 2
+    value_loss = 0.5 * (judgements[value_index] - torch.tensor(returns)) ** 2
     entropy = -(logs.exp() * logs.masked_fill(torch.isinf(logs), 0.0)).sum(1)
     loss = (policy_loss + value_weight * value_loss - entropy_weight * entropy).mean()
     loss.backward()
@@ -79,17 +87,24 @@ def test_advantages_follow_their_definition(gamma: float, lam: float) -> None:
     steps, games = 12, 40
     rewards = rng.normal(size=(steps, games)).astype(np.float32)
     values = rng.normal(size=(steps + 1, games)).astype(np.float32)
-    ends = rng.random((steps, games)) < 0.15
-    passes = rng.random((steps, games)) < 0.8
+    dones = rng.random((steps, games)) < 0.15
+    turn_passed = rng.random((steps, games)) < 0.8
     out = np.empty((steps, games), np.float32)
     advantages(
-        rewards, values[:-1], values[-1], ends, passes, np.float32(gamma), np.float32(lam), out
+        rewards,
+        values[:-1],
+        values[-1],
+        dones,
+        turn_passed,
+        np.float32(gamma),
+        np.float32(lam),
+        out,
     )
     for b in range(games):
         for t in range(steps):
             total, weight = 0.0, 1.0  # eq. 16, each later error seen by the player of step t
             for k in range(t, steps):
-                sign = 0.0 if ends[k, b] else (-1.0 if passes[k, b] else 1.0)
+                sign = 0.0 if dones[k, b] else (-1.0 if turn_passed[k, b] else 1.0)
                 error = rewards[k, b] + gamma * sign * values[k + 1, b] - values[k, b]
                 total += weight * error
                 weight *= gamma * lam * sign
@@ -109,7 +124,7 @@ def test_search_gradient_is_torchs(per_action: bool) -> None:
     policies[legal_actions >> 6, legal_actions & 63] = rng.integers(1, 200, len(legal_actions))
     actions = (legal_actions[indptr[:-1]] & 63).astype(np.uint8)
     results = rng.uniform(-1, 1, size).astype(np.float32)
-    qvalues = np.full((size, 64), -128, np.int8)
+    qvalues = np.full((size, 64), NOT_VISITED, np.int8)
     half = legal_actions[rng.random(len(legal_actions)) < 0.5]
     qvalues[half >> 6, half & 63] = rng.integers(-127, 128, len(half))
     targets, weights = results, np.ones(size, np.float32)
@@ -121,7 +136,7 @@ def test_search_gradient_is_torchs(per_action: bool) -> None:
             i, action = divmod(int(legal_action), 64)
             if action == actions[i]:
                 assert (targets[k], weights[k]) == (results[i], 1.0)
-            elif qvalues[i, action] == -128:
+            elif qvalues[i, action] == NOT_VISITED:
                 assert weights[k] == 0.0
             else:
                 assert targets[k] == pytest.approx(qvalues[i, action] / 127)
@@ -129,7 +144,7 @@ def test_search_gradient_is_torchs(per_action: bool) -> None:
     logits = rng.normal(0, 1, len(legal_actions)).astype(np.float32)
     values = rng.uniform(-1, 1, len(targets)).astype(np.float32)
     found = [np.empty_like(logits), np.empty_like(values)]
-    stats = np.zeros(4)
+    stats = np.zeros(len(SEARCH_STATS))
     scale, weight = np.float32(0.25), np.float32(0.7)
     search_gradient(
         logits,

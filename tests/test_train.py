@@ -20,8 +20,9 @@ from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
 from bao_env.notation.transcript import parse_transcripts, replay
 from training import evaluate, train
-from training.config import ConfigError, load_config
-from training.ppo import PpoTrainer
+from training.config import ConfigError
+from training.ppo import PpoConfig, PpoTrainer
+from training.train import load_config
 
 ROOT = Path(__file__).parent.parent
 TINY = [
@@ -30,12 +31,17 @@ TINY = [
     "envs=64",
     "rollout=16",
     "minibatch=512",
-    "pool_every=2",
-    "pool_games=0.5",
+    "ppo.opponent_pool_every=2",
+    "ppo.opponent_pool_share=0.5",
     "evaluate_pairs=10",
     "evaluate_every=6000",
     "checkpoint_every=0",
 ]
+
+
+def ppo(*settings: str) -> PpoTrainer:
+    """A trainer of a tiny run with some other settings."""
+    return PpoTrainer(*load_config(None, [*TINY, *settings]))
 
 
 def weights(trainer: PpoTrainer) -> bytes:
@@ -45,16 +51,16 @@ def weights(trainer: PpoTrainer) -> bytes:
 @pytest.mark.parametrize("network", ["board", "moves"])
 @pytest.mark.parametrize("ruleset", ["zanzibar", "dutch", "kujifunza"])
 def test_a_resumed_run_is_the_same_run(tmp_path: Path, network: str, ruleset: str) -> None:
-    config = load_config(None, [*TINY, f"network={network}", f"ruleset={ruleset}"])
-    straight = PpoTrainer(config)
+    settings = [f"network_kind={network}", f"ruleset={ruleset}"]
+    straight = ppo(*settings)
     rows = [straight.train_update() for _ in range(9)]
     assert len(straight.pool) == 5
 
-    stopped = PpoTrainer(config)
+    stopped = ppo(*settings)
     for _ in range(5):
         stopped.train_update()
     stopped.save(tmp_path / "last.safetensors")
-    resumed = PpoTrainer(config)
+    resumed = ppo(*settings)
     resumed.restore(checkpoint.load(tmp_path / "last.safetensors"))
     assert resumed.update == 5 and resumed.steps == stopped.steps
     for row in rows[5:]:
@@ -65,7 +71,7 @@ def test_a_resumed_run_is_the_same_run(tmp_path: Path, network: str, ruleset: st
 
 
 def start(folder: Path, *extra: str) -> subprocess.Popen[bytes]:
-    settings = [part for setting in [*TINY, "network=moves"] for part in ("--set", setting)]
+    settings = [part for setting in [*TINY, "network_kind=moves"] for part in ("--set", setting)]
     command = [sys.executable, "-m", "training.train", "--runs", str(folder), "--run", "r"]
     return subprocess.Popen(
         [*command, *settings, *extra],
@@ -130,8 +136,8 @@ def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
 
 def test_it_learns(tmp_path: Path) -> None:
     """After 200,000 steps it beats random clearly, and far better than untrained."""
-    settings = ["network=moves", "hidden=[64]", "envs=512", "minibatch=2048", "epochs=2"]
-    trainer = PpoTrainer(load_config(None, [*settings, "steps=196608", "learning_rate=0.003"]))
+    settings = ["network_kind=moves", "hidden=[64]", "envs=512", "minibatch=2048", "ppo.epochs=2"]
+    trainer = PpoTrainer(*load_config(None, [*settings, "steps=196608", "learning_rate=0.003"]))
     before = trainer.evaluate()["score_against_random"]
     while trainer.steps < trainer.config.steps:
         trainer.train_update()
@@ -142,7 +148,7 @@ def test_it_learns(tmp_path: Path) -> None:
 def test_evaluate_prints_a_table_and_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trainer = PpoTrainer(load_config(None, TINY))
+    trainer = ppo()
     trainer.save_policy(tmp_path / "net.safetensors")
     report = tmp_path / "report.json"
     arguments = [str(tmp_path / "net.safetensors"), "--pairs", "20", "--json", str(report)]
@@ -179,22 +185,41 @@ def test_evaluate_stops_early_and_keeps_the_games(
 @pytest.mark.parametrize(
     "settings, message",
     [
-        (["learning_rat=1"], "unknown key 'learning_rat'"),
-        (["epochs=many"], "epochs='many': expected a int"),
-        (["epochs=0"], "epochs=0: expected 1 to 100"),
-        (["workers=3"], "divisible by workers=3"),
+        (["learning_rat=1"], "unknown key 'learning_rat'; did you mean 'learning_rate'?"),
+        (["ppo.epoch=1"], "unknown key 'ppo.epoch'; did you mean 'ppo.epochs'?"),
+        (["entropy_weight=0.1"], "unknown key 'entropy_weight'; did you mean 'ppo.entropy_weight'"),
+        (["ppo.gama=1"], "unknown key 'ppo.gama'; did you mean 'gamma'?"),
+        (["colour=red"], "unknown key 'colour'; --help lists all keys"),
+        (["colour=red", "workers=0"], "unknown key 'colour'"),
+        (["ppo.epochs=many"], "ppo.epochs='many' should be a valid integer"),
+        (["ppo.epochs=1.5"], "ppo.epochs=1.5 should be a valid integer"),
+        (["ppo.epochs=true"], "ppo.epochs=True should be a valid integer"),
+        (["ppo.epochs=0"], "ppo.epochs=0 should be greater than or equal to 1"),
+        (["gamma=1.01"], "gamma=1.01 should be less than or equal to 1"),
+        (["gamma=nan"], "gamma=nan should be a finite number"),
+        (["bfloat16=1"], "bfloat16=1 should be a valid boolean"),
+        (["hidden=16"], "hidden=16 should be a valid list"),
+        (["hidden=[16, 2.5]"], "hidden.1=2.5 should be a valid integer"),
+        (["hidden=[]"], "network_kind, hidden: hidden=\\(\\): expected 1 to 64 layers"),
+        (["ppo=3"], "ppo=3 should be a table"),
+        (["hidden.width=3"], "hidden={'width': 3} should be a valid list"),
+        (["hidden=[3]", "hidden.width=3"], "'hidden' is a setting, not a table"),
+        (["workers=3"], "must be divisible by workers=3"),
         (["minibatch=100"], "must be a multiple of"),
-        (["device=tpu"], "expected auto, cpu or cuda"),
-        (["network=graph"], "expected one of board, moves"),
+        (["device=tpu"], "device='tpu' should be 'auto', 'cpu' or 'cuda'"),
+        (["method=gumbel"], "method='gumbel' should be one of ppo, alphazero"),
+        (["network_kind=graph"], "kind='graph': expected one of board, moves"),
         (["ruleset=chess"], "unknown rule set 'chess'"),
         (["rules={sow_limit = 3}"], "sow_limit=3"),
+        (["rules.sow_limit=3"], "sow_limit=3"),
         (["rules={sow = 3}"], "unknown rule switch 'sow'"),
-        (["epochs"], "expected key=value"),
+        (["ppo.epochs"], "expected key=value"),
     ],
 )
 def test_bad_settings_are_named(settings: list[str], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError, match=message) as error:
         load_config(None, settings)
+    assert "\n" not in str(error.value)
 
 
 def test_every_config_loads() -> None:
@@ -207,12 +232,32 @@ def test_every_config_loads() -> None:
 def test_config_files_are_checked(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read"):
         load_config(tmp_path / "none.toml")
-    (tmp_path / "bad.toml").write_text("epochs = = 2")
+    (tmp_path / "bad.toml").write_text("steps = = 2")
     with pytest.raises(ConfigError, match="no valid TOML"):
         load_config(tmp_path / "bad.toml")
-    (tmp_path / "good.toml").write_text("epochs = 2\nhidden = [8, 4]\nlearning_rate = 1")
-    config = load_config(tmp_path / "good.toml", ["epochs=3", 'ruleset="kibao"'])
-    assert (config.epochs, config.hidden, config.ruleset) == (3, (8, 4), "kibao")
+    (tmp_path / "good.toml").write_text(
+        "hidden = [8, 4]\nlearning_rate = 1\n[ppo]\nepochs = 2\nclip = 0.1"
+    )
+    config, table = load_config(tmp_path / "good.toml", ["ppo.epochs=3", 'ruleset="kibao"'])
+    assert (config.hidden, config.learning_rate, config.ruleset) == ((8, 4), 1.0, "kibao")
+    assert table == PpoConfig(epochs=3, clip=0.1)
+    assert train.config_from_dict(config.to_dict() | {"ppo": table.to_dict()}) == (config, table)
+
+
+def test_help_lists_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        train.main(["--help"])
+    common, tables = capsys.readouterr().out.split("settings of [ppo]:")
+    ppo_table, alphazero_table = tables.split("settings of [alphazero]:")
+    for text, table in (
+        (common, train.TrainConfig),
+        (ppo_table, PpoConfig),
+        (alphazero_table, train.AlphaZeroConfig),
+    ):
+        for key, setting in table.model_fields.items():
+            assert f"  {key} = " in text
+            assert setting.description and setting.description.split()[0].strip("`") in text
+    assert "  hidden = [256, 256]\n" in common and '  ruleset = "zanzibar"\n' in common
 
 
 def test_an_existing_run_is_not_overwritten(
@@ -226,27 +271,44 @@ def test_an_existing_run_is_not_overwritten(
     assert "is no bao_env checkpoint" in capsys.readouterr().err
 
 
+def test_a_run_with_other_settings_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Say, one of an older version."""
+    trainer = ppo()
+    old = trainer.settings() | {"pool_games": 0.2}
+    path = tmp_path / "r" / "last.safetensors"
+    for info, message in (
+        ({"config": old}, "unknown key 'pool_games'"),
+        ({}, "holds no run: it has no settings"),
+    ):
+        checkpoint.save(path, checkpoint.Checkpoint(trainer.network, trainer.ruleset, info))
+        assert train.main(["--runs", str(tmp_path), "--run", "r", "--resume"]) == 2
+        error = capsys.readouterr().err
+        assert message in error and str(path) in error
+    assert "start a new one with another --run" not in error
+
+
 def test_another_runs_state_is_refused(tmp_path: Path) -> None:
-    config = load_config(None, TINY)
-    trainer = PpoTrainer(config)
+    trainer = ppo()
     trainer.save(tmp_path / "last.safetensors")
     trainer.save_policy(tmp_path / "final.safetensors")
-    other = PpoTrainer(load_config(None, [*TINY, "envs=128"]))
+    other = ppo("envs=128")
     for name in ("last", "final"):
         with pytest.raises(CheckpointError, match="does not hold this run"):
             other.restore(checkpoint.load(tmp_path / f"{name}.safetensors"))
 
 
-def test_an_adversary_meets_its_rival_alone(tmp_path: Path) -> None:
-    """It begins as the rival's copy, learns from its own seat only, and the rival stays as it is
-    and plays what it likes best."""
-    first = PpoTrainer(load_config(None, [*TINY, "network=moves"]))
+def test_an_adversary_meets_its_fixed_opponent_alone(tmp_path: Path) -> None:
+    """It begins as the opponent's copy, learns from its own seat only, and the opponent stays as
+    it is and plays what it likes best."""
+    first = ppo("network_kind=moves")
     first.train_update()
-    path = tmp_path / "rival.safetensors"
+    path = tmp_path / "opponent.safetensors"
     first.save_policy(path)
-    settings = [*TINY, "network=moves", "pool_games=1.0", "opening_plies=0"]
-    settings += [f"rival={path}", f"start={path}"]
-    trainer = PpoTrainer(load_config(None, settings))
+    settings = ["network_kind=moves", "ppo.opponent_pool_share=1.0", "opening_plies=0"]
+    settings += [f"ppo.fixed_opponent={path}", f"start={path}"]
+    trainer = ppo(*settings)
     frozen = weights(first)
     assert weights(trainer) == frozen
     for _ in range(4):
@@ -255,26 +317,33 @@ def test_an_adversary_meets_its_rival_alone(tmp_path: Path) -> None:
     for name, tensor in first.network.state_dict().items():
         assert torch.equal(trainer.pool[0][name], tensor)
     roll = trainer.workers[0].rollout
-    assert 0.4 < roll.learns.mean() < 0.6
-    with pytest.raises(ConfigError, match="there is no such checkpoint"):
-        PpoTrainer(load_config(None, [*settings, "rival=nobody"]))
+    assert 0.4 < roll.trainable.mean() < 0.6
+    with pytest.raises(ConfigError, match=r"ppo\.fixed_opponent='nobody': there is no such"):
+        ppo(*settings, "ppo.fixed_opponent=nobody")
     with pytest.raises(ConfigError, match="has the network"):
-        PpoTrainer(load_config(None, [*settings, "hidden=[8]"]))
+        ppo(*settings, "hidden=[8]")
 
 
 def test_custom_rules_travel_inside_the_checkpoint(tmp_path: Path) -> None:
-    trainer = PpoTrainer(load_config(None, [*TINY, "rules={sow_limit = 500}"]))
+    trainer = ppo("rules={sow_limit = 500}")
     trainer.save_policy(tmp_path / "net.safetensors")
     loaded = checkpoint.load(tmp_path / "net.safetensors")
     assert loaded.ruleset == trainer.ruleset and loaded.ruleset.sow_limit == 500
     with pytest.raises(CheckpointError, match="trained under rule set 'zanzibar\\+'"):
-        checkpoint.load(tmp_path / "net.safetensors", PpoTrainer(load_config(None, TINY)).ruleset)
+        checkpoint.load(tmp_path / "net.safetensors", ppo().ruleset)
 
 
 def test_bfloat16_and_float32_agree_roughly() -> None:
-    rows = [
-        PpoTrainer(load_config(None, [*TINY, f"bfloat16={b}"])).train_update()
-        for b in ("true", "false")
-    ]
+    rows = [ppo(f"bfloat16={b}").train_update() for b in ("true", "false")]
     assert rows[0]["entropy"] == pytest.approx(rows[1]["entropy"], rel=0.05)
     assert torch.get_num_threads() == 1
+
+
+def test_the_trainer_times_its_parts() -> None:
+    """Their sum is nearly all of the updates' time, and no more."""
+    trainer = ppo()
+    for _ in range(2):
+        trainer.train_update()
+    parts = trainer.part_seconds
+    assert set(parts) == {"play", "learn"} and min(parts.values()) > 0
+    assert 0.5 * trainer.seconds < sum(parts.values()) <= trainer.seconds

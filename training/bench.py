@@ -3,9 +3,9 @@
     python -m training.bench
 
 The reference is a 2x256 network that reads the board, one epoch, on one worker (one
-core), then on all. ``--set`` changes any setting of :mod:`training.config`; a whole
-configuration is measured with ``--config``, say configs/zanzibar.toml, where a step is a
-searched action and the time of the network within the searches is shown apart.
+core), then on all. ``--set`` changes any setting; a whole configuration is measured with
+``--config``, say configs/zanzibar.toml, where a step is a searched action and the time of the
+network within the searches is shown apart.
 """
 
 from __future__ import annotations
@@ -16,89 +16,93 @@ import os
 import statistics
 import sys
 import time
-from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from tabulate import tabulate
+from tqdm import tqdm
 
 from agents.nets.compiled import compile_network, forward, make_network_workspace
 from agents.nets.encoding import encode
 from bao_env.bench import machine
-from training.config import ConfigError, TrainConfig, load_config
-from training.searchplay import SearchWorker
-from training.train import make_trainer
+from training.alphazero import AlphaZeroTrainer
+from training.config import ConfigError
+from training.train import load_config, make_trainer
 from training.trainer import Trainer
 
-REFERENCE = ("network=board", "hidden=[256, 256]", "epochs=1", "envs=4096", "minibatch=8192")
+REFERENCE = (
+    "network_kind=board",
+    "hidden=[256, 256]",
+    "envs=4096",
+    "minibatch=8192",
+    "ppo.epochs=1",
+)
 """Settings of the reference: the network reads each position once, and learns from it once."""
+WARM_UP_UPDATES = 3
 
 
-def encodings_read(trainer: Trainer) -> list[int]:
-    """Rows that the network has read in each worker's searches; none without searches."""
-    return [w.search.encodings_read for w in trainer.workers if isinstance(w, SearchWorker)]
-
-
-def seconds_a_row(trainer: Trainer) -> float:
-    """What the compiled network takes for a row of the games under way, on one core."""
-    worker = trainer.workers[0]
-    rows, legal_actions, _ = encode(
-        worker.engine.rules, worker.positions, worker.masks, trainer.network.config.per_action
+def seconds_per_encoding(trainer: Trainer[Any]) -> float:
+    """What the compiled network takes for an encoding of the games under way, on one core."""
+    games = trainer.workers[0].games
+    per_action = trainer.network.config.per_action
+    encodings, legal_actions, _ = encode(
+        games.engine.rules, games.positions, games.masks, per_action
     )
     weights = compile_network(trainer.network)
-    count = len(legal_actions) if trainer.network.config.per_action else len(worker.masks)
-    out = np.empty((len(rows), int(weights.widths[-1])), np.float32)
+    count = len(legal_actions) if per_action else len(games)
+    out = np.empty((len(encodings), int(weights.widths[-1])), np.float32)
     times = []
     for _ in range(10):
         start = time.perf_counter()
-        forward(weights, rows, count, make_network_workspace(weights), out)
+        forward(weights, encodings, count, make_network_workspace(weights), out)
         times.append((time.perf_counter() - start) / count)
     return min(times)
 
 
-def measure(config: TrainConfig, updates: int) -> dict[str, Any]:
-    """Median steps a second of some updates after three to warm up, and the share of each part."""
-    trainer = make_trainer(config)
-    spent: dict[str, float] = defaultdict(float)
-    rates = []
-    judged = 0
-    rows: list[dict[str, float]] = []
-    call = trainer.each
+def encodings_searched(trainer: Trainer[Any]) -> int:
+    """Encodings that the network has read in the searches of all workers; 0 without searches."""
+    if not isinstance(trainer, AlphaZeroTrainer):
+        return 0
+    return sum(worker.search.encodings_read for worker in trainer.workers)
 
-    def timed(method: str, *args: Any) -> list[Any]:
-        start = time.perf_counter()
-        results = call(method, *args)
-        spent[{"collect": "play", "gradient": "learn"}.get(method, "rest")] += (
-            time.perf_counter() - start
-        )
-        return results
 
-    trainer.each = timed  # type: ignore[method-assign]
-    for update in range(3 + updates):
-        if update == 3:
-            spent.clear()
-            judged = -sum(encodings_read(trainer))
+def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict[str, Any]:
+    """Median steps a second of some updates after a few to warm up, and the share of each part.
+
+    Raises:
+        ConfigError: the settings cannot be used.
+    """
+    trainer = make_trainer(*load_config(path, overrides))
+    config = trainer.config
+    for _ in tqdm(range(WARM_UP_UPDATES), desc="warming up", unit="update", leave=False):
+        trainer.train_update()
+    trainer.part_seconds.clear()
+    read = encodings_searched(trainer)
+    seconds = []
+    for _ in tqdm(range(updates), desc=f"workers={config.workers}", unit="update", leave=False):
         start = time.perf_counter()
-        row = trainer.train_update()
-        if update >= 3:
-            rows.append(row)
-            rates.append(config.envs * config.rollout / (time.perf_counter() - start))
-    judged += sum(encodings_read(trainer))
-    total = sum(config.envs * config.rollout / rate for rate in rates)
-    shares = {part: spent[part] / total for part in ("play", "learn")}
-    network = statistics.fmean(row.get("network_share", 0.0) for row in rows)
-    if config.method == "gumbel" and not network:
-        network = judged * seconds_a_row(trainer) / config.workers / total
-    if network:
+        trainer.train_update()
+        seconds.append(time.perf_counter() - start)
+    total = sum(seconds)
+    shares = {part: trainer.part_seconds[part] / total for part in ("play", "learn")}
+    simulations = None
+    rate = config.steps_per_update / statistics.median(seconds)
+    if isinstance(trainer, AlphaZeroTrainer):
+        # On a processor the network is compiled into the search: its time is worked out.
+        read = encodings_searched(trainer) - read
+        network = trainer.part_seconds["network"] / total
+        network = network or read * seconds_per_encoding(trainer) / config.workers / total
         shares = {"search": shares["play"] - network, "network": network, "learn": shares["learn"]}
-    rate = statistics.median(rates)
+        simulations = rate * trainer.alphazero.simulations
     return {
         "workers": config.workers,
-        "network": config.network,
+        "network": config.network_kind,
         "hidden": list(config.hidden),
         "steps_per_second": rate,
         "steps_per_second_and_core": rate / config.workers,
-        "simulations_per_second": rate * config.simulations if config.method == "gumbel" else None,
+        "simulations_per_second": simulations,
         "shares": shares | {"rest": 1.0 - sum(shares.values())},
     }
 
@@ -120,7 +124,7 @@ def main(argv: list[str] | None = None) -> int:
     settings = args.set if args.config else [*REFERENCE, *args.set]
     try:
         results = [
-            measure(load_config(args.config, [*settings, f"workers={workers}"]), args.updates)
+            measure(args.config, [*settings, f"workers={workers}"], args.updates)
             for workers in sorted(set(args.workers))
         ]
     except ConfigError as error:
@@ -131,15 +135,19 @@ def main(argv: list[str] | None = None) -> int:
         print(json.dumps({"machine": where, "results": results}, indent=2))
         return 0
     print(f"{where['cpu']}, {where['cores']} cores, torch {where['torch']}")
-    print(f"{'network':22}{'workers':>8}{'steps/s':>11}{'per core':>11}", end="")
-    print("".join(f"{part:>9}" for part in results[0]["shares"]))
+    table = []
     for row in results:
-        name = f"{row['network']} {'x'.join(map(str, row['hidden']))}"
-        print(f"{name:22}{row['workers']:>8}{row['steps_per_second']:>11,.0f}", end="")
-        print(f"{row['steps_per_second_and_core']:>11,.0f}", end="")
-        print("".join(f"{share:>9.0%}" for share in row["shares"].values()))
+        cells = {
+            "network": f"{row['network']} {'x'.join(map(str, row['hidden']))}",
+            "workers": row["workers"],
+            "steps/s": f"{row['steps_per_second']:,.0f}",
+            "per core": f"{row['steps_per_second_and_core']:,.0f}",
+        }
+        cells |= {part: f"{share:.0%}" for part, share in row["shares"].items()}
         if row["simulations_per_second"]:
-            print(f"{'':22}{row['simulations_per_second']:>19,.0f} simulations/s")
+            cells["simulations/s"] = f"{row['simulations_per_second']:,.0f}"
+        table.append(cells)
+    print(tabulate(table, headers="keys", disable_numparse=True, stralign="right"))
     return 0
 
 

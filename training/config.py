@@ -1,17 +1,21 @@
-"""Every setting of a training run: a default, what it means, and where it may be changed.
+"""The settings of a training run: their defaults, meanings and bounds, and how they are read.
 
-Defaults stand here; a TOML file in ``configs/`` overrides them; ``--set key=value`` on
-the command line overrides that. An unknown key or a wrong type is an error.
+Settings stand in tables. The common ones, :class:`TrainConfig`, are the keys at the top of a
+TOML file; each method has a table of its own (``[ppo]``, ``[alphazero]``), declared beside its
+algorithm as a :class:`MethodConfig`. Defaults stand in the code, a TOML file in ``configs/``
+overrides them, and ``--set key=value`` (``--set ppo.epochs=1``) overrides that.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import difflib
+import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agents.nets.network import NetworkConfig
 from bao_env.engine.ruleset import Ruleset, get_ruleset
@@ -21,178 +25,141 @@ class ConfigError(ValueError):
     """A configuration that cannot be used; the message names the key and what it takes."""
 
 
-@dataclass(frozen=True)
-class TrainConfig:
-    """Settings of :mod:`training.train`."""
+class Settings(BaseModel):
+    """A frozen table of settings. Every field has a default, and a docstring for ``--help``.
+
+    Raises:
+        pydantic.ValidationError: an unknown key, a wrong type or a value out of bounds.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every setting as a plain value, for TOML or JSON."""
+        return self.model_dump(mode="json")
+
+
+class TrainConfig(Settings):
+    """The common settings: the keys at the top of a configuration."""
 
     ruleset: str = "zanzibar"
     """Name of the rule set to learn."""
-    rules: dict[str, Any] = field(default_factory=dict)
-    """Rule switches that differ from that rule set (``bao_env.Ruleset``)."""
+    rules: dict[str, Any] = Field(default_factory=dict)
+    """Rule switches that differ from that rule set (see ``bao_env.Ruleset``)."""
     method: str = "ppo"
-    """``ppo``, or ``gumbel``: self-play guided by search (:mod:`training.searchplay`)."""
-    network: str = "moves"
-    """What the network sees: the ``board``, or the board after each of the legal ``moves``
-    (:mod:`agents.nets.network`)."""
-    hidden: tuple[int, ...] = (256, 256)
+    """Training method: ``ppo``, or ``alphazero``, which is guided by search. Its table holds the
+    method's own settings; tables of other methods are checked and not used."""
+    network_kind: str = "moves"
+    """What the network sees: the ``board``, or the board after each of the legal ``moves``."""
+    hidden: Annotated[tuple[int, ...], Field(strict=False)] = (256, 256)
     """Units of each hidden layer."""
-    seed: int = 0
-    """Of everything that is drawn."""
-    steps: int = 50_000_000
-    """Environment steps (actions played) at which the run is finished."""
-    workers: int = 2
-    """Threads that play and learn side by side, each with one core's work. Results depend
-    on this number (the games are divided among them), not on their timing."""
-    envs: int = 2048
-    """Games played at once, over all workers."""
-    rollout: int = 32
-    """Actions played in each game between two updates."""
-    minibatch: int = 4096
-    """Decisions of one gradient step, over all workers."""
-    epochs: int = 2
-    """Passes over each rollout."""
-    learning_rate: float = 1e-3
-    """Adam's step size at the start."""
-    final_learning_rate: float = 5e-5
-    """Adam's step size at the end; in between it falls in a half cosine."""
-    gamma: float = 0.998
-    """Discount a ply: below 1, a sooner win counts more."""
-    gae_lambda: float = 0.95
-    """Lambda of the generalised advantages."""
-    clip: float = 0.2
-    """PPO's epsilon."""
-    value_weight: float = 1.0
-    """Weight of the value loss."""
-    entropy_weight: float = 0.03
-    """Weight of the entropy bonus at the start; it falls with the learning rate."""
-    max_gradient: float = 0.5
-    """Norm to which gradients are clipped."""
-    pool_games: float = 0.2
-    """Share of the games that are played against past selves."""
-    rival: str = ""
-    """ppo: play against this checkpoint (a path, or the name of a shipped one) instead of past
-    selves; it plays the actions it likes best. With ``pool_games = 1`` the run trains an adversary
-    against it."""
     start: str = ""
-    """Begin with the network of this checkpoint, which must be of the same kind and shape."""
-    pool_size: int = 8
-    """Past selves kept: the untrained one, and others, each replaced at random by newer ones."""
-    pool_every: int = 20
-    """Updates between two new past selves."""
-    opening_plies: int = 20
-    """Games start with up to so many random actions, which are not learnt from."""
-    max_plies: int = 500
+    """Begin with the network of this checkpoint: a path, or the name of a shipped one. It must be
+    of the same kind and shape."""
+    seed: int = Field(0, ge=0, lt=2**63)
+    """Seed of everything that is drawn."""
+    steps: int = Field(50_000_000, ge=1, le=10**15)
+    """Environment steps (actions played) at which the run is finished."""
+    workers: int = Field(2, ge=1, le=256)
+    """Threads that play and learn side by side, each with one core's work. Results depend on
+    this number (the games are divided among them), not on their timing."""
+    envs: int = Field(2048, ge=1, le=1 << 20)
+    """Games played at once, over all workers."""
+    rollout: int = Field(32, ge=1, le=4096)
+    """Actions played in each game between two updates."""
+    minibatch: int = Field(4096, ge=1, le=1 << 24)
+    """Decisions of one gradient step, over all workers."""
+    learning_rate: float = Field(1e-3, ge=0, le=1)
+    """Adam's step size at the start."""
+    final_learning_rate: float = Field(5e-5, ge=0, le=1)
+    """Adam's step size at the end; in between it falls in a half cosine."""
+    max_gradient: float = Field(0.5, ge=1e-6, le=1e6)
+    """Norm to which gradients are clipped."""
+    value_weight: float = Field(1.0, ge=0, le=100)
+    """Weight of the value loss."""
+    gamma: float = Field(0.998, ge=0, le=1)
+    """Discount a ply: below 1, a sooner win counts more."""
+    opening_plies: int = Field(20, ge=0, le=1000)
+    """Games start with up to this many random actions, which are not learnt from."""
+    max_plies: int = Field(500, ge=10, le=100_000)
     """A game that reaches this length is cut off as a draw."""
     bfloat16: bool = True
-    """Compute the network in bfloat16 where the device is fast at it; weights stay float32."""
-    device: str = "auto"
-    """``cpu``, ``cuda``, or ``auto``: a GPU if there is one."""
-    simulations: int = 24
-    """gumbel: simulations of each search."""
-    buffer: int = 1_000_000
-    """gumbel: latest positions that are learnt from, over all workers."""
-    passes: float = 2.0
-    """gumbel: how often each position is learnt from, on average."""
-    search_value: float = 0.3
-    """gumbel: share of the search's own value in the result to expect, the rest is who won; and
-    weight of the search's values of actions that were not played (``moves``)."""
-    evaluate_every: int = 10_000_000
-    """Environment steps between two evaluations against the trainer's baseline bots; 0 = at the
+    """Compute the network in bfloat16; its weights stay float32."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the network computes; ``auto`` takes a GPU if there is one."""
+    evaluate_every: int = Field(10_000_000, ge=0, le=10**15)
+    """Environment steps between two evaluations against the baseline bots; 0 evaluates at the
     end only."""
-    evaluate_pairs: int = 250
+    evaluate_pairs: int = Field(250, ge=1, le=10_000)
     """Paired games of each of those evaluations."""
-    keep_every: int = 0
-    """Environment steps between two generations of the network that are kept beside the last one,
-    as ``step-STEPS.safetensors``; 0 keeps none."""
-    checkpoint_every: float = 30.0
+    keep_every: int = Field(0, ge=0, le=10**15)
+    """Environment steps between two generations of the network that are kept beside the last
+    one, as ``step-STEPS.safetensors``; 0 keeps none."""
+    checkpoint_every: float = Field(30.0, ge=0, le=1e9)
     """Seconds between two checkpoints. A resumed run goes on from the last one."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(self.hidden))
-        for key, low, high in _BOUNDS:
-            value = getattr(self, key)
-            if not low <= value <= high:
-                raise ConfigError(f"{key}={value}: expected {low:g} to {high:g}")
+    @model_validator(mode="after")
+    def _check(self) -> TrainConfig:
         if self.envs % self.workers or self.minibatch % self.workers:
-            raise ConfigError(f"envs and minibatch must be divisible by workers={self.workers}")
-        if (self.envs * self.rollout) % self.minibatch:
-            raise ConfigError(
-                f"envs * rollout = {self.envs * self.rollout} must be a multiple of "
+            raise ValueError(
+                f"envs={self.envs} and minibatch={self.minibatch} must be divisible by "
+                f"workers={self.workers}"
+            )
+        if self.steps_per_update % self.minibatch:
+            raise ValueError(
+                f"envs * rollout = {self.steps_per_update} must be a multiple of "
                 f"minibatch={self.minibatch}"
             )
-        if self.method not in ("ppo", "gumbel"):
-            raise ConfigError(f"method={self.method!r}: expected ppo or gumbel")
-        if self.method == "gumbel" and self.buffer < 4 * self.minibatch + self.envs * self.rollout:
-            raise ConfigError(
-                f"buffer={self.buffer}: expected at least 4 * minibatch + envs * rollout = "
-                f"{4 * self.minibatch + self.envs * self.rollout}"
-            )
-        if self.method == "gumbel" and self.buffer < self.envs * self.max_plies:
-            raise ConfigError(
-                f"buffer={self.buffer}: expected at least envs * max_plies = "
-                f"{self.envs * self.max_plies}, so that no game outlives its positions"
-            )
-        if self.device not in ("auto", "cpu", "cuda"):
-            raise ConfigError(f"device={self.device!r}: expected auto, cpu or cuda")
+        self.get_ruleset()
         try:
             self.network_config()
-            self.get_ruleset()
         except ValueError as error:
-            raise ConfigError(str(error)) from error
+            raise ValueError(f"network_kind, hidden: {error}") from error
+        return self
+
+    @property
+    def steps_per_update(self) -> int:
+        """Environment steps of one update."""
+        return self.envs * self.rollout
 
     def network_config(self) -> NetworkConfig:
         """Shape of the network."""
-        return NetworkConfig(kind=self.network, hidden=self.hidden)
+        return NetworkConfig(kind=self.network_kind, hidden=self.hidden)
 
     def get_ruleset(self) -> Ruleset:
         """The rules to learn."""
         ruleset = get_ruleset(self.ruleset)
         return ruleset.replace(**self.rules) if self.rules else ruleset
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values of every setting."""
-        return {
-            k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(self).items()
-        }
+
+class MethodConfig(Settings):
+    """The settings of one training method: a table of its own in a configuration."""
+
+    def check(self, config: TrainConfig) -> None:
+        """Look whether these settings fit the common ones.
+
+        Raises:
+            ConfigError: they do not.
+        """
+        del config  # fits, unless a method says otherwise
 
 
-_BOUNDS: tuple[tuple[str, float, float], ...] = (
-    ("seed", 0, 2**63),
-    ("steps", 1, 1e15),
-    ("workers", 1, 256),
-    ("envs", 1, 1 << 20),
-    ("rollout", 1, 4096),
-    ("minibatch", 1, 1 << 24),
-    ("epochs", 1, 100),
-    ("learning_rate", 0, 1),
-    ("final_learning_rate", 0, 1),
-    ("gamma", 0, 1),
-    ("gae_lambda", 0, 1),
-    ("clip", 0, 1),
-    ("value_weight", 0, 100),
-    ("entropy_weight", 0, 10),
-    ("max_gradient", 1e-6, 1e6),
-    ("pool_games", 0, 1),
-    ("pool_size", 2, 1000),
-    ("pool_every", 1, 1_000_000),
-    ("opening_plies", 0, 1000),
-    ("max_plies", 10, 100_000),
-    ("simulations", 2, 100_000),
-    ("buffer", 1000, 1e9),
-    ("passes", 0, 1000),
-    ("search_value", 0, 1),
-    ("evaluate_every", 0, 1e15),
-    ("evaluate_pairs", 1, 10_000),
-    ("keep_every", 0, 1e15),
-    ("checkpoint_every", 0, 1e9),
-)
+S = TypeVar("S", bound=Settings)
 
 
-def load_config(path: str | Path | None = None, overrides: Sequence[str] = ()) -> TrainConfig:
-    """Defaults, then a TOML file, then ``key=value`` strings with TOML values.
+def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str, Any]:
+    """The settings of a TOML file, overridden by ``key=value`` strings with TOML values.
+
+    A key may name a table: ``ppo.epochs=1``. A value that is no TOML is taken as a string.
 
     Raises:
-        ConfigError: an unreadable file, an unknown key, a wrong type or a bad value.
+        ConfigError: the file cannot be read, or an override is not of that form.
     """
     settings: dict[str, Any] = {}
     if path is not None:
@@ -203,33 +170,90 @@ def load_config(path: str | Path | None = None, overrides: Sequence[str] = ()) -
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path} is no valid TOML: {error}") from error
     for override in overrides:
-        key, equals, text = override.partition("=")
+        name, equals, text = override.partition("=")
         if not equals:
             raise ConfigError(f"--set {override}: expected key=value")
+        *tables, key = name.strip().split(".")
+        table = settings
+        for part in tables:
+            table = table.setdefault(part, {})
+            if not isinstance(table, dict):
+                raise ConfigError(f"--set {override}: {part!r} is a setting, not a table")
         try:
-            settings[key.strip()] = tomllib.loads(f"value = {text}")["value"]
+            table[key] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
-            settings[key.strip()] = text.strip()
-    return config_from_dict(settings)
+            table[key] = text.strip()
+    return settings
 
 
-def config_from_dict(settings: Mapping[str, Any]) -> TrainConfig:
-    """A configuration from plain values; missing keys keep their defaults.
+def check_settings(
+    settings: Mapping[str, Any], methods: Mapping[str, type[MethodConfig]]
+) -> tuple[TrainConfig, MethodConfig]:
+    """The common settings and those of the chosen method; missing keys keep their defaults.
+
+    Args:
+        settings: plain values, each method's in a table of its own.
+        methods: the table's class for each method.
 
     Raises:
         ConfigError: an unknown key, a wrong type or a bad value.
     """
-    defaults = TrainConfig().to_dict()
-    checked: dict[str, Any] = {}
-    for key, value in settings.items():
-        if key not in defaults:
-            raise ConfigError(f"unknown key {key!r}; the keys are {', '.join(defaults)}")
-        kind = type(defaults[key])
-        if kind is float and type(value) is int:
-            value = float(value)
-        if type(value) is not kind:
-            raise ConfigError(
-                f"{key}={value!r}: expected a {kind.__name__}, like {defaults[key]!r}"
-            )
-        checked[key] = tuple(value) if kind is list else value
-    return TrainConfig(**checked)
+    names = [*TrainConfig.model_fields]
+    names += [f"{method}.{key}" for method, table in methods.items() for key in table.model_fields]
+    common = {key: value for key, value in settings.items() if key not in methods}
+    config = _validate(TrainConfig, common, "", names)
+    if config.method not in methods:
+        raise ConfigError(f"method={config.method!r} should be one of {', '.join(methods)}")
+    tables = {
+        method: _validate(table, settings.get(method, {}), f"{method}.", names)
+        for method, table in methods.items()
+    }
+    chosen = tables[config.method]
+    chosen.check(config)
+    return config, chosen
+
+
+def _validate(table: type[S], settings: Any, prefix: str, names: Sequence[str]) -> S:
+    """A table from plain values; ``prefix`` and ``names`` are for the error message."""
+    try:
+        return table.model_validate(settings)
+    except ValidationError as error:
+        faults = error.errors()
+    # An unknown key comes first: another fault may only follow from it.
+    fault = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
+    key = prefix + ".".join(map(str, fault["loc"]))
+    if fault["type"] == "extra_forbidden":
+        raise ConfigError(f"unknown key {key!r}; {_suggestion(key, names)}")
+    if fault["type"] == "value_error":  # by one of our own checks, which names the keys
+        raise ConfigError(str(fault["ctx"]["error"]))
+    should = fault["msg"].replace("Input should", "should").replace("tuple", "list")
+    if fault["type"] == "model_type":
+        should = "should be a table"
+    raise ConfigError(f"{key.rstrip('.')}={fault['input']!r} {should}")
+
+
+def _suggestion(key: str, names: Sequence[str]) -> str:
+    """What to say of an unknown key: the one most like it, be it in another table."""
+    ends = {name.rpartition(".")[2]: name for name in names}
+    end = key.rpartition(".")[2]
+    near = difflib.get_close_matches(key, names, n=1, cutoff=0.75)
+    near = near or [ends[match] for match in difflib.get_close_matches(end, ends, n=1, cutoff=0.75)]
+    return f"did you mean {near[0]!r}?" if near else "--help lists all keys"
+
+
+def describe(table: type[Settings]) -> str:
+    """Each setting of a table with its default and what it means, for ``--help``."""
+    defaults = table().to_dict()
+    lines = []
+    for key, setting in table.model_fields.items():
+        lines.append(f"  {key} = {_toml(defaults[key])}")
+        words = (setting.description or "").replace("``", "").replace("\n", " ")
+        lines.append(textwrap.fill(words, 88, initial_indent=" " * 8, subsequent_indent=" " * 8))
+    return "\n".join(lines)
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)

@@ -54,12 +54,12 @@ def process_group() -> Iterator[None]:
         dist.destroy_process_group()
 
 
-def processes() -> int:
+def world_size() -> int:
     """How many processes the run has."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
-def process() -> int:
+def rank() -> int:
     """Which of them this is; 0 is the one that writes files and talks to people."""
     return dist.get_rank() if dist.is_initialized() else 0
 
@@ -70,17 +70,17 @@ def gather(results: list[Any]) -> list[Any]:
     Raises:
         ProcessLost: one of them has gone; so do the functions below.
     """
-    if processes() == 1:
+    if world_size() == 1:
         return results
-    parts: list[Any] = [None] * processes()
+    parts: list[Any] = [None] * world_size()
     with _together():
         dist.all_gather_object(parts, results)
     return [result for part in parts for result in part]
 
 
-def add_up(tensors: Sequence[Tensor]) -> None:
+def all_reduce_sum(tensors: Sequence[Tensor]) -> None:
     """Replace each tensor by its sum over all processes."""
-    if processes() == 1:
+    if world_size() == 1:
         return
     flat = torch.cat([tensor.flatten() for tensor in tensors])
     with _together():
@@ -89,9 +89,9 @@ def add_up(tensors: Sequence[Tensor]) -> None:
         tensor.copy_(part.view_as(tensor))
 
 
-def anyone(*flags: bool) -> list[bool]:
+def any_rank(*flags: bool) -> list[bool]:
     """Each flag: whether it is set on any process."""
-    if processes() == 1:
+    if world_size() == 1:
         return list(flags)
     shared = torch.tensor(flags, dtype=torch.int32)
     with _together():

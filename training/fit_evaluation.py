@@ -24,19 +24,32 @@ from agents.arena.openings import draw_openings
 from agents.search.alphabeta import AlphaBetaAgent
 from agents.search.evaluation import FEATURES, FILE, LIMIT, SCALE, WEIGHTS, features
 from bao_env.engine.batch import Engine
+from bao_env.engine.position import movers
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 
 HELD_OUT = 0.05
+"""Share of the games that are not fitted to."""
 
 
 def play(
     ruleset: Ruleset, weights: npt.NDArray[np.int16], depth: int, games: int, seed: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    """Features int32[P, FEATURES] of the positions of ``games`` games, who won (1 the mover,
-    0 the other), float32[P], and the game that each belongs to, int64[P]."""
+    """Play ``games`` games of alpha-beta against itself from random openings.
+
+    Args:
+        ruleset: the rules.
+        weights: int16[WEIGHTS], of the evaluation.
+        depth: plies that each search looks ahead.
+        games: how many; fewer where there are too few openings of a length.
+        seed: of the openings.
+
+    Returns:
+        of all P positions: features int32[P, FEATURES], who won (1 the mover, 0 the other)
+        float32[P], and the game that each belongs to, int64[P].
+    """
     agent = AlphaBetaAgent(ruleset, depth=depth, weights=weights)
     engine = Engine(ruleset)
-    rows, results, owners = [], [], []
+    inputs, results, owners = [], [], []
     lengths = np.arange(2, 42, 4)
     done = 0
     with tqdm(total=games, unit="game", desc=f"{ruleset.name}: self-play") as bar:
@@ -65,59 +78,69 @@ def play(
                 )
                 if not len(going):
                     break
-                seats = (positions[going, 4] >> np.uint64(18)) & np.uint64(1)
+                seats = movers(positions[going])
                 masks[played.actions[:, ply] == NO_ACTION] = 0
                 found = np.empty((len(going), FEATURES), np.int32)
                 features(positions[going], found)
-                rows.append(found)
+                inputs.append(found)
                 results.append((seats == played.winners[going]).astype(np.float32))
                 owners.append(done + going)
                 engine.step(positions, played.actions[:, ply], masks, winners)
             done += len(openings)
             bar.update(share)
-    return np.concatenate(rows), np.concatenate(results), np.concatenate(owners)
+    return np.concatenate(inputs), np.concatenate(results), np.concatenate(owners)
 
 
 def fit(
-    rows: npt.NDArray[np.int32],
+    inputs: npt.NDArray[np.int32],
     results: npt.NDArray[np.float32],
     games: npt.NDArray[np.int64],
     epochs: int,
     seed: int,
 ) -> tuple[npt.NDArray[np.int16], float]:
-    """Weights int16[WEIGHTS], and the log loss on held-out games in bits a position.
+    """Fit the evaluation to what :func:`play` returned.
+
+    Args:
+        inputs: int32[P, FEATURES].
+        results: float32[P].
+        games: int64[P].
+        epochs: passes over the positions.
+        seed: of their order.
+
+    Returns:
+        weights int16[WEIGHTS], and the log loss on held-out games in bits a position.
 
     Raises:
         ValueError: there are too few positions.
     """
     torch.manual_seed(seed)
     held = torch.from_numpy(games % round(1 / HELD_OUT) == 0)
-    inputs, targets = torch.from_numpy(rows), torch.from_numpy(results)
+    features_read, targets = torch.from_numpy(inputs), torch.from_numpy(results)
     train = torch.nonzero(~held).flatten()
     table = torch.nn.EmbeddingBag(WEIGHTS, 1, mode="sum")
     torch.nn.init.zeros_(table.weight)
     loss_of = torch.nn.BCEWithLogitsLoss()
-    optimiser = torch.optim.Adam(table.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(table.parameters(), lr=0.01)
     size = 8192
     if len(train) < size:
         raise ValueError(f"{len(train)} positions to learn from: expected {size}; play more games")
     steps = epochs * (len(train) // size)
-    schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.01, steps)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, steps)
     with tqdm(total=steps, unit="step", desc="fit") as bar:
         for _ in range(epochs):
             order = train[torch.randperm(len(train))]
             for low in range(0, len(order) - size + 1, size):
                 part = order[low : low + size]
                 # Weight decay pulls entries that are hardly ever met to nothing.
-                loss = loss_of(table(inputs[part]).squeeze(1), targets[part])
+                loss = loss_of(table(features_read[part]).squeeze(1), targets[part])
                 loss = loss + 1e-6 * table.weight.square().sum()
-                optimiser.zero_grad()
+                optimizer.zero_grad()
                 loss.backward()
-                optimiser.step()
+                optimizer.step()
                 schedule.step()
                 bar.update()
     with torch.inference_mode():
-        logits = table(inputs[held]).squeeze(1)
+        logits = table(features_read[held]).squeeze(1)
         loss = loss_of(logits, targets[held]).item() / np.log(2.0)
     weights = (table.weight.detach().flatten().numpy() * SCALE).round()
     return weights.clip(-LIMIT // FEATURES, LIMIT // FEATURES).astype(np.int16), loss
@@ -146,13 +169,15 @@ def main(argv: list[str] | None = None) -> int:
         weights = np.zeros(WEIGHTS, np.int16)
         for i in range(args.rounds):
             seed = args.seed * 1000 + i
-            rows, results, games = play(ruleset, weights, args.depth, args.games, seed)
+            inputs, results, games = play(ruleset, weights, args.depth, args.games, seed)
             try:
-                weights, loss = fit(rows, results, games, args.epochs, seed)
+                weights, loss = fit(inputs, results, games, args.epochs, seed)
             except ValueError as error:
                 print(f"error: {error}", file=sys.stderr)
                 return 2
-            print(f"{ruleset.name} round {i + 1}: {len(rows)} positions, log loss {loss:.4f} bits")
+            print(
+                f"{ruleset.name} round {i + 1}: {len(inputs)} positions, log loss {loss:.4f} bits"
+            )
         fitted = {}
         if FILE.exists():
             with np.load(FILE, allow_pickle=False) as archive:

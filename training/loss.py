@@ -1,8 +1,12 @@
 """The objectives and generalised advantages of alternating self-play, compiled.
 
-The network hands over logits and values; this module returns the loss's gradient with
+The network hands over logits and values; the functions here fill in the loss's gradient with
 respect to both, in one pass over the few legal actions of each decision. The rest is
-autograd's. ``tests/test_loss.py`` checks the gradient against torch's own.
+autograd's. ``tests/test_loss.py`` checks the gradients against torch's own.
+
+Shapes: B decisions or positions with K legal actions in all. The network gives K logits, and R
+values: one for each encoding it read, padding included. It reads one encoding a position, or one
+a legal action (:mod:`agents.nets.network`).
 
 PPO: Schulman et al. 2017, "Proximal Policy Optimization Algorithms", eq. 7 and 9.
 GAE: Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized
@@ -19,12 +23,12 @@ import numpy as np
 
 from bao_env.engine.compile import jit
 
-STATS: Final = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
+PPO_STATS: Final = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
 """What :func:`ppo_gradient` sums up, in this order."""
 
 
 @jit
-def advantages(rewards, values, next_values, ends, passes, gamma, lam, out):
+def advantages(rewards, values, next_values, dones, turn_passed, gamma, lam, out):
     """Generalised advantages, for the player who acts at each step.
 
     Args:
@@ -32,8 +36,8 @@ def advantages(rewards, values, next_values, ends, passes, gamma, lam, out):
         values: float32[T, B], expected result for the player who acts.
         next_values: float32[B], expected result after the last step, for the player then
             to act.
-        ends: bool[T, B], the game ended with this action.
-        passes: bool[T, B], the turn passed to the other player after this action.
+        dones: bool[T, B], the game ended with this action.
+        turn_passed: bool[T, B], the turn passed to the other player after this action.
         gamma: discount a ply.
         lam: GAE's lambda.
         out: float32[T, B], filled.
@@ -42,8 +46,8 @@ def advantages(rewards, values, next_values, ends, passes, gamma, lam, out):
         following = np.float32(0.0)
         expected = next_values[b]
         for t in range(rewards.shape[0] - 1, -1, -1):
-            sign = np.float32(-1.0) if passes[t, b] else np.float32(1.0)
-            if ends[t, b]:
+            sign = np.float32(-1.0) if turn_passed[t, b] else np.float32(1.0)
+            if dones[t, b]:
                 sign = np.float32(0.0)
             delta = rewards[t, b] + gamma * sign * expected - values[t, b]
             following = delta + gamma * lam * sign * following
@@ -57,7 +61,7 @@ def ppo_gradient(
     values,
     indptr,
     chosen,
-    judged,
+    value_index,
     old_log_probs,
     advantage,
     returns,
@@ -76,10 +80,10 @@ def ppo_gradient(
 
     Args:
         logits: float32[K], of the legal actions (:mod:`agents.nets.legal_actions`).
-        values: float32[R], expected results of the network's rows.
+        values: float32[R], expected results.
         indptr: int64[B + 1], where each decision's legal actions lie.
         chosen: int64[B], the legal action taken, as an index of ``logits``.
-        judged: int64[B], the row whose expected result is held against the return.
+        value_index: int64[B], which of ``values`` is held against the decision's return.
         old_log_probs: float32[B], log probabilities of the legal actions when they were taken.
         advantage: float32[B], normalised as the caller wants it.
         returns: float32[B], what the expected results should be.
@@ -88,7 +92,7 @@ def ppo_gradient(
         value_weight, entropy_weight: of the loss's parts.
         logit_gradient: float32[K], filled.
         value_gradient: float32[R], filled.
-        stats: float64[5], sums over decisions of :data:`STATS`, added to.
+        stats: float64[5], sums over decisions of :data:`PPO_STATS`, added to.
     """
     value_gradient[:] = 0.0
     for i in range(chosen.shape[0]):
@@ -117,8 +121,8 @@ def ppo_gradient(
             slope = -pull * p + entropy_weight * p * (log_prob + entropy)
             logit_gradient[k] = scale * slope
         logit_gradient[chosen[i]] += scale * pull
-        error = values[judged[i]] - returns[i]
-        value_gradient[judged[i]] += scale * value_weight * error
+        error = values[value_index[i]] - returns[i]
+        value_gradient[value_index[i]] += scale * value_weight * error
 
         stats[0] -= min(ratio * gain, limited * gain)
         stats[1] += 0.5 * error * error
@@ -127,21 +131,24 @@ def ppo_gradient(
         stats[4] += 1.0 if abs(ratio - 1.0) > clip else 0.0
 
 
+NOT_VISITED: Final = -128
+"""The q-value of an action that a search has not visited."""
 SEARCH_STATS: Final = ("policy_loss", "value_loss", "entropy", "agreement")
 """What :func:`search_gradient` sums up: also how often the likeliest action is the search's."""
 
 
 @jit
 def action_targets(legal_actions, actions, results, qvalues, other_weight, targets, weights):
-    """What a network that judges each action is to expect of it: of the one played the result, of
-    others that the search visited the search's value.
+    """What a network that judges each legal action is to expect of it.
+
+    Of the action played it is the result, of others that the search visited the search's value.
 
     Args:
-        legal actions: int64[K], position * 64 + action.
+        legal_actions: int64[K], position * 64 + action.
         actions: uint8[B], the actions played.
-        results: float32[B].
-        qvalues: int8[B, 64], the search's values in 127ths; -128 for none.
-        other_weight: weight of an legal action that was not played.
+        results: float32[B], to expect of them.
+        qvalues: int8[B, 64], the search's values in 127ths; :data:`NOT_VISITED` for none.
+        other_weight: weight of a legal action that was not played.
         targets: float32[K], filled.
         weights: float32[K], filled.
     """
@@ -152,7 +159,7 @@ def action_targets(legal_actions, actions, results, qvalues, other_weight, targe
         if action == actions[i]:
             targets[k] = results[i]
             weights[k] = 1.0
-        elif qvalues[i, action] != -128:
+        elif qvalues[i, action] != NOT_VISITED:
             targets[k] = np.float32(qvalues[i, action]) / np.float32(127.0)
             weights[k] = other_weight
 
@@ -176,16 +183,17 @@ def search_gradient(
 
     Args:
         logits: float32[K].
-        values: float32[V or more], V being B, or K for a network that judges legal actions.
+        values: float32[R], expected results, of which the first V count: V is B, or K for a network
+            that judges each legal action.
         indptr: int64[B + 1], where each position's legal actions lie.
-        legal actions: int64[K], position * 64 + action.
+        legal_actions: int64[K], position * 64 + action.
         policies: uint8[B, 64], the improved policies in 255ths.
         targets: float32[V], results to expect.
         weights: float32[V], of their errors.
         scale: of the gradient: one over the positions of the whole minibatch.
         value_weight: of the squared error.
         logit_gradient: float32[K], filled.
-        value_gradient: float32[V or more], filled.
+        value_gradient: float32[R], the first V filled.
         stats: float64[4], sums of :data:`SEARCH_STATS`, added to.
     """
     for i in range(indptr.shape[0] - 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ class Metrics:
             after its last checkpoint, are dropped.
     """
 
-    def __init__(self, folder: Path, columns: list[str], update: int) -> None:
+    def __init__(self, folder: Path, columns: Sequence[str], update: int) -> None:
         self._path = folder / "metrics.csv"
         kept: list[dict[str, str]] = []
         if self._path.exists():

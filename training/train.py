@@ -2,10 +2,10 @@
 
     python -m training.train --config configs/quick.toml
 
-``method`` chooses how: masked PPO (:mod:`training.ppo`), or search-guided self-play
-(:mod:`training.gumbel`). In each update every worker, a thread, plays in its games; then the
-network takes one Adam step a minibatch, on gradients that the workers compute side by side
-and that are added up in a fixed order.
+``method`` chooses how: masked PPO (:mod:`training.ppo`), or self-play guided by search
+(:mod:`training.alphazero`); :data:`METHODS` is the table of them. In each update every worker, a
+thread, plays in its games; then the network takes one Adam step a minibatch, on gradients that
+the workers compute side by side and that are added up in a fixed order.
 
 ``runs/NAME/`` keeps the configuration, the commit, metrics.csv, TensorBoard's log,
 ``last.safetensors`` (all that is needed to go on) and, at the end, ``final.safetensors``.
@@ -30,7 +30,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from tqdm import tqdm
@@ -38,18 +40,66 @@ from tqdm import tqdm
 from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
 from training import distributed
-from training.config import ConfigError, TrainConfig, config_from_dict, load_config
-from training.gumbel import GumbelTrainer
+from training.alphazero import AlphaZeroConfig, AlphaZeroTrainer
+from training.config import (
+    ConfigError,
+    MethodConfig,
+    TrainConfig,
+    check_settings,
+    describe,
+    read_settings,
+)
 from training.metrics import Metrics
-from training.ppo import PpoTrainer
+from training.ppo import PpoConfig, PpoTrainer
 from training.trainer import Trainer
 
-TRAINERS: dict[str, type[Trainer]] = {"ppo": PpoTrainer, "gumbel": GumbelTrainer}
+
+class Method(NamedTuple):
+    """A way to train."""
+
+    config: type[MethodConfig]
+    """Its table of settings."""
+    trainer: type[Trainer[Any]]
+    """Made from the common settings and its own."""
 
 
-def make_trainer(config: TrainConfig) -> Trainer:
-    """The trainer of a configuration, at its start."""
-    return TRAINERS[config.method](config)
+METHODS: dict[str, Method] = {
+    "ppo": Method(PpoConfig, PpoTrainer),
+    "alphazero": Method(AlphaZeroConfig, AlphaZeroTrainer),
+}
+"""Every training method, by its name in ``method`` and of its table. A new one is a file like
+:mod:`training.ppo` and a line here."""
+
+
+def config_from_dict(settings: dict[str, Any]) -> tuple[TrainConfig, Any]:
+    """The common settings and those of the chosen method, from plain values; missing keys keep
+    their defaults.
+
+    Raises:
+        ConfigError: an unknown key, a wrong type or a bad value.
+    """
+    return check_settings(settings, {name: method.config for name, method in METHODS.items()})
+
+
+def load_config(
+    path: str | Path | None = None, overrides: Sequence[str] = ()
+) -> tuple[TrainConfig, Any]:
+    """The common settings and those of the chosen method: defaults, then a TOML file, then
+    ``key=value`` strings with TOML values.
+
+    Raises:
+        ConfigError: an unreadable file, an unknown key, a wrong type or a bad value.
+    """
+    return config_from_dict(read_settings(path, overrides))
+
+
+def make_trainer(config: TrainConfig, method_config: MethodConfig) -> Trainer[Any]:
+    """The trainer of a configuration, at its start.
+
+    Raises:
+        ConfigError, CheckpointError: see :class:`Trainer` and its ``load_weights``.
+    """
+    return METHODS[config.method].trainer(config, method_config)
 
 
 def current_commit() -> str:
@@ -61,38 +111,48 @@ def current_commit() -> str:
         return "unknown"
 
 
-def start_run(folder: Path, args: argparse.Namespace) -> tuple[Trainer, bool]:
-    """A new run in ``folder``, or the one that is there; and whether it is resumed.
+def start_run(
+    folder: Path, config: str | Path | None = None, overrides: Sequence[str] = ()
+) -> Trainer[Any]:
+    """A new run in ``folder``, by a TOML file and ``key=value`` strings.
 
     Raises:
-        ConfigError, CheckpointError: it can be neither started nor resumed.
+        ConfigError, CheckpointError: it cannot be started.
     """
-    last = folder / "last.safetensors"
-    if last.exists():
-        if not args.resume:
-            raise ConfigError(
-                f"{folder} holds a run already: go on with --resume, or choose another --run"
-            )
-        saved = checkpoint.load(last)
-        if (args.config or args.set) and distributed.process() == 0:
-            print("resuming with the run's own configuration", file=sys.stderr)
-        trainer = make_trainer(config_from_dict(saved.info["config"]))
-        trainer.restore(saved)
-        return trainer, True
-    trainer = make_trainer(load_config(args.config, args.set))
-    if distributed.process() > 0:
-        return trainer, False
-    folder.mkdir(parents=True, exist_ok=True)
-    note = {
-        "commit": current_commit(),
-        "torch": torch.__version__,
-        "config": trainer.config.to_dict(),
-    }
-    (folder / "run.json").write_text(json.dumps(note, indent=2) + "\n")
-    return trainer, False
+    trainer = make_trainer(*load_config(config, overrides))
+    if distributed.rank() == 0:
+        folder.mkdir(parents=True, exist_ok=True)
+        note = {
+            "commit": current_commit(),
+            "torch": torch.__version__,
+            "config": trainer.settings(),
+        }
+        (folder / "run.json").write_text(json.dumps(note, indent=2) + "\n")
+    return trainer
 
 
-def run(trainer: Trainer, folder: Path) -> bool:
+def resume_run(folder: Path) -> Trainer[Any]:
+    """The run in ``folder``, where its last checkpoint left it.
+
+    Raises:
+        CheckpointError: it has none that can be resumed.
+    """
+    path = folder / "last.safetensors"
+    saved = checkpoint.load(path)
+    try:
+        trainer = make_trainer(*config_from_dict(dict(saved.info["config"])))
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} holds no run: it has no settings") from error
+    except ConfigError as error:
+        raise CheckpointError(
+            f"{path} is of a run that cannot be resumed here: {error}. A run is resumed by the "
+            "version of the project that started it; start a new one with another --run"
+        ) from error
+    trainer.restore(saved)
+    return trainer
+
+
+def run(trainer: Trainer[Any], folder: Path) -> bool:
     """Train until the run is finished or interrupted; returns whether it is finished."""
     config = trainer.config
     stop = False
@@ -104,7 +164,7 @@ def run(trainer: Trainer, folder: Path) -> bool:
         stop = True
         tqdm.write("stopping after this update; once more to stop at once", file=sys.stderr)
 
-    first = distributed.process() == 0
+    first = distributed.rank() == 0
     handlers = {s: signal.signal(s, ask_to_stop) for s in (signal.SIGINT, signal.SIGTERM)}
     metrics = Metrics(folder, trainer.COLUMNS, trainer.update) if first else None
     bar = tqdm(
@@ -126,7 +186,7 @@ def run(trainer: Trainer, folder: Path) -> bool:
             finished = trainer.steps >= config.steps
             due = finished or time.monotonic() - saved >= config.checkpoint_every
             # All processes save and stop after the same update.
-            due, stopping = distributed.anyone(first and due, stop)
+            due, stopping = distributed.any_rank(first and due, stop)
             if metrics is not None:
                 if finished or (every and trainer.steps // every > before // every):
                     row |= trainer.evaluate()
@@ -155,18 +215,30 @@ def run(trainer: Trainer, folder: Path) -> bool:
     return True
 
 
+def describe_settings() -> str:
+    """All settings with their defaults and meanings, table by table."""
+    tables = [f"settings:\n{describe(TrainConfig)}"]
+    tables += [
+        f"settings of [{name}]:\n{describe(method.config)}" for name, method in METHODS.items()
+    ]
+    return "\n\n".join(tables)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Command line of ``python -m training.train``."""
     parser = argparse.ArgumentParser(
         prog="python -m training.train",
         description="Train a Bao policy by self-play: PPO, or guided by search.",
-        epilog="settings and their defaults (training/config.py says what each does):\n"
-        + "\n".join(f"  {key} = {value!r}" for key, value in TrainConfig().to_dict().items()),
+        epilog=describe_settings(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--config", metavar="FILE", help="TOML file, e.g. configs/quick.toml")
     parser.add_argument(
-        "--set", metavar="KEY=VALUE", action="append", default=[], help="override one setting"
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="override one setting, for example ppo.epochs=1",
     )
     parser.add_argument("--run", metavar="NAME", help="run's name; default: the config's file name")
     parser.add_argument("--runs", metavar="FOLDER", default="runs", help="default: runs")
@@ -181,16 +253,24 @@ def _train(folder: Path, args: argparse.Namespace) -> int:
     """Start or go on with the run in ``folder``; returns the exit status."""
 
     def say(text: str) -> None:
-        if distributed.process() == 0:
+        if distributed.rank() == 0:
             print(text, file=sys.stderr)
 
     try:
-        trainer, resumed = start_run(folder, args)
+        if not (folder / "last.safetensors").exists():
+            trainer = start_run(folder, args.config, args.set)
+        elif args.resume:
+            if args.config or args.set:
+                say("resuming with the run's own configuration")
+            trainer = resume_run(folder)
+            say(f"resumed {folder} at step {trainer.steps:,}")
+        else:
+            raise ConfigError(
+                f"{folder} holds a run already: go on with --resume, or choose another --run"
+            )
     except (ConfigError, CheckpointError) as error:
         say(f"error: {error}")
         return 2
-    if resumed:
-        say(f"resumed {folder} at step {trainer.steps:,}")
     try:
         finished = run(trainer, folder)
     except distributed.ProcessLost as error:

@@ -1,13 +1,21 @@
-"""What every trainer has: a network, its optimiser, workers, counters; and how it is saved."""
+"""What the trainers share: network, optimiser, workers, counters; and how a run is saved.
+
+A training method is a :class:`Trainer` and its :class:`Worker` (:mod:`training.ppo`,
+:mod:`training.alphazero`): workers play and compute gradients side by side, each in a thread of
+its own, and the trainer steps the network.
+"""
 
 from __future__ import annotations
 
 import math
 import time
 from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -20,22 +28,56 @@ from agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError
 from agents.nets.network import PolicyNetwork
 from agents.nets.policy import PolicyAgent
 from training import distributed
-from training.config import ConfigError, TrainConfig
+from training.config import ConfigError, MethodConfig, TrainConfig
+from training.games import Games
 from training.memory import keep_freed_memory
+from training.replica import Replica
 
 
-class Trainer(ABC):
-    """The state of a run: network, optimiser, workers, counters."""
+class Worker(Protocol):
+    """What a trainer needs of a worker: one thread's games and copy of the network."""
 
-    COLUMNS: ClassVar[list[str]]
+    games: Games
+    replica: Replica
+
+    def state(self) -> tuple[Arrays, dict[str, Any]]:
+        """What a resumed worker needs: arrays, and plain values for JSON."""
+
+    def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
+        """Take over what :meth:`state` gave.
+
+        Raises:
+            KeyError, ValueError: it does not fit this worker.
+        """
+
+
+W = TypeVar("W", bound=Worker)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Trainer(ABC, Generic[W]):
+    """The state of a run.
+
+    Args:
+        config: the common settings.
+        method_config: those of the method.
+
+    Raises:
+        ConfigError: the settings ask for what is not there: a device, a checkpoint, or as many
+            processes as can share the workers.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]]
     """Of metrics.csv."""
     OPPONENTS: ClassVar[tuple[str, ...]] = ("random", "greedy")
     """Whom the bare policy is evaluated against."""
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: TrainConfig, method_config: MethodConfig) -> None:
         keep_freed_memory()
         torch.set_num_threads(1)  # the workers are the threads
         self.config = config
+        self.method_config = method_config
         self.ruleset = config.get_ruleset()
         self.device = pick_device(config.device)
         seeds = np.random.SeedSequence(config.seed).spawn(config.workers + 2)
@@ -45,15 +87,8 @@ class Trainer(ABC):
         if config.start:
             self.network.load_state_dict(self.load_weights("start", config.start))
         self.generator = np.random.Generator(np.random.PCG64(seeds[1]))
-        count = distributed.processes()
-        if config.workers % count:
-            raise ConfigError(
-                f"workers={config.workers} cannot be shared out over {count} processes"
-            )
-        here = config.workers // count
-        first = distributed.process() * here
-        self._here = range(first, first + here)
-        self.workers = [self.make_worker(seeds[2 + i]) for i in self._here]
+        self._here = _workers_here(config.workers)
+        self.workers: list[W] = [self.make_worker(seeds[2 + i]) for i in self._here]
         """Those of this process."""
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
@@ -61,45 +96,37 @@ class Trainer(ABC):
         self.update = 0
         self.steps = 0
         self.seconds = 0.0
-        self._threads = ThreadPoolExecutor(here, initializer=torch.set_num_threads, initargs=(1,))
+        self.part_seconds: dict[str, float] = defaultdict(float)
+        """Seconds that this process has spent in each part of the updates: ``play``, ``learn``, and
+        what else a method times."""
+        self._threads = ThreadPoolExecutor(
+            len(self._here), initializer=torch.set_num_threads, initargs=(1,)
+        )
 
-    @property
-    def updates(self) -> int:
-        """Updates in the whole run."""
-        return math.ceil(self.config.steps / (self.config.envs * self.config.rollout))
-
-    def load_weights(self, key: str, name: str) -> dict[str, Tensor]:
-        """The weights of a checkpoint that a setting names.
-
-        Raises:
-            ConfigError: there is none, or its rules or network are others than this run's.
-        """
-        path = registry.find_checkpoint(name)
-        if path is None:
-            raise ConfigError(f"{key}={name!r}: there is no such checkpoint")
-        network = checkpoint.load(path, self.ruleset).network
-        if network.config != self.config.network_config():
-            raise ConfigError(
-                f"{key}={name!r} has the network {network.config}, this run has "
-                f"{self.config.network_config()}"
-            )
-        return {name: t.to(self.device) for name, t in network.state_dict().items()}
+    # What a method fills in.
 
     @abstractmethod
-    def make_worker(self, seed: np.random.SeedSequence) -> Any:
-        """A worker: a :class:`~training.learner.Learner` that plays."""
+    def make_worker(self, seed: np.random.SeedSequence) -> W:
+        """A worker at its start. The base class calls this when all but the workers is there."""
 
     @abstractmethod
     def train_update(self) -> dict[str, float]:
         """Play, learn, and return the row of metrics."""
 
-    def own_state(self) -> tuple[Arrays, dict[str, Any]]:
-        """What a subclass saves beside the rest: arrays, and plain values for JSON."""
+    def extra_state(self) -> tuple[Arrays, dict[str, Any]]:
+        """What a method saves beside the rest: arrays, and plain values for JSON."""
         return {}, {}
 
-    def take_own_state(self, arrays: Arrays, info: dict[str, Any]) -> None:
-        """Take over what :meth:`own_state` gave."""
-        del arrays, info  # nothing, unless a subclass has more
+    def load_extra_state(self, arrays: Arrays, info: dict[str, Any]) -> None:
+        """Take over what :meth:`extra_state` gave."""
+        del arrays, info  # nothing, unless a method has more
+
+    # The parts of an update.
+
+    @property
+    def updates(self) -> int:
+        """Updates in the whole run."""
+        return math.ceil(self.config.steps / self.config.steps_per_update)
 
     def set_learning_rate(self) -> float:
         """Let the learning rate fall in a half cosine; returns it."""
@@ -112,9 +139,45 @@ class Trainer(ABC):
             group["lr"] = rate
         return rate
 
+    def map_workers(
+        self, method: Callable[Concatenate[W, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> list[T]:
+        """Call a method of all workers side by side, for example
+        ``self.map_workers(PpoWorker.collect)``; results in the workers' order, those of other
+        processes among them."""
+        return distributed.gather(
+            list(self._threads.map(lambda worker: method(worker, *args, **kwargs), self.workers))
+        )
+
+    def optimizer_step(self) -> float:
+        """Add up the workers' gradients, take one step and hand the workers the new weights;
+        returns the gradient's norm."""
+        replicas = [worker.replica for worker in self.workers]
+        totals = [
+            torch.stack(list(parts)).sum(dim=0)
+            for parts in zip(*(replica.gradients for replica in replicas), strict=True)
+        ]
+        distributed.all_reduce_sum(totals)
+        for parameter, total in zip(self.network.parameters(), totals, strict=True):
+            parameter.grad = total
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.max_gradient)
+        self.optimizer.step()
+        for replica in replicas:
+            replica.sync_weights(self.network)
+        return float(norm)
+
+    @contextmanager
+    def timed(self, part: str) -> Iterator[None]:
+        """Count the time spent inside as that of a part of the update."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.part_seconds[part] += time.perf_counter() - start
+
     def finish_update(self, start: float) -> dict[str, float]:
         """Count the update that began at ``start``; the first columns of its metrics."""
-        steps = self.config.envs * self.config.rollout
+        steps = self.config.steps_per_update
         seconds = time.perf_counter() - start
         self.update += 1
         self.steps += steps
@@ -126,31 +189,13 @@ class Trainer(ABC):
             "steps_per_second": steps / seconds,
         }
 
-    def each(self, method: str, *args: Any) -> list[Any]:
-        """Call a method of all workers side by side; results in the workers' order, those of other
-        processes among them."""
-        return distributed.gather(
-            list(self._threads.map(lambda worker: getattr(worker, method)(*args), self.workers))
-        )
-
-    def descend(self) -> float:
-        """Add up the workers' gradients and take one step; returns the gradient's norm."""
-        totals = [
-            torch.stack([worker.gradients[i] for worker in self.workers]).sum(dim=0)
-            for i in range(len(self.workers[0].gradients))
-        ]
-        distributed.add_up(totals)
-        for parameter, total in zip(self.network.parameters(), totals, strict=True):
-            parameter.grad = total
-        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.max_gradient)
-        self.optimizer.step()
-        for worker in self.workers:
-            worker.follow(self.network)
-        return float(norm)
+    # Other networks: the bots it is measured against, checkpoints that a setting names.
 
     def evaluate(self) -> dict[str, float]:
         """Scores of the bare policy against the baseline bots, in paired games."""
-        player = PolicyAgent(self._cpu_network(), self.ruleset)
+        network = PolicyNetwork(self.config.network_config())
+        network.load_state_dict(self.network.state_dict())
+        player = PolicyAgent(network, self.ruleset)
         scores = {}
         for name in self.OPPONENTS:
             match = play_match(
@@ -163,13 +208,34 @@ class Trainer(ABC):
             scores[f"score_against_{name}"] = match.score.rate
         return scores
 
-    def _cpu_network(self) -> PolicyNetwork:
-        network = PolicyNetwork(self.config.network_config())
-        network.load_state_dict(self.network.state_dict())
-        return network
+    def load_weights(self, key: str, name: str) -> dict[str, Tensor]:
+        """The weights of a checkpoint that the setting ``key`` names.
+
+        Raises:
+            ConfigError: there is none, or its network is another than this run's.
+            CheckpointError: it cannot be read, or was trained under other rules.
+        """
+        path = registry.find_checkpoint(name)
+        if path is None:
+            raise ConfigError(
+                f"{key}={name!r}: there is no such checkpoint; expected a file or a shipped name"
+            )
+        network = checkpoint.load(path, self.ruleset).network
+        if network.config != self.config.network_config():
+            raise ConfigError(
+                f"{key}={name!r} has the network {network.config}, this run has "
+                f"{self.config.network_config()}"
+            )
+        return {name: t.to(self.device) for name, t in network.state_dict().items()}
+
+    # How a run is saved.
+
+    def settings(self) -> dict[str, Any]:
+        """All settings of the run as plain values, the method's in its table."""
+        return self.config.to_dict() | {self.config.method: self.method_config.to_dict()}
 
     def _info(self) -> dict[str, Any]:
-        return {"config": self.config.to_dict(), "steps": self.steps, "seconds": self.seconds}
+        return {"config": self.settings(), "steps": self.steps, "seconds": self.seconds}
 
     def save_policy(self, path: Path) -> None:
         """Write the network alone."""
@@ -180,7 +246,7 @@ class Trainer(ABC):
         first one writes."""
         arrays: Arrays = {}
         generators = []
-        for i, (state, generator) in enumerate(self.each("state")):
+        for i, (state, generator) in enumerate(self.map_workers(lambda worker: worker.state())):
             arrays |= {f"worker.{i}.{name}": array for name, array in state.items()}
             generators.append(generator)
         for i, state in self.optimizer.state_dict()["state"].items():
@@ -191,10 +257,10 @@ class Trainer(ABC):
             "generator": self.generator.bit_generator.state,
             "workers": generators,
         }
-        own_arrays, own_info = self.own_state()
-        arrays |= own_arrays
-        info |= own_info
-        if distributed.process() == 0:
+        extra_arrays, extra_info = self.extra_state()
+        arrays |= extra_arrays
+        info |= extra_info
+        if distributed.rank() == 0:
             checkpoint.save(path, Checkpoint(self.network, self.ruleset, info, arrays))
 
     def restore(self, saved: Checkpoint) -> None:
@@ -222,7 +288,8 @@ class Trainer(ABC):
                 if name.startswith(prefix)
             }
             worker.restore(saved_arrays, info["workers"][i])
-        self.take_own_state(arrays, info)
+            worker.replica.sync_weights(self.network)
+        self.load_extra_state(arrays, info)
         adam = self.optimizer.state_dict()
         if info["learnt"]:
             adam["state"] = {
@@ -235,6 +302,19 @@ class Trainer(ABC):
         self.optimizer.load_state_dict(adam)
         self.update, self.steps = int(info["update"]), int(info["steps"])
         self.seconds = float(info["seconds"])
+
+
+def _workers_here(workers: int) -> range:
+    """Which of the run's workers this process has.
+
+    Raises:
+        ConfigError: the processes cannot have equally many.
+    """
+    count = distributed.world_size()
+    if workers % count:
+        raise ConfigError(f"workers={workers} cannot be shared out over {count} processes")
+    here = workers // count
+    return range(distributed.rank() * here, (distributed.rank() + 1) * here)
 
 
 def pick_device(name: str) -> torch.device:

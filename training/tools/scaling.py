@@ -22,12 +22,16 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import numpy as np
+from tabulate import tabulate
 from tqdm import tqdm
 
 from bao_env.bench import machine
 from bao_env.engine.batch import Engine, random_states
+from training.train import load_config
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
+CONFIGS = (ROOT / "configs" / "quick.toml", ROOT / "configs" / "zanzibar.toml")
+"""One of each training method."""
 BATCHES = (1, 16, 256, 4096, 65536)
 
 
@@ -67,44 +71,51 @@ def play_in_processes(batch: int, processes: int, seconds: float) -> float:
         return sum(pool.map(_play, [(batch, 1, seconds)] * processes, chunksize=1))
 
 
-def train(method: str, workers: int, processes: int, updates: int) -> tuple[float, float]:
-    """Steps a second (median of the updates but the first few), and the largest resident memory
-    of a process in MiB, of a short run of a method's configuration."""
-    config = {"ppo": "configs/quick.toml", "gumbel": "configs/zanzibar.toml"}[method]
-    size = {"ppo": 2048 * 32, "gumbel": 1024 * 16}[method]
+def train(config: Path, workers: int, processes: int, updates: int) -> tuple[float, float]:
+    """Time and memory of a short run of a configuration.
+
+    Returns:
+        steps a second (median of the updates but the first third), and the largest resident
+        memory of a process in MiB.
+
+    Raises:
+        CalledProcessError: the run failed.
+    """
+    steps = updates * load_config(config)[0].steps_per_update
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m"]
         if processes > 1:
             command += ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
             command += ["-m", "--"]
-        command += ["training.train", "--config", config, "--runs", folder, "--run", "r"]
+        command += ["training.train", "--config", str(config), "--runs", folder, "--run", "r"]
         for setting in (
             f"workers={workers}",
-            f"steps={updates * size}",
+            f"steps={steps}",
             "evaluate_every=0",
             "evaluate_pairs=1",
             "keep_every=0",
         ):
             command += ["--set", setting]
-        memory = Path(folder) / "memory"
-        timed = ["/usr/bin/env", "python3", "-c", _WATCH, str(memory), *command]
-        subprocess.run(
-            timed,
+        child = subprocess.Popen(
+            command,
             cwd=ROOT,
-            check=True,
             stderr=subprocess.DEVNULL,
             env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         )
+        _, status, usage = os.wait4(child.pid, 0)  # of the child and those that it waited for
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            raise subprocess.CalledProcessError(child.returncode, command)
         with open(Path(folder) / "r" / "metrics.csv", newline="") as file:
             rates = [float(row["steps_per_second"]) for row in csv.DictReader(file)]
-        return statistics.median(rates[updates // 3 :]), int(memory.read_text()) / 1024
+    kib = usage.ru_maxrss / (1024 if sys.platform == "darwin" else 1)  # bytes there
+    return statistics.median(rates[updates // 3 :]), kib / 1024
 
 
-_WATCH = (
-    "import resource, subprocess, sys; code = subprocess.call(sys.argv[2:]);"
-    "open(sys.argv[1], 'w').write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss));"
-    "sys.exit(code)"
-)
+def _markdown(rows: list[list[str]], head: list[str]) -> str:
+    """A table for SCALING.md, the first column to the left."""
+    align = ["left"] + ["right"] * (len(head) - 1)
+    return tabulate(rows, head, tablefmt="github", disable_numparse=True, colalign=align)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -122,24 +133,28 @@ def main(argv: list[str] | None = None) -> int:
         parser.error("--seconds and --workers must be positive, --updates at least 6")
     where = machine()
     print(f"{where['cpu']}, {where['cores']} cores, Python {where['python']}\n")
-    head = [f"{n} {name}" for name in ("threads", "processes") for n in args.workers]
-    print(f"| thousand games a second, batch | {' | '.join(head)} |\n|---:|{'---:|' * len(head)}")
-    for batch in BATCHES:
+    rows = []
+    for batch in tqdm(BATCHES, desc="engine", unit="batch"):
         rates = [play(batch, n, args.seconds) for n in args.workers]
         rates += [play_in_processes(batch, n, args.seconds) for n in args.workers]
-        print(f"| {batch:,} | {' | '.join(f'{rate / 1e3:.2f}' for rate in rates)} |", flush=True)
-    print("\n| method | workers | processes | steps/s | seconds a million | MiB a process |")
-    print("|---|---:|---:|---:|---:|---:|")
+        rows.append([f"{batch:,}", *(f"{rate / 1e3:.2f}" for rate in rates)])
+    head = ["thousand games a second, batch"]
+    head += [f"{n} {name}" for name in ("threads", "processes") for n in args.workers]
+    print(_markdown(rows, head), end="\n\n", flush=True)
     cases = [
-        (method, n, processes)
-        for method in ("ppo", "gumbel")
+        (config, n, processes)
+        for config in CONFIGS
         for n in args.workers
         for processes in sorted({1, n})
     ]
-    for method, workers, processes in tqdm(cases, desc="training", unit="run"):
-        rate, memory = train(method, workers, processes, args.updates)
-        row = f"| {method} | {workers} | {processes} | {rate:,.0f} | {1e6 / rate:.0f} |"
-        tqdm.write(f"{row} {memory:,.0f} |")
+    rows = []
+    for config, workers, processes in tqdm(cases, desc="training", unit="run"):
+        rate, memory = train(config, workers, processes, args.updates)
+        name = f"{load_config(config)[0].method}, `configs/{config.name}`"
+        cells = [f"{rate:,.0f}", f"{1e6 / rate:.0f}", f"{memory:,.0f}"]
+        rows.append([name, str(workers), str(processes), *cells])
+    head = ["method", "workers", "processes", "steps/s", "seconds a million", "MiB a process"]
+    print(_markdown(rows, head))
     return 0
 
 

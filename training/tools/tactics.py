@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from tabulate import tabulate
 from tqdm import tqdm
 
 from agents import registry
@@ -28,9 +29,10 @@ from agents.arena.openings import draw_openings
 from agents.search.alphabeta import AlphaBetaAgent
 from agents.search.transposition import PROVEN, WIN
 from bao_env.bots import Agent
+from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import Engine, random_actions, random_states
 from bao_env.engine.kernel import legal_mask, play
-from bao_env.engine.position import META, WORDS, pack, unpack
+from bao_env.engine.position import WORDS, pack, unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import NotationError, format_position, parse_position
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
@@ -59,13 +61,13 @@ def winning_actions(
     rules = ruleset.kernel_rules()
     mask = int(legal_mask(rules, words))
     found = []
-    for action in range(64):
+    for action in range(NUM_ACTIONS):
         if not mask >> action & 1:
             continue
         after = words.copy()
         result = int(play(rules, after, np.uint64(action)))
         if result == 0:
-            again = int(after[META]) >> 18 & 1 == int(words[META]) >> 18 & 1
+            again = unpack(after).mover == unpack(words).mover
             if not legal_mask(rules, after):
                 result = -1 if again else 1  # the player to move there has lost (1.2)
             else:
@@ -180,7 +182,7 @@ def mistakes(player: Agent, tactics: list[Tactic], ruleset: Ruleset) -> npt.NDAr
             continue
         after = tactic.words.copy()
         result = int(play(rules, after, np.uint64(action)))
-        again = int(after[META]) >> 18 & 1 == int(tactic.words[META]) >> 18 & 1
+        again = unpack(after).mover == unpack(tactic.words).mover
         value = 0 if result else deeper.search(after).value
         wrong[i] = result != 1 and (value if again else -value) <= PROVEN
     return wrong
@@ -215,17 +217,18 @@ def main(argv: list[str] | None = None) -> int:
             return 0
         tactics = read(Path(args.suite), args.ruleset)
         lengths = sorted({tactic.plies for tactic in tactics})
-        print(f"{'mistakes, %':28}{'all':>7}{'95 % interval':>17}", end="")
-        print("".join(f"{f'in {plies}':>7}" for plies in lengths))
+        rows = []
         for spec in args.players:
             player = registry.load(spec, ruleset=args.ruleset)
             wrong = mistakes(player, tactics, args.ruleset)
             low, high = wilson_interval(float(wrong.mean()), len(wrong))
-            print(f"{player.name:28}{wrong.mean():>7.1%}{f'{low:.1%} to {high:.1%}':>17}", end="")
+            row = {"mistakes": player.name, "all": f"{wrong.mean():.1%}"}
+            row["95 % interval"] = f"{low:.1%} to {high:.1%}"
             for plies in lengths:
                 part = wrong[[tactic.plies == plies for tactic in tactics]]
-                print(f"{part.mean():>7.1%}", end="")
-            print()
+                row[f"in {plies}"] = f"{part.mean():.1%}"
+            rows.append(row)
+        print(tabulate(rows, headers="keys", disable_numparse=True, stralign="right"))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

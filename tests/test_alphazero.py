@@ -12,20 +12,22 @@ from agents.arena.match import play_match
 from agents.nets import checkpoint
 from agents.nets.policy import PolicyAgent
 from bao_env.bots import RandomAgent
+from bao_env.engine.position import PLY, movers
 from training import train
-from training.config import ConfigError, load_config
-from training.gumbel import GumbelTrainer
+from training.alphazero import AlphaZeroTrainer
+from training.config import ConfigError
 from training.tools import curve, tactics
+from training.train import load_config
 
 TINY = [
-    "method=gumbel",
+    "method=alphazero",
     "hidden=[32]",
-    "simulations=4",
+    "alphazero.simulations=4",
     "envs=32",
     "rollout=8",
     "minibatch=64",
     "max_plies=150",
-    "buffer=6000",
+    "alphazero.buffer=6000",
     "steps=2048",
     "evaluate_every=0",
     "evaluate_pairs=10",
@@ -33,44 +35,38 @@ TINY = [
 SUITE = Path(__file__).parent / "data" / "tactics-zanzibar.txt"
 
 
-def weights(trainer: GumbelTrainer) -> bytes:
+def weights(trainer: AlphaZeroTrainer) -> bytes:
     return b"".join(p.detach().numpy().tobytes() for p in trainer.network.parameters())
 
 
 @pytest.mark.parametrize("ruleset", ["zanzibar", "dutch", "kujifunza"])
 def test_results_are_the_games_own(ruleset: str) -> None:
     """Every position of an ended game has the discounted result of the player who was to move."""
-    config = load_config(None, [*TINY, f"ruleset={ruleset}", "workers=1", "gamma=0.99"])
-    worker = GumbelTrainer(config).workers[0]
+    settings = [*TINY, f"ruleset={ruleset}", "workers=1", "gamma=0.99"]
+    worker = AlphaZeroTrainer(*load_config(None, settings)).workers[0]
     ended = 0
     settle = worker._settle
 
-    def check(games: np.ndarray) -> None:
+    def check(ended_games: np.ndarray) -> None:
         nonlocal ended
-        settle(games)
-        for game in games:
-            length = int(worker._lengths[game])
-            places = worker._places[game, :length]
-            results = worker.buffer.results[places]
-            last = int(worker.positions[game, 5])
-            for place, seat, ply, result in zip(
-                places,
-                worker._seats[game, :length],
-                worker._plies[game, :length],
-                results,
-                strict=True,
-            ):
-                assert (worker.buffer.positions[place, 4] >> np.uint64(18)) & np.uint64(1) == seat
-                assert worker.buffer.positions[place, 5] == ply
-                sign = 0.0 if worker.winners[game] < 0 else 1.0
-                sign *= 1 if seat == worker.winners[game] else -1
+        settle(ended_games)
+        games, histories = worker.games, worker.histories
+        for game in ended_games:
+            length = int(histories.lengths[game])
+            places = histories.places[game, :length]
+            seats, plies = histories.seats[game, :length], histories.plies[game, :length]
+            np.testing.assert_array_equal(movers(worker.buffer.positions[places]), seats)
+            np.testing.assert_array_equal(worker.buffer.positions[places, PLY], plies)
+            last, winner = int(games.plies[game]), games.winners[game]
+            for seat, ply, result in zip(seats, plies, worker.buffer.results[places], strict=True):
+                sign = 0.0 if winner < 0 else 1.0 if seat == winner else -1.0
                 assert result == pytest.approx(sign * 0.99 ** (last - ply - 1), rel=1e-5)
             ended += 1
 
     worker._settle = check
     for _ in range(12):
         worker.collect()
-    assert ended > 20 and worker.known() > 200
+    assert ended > 20 and worker.count_settled() > 200
     known = ~np.isnan(worker.buffer.results)
     buffer = worker.buffer
     assert (buffer.policies[known].astype(int).sum(axis=1) - 255 <= 10).all()
@@ -83,7 +79,7 @@ def test_results_are_the_games_own(ruleset: str) -> None:
 def test_same_seed_same_network() -> None:
     trained = []
     for seed in (0, 0, 1):
-        trainer = GumbelTrainer(load_config(None, [*TINY, f"seed={seed}"]))
+        trainer = AlphaZeroTrainer(*load_config(None, [*TINY, f"seed={seed}"]))
         for _ in range(8):
             row = trainer.train_update()
         assert row["policy_loss"] > 0  # it has learnt something
@@ -96,24 +92,33 @@ def test_a_stopped_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str
     arguments = ["--run", "r", "--runs", str(tmp_path)]
     for setting in [*TINY, "steps=1024"]:
         arguments += ["--set", setting]
-    trainer = GumbelTrainer(load_config(None, [*TINY]))
+    trainer = AlphaZeroTrainer(*load_config(None, [*TINY]))
     for _ in range(3):
         trainer.train_update()
     (tmp_path / "r").mkdir()
     trainer.save(tmp_path / "r" / "last.safetensors")
-    other = GumbelTrainer(load_config(None, [*TINY]))
+    other = AlphaZeroTrainer(*load_config(None, [*TINY]))
     other.restore(checkpoint.load(tmp_path / "r" / "last.safetensors"))
     assert weights(other) == weights(trainer) and other.steps == trainer.steps
     for mine, theirs in zip(other.workers, trainer.workers, strict=True):
-        np.testing.assert_array_equal(mine.positions, theirs.positions)
+        np.testing.assert_array_equal(mine.games.positions, theirs.games.positions)
     assert train.main([*arguments, "--resume"]) == 0
     assert "resumed" in capsys.readouterr().err
     assert (tmp_path / "r" / "final.safetensors").exists()
 
 
 def test_it_learns(tmp_path: Path) -> None:
-    settings = [*TINY, "hidden=[64]", "simulations=8", "envs=128", "buffer=20000", "minibatch=256"]
-    trainer = GumbelTrainer(load_config(None, [*settings, "steps=20480", "learning_rate=0.003"]))
+    settings = [
+        *TINY,
+        "hidden=[64]",
+        "alphazero.simulations=8",
+        "envs=128",
+        "alphazero.buffer=20000",
+        "minibatch=256",
+    ]
+    trainer = AlphaZeroTrainer(
+        *load_config(None, [*settings, "steps=20480", "learning_rate=0.003"])
+    )
 
     def score() -> float:
         player = PolicyAgent(trainer.network, trainer.ruleset)
@@ -153,13 +158,13 @@ def test_generations_and_their_curve(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_small_buffers_are_refused() -> None:
-    with pytest.raises(ConfigError, match="expected at least envs \\* max_plies = 4800"):
-        load_config(None, [*TINY, "buffer=1000"])
+    with pytest.raises(ConfigError, match="should be at least envs \\* max_plies = 4800"):
+        load_config(None, [*TINY, "alphazero.buffer=1000"])
 
 
 def test_the_suite_of_proven_wins() -> None:
     """A sample is proven anew; a deep enough search makes no mistake, random play does."""
-    ruleset = load_config(None).get_ruleset()
+    ruleset = load_config()[0].get_ruleset()
     suite = tactics.read(SUITE, ruleset)
     assert len(suite) == 1000 and {t.plies for t in suite} == {1, 3, 5, 7}
     keeper = tactics.AlphaBetaAgent(ruleset, depth=tactics.DEPTH - 1, threads=1)
@@ -174,7 +179,7 @@ def test_the_suite_of_proven_wins() -> None:
 def test_making_and_testing_suites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "suite.txt"
     assert tactics.main(["make", "--out", str(path), "--count", "8", "--seed", "5"]) == 0
-    assert len(tactics.read(path, load_config(None).get_ruleset())) == 8
+    assert len(tactics.read(path, load_config()[0].get_ruleset())) == 8
     assert tactics.main(["test", str(path), "greedy", "alphabeta:7"]) == 0
     out = capsys.readouterr().out
     assert "alphabeta:7" in out and "0.0%" in out

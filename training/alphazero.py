@@ -1,0 +1,397 @@
+"""Self-play guided by search, like AlphaZero with Gumbel search, read from top to bottom.
+
+Danihelka et al., "Policy improvement by planning with Gumbel" (2022): the network learns the
+improved policy of its own searches and the results of the games that they play.
+
+An update (:meth:`AlphaZeroTrainer.train_update`):
+
+1. In each of its games every worker searches ``rollout`` positions that leave a choice
+   (:mod:`agents.search.gumbel`) and plays the action that the search settles on
+   (:meth:`AlphaZeroWorker.collect`). Positions without a choice are played on, and not learnt from.
+2. A position goes into the worker's :class:`ReplayBuffer` with what the search thinks of its
+   actions. Who won is entered when the game ends; until then it is not learnt from.
+3. Minibatches are drawn from the buffers, so many that each position is learnt from
+   ``replay_ratio`` times on average (:meth:`AlphaZeroWorker.gradient`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from agents.nets.checkpoint import Arrays
+from agents.nets.encoding import encode
+from agents.nets.network import PolicyNetwork
+from agents.search.gumbel import GumbelSearch, SearchOutput
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.position import WORDS
+from training.config import ConfigError, MethodConfig, TrainConfig
+from training.games import Games
+from training.loss import NOT_VISITED, SEARCH_STATS, action_targets, search_gradient
+from training.replica import Replica, chunks
+from training.trainer import Trainer
+
+
+class AlphaZeroConfig(MethodConfig):
+    """The table ``[alphazero]``."""
+
+    simulations: int = Field(24, ge=2, le=100_000)
+    """Simulations of each search."""
+    buffer: int = Field(1_000_000, ge=1000, le=10**9)
+    """Latest positions that are learnt from, over all workers."""
+    replay_ratio: float = Field(2.0, ge=0, le=1000)
+    """How often each position is learnt from, on average."""
+    search_value: float = Field(0.3, ge=0, le=1)
+    """Share of the search's own value in the result to expect, the rest is who won; and weight of
+    the search's values of actions that were not played (``network_kind = "moves"``)."""
+
+    def check(self, config: TrainConfig) -> None:
+        """See :meth:`MethodConfig.check`."""
+        learnable = 4 * config.minibatch + config.steps_per_update
+        if self.buffer < learnable:
+            raise ConfigError(
+                f"alphazero.buffer={self.buffer} should be at least "
+                f"4 * minibatch + envs * rollout = {learnable}"
+            )
+        if self.buffer < config.envs * config.max_plies:
+            raise ConfigError(
+                f"alphazero.buffer={self.buffer} should be at least "
+                f"envs * max_plies = {config.envs * config.max_plies}, "
+                "so that no game outlives its positions"
+            )
+
+
+class ReplayBuffer:
+    """A ring of the latest positions.
+
+    Args:
+        size: how many.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.positions = np.zeros((size, WORDS), np.uint64)
+        self.masks = np.zeros(size, np.uint64)
+        self.policies = np.zeros((size, NUM_ACTIONS), np.uint8)
+        """The search's policy in 255ths."""
+        self.actions = np.zeros(size, np.uint8)
+        """What was played."""
+        self.values = np.zeros(size, np.float32)
+        """The search's value."""
+        self.qvalues = np.zeros((size, NUM_ACTIONS), np.int8)
+        """The search's value of each action in 127ths; :data:`NOT_VISITED` for none."""
+        self.results = np.full(size, np.nan, np.float32)
+        """Who won, for the player who was to move; not a number while the game goes on."""
+        self._next = 0
+
+    def add(
+        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64], found: SearchOutput
+    ) -> npt.NDArray[np.int64]:
+        """Write searched positions uint64[B, 6] over the oldest ones; returns where they are,
+        int64[B]."""
+        places = (self._next + np.arange(len(masks))) % len(self.masks)
+        self._next = int((self._next + len(masks)) % len(self.masks))
+        self.positions[places] = positions
+        self.masks[places] = masks
+        self.policies[places] = np.rint(found.policies * 255.0)
+        self.actions[places] = found.actions
+        self.values[places] = found.values
+        self.qvalues[places] = np.where(
+            np.isnan(found.qvalues), float(NOT_VISITED), np.rint(found.qvalues * 127.0)
+        )
+        self.results[places] = np.nan
+        return places
+
+    def count_settled(self) -> int:
+        """Positions whose results are known: those to learn from."""
+        return int((~np.isnan(self.results)).sum())
+
+    def draw(self, generator: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
+        """Places of ``count`` random positions whose results are known, int64[count]; none if there
+        is none."""
+        settled = np.flatnonzero(~np.isnan(self.results))
+        return generator.choice(settled, count) if len(settled) else settled
+
+
+class Histories:
+    """Where the searched positions of B games lie in the buffer, who was to move, and when.
+
+    Args:
+        games: how many.
+        max_plies: the longest that a game gets.
+    """
+
+    def __init__(self, games: int, max_plies: int) -> None:
+        self.lengths = np.zeros(games, np.int64)
+        self.places = np.zeros((games, max_plies), np.int64)
+        self.seats = np.zeros((games, max_plies), np.int8)
+        self.plies = np.zeros((games, max_plies), np.int64)
+
+    def add(
+        self,
+        places: npt.NDArray[np.int64],
+        seats: npt.NDArray[np.int8],
+        plies: npt.NDArray[np.uint64],
+    ) -> None:
+        """Add one position to each game."""
+        every = np.arange(len(self.lengths))
+        self.places[every, self.lengths] = places
+        self.seats[every, self.lengths] = seats
+        self.plies[every, self.lengths] = plies
+        self.lengths += 1
+
+
+@dataclass
+class CollectTotals:
+    """Sums over a worker's play in one update."""
+
+    games: int = 0
+    """Those that ended."""
+    plies: int = 0
+    """In the games that ended."""
+    network_seconds: float = 0.0
+    """In the network on a GPU; on a processor it is compiled into the search and not timed."""
+
+
+class AlphaZeroWorker:
+    """One thread's games, searches, replay buffer and copy of the network.
+
+    Args:
+        config: the common settings.
+        alphazero: the method's.
+        network: the float32 network to copy.
+        seed: of this worker's games.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        alphazero: AlphaZeroConfig,
+        network: PolicyNetwork,
+        seed: np.random.SeedSequence,
+    ) -> None:
+        self.config, self.alphazero = config, alphazero
+        self.replica = Replica(network, config.bfloat16)
+        self.games = Games(config, seed)
+        # Compiled for a processor, or the copy on the GPU.
+        on_processor = self.replica.device.type == "cpu"
+        self._searched_network = network if on_processor else self.replica.network
+        self.search = GumbelSearch(
+            self.games.engine.rules,
+            self._searched_network,
+            len(self.games),
+            alphazero.simulations,
+            config.gamma,
+        )
+        self.buffer = ReplayBuffer(alphazero.buffer // config.workers)
+        self.histories = Histories(len(self.games), config.max_plies)
+        self._restart(np.arange(len(self.games)))
+        self._play_forced(CollectTotals())
+
+    # Play.
+
+    def _restart(self, index: npt.NDArray[np.int64]) -> None:
+        """Start games int64[N] anew, each after some random actions that do not end it."""
+        games = self.games
+        self.histories.lengths[index] = 0
+        while len(index):
+            games.reset(index)
+            left = np.zeros(len(games), np.int64)
+            left[index] = games.draw_opening_lengths(len(index))
+            while left.any():
+                games.step_randomly(left > 0)
+                left -= left > 0
+            index = index[games.winners[index] >= 0]
+
+    def _play_forced(self, totals: CollectTotals) -> None:
+        """Play on wherever there is no choice, and start ended games anew."""
+        games = self.games
+        while True:
+            ended = np.flatnonzero((games.winners >= 0) | (games.plies >= self.config.max_plies))
+            if len(ended):
+                totals.games += len(ended)
+                totals.plies += int(games.plies[ended].sum())
+                self._settle(ended)
+                self._restart(ended)
+            forced = (games.masks & (games.masks - np.uint64(1))) == 0
+            if not forced.any():
+                return
+            games.step_randomly(forced)
+
+    def _settle(self, ended: npt.NDArray[np.int64]) -> None:
+        """Enter who won into the positions of games int64[N] that have ended."""
+        histories = self.histories
+        for game in ended:
+            length = int(histories.lengths[game])
+            winner = int(self.games.winners[game])
+            sign = np.where(histories.seats[game, :length] == winner, 1.0, -1.0) * (winner >= 0)
+            ahead = float(self.games.plies[game]) - histories.plies[game, :length] - 1.0
+            places = histories.places[game, :length]
+            self.buffer.results[places] = sign * self.config.gamma**ahead
+
+    def collect(self) -> CollectTotals:
+        """Play ``config.rollout`` searched actions in every game."""
+        games, totals = self.games, CollectTotals()
+        self.search.network_seconds = 0.0
+        self.search.sync_weights(self._searched_network)
+        for _ in range(self.config.rollout):
+            found = self.search.search(games.positions, games.rng)
+            places = self.buffer.add(games.positions, games.masks, found)
+            self.histories.add(places, games.seats, games.plies)
+            games.step(found.actions)
+            self._play_forced(totals)
+        totals.network_seconds = self.search.network_seconds
+        return totals
+
+    # Learn.
+
+    def count_settled(self) -> int:
+        """Positions to learn from."""
+        return self.buffer.count_settled()
+
+    def gradient(self, count: int, minibatch: int) -> npt.NDArray[np.float64]:
+        """Compute this worker's part of a minibatch's gradient, into ``replica.gradients``.
+
+        Args:
+            count: positions to draw.
+            minibatch: positions in the minibatch over all workers.
+
+        Returns:
+            the sums of :data:`training.loss.SEARCH_STATS`, float64[4].
+        """
+        buffer, share = self.buffer, np.float32(self.alphazero.search_value)
+        stats = np.zeros(len(SEARCH_STATS))
+        self.replica.clear_gradients()
+        for index in chunks(np.sort(buffer.draw(self.games.generator, count))):
+            encodings, legal_actions, indptr = encode(
+                self.games.engine.rules,
+                buffer.positions[index],
+                buffer.masks[index],
+                self.replica.per_action,
+            )
+            results = share * buffer.values[index] + (1 - share) * buffer.results[index]
+            targets, weights = results, np.ones(len(results), np.float32)
+            if self.replica.per_action:
+                targets = np.empty(len(legal_actions), np.float32)
+                weights = np.empty(len(legal_actions), np.float32)
+                action_targets(
+                    legal_actions,
+                    buffer.actions[index],
+                    results,
+                    buffer.qvalues[index],
+                    share,
+                    targets,
+                    weights,
+                )
+            done = self.replica.forward(encodings, legal_actions)
+            search_gradient(
+                done.logits,
+                done.values,
+                indptr,
+                legal_actions,
+                buffer.policies[index],
+                targets,
+                weights,
+                np.float32(1.0 / minibatch),
+                np.float32(self.config.value_weight),
+                done.logit_gradient,
+                done.value_gradient,
+                stats,
+            )
+            self.replica.backward(done)
+        return stats
+
+    # How it is saved.
+
+    def state(self) -> tuple[Arrays, dict[str, Any]]:
+        """See :meth:`training.trainer.Worker.state`. The buffer is large and soon filled again,
+        and so not saved."""
+        return self.games.state()
+
+    def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
+        """See :meth:`training.trainer.Worker.restore`. The games go on, their past forgotten."""
+        self.games.restore(arrays, generator)
+        self.histories.lengths[:] = 0
+
+
+class AlphaZeroTrainer(Trainer[AlphaZeroWorker]):
+    """A run guided by search; see the head of this file."""
+
+    OPPONENTS: ClassVar = ("greedy", "alphabeta:2", "alphabeta:4")
+    COLUMNS: ClassVar = (
+        "update",
+        "steps",
+        "seconds",
+        "steps_per_second",
+        "learning_rate",
+        "simulations_per_second",
+        "search_share",
+        "network_share",
+        "learn_share",
+        *SEARCH_STATS,
+        "gradient_norm",
+        "plies_per_game",
+        *(f"score_against_{name}" for name in OPPONENTS),
+    )
+
+    def __init__(self, config: TrainConfig, alphazero: AlphaZeroConfig) -> None:
+        self.alphazero = alphazero  # first: make_worker reads it
+        super().__init__(config, alphazero)
+
+    def make_worker(self, seed: np.random.SeedSequence) -> AlphaZeroWorker:
+        """See :meth:`Trainer.make_worker`."""
+        return AlphaZeroWorker(self.config, self.alphazero, self.network, seed)
+
+    def train_update(self) -> dict[str, float]:
+        """Searched actions in every game, and what is learnt; returns the row of metrics."""
+        config, start = self.config, time.perf_counter()
+        before = dict(self.part_seconds)
+        rate = self.set_learning_rate()
+        with self.timed("play"):
+            totals = self.map_workers(AlphaZeroWorker.collect)
+        network = sum(total.network_seconds for total in totals) / config.workers
+        self.part_seconds["network"] += network
+        with self.timed("learn"):
+            learnt = self._learn()
+        row = self.finish_update(start) | {"learning_rate": rate} | learnt
+        seconds = time.perf_counter() - start
+        play, learn = (self.part_seconds[k] - before.get(k, 0.0) for k in ("play", "learn"))
+        row |= {
+            "simulations_per_second": config.steps_per_update * self.alphazero.simulations / play,
+            "search_share": (play - network) / seconds,
+            "learn_share": learn / seconds,
+        }
+        if network:  # on a GPU; else it is compiled into the search
+            row["network_share"] = network / seconds
+        games = sum(total.games for total in totals)
+        if games:
+            row["plies_per_game"] = sum(total.plies for total in totals) / games
+        return row
+
+    def _learn(self) -> dict[str, float]:
+        """Learn from the buffers; returns columns of the metrics."""
+        config = self.config
+        share = config.minibatch // config.workers
+        settled = min(self.map_workers(AlphaZeroWorker.count_settled))
+        # While the buffer fills, games that have not ended yet leave little to learn from.
+        enough = settled >= min(4 * share, self.alphazero.buffer // config.workers // 2)
+        # So many minibatches in all after each update that fractions are not lost.
+        per_update = config.steps_per_update * self.alphazero.replay_ratio / config.minibatch
+        minibatches = int((self.update + 1) * per_update) - int(self.update * per_update)
+        if not enough or not minibatches:
+            return {"gradient_norm": 0.0}
+        stats, norm = np.zeros(len(SEARCH_STATS)), 0.0
+        for _ in range(minibatches):
+            results = self.map_workers(AlphaZeroWorker.gradient, share, config.minibatch)
+            stats += np.sum(results, axis=0)
+            norm += self.optimizer_step()
+        means = (stats / (minibatches * config.minibatch)).tolist()
+        return {
+            **dict(zip(SEARCH_STATS, means, strict=True)),
+            "gradient_norm": norm / minibatches,
+        }

@@ -1,0 +1,111 @@
+"""A worker's games: positions, engine, random numbers and openings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.nets.checkpoint import Arrays
+from bao_env.engine.batch import Engine, random_actions, random_states
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.position import PLY, WORDS, movers
+from training.config import TrainConfig
+
+_SAVED: Final = ("positions", "masks", "rng")
+
+
+class Games:
+    """The B games that one worker plays at once.
+
+    Args:
+        config: of the run.
+        seed: of everything that is drawn in these games.
+    """
+
+    def __init__(self, config: TrainConfig, seed: np.random.SeedSequence) -> None:
+        size = config.envs // config.workers
+        generator_seed, game_seed = seed.spawn(2)
+        self.engine = Engine(config.get_ruleset())
+        self.max_opening_plies = config.opening_plies
+        self.generator = np.random.Generator(np.random.PCG64(generator_seed))
+        """What is drawn for the worker as a whole."""
+        self.rng = random_states(size, game_seed)
+        """uint64[B], the random state of each game."""
+        self.positions = np.empty((size, WORDS), np.uint64)
+        """uint64[B, 6], packed (:mod:`bao_env.engine.position`)."""
+        self.masks = np.zeros(size, np.uint64)
+        """uint64[B], the legal actions; 0 where a game is over."""
+        self.winners = np.full(size, -1, np.int8)
+        """int8[B], the seat that has won; -1 while the game goes on."""
+        self._openings = [self.engine.opening(first) for first in (SOUTH, NORTH)]
+
+    def __len__(self) -> int:
+        return len(self.masks)
+
+    @property
+    def seats(self) -> npt.NDArray[np.int8]:
+        """int8[B], the seat to move in each game."""
+        return movers(self.positions)
+
+    @property
+    def plies(self) -> npt.NDArray[np.uint64]:
+        """uint64[B], the actions played so far in each game."""
+        return self.positions[:, PLY]
+
+    def reset(self, index: npt.NDArray[np.int64]) -> None:
+        """Put games int64[N] back to the opening, with the first player by the rule set."""
+        lot = self.engine.ruleset.first_player == "lot"
+        first = self.generator.integers(2, size=len(index)) if lot else np.zeros(len(index), int)
+        for seat, (words, mask) in enumerate(self._openings):
+            self.positions[index[first == seat]] = words
+            self.masks[index[first == seat]] = mask
+        self.winners[index] = -1
+
+    def draw_opening_lengths(self, count: int) -> npt.NDArray[np.int64]:
+        """How many random actions open each of ``count`` games, int64[count]."""
+        return self.generator.integers(self.max_opening_plies + 1, size=count)
+
+    def step(self, actions: npt.NDArray[np.int64]) -> None:
+        """Play an action, int64[B], in every game that is not over."""
+        self.engine.step(self.positions, actions, self.masks, self.winners)
+
+    def step_randomly(self, chosen: npt.NDArray[np.bool_]) -> None:
+        """Play a random legal action in each of the games bool[B] that are not over."""
+        masks = np.where(chosen, self.masks, np.uint64(0))
+        actions = np.zeros(len(masks), np.int64)
+        random_actions(masks, self.rng, actions)
+        self.engine.step(self.positions, actions, masks, self.winners)
+        self.masks = np.where(chosen, masks, self.masks)
+
+    def state(self) -> tuple[Arrays, dict[str, Any]]:
+        """The games under way: arrays, and the generator's state as plain values for JSON."""
+        arrays = {name: getattr(self, name).copy() for name in _SAVED}
+        return arrays, dict(self.generator.bit_generator.state)
+
+    def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
+        """Take over what :meth:`state` gave.
+
+        Raises:
+            KeyError, ValueError: arrays are missing, or are of another number of games.
+        """
+        for name in _SAVED:
+            copy_into(getattr(self, name), arrays, name)
+        self.generator.bit_generator.state = dict(generator)
+
+
+def copy_into(target: npt.NDArray[Any], arrays: Arrays, name: str) -> None:
+    """Fill ``target`` with a saved array of the same shape and dtype.
+
+    Raises:
+        KeyError, ValueError: the array is missing, or does not fit.
+    """
+    saved = arrays[name]
+    if target.shape != saved.shape or target.dtype != saved.dtype:
+        raise ValueError(
+            f"{name}: {saved.dtype}{list(saved.shape)} does not fit "
+            f"{target.dtype}{list(target.shape)}"
+        )
+    target[...] = saved

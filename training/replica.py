@@ -1,0 +1,113 @@
+"""A worker's copy of the network, and the gradients that it leaves there."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from agents.nets.network import Inputs, PolicyNetwork
+
+_MAX_CHUNK: Final = 2048
+"""Decisions that go through the network at a time while learning: their activations stay in
+the second-level cache."""
+
+
+def chunks(index: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+    """Parts of ``index`` small enough to go through the network at once."""
+    for low in range(0, len(index), _MAX_CHUNK):
+        yield index[low : low + _MAX_CHUNK]
+
+
+class ForwardPass(NamedTuple):
+    """What the network says of K legal actions of a batch, and room for the loss's gradients.
+
+    R is the number of encodings read: one a position or one a legal action, padded.
+    """
+
+    outputs: tuple[Tensor, Tensor]
+    """Logits and values with their autograd graph."""
+    logits: npt.NDArray[np.float32]
+    """float32[K]."""
+    values: npt.NDArray[np.float32]
+    """float32[R]."""
+    logit_gradient: npt.NDArray[np.float32]
+    """float32[K], zeros, for the caller to fill."""
+    value_gradient: npt.NDArray[np.float32]
+    """float32[R], zeros, for the caller to fill."""
+
+
+class Replica:
+    """One thread's copy of the network, in the dtype that it computes in.
+
+    Args:
+        network: the float32 network to copy.
+        bfloat16: compute in bfloat16 rather than float32.
+    """
+
+    def __init__(self, network: PolicyNetwork, bfloat16: bool) -> None:
+        self.device = next(network.parameters()).device
+        self.network = copy.deepcopy(network).to(torch.bfloat16 if bfloat16 else torch.float32)
+        self._parameters = list(self.network.parameters())
+        self.gradients = [torch.zeros_like(p) for p in network.parameters()]
+        """float32, one for each parameter: what :meth:`backward` adds to."""
+
+    @property
+    def per_action(self) -> bool:
+        """Whether the network judges each legal action rather than each position."""
+        return self.network.config.per_action
+
+    def sync_weights(self, network: PolicyNetwork) -> None:
+        """Take over the weights of ``network``."""
+        with torch.no_grad():
+            for mine, theirs in zip(self._parameters, network.parameters(), strict=True):
+                mine.copy_(theirs)
+
+    def make_inputs(
+        self, encodings: npt.NDArray[np.uint8], legal_actions: npt.NDArray[np.int64]
+    ) -> Inputs:
+        """A batch for a network on this device.
+
+        Args:
+            encodings: uint8[R, ENCODING_SIZE].
+            legal_actions: int64[K], position * 64 + action.
+        """
+        return Inputs(torch.from_numpy(encodings), torch.from_numpy(legal_actions).to(self.device))
+
+    def clear_gradients(self) -> None:
+        """Begin a new sum of gradients."""
+        for total in self.gradients:
+            total.zero_()
+
+    def forward(
+        self, encodings: npt.NDArray[np.uint8], legal_actions: npt.NDArray[np.int64]
+    ) -> ForwardPass:
+        """Run the network to learn from a batch (see :meth:`make_inputs`)."""
+        logits, values = self.network(self.make_inputs(encodings, legal_actions))
+        return ForwardPass(
+            outputs=(logits, values),
+            logits=logits.detach().cpu().numpy(),
+            values=values.detach().cpu().numpy(),
+            logit_gradient=np.zeros(len(logits), np.float32),
+            value_gradient=np.zeros(len(values), np.float32),
+        )
+
+    def backward(self, done: ForwardPass) -> None:
+        """Carry the two gradients back through the network and add to :attr:`gradients`."""
+        torch.autograd.backward(
+            done.outputs,
+            [
+                torch.from_numpy(done.logit_gradient).to(self.device),
+                torch.from_numpy(done.value_gradient).to(self.device),
+            ],
+        )
+        with torch.no_grad():
+            for total, parameter in zip(self.gradients, self._parameters, strict=True):
+                if parameter.grad is not None:
+                    total += parameter.grad
+        self.network.zero_grad(set_to_none=True)
