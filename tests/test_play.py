@@ -46,6 +46,12 @@ def make_client(roster: Roster | None = None) -> TestClient:
     return TestClient(create_app(roster or Roster()), base_url="http://127.0.0.1:8017")
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first move of a bot may have to wait for the compiler."""
+    monkeypatch.setattr("agents.play.api.BOT_TIMEOUT", 600.0)
+
+
 @pytest.fixture(scope="module")
 def client() -> TestClient:
     return make_client()
@@ -159,7 +165,8 @@ def test_an_illegal_move_names_its_rule(client: TestClient) -> None:
     assert ask(client, f"{path}/why", pit=5, direction=0)["words"] == ""  # it is legal
     assert ask(client, f"{path}/why", pit=9, direction=1)["rule"] == "Donkers 2.3, 2.4"
     refused = ask(client, f"{path}/play", 400, action=0, ply=0)["error"]
-    assert refused.startswith("A1L is illegal") and "(Donkers" in refused
+    assert "A1 is empty" in refused and "legal: A6L A6R A7L A7R" in refused
+    assert client.get(path).json()["state"]["ply"] == 0
 
 
 def test_every_rule_of_an_event_has_its_text() -> None:
@@ -732,6 +739,15 @@ def test_the_command_line_refuses(
     with pytest.raises(SystemExit):
         main([*arguments, "--no-browser"])
     assert message in capsys.readouterr().err
+
+
+def test_the_command_line_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "agents.play.server", None)
+    with pytest.raises(SystemExit):
+        main(["--no-browser"])
+    assert "the board needs the extra play: pip install -e '.[play]'" in capsys.readouterr().err
 
 
 # --- the page -----------------------------------------------------------------------------------
