@@ -398,10 +398,11 @@ def test_networks_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert networks.network(paths[1], rules) is not b
 
 
-def test_bots_play_without_torch() -> None:
+def test_bots_play_with_the_extra_play_alone() -> None:
     program = """
 import sys
-sys.modules["torch"] = None
+for name in ("torch", "safetensors", "scipy", "tabulate", "tqdm", "matplotlib"):
+    sys.modules[name] = None
 from agents.play.refused import Refused
 from agents.play.roster import Roster
 from agents.play.server import create_app
