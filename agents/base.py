@@ -1,32 +1,35 @@
-"""What a player is: batched, positions in, actions out; and one board at a time for people."""
+"""What a player is, and what a kind of players is.
+
+A player is an agent with a name, for batches of positions and for one board. Its kind says how
+it is named, how it is made, and how the board in a browser offers it; the kinds that there are
+stand in :mod:`agents.registry`.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bao_env.board import Board
 from bao_env.bots import Agent
+from bao_env.engine.ruleset import Ruleset
 
+if TYPE_CHECKING:
+    from agents.nets.network import PolicyNetwork
 
-class Player(Agent, Protocol):
-    """An :class:`~bao_env.bots.Agent` with a name, that can also look at one board."""
-
-    name: str
-
-    def choose(self, board: Board) -> int:
-        """A legal action for ``board``.
-
-        Raises:
-            ValueError: the game is over.
-        """
-        ...
+Words = Mapping[str, str]
+"""A text by language. English, ``en``, is always there; Swahili, ``sw``, may be."""
 
 
 class NamedPlayer:
-    """Any batched agent as a :class:`Player`.
+    """Any batched agent, with a name.
 
     Args:
         name: as it shall appear in tables.
@@ -44,7 +47,11 @@ class NamedPlayer:
         return self._agent.act(positions, masks)
 
     def choose(self, board: Board) -> int:
-        """See :meth:`Player.choose`."""
+        """A legal action for ``board``.
+
+        Raises:
+            ValueError: the game is over.
+        """
         legal = board.legal_actions
         if not legal:
             raise ValueError("the game is over: there is no move to choose")
@@ -53,3 +60,127 @@ class NamedPlayer:
 
     def __repr__(self) -> str:
         return f"<player {self.name}>"
+
+
+class LoadRequest(NamedTuple):
+    """What a loader makes a player from."""
+
+    spec: PlayerSpec
+    ruleset: Ruleset
+    """The rules to be played."""
+    seed: int
+    """Of whatever the player draws."""
+    threads: int | None
+    """On which a search shares out a batch; None for all cores."""
+    network: PolicyNetwork | None
+    """Of the checkpoint, for a kind that has one."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much a player of the board in a browser may think."""
+
+    low: int
+    high: int
+    default: int
+    label: Words
+    """What is counted."""
+
+
+@dataclass(frozen=True)
+class OnBoard:
+    """How the board in a browser offers a kind of player."""
+
+    label: Words
+    """The player's name; ``{checkpoint}`` stands for that of its checkpoint."""
+    budget: Budget | None = None
+    """For a spelling with a budget."""
+    gives_hints: bool = False
+    """Its network can also be asked what it thinks of each move."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlayerKind:
+    """One way to name a player, and how the player is made."""
+
+    name: str
+    spelling: str
+    """Words with fields in braces, each at most once: ``checkpoint``, a path or the name of a
+    shipped one; ``budget``, a number; ``module`` and ``function``."""
+    examples: Mapping[str, str]
+    """One or more, each with what it is."""
+    load: Callable[[LoadRequest], Agent]
+    """Makes the player. Raises ValueError for what it cannot take. Imports only what it needs:
+    torch is slow to import, may be missing, and most bots do without."""
+    options: tuple[str, ...] = ()
+    """Words that may follow the spelling, after a colon."""
+    on_board: OnBoard | None = None
+    """None: not for the board in a browser."""
+
+    @property
+    def head(self) -> str:
+        """The word before the first colon, if it is always the same."""
+        found = re.match(r"(\w+):", self.spelling)
+        return found[1] if found else ""
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether the spelling names a checkpoint."""
+        return "{checkpoint}" in self.spelling
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        parts = re.split(r"\{(\w+)\}", self.spelling)  # text, field, text, field ...
+        pattern = "".join(
+            f"(?P<{part}>{_FIELDS[part]})" if i % 2 else re.escape(part)
+            for i, part in enumerate(parts)
+        )
+        if self.options:
+            pattern += f"(?::(?P<option>{'|'.join(self.options)}))?"
+        return re.compile(pattern)
+
+    def match(self, spec: str) -> PlayerSpec | None:
+        """The fields of a player's name, if it is of this kind."""
+        found = self._pattern.fullmatch(spec)
+        if found is None:
+            return None
+        return PlayerSpec(self, {key: text for key, text in found.groupdict().items() if text})
+
+
+_FIELDS: Final = {
+    "checkpoint": r".+",
+    "budget": r"[0-9]{1,9} ?",
+    "module": r"[A-Za-z_][\w.]*",
+    "function": r"[A-Za-z_]\w*",
+}
+
+
+@dataclass(frozen=True)
+class PlayerSpec:
+    """The name of a player, taken apart."""
+
+    kind: PlayerKind
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """The text of each field of the kind's spelling; ``option``, if one is given."""
+    path: Path | None = None
+    """The file of the checkpoint."""
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The checkpoint as it was named."""
+        return self.fields.get("checkpoint")
+
+    @property
+    def budget(self) -> int:
+        """The number that limits a search; 0 for a kind without."""
+        return int(self.fields.get("budget", 0))
+
+    @property
+    def option(self) -> str:
+        """The option, or nothing."""
+        return self.fields.get("option", "")
+
+    def __str__(self) -> str:
+        numbers = {"budget": str(self.budget)}  # "alphabeta:06" is "alphabeta:6"
+        text = self.kind.spelling.format_map({**self.fields, **numbers})
+        return f"{text}:{self.option}" if self.option else text

@@ -1,43 +1,239 @@
-"""From a word to a player: ``"greedy"``, ``"alphabeta:6"``, ``"runs/quick/final.safetensors"``."""
+"""From a word to a player: ``"greedy"``, ``"alphabeta:6"``, ``"runs/quick/final.safetensors"``.
+
+:data:`KINDS` is the one table of players. What :func:`load` understands, what help and errors
+say, who may sit down at the board in a browser and how its page calls them: all of it is read
+from there. To add a bot, write it in a file of its own and give it a row.
+"""
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
-import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from agents.base import NamedPlayer
+from agents.base import Budget, LoadRequest, NamedPlayer, OnBoard, PlayerKind, PlayerSpec
 from bao_env.bots import Agent, GreedyAgent, RandomAgent
 from bao_env.engine.ruleset import Ruleset, get_ruleset
+
+if TYPE_CHECKING:
+    from agents.nets.network import PolicyNetwork
 
 CHECKPOINTS: Final = Path(__file__).with_name("checkpoints")
 """Where the shipped checkpoints lie; they are loaded by name, without the suffix."""
 
-PLAYERS: Final = {
-    "random": "uniformly random legal actions",
-    "greedy": "the action that captures most seeds",
-    "alphabeta:6": "alpha-beta search of 6 plies",
-    "alphabeta:100ms": "the same for 100 milliseconds a move",
-    "alphabeta:20000n": "the same for 20,000 nodes a move",
-    "mcts:1000": "Monte Carlo tree search, 1,000 random playouts a move",
-    "mcts:100ms": "the same for 100 milliseconds a move",
-    "mcts:1000:greedy": "the same with greedy playouts",
-    "runs/quick/final.safetensors": "a checkpoint, by its path, or by its name where it is shipped",
-    "search:runs/best/final.safetensors:64": "a checkpoint with a search of 64 simulations a move",
-    "guided:zanzibar:100ms": "alpha-beta guided by a checkpoint; also of 6 plies or 20000n",
-    "package.module:function": "your own: called with ruleset= and seed=, returns an agent",
-}
+# --- loaders ------------------------------------------------------------------------------------
+
+
+def _limit(name: str, request: LoadRequest) -> dict[str, Any]:
+    """A search's limit as its argument; times are named in milliseconds and given in seconds."""
+    budget = request.spec.budget
+    return {name: budget / 1000 if name == "seconds" else budget}
+
+
+def _load_random(request: LoadRequest) -> Agent:
+    return RandomAgent(request.seed)
+
+
+def _load_greedy(request: LoadRequest) -> Agent:
+    return GreedyAgent(request.ruleset)
+
+
+def _load_alphabeta(limit: str) -> Callable[[LoadRequest], Agent]:
+    def load(request: LoadRequest) -> Agent:
+        from agents.search.alphabeta import AlphaBetaAgent
+
+        return AlphaBetaAgent(
+            request.ruleset,
+            **_limit(limit, request),
+            network=request.network,
+            threads=request.threads,
+        )
+
+    return load
+
+
+def _load_mcts(limit: str) -> Callable[[LoadRequest], Agent]:
+    def load(request: LoadRequest) -> Agent:
+        from agents.search.mcts import MctsAgent
+
+        return MctsAgent(
+            request.ruleset,
+            **_limit(limit, request),
+            greedy=request.spec.option == "greedy",
+            seed=request.seed,
+            threads=request.threads,
+        )
+
+    return load
+
+
+def _load_network(request: LoadRequest) -> Agent:
+    from agents.nets.policy import PolicyAgent
+
+    assert request.network is not None
+    return PolicyAgent(request.network, request.ruleset, seed=request.seed)
+
+
+def _load_search(request: LoadRequest) -> Agent:
+    from agents.search.gumbel_agent import SearchAgent
+
+    assert request.network is not None
+    return SearchAgent(
+        request.network, request.ruleset, request.spec.budget, threads=request.threads
+    )
+
+
+def _load_function(request: LoadRequest) -> Agent:
+    module, function = request.spec.fields["module"], request.spec.fields["function"]
+    try:
+        make = getattr(importlib.import_module(module), function)
+        agent = make(ruleset=request.ruleset, seed=request.seed)
+    except Exception as error:  # whatever somebody's own code raises
+        raise ValueError(
+            f"player {module}:{function} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
+    if not callable(getattr(agent, "act", None)):
+        raise ValueError(
+            f"player {module}:{function} returned {agent!r}: expected an object with "
+            "act(positions, masks)"
+        )
+    return agent
+
+
+# --- the table ----------------------------------------------------------------------------------
+
+_MILLISECONDS: Final = Budget(1, 10_000, 500, {"en": "Milliseconds", "sw": "Milisekunde"})
+
+KINDS: Final = (
+    PlayerKind(
+        "random",
+        "random",
+        {"random": "uniformly random legal actions"},
+        _load_random,
+        on_board=OnBoard({"en": "Random", "sw": "Wa kubahatisha"}),
+    ),
+    PlayerKind(
+        "greedy",
+        "greedy",
+        {"greedy": "the action that captures most seeds"},
+        _load_greedy,
+        on_board=OnBoard({"en": "Greedy", "sw": "Mlafi"}),
+    ),
+    PlayerKind(
+        "alphabeta",
+        "alphabeta:{budget}",
+        {"alphabeta:6": "alpha-beta search of 6 plies"},
+        _load_alphabeta("depth"),
+        on_board=OnBoard(
+            {"en": "Alpha-beta, by depth", "sw": "Alpha-beta, kwa kina"},
+            Budget(1, 10, 4, {"en": "Plies", "sw": "Kina"}),
+        ),
+    ),
+    PlayerKind(
+        "alphabeta-ms",
+        "alphabeta:{budget}ms",
+        {"alphabeta:100ms": "the same for 100 milliseconds a move"},
+        _load_alphabeta("seconds"),
+        on_board=OnBoard(
+            {"en": "Alpha-beta, by time", "sw": "Alpha-beta, kwa muda"}, _MILLISECONDS
+        ),
+    ),
+    PlayerKind(
+        "alphabeta-nodes",
+        "alphabeta:{budget}n",
+        {"alphabeta:20000n": "the same for 20,000 nodes a move"},
+        _load_alphabeta("nodes"),
+    ),
+    PlayerKind(
+        "mcts",
+        "mcts:{budget}",
+        {
+            "mcts:1000": "Monte Carlo tree search, 1,000 random playouts a move",
+            "mcts:1000:greedy": "the same with greedy playouts",
+        },
+        _load_mcts("simulations"),
+        options=("greedy", "random"),
+        on_board=OnBoard(
+            {"en": "Monte Carlo tree search", "sw": "Utafutaji wa Monte Carlo"},
+            Budget(2, 100_000, 1000, {"en": "Playouts", "sw": "Majaribio"}),
+        ),
+    ),
+    PlayerKind(
+        "mcts-ms",
+        "mcts:{budget}ms",
+        {"mcts:100ms": "Monte Carlo tree search for 100 milliseconds a move"},
+        _load_mcts("seconds"),
+        options=("greedy", "random"),
+    ),
+    PlayerKind(
+        "network",
+        "{checkpoint}",
+        {
+            "zanzibar": "a shipped checkpoint by its name: its network alone",
+            "runs/quick/final.safetensors": "a checkpoint by its path, here and below",
+        },
+        _load_network,
+        on_board=OnBoard(
+            {"en": "Network {checkpoint}", "sw": "Mtandao {checkpoint}"}, gives_hints=True
+        ),
+    ),
+    PlayerKind(
+        "search",
+        "search:{checkpoint}:{budget}",
+        {"search:zanzibar:64": "a checkpoint with a search of 64 simulations a move"},
+        _load_search,
+        on_board=OnBoard(
+            {
+                "en": "Network {checkpoint} with search",
+                "sw": "Mtandao {checkpoint} na utafutaji",
+            },
+            Budget(2, 2_000, 64, {"en": "Simulations", "sw": "Majaribio"}),
+            gives_hints=True,
+        ),
+    ),
+    PlayerKind(
+        "guided",
+        "guided:{checkpoint}:{budget}",
+        {"guided:zanzibar:6": "alpha-beta search of 6 plies, guided by a checkpoint"},
+        _load_alphabeta("depth"),
+    ),
+    PlayerKind(
+        "guided-ms",
+        "guided:{checkpoint}:{budget}ms",
+        {"guided:zanzibar:100ms": "the same for 100 milliseconds a move"},
+        _load_alphabeta("seconds"),
+        on_board=OnBoard(
+            {"en": "Network {checkpoint}, alpha-beta", "sw": "Mtandao {checkpoint}, alpha-beta"},
+            _MILLISECONDS,
+        ),
+    ),
+    PlayerKind(
+        "guided-nodes",
+        "guided:{checkpoint}:{budget}n",
+        {"guided:zanzibar:20000n": "the same for 20,000 nodes a move"},
+        _load_alphabeta("nodes"),
+    ),
+    PlayerKind(
+        "function",
+        "{module}:{function}",
+        {
+            "package.module:function": "your own: called with ruleset= and seed=, returns an agent",
+        },
+        _load_function,
+    ),
+)
+"""Every kind of player. Where several match a name, the first is meant."""
+
+PLAYERS: Final = {example: what for kind in KINDS for example, what in kind.examples.items()}
 """An example of every kind of player that :func:`load` knows, and what it is."""
 
 KNOWN: Final = "; ".join(f"{name} ({what})" for name, what in PLAYERS.items())
+"""The same as one line of help."""
 
-_ALPHABETA: Final = re.compile(r"alphabeta:(\d{1,9}) ?(ms|n)?")
-_MCTS: Final = re.compile(r"mcts:(\d{1,9}) ?(ms)?(:greedy|:random)?")
-_SEARCH: Final = re.compile(r"search:(.+):(\d{1,9})")
-_GUIDED: Final = re.compile(r"guided:(.+):(\d{1,9}) ?(ms|n)?")
-_FUNCTION: Final = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
+# --- looking players up -------------------------------------------------------------------------
 
 
 def shipped() -> list[str]:
@@ -53,10 +249,79 @@ def find_checkpoint(name: str) -> Path | None:
     return path if path.is_file() else None
 
 
+def parse(
+    spec: str,
+    kinds: Sequence[PlayerKind] | None = None,
+    checkpoints: Mapping[str, Path] | None = None,
+) -> PlayerSpec:
+    """Take the name of a player apart.
+
+    Args:
+        spec: the name.
+        kinds: the rows of :data:`KINDS` that are allowed; all by default.
+        checkpoints: their files by name; by default the shipped ones and any path.
+
+    Raises:
+        ValueError: nobody has that name, or there is no such checkpoint.
+    """
+    kinds = KINDS if kinds is None else kinds
+    names = shipped() if checkpoints is None else list(checkpoints)
+    find: Callable[[str], Path | None] = find_checkpoint
+    if checkpoints is not None:
+        find = checkpoints.get
+    head, colon, rest = spec.partition(":")
+    akin = [kind for kind in kinds if head and kind.head == head]
+    for kind in akin if akin and colon else [kind for kind in kinds if not kind.head]:
+        found = kind.match(spec)
+        if found is None:
+            continue
+        if found.checkpoint is None:
+            return found
+        path = find(found.checkpoint)
+        if path is not None:
+            return PlayerSpec(kind, found.fields, path)
+        if kind.head:
+            raise ValueError(
+                f"player {spec[:80]!r}: there is no checkpoint {found.checkpoint[:80]!r}"
+                f"{_closest(found.checkpoint, names)}; by name there are: {', '.join(names)}"
+            )
+    examples: list[str] = []
+    for kind in akin or kinds:
+        by_name = checkpoints is not None and kind.spelling == "{checkpoint}"
+        examples += names if by_name else kind.examples
+    meant = ""
+    if not akin:
+        heads = {kind.spelling.partition(":")[0] for kind in kinds}
+        meant = _closest(head, [*(h for h in sorted(heads) if "{" not in h), *names], colon + rest)
+    raise ValueError(
+        f"unknown player {spec[:80]!r}{meant}: expected something like {', '.join(examples)}"
+    )
+
+
+def _closest(word: str, names: Sequence[str], rest: str = "") -> str:
+    """A question for an error message: whether the most similar name was meant."""
+    found = difflib.get_close_matches(word, names, 1)
+    return f" (did you mean {found[0] + rest!r}?)" if found else ""
+
+
 def checkpoint_of(spec: str) -> Path | None:
     """The file of the checkpoint that a player plays with, if it has one."""
-    parts = _SEARCH.fullmatch(spec) or _GUIDED.fullmatch(spec)
-    return find_checkpoint(parts[1] if parts else spec)
+    try:
+        return parse(spec).path
+    except ValueError:
+        return None
+
+
+def read_network(path: Path, ruleset: Ruleset) -> PolicyNetwork:
+    """The network of a checkpoint.
+
+    Raises:
+        CheckpointError: it cannot be used under these rules.
+        ImportError: torch is not installed.
+    """
+    from agents.nets import checkpoint
+
+    return checkpoint.load(path, ruleset).network
 
 
 def load(
@@ -79,88 +344,11 @@ def load(
             :class:`~agents.nets.checkpoint.CheckpointError` then says why).
     """
     name = os.fspath(spec)
+    found = parse(name)
     rules = get_ruleset(ruleset)
-    if name == "random":
-        return NamedPlayer(name, RandomAgent(seed))
-    if name == "greedy":
-        return NamedPlayer(name, GreedyAgent(rules))
-    if name.startswith(("alphabeta:", "mcts:")):
-        return NamedPlayer(name, _searcher(name, rules, seed, threads))
-    if name.startswith(("search:", "guided:")):
-        return NamedPlayer(name, _network_searcher(name, rules, threads))
-    path = find_checkpoint(name)
-    if path is not None:
-        # Torch is slow to import and the bots don't need it.
-        from agents.nets import checkpoint
-        from agents.nets.policy import PolicyAgent
-
-        network = checkpoint.load(path, rules).network
-        return NamedPlayer(path.stem, PolicyAgent(network, rules, seed=seed))
-    function = _FUNCTION.fullmatch(name)
-    if function:
-        return NamedPlayer(name, _own(function[1], function[2], rules, seed))
-    raise ValueError(f"unknown player {name!r}: expected something like {', '.join(PLAYERS)}")
-
-
-def _searcher(name: str, rules: Ruleset, seed: int, threads: int | None) -> Agent:
-    alphabeta = _ALPHABETA.fullmatch(name)
-    if alphabeta:
-        from agents.search.alphabeta import AlphaBetaAgent
-
-        return AlphaBetaAgent(rules, **_limit(alphabeta[1], alphabeta[2]), threads=threads)
-    mcts = _MCTS.fullmatch(name)
-    if mcts:
-        from agents.search.mcts import MctsAgent
-
-        limit, greedy = int(mcts[1]), mcts[3] == ":greedy"
-        if mcts[2]:
-            return MctsAgent(rules, seconds=limit / 1000, greedy=greedy, seed=seed, threads=threads)
-        return MctsAgent(rules, simulations=limit, greedy=greedy, seed=seed, threads=threads)
-    kind = name.partition(":")[0]
-    examples = [example for example in PLAYERS if example.startswith(kind)]
-    raise ValueError(f"player {name!r}: expected something like {', '.join(examples)}")
-
-
-def _limit(number: str, unit: str | None) -> dict[str, Any]:
-    """What limits an alpha-beta search: plies, milliseconds (ms) or nodes (n)."""
-    if unit == "ms":
-        return {"seconds": int(number) / 1000}
-    return {"nodes" if unit == "n" else "depth": int(number)}
-
-
-def _network_searcher(name: str, rules: Ruleset, threads: int | None) -> Agent:
-    guided = _GUIDED.fullmatch(name)
-    parts = guided or _SEARCH.fullmatch(name)
-    if parts is None:
-        raise ValueError(
-            f"player {name!r}: expected search:CHECKPOINT:SIMULATIONS or guided:CHECKPOINT:LIMIT, "
-            "the limit as in alphabeta:6, alphabeta:100ms or alphabeta:20000n"
-        )
-    path = find_checkpoint(parts[1])
-    if path is None:
-        raise ValueError(f"player {name!r}: there is no checkpoint {parts[1]!r}")
-    from agents.nets import checkpoint
-    from agents.search.gumbel_agent import SearchAgent
-
-    network = checkpoint.load(path, rules).network
-    if guided:
-        from agents.search.alphabeta import AlphaBetaAgent
-
-        limit = _limit(guided[2], guided[3])
-        return AlphaBetaAgent(rules, **limit, network=network, threads=threads)
-    return SearchAgent(network, rules, int(parts[2]), threads=threads)
-
-
-def _own(module: str, function: str, rules: Ruleset, seed: int) -> Agent:
-    try:
-        agent = getattr(importlib.import_module(module), function)(ruleset=rules, seed=seed)
-    except Exception as error:  # whatever somebody's own code raises
-        raise ValueError(
-            f"player {module}:{function} cannot be loaded: {type(error).__name__}: {error}"
-        ) from error
-    if not callable(getattr(agent, "act", None)):
-        raise ValueError(
-            f"player {module}:{function} returned {agent!r}: expected an object with "
-            "act(positions, masks)"
-        )
-    return agent
+    network = None
+    if found.path is not None:
+        network = read_network(found.path, rules)
+        if found.checkpoint == name:
+            name = found.path.stem
+    return NamedPlayer(name, found.kind.load(LoadRequest(found, rules, seed, threads, network)))

@@ -19,6 +19,7 @@ from agents.nets import checkpoint
 from agents.nets.checkpoint import Checkpoint, CheckpointError
 from agents.nets.network import NetworkConfig, PolicyNetwork
 from agents.nets.policy import PolicyAgent
+from agents.registry import CHECKPOINTS, KINDS, PLAYERS, checkpoint_of, parse, shipped
 from bao_env import Board
 from bao_env.bots import GreedyAgent, RandomAgent, get_agent
 from bao_env.engine.batch import Engine, random_states
@@ -86,7 +87,8 @@ def test_random_agent_is_seeded_and_uniform() -> None:
 
 def test_unknown_names() -> None:
     with pytest.raises(
-        ValueError, match="unknown player 'gredy': expected something like random, greedy"
+        ValueError,
+        match=r"unknown player 'gredy' \(did you mean 'greedy'\?\): expected .* random, greedy",
     ):
         agents.load("gredy")
     with pytest.raises(ValueError, match="unknown opponent 'gredy'"):
@@ -102,7 +104,11 @@ def test_unknown_names() -> None:
         ("alphabeta:99", "depth 99: expected 1 to 60 plies"),
         ("alphabeta:0ms", "0.0 seconds a move: expected 0.001"),
         ("mcts:1", "1 simulations: expected 2 to"),
-        ("mcts:10:lucky", "expected something like mcts:1000, mcts:100ms, mcts:1000:greedy"),
+        ("mcts:10:lucky", "expected something like mcts:1000, mcts:1000:greedy, mcts:100ms"),
+        ("alphabeta", "expected something like alphabeta:6, alphabeta:100ms"),
+        ("alfabeta:6", r"\(did you mean 'alphabeta:6'\?\)"),
+        ("serch:zanzibar:64", r"\(did you mean 'search:zanzibar:64'\?\)"),
+        ("search:zanzibr:64", r"no checkpoint 'zanzibr' \(did you mean 'zanzibar'\?\)"),
         ("no_such_module:make", "no_such_module:make cannot be loaded: .*No module named"),
         ("agents.registry:nobody", "agents.registry:nobody cannot be loaded: .* no attribute"),
         (f"{__name__}:make_nothing", "returned 'nothing': expected an object with act"),
@@ -113,6 +119,49 @@ def test_unknown_names() -> None:
 def test_unusable_players_are_explained(spec: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         agents.load(spec)
+
+
+def test_every_example_is_a_player() -> None:
+    """Of the row that it stands in, spelled as the row spells it."""
+    for kind in KINDS:
+        for example in kind.examples:
+            if example != "runs/quick/final.safetensors":  # one's own
+                found = parse(example)
+                assert found.kind is kind and str(found) == example
+    assert len({kind.name for kind in KINDS}) == len(KINDS)
+    assert len(PLAYERS) == sum(len(kind.examples) for kind in KINDS)
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "fields"),
+    [
+        ("alphabeta:100 ms", "alphabeta-ms", (None, 100, "")),
+        ("mcts:7:random", "mcts", (None, 7, "random")),
+        ("mcts:100ms:greedy", "mcts-ms", (None, 100, "greedy")),
+        ("search:zanzibar:64", "search", ("zanzibar", 64, "")),
+        ("guided:kibao:20000n", "guided-nodes", ("kibao", 20000, "")),
+        ("kibao", "network", ("kibao", 0, "")),
+        (
+            f"{CHECKPOINTS}/kibao.safetensors",
+            "network",
+            (f"{CHECKPOINTS}/kibao.safetensors", 0, ""),
+        ),
+    ],
+)
+def test_names_of_players_taken_apart(spec: str, name: str, fields: tuple) -> None:
+    found = parse(spec)
+    assert found.kind.name == name
+    assert (found.checkpoint, found.budget, found.option) == fields
+    assert checkpoint_of(spec) == found.path
+    assert (found.path is None) == (found.checkpoint is None)
+    if found.path is not None:
+        assert found.path.samefile(CHECKPOINTS / f"{found.path.stem}.safetensors")
+
+
+def test_bots_have_no_checkpoint() -> None:
+    assert [checkpoint_of(spec) for spec in ("greedy", "alphabeta:3", "a:b", "nobody")] == [
+        None
+    ] * 4
 
 
 def make_nothing(ruleset: object, seed: int) -> str:
@@ -171,8 +220,6 @@ def test_a_checkpoint_plays_as_its_network(saved: Path) -> None:
 
 def test_shipped_checkpoints_play() -> None:
     """By name, alone and with a search, under their own rules only; none is larger than 5 MB."""
-    from agents.registry import CHECKPOINTS, shipped
-
     assert "zanzibar" in shipped()
     for name in shipped():
         assert (CHECKPOINTS / f"{name}.safetensors").stat().st_size <= 5_000_000

@@ -19,18 +19,20 @@ import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
+from agents.base import OnBoard, PlayerKind
 from agents.play import server
 from agents.play.__main__ import main
 from agents.play.analysis import chance, hints, south_chance
 from agents.play.geometry import LAYOUTS, board_parts
+from agents.play.networks import Networks
 from agents.play.refused import Refused
 from agents.play.roster import Roster
-from agents.play.rule_texts import rule_text
+from agents.play.rule_texts import rule_text, ruleset_text
 from agents.play.seated_game import Game, event_values
 from agents.play.server import MAX_BYTES, create_app
 from agents.play.sessions import Sessions
 from agents.play.watch import Watch
-from agents.registry import CHECKPOINTS
+from agents.registry import CHECKPOINTS, KINDS, read_network
 from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.moves import SPELLINGS
@@ -42,6 +44,12 @@ HOUSE = "0,0,1,0,7,0,0,1/0,0,0,0,0,0,1,1/1,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 20,20 S
 
 def make_client(roster: Roster | None = None) -> TestClient:
     return TestClient(create_app(roster or Roster()), base_url="http://127.0.0.1:8017")
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first move of a bot may have to wait for the compiler."""
+    monkeypatch.setattr("agents.play.api.BOT_TIMEOUT", 600.0)
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +164,9 @@ def test_an_illegal_move_names_its_rule(client: TestClient) -> None:
     assert why["rule_text"].startswith("2.4 Takasa.")
     assert ask(client, f"{path}/why", pit=5, direction=0)["words"] == ""  # it is legal
     assert ask(client, f"{path}/why", pit=9, direction=1)["rule"] == "Donkers 2.3, 2.4"
-    assert "illegal" not in ask(client, f"{path}/play", 400, action=0, ply=0)["error"][:3]
+    refused = ask(client, f"{path}/play", 400, action=0, ply=0)["error"]
+    assert "A1 is empty" in refused and "legal: A6L A6R A7L A7R" in refused
+    assert client.get(path).json()["state"]["ply"] == 0
 
 
 def test_every_rule_of_an_event_has_its_text() -> None:
@@ -226,29 +236,31 @@ def test_bots_move(client: TestClient, player: str) -> None:
 @pytest.mark.parametrize(
     ("player", "message"),
     [
-        ("nobody", "unknown checkpoint"),
+        ("nobody", "unknown player 'nobody'"),
+        ("gredy", "did you mean 'greedy'?"),
         ("alphabeta:99", "from 1 to 10"),
         ("alphabeta:99999ms", "from 1 to 10000"),
         ("alphabeta:20000n", "unknown player"),
         ("mcts:999999", "from 2 to 100000"),
         ("search:zanzibar:99999", "from 2 to 2000"),
-        ("search:nobody:10", "unknown checkpoint"),
+        ("search:nobody:10", "no checkpoint 'nobody'"),
         ("guided:zanzibar:99999ms", "from 1 to 10000"),
         ("guided:zanzibar:6", "unknown player"),
-        ("guided:nobody:10ms", "unknown checkpoint"),
+        ("guided:nobody:10ms", "no checkpoint 'nobody'"),
         ("os:system", "unknown player"),
         ("agents.registry:load", "unknown player"),
-        ("../agents/checkpoints/zanzibar", "unknown checkpoint"),
-        (str(CHECKPOINTS / "zanzibar.safetensors"), "unknown checkpoint"),
-        ("zanzibar\0", "unknown checkpoint"),
+        ("../agents/checkpoints/zanzibar", "unknown player"),
+        (str(CHECKPOINTS / "zanzibar.safetensors"), "unknown player"),
+        (f"search:{CHECKPOINTS / 'zanzibar.safetensors'}:10", "no checkpoint"),
+        ("zanzibar\0", "unknown player"),
     ],
 )
 def test_unknown_players_are_refused(client: TestClient, player: str, message: str) -> None:
     answer = client.post("/api/games", json={"seats": [player, "human"]})
-    assert answer.status_code in (400, 404) and message in answer.json()["error"]
+    assert answer.status_code == 400 and message in answer.json()["error"]
     path, _ = start(client)
-    answer = client.post(f"{path}/hints", json={"judge": player})
-    assert answer.status_code in (400, 404) and "error" in answer.json()
+    answer = client.post(f"{path}/hints", json={"evaluator": player})
+    assert answer.status_code == 400 and message in answer.json()["error"]
 
 
 def test_checkpoints_come_from_the_folders_named(tmp_path: Path) -> None:
@@ -256,14 +268,14 @@ def test_checkpoints_come_from_the_folders_named(tmp_path: Path) -> None:
     (folder / "best").mkdir(parents=True)
     shutil.copy(CHECKPOINTS / "zanzibar.safetensors", folder / "best" / "final.safetensors")
     (folder / "broken.safetensors").write_bytes(b"nothing")
-    client = make_client(Roster([folder]))
-    names = client.get("/api/setup").json()["checkpoints"]
-    assert names == ["kibao", "zanzibar", "runs/best/final", "runs/broken"]
+    roster = Roster([folder])
+    assert roster.checkpoints() == ["kibao", "zanzibar", "runs/best/final", "runs/broken"]
+    client = make_client(roster)
     path, _ = start(client, seats=["runs/best/final", "runs/broken"])
     state = ask(client, f"{path}/bot", ply=0)["state"]
     error = ask(client, f"{path}/bot", 502, ply=1)["error"]
     assert "runs/broken cannot play" in error and str(tmp_path) not in error
-    assert str(tmp_path) not in ask(client, f"{path}/hints", 502, judge="runs/broken")["error"]
+    assert str(tmp_path) not in ask(client, f"{path}/hints", 502, evaluator="runs/broken")["error"]
     assert client.get(path).json()["state"] == state  # the game is as it was
     ask(client, f"{path}/seats", seats=["human", "greedy"])
     assert ask(client, f"{path}/bot", ply=1)["state"]["ply"] == 2
@@ -271,10 +283,126 @@ def test_checkpoints_come_from_the_folders_named(tmp_path: Path) -> None:
         Roster([folder / "broken.safetensors"])
 
 
-def test_bots_play_without_torch() -> None:
+def test_the_page_is_told_who_may_play(client: TestClient) -> None:
+    """Every choice is a player at the least, the default and the highest budget, and no further."""
+    setup = client.get("/api/setup").json()
+    roster, values = Roster(), set()
+    for choice in setup["players"]:
+        values.add(choice["value"])
+        assert choice["label"]["en"] and "{" not in choice["label"]["en"]
+        before, after = choice["spec"]
+        if choice["budget"] is None:
+            assert roster.check(before + after) == before
+            continue
+        low, default, high = (choice["budget"][key] for key in ("low", "default", "high"))
+        for budget in (low, default, high):
+            assert roster.check(f"{before}{budget}{after}") == f"{before}{budget}{after}"
+        for budget in (low - 1, high + 1):
+            with pytest.raises(Refused, match=f"expected a budget from {low} to {high}"):
+                roster.check(f"{before}{budget}{after}")
+    assert len(values) == len(setup["players"])
+    assert {"random", "greedy", "alphabeta", "alphabeta-ms", "mcts", "network:kibao"} < values
+    for name in setup["first_bots"] + setup["first_seats"]:
+        assert roster.check(name) == name
+    path, _ = start(client)
+    for evaluator in setup["evaluators"]:
+        if "kibao" not in evaluator["value"]:
+            ask(client, f"{path}/hints", evaluator=evaluator["value"])
+    assert "gives no hints" in ask(client, f"{path}/hints", 400, evaluator="greedy")["error"]
+    assert (
+        "gives no hints"
+        in ask(client, f"{path}/hints", 400, evaluator="guided:zanzibar:9ms")["error"]
+    )
+
+
+def test_names_of_players_have_one_spelling(client: TestClient) -> None:
+    _, state = start(client, seats=["alphabeta:03", "mcts:50:greedy"])
+    assert state["seats"] == ["alphabeta:3", "mcts:50:greedy"]
+
+
+def test_a_new_bot_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page offers it, it may sit down, and its words need no file of the page."""
+
+    class First:
+        def act(self, positions: Any, masks: Any) -> Any:
+            return [(int(mask) & -int(mask)).bit_length() - 1 for mask in masks]
+
+    label = {"en": "First of all", "sw": "Wa kwanza"}
+    row = PlayerKind(
+        "first", "first", {"first": "the lowest"}, lambda _: First(), on_board=OnBoard(label)
+    )
+    monkeypatch.setattr("agents.registry.KINDS", (row, *KINDS))
+    client = make_client()
+    offered = client.get("/api/setup").json()["players"]
+    assert {"value": "first", "label": label, "spec": ["first", ""], "budget": None} in offered
+    path, state = start(client, seats=["first", "human"])
+    answer = ask(client, f"{path}/bot", ply=0)
+    assert answer["state"]["moves"][0]["texts"] == state["legal"][0]["texts"]
+
+
+def test_a_new_rule_set_needs_no_words_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = {**RULESETS, "mine": RULESETS["kibao"].replace(name="mine")}
+    monkeypatch.setattr("agents.play.api.RULESETS", rules)
+    client = make_client()
+    last = client.get("/api/setup").json()["rulesets"][-1]
+    assert last == {"name": "mine", "first_player": "south", "words": ""}
+    assert start(client, ruleset="mine")[1]["ruleset"] == "mine"
+    assert "ten seeds in each house" in ruleset_text("malawi")
+
+
+def test_networks_are_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Players, hints and searches share a network until its file is written again."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    path = folder / "net.safetensors"
+    shutil.copy(CHECKPOINTS / "zanzibar.safetensors", path)
+    read: list[Path] = []
+
+    def count(path: Path, ruleset: Any) -> Any:
+        read.append(path)
+        return read_network(path, ruleset)
+
+    monkeypatch.setattr("agents.play.networks.read_network", count)
+    roster, board = Roster([folder]), Board()
+    first = hints(board, "runs/net", roster)
+    assert hints(board, "search:runs/net:16", roster) == hints(board, "search:runs/net:16", roster)
+    for player in ("runs/net", "search:runs/net:8", "guided:runs/net:5ms"):
+        assert roster.act(player, board.ruleset, [board])
+    assert read == [path]
+    with roster.networks.search(path, board.ruleset, 16) as search:
+        again = roster.networks.search(path, board.ruleset, 16)
+        assert search.network is roster.networks.network(path, board.ruleset)
+    with again as same:
+        assert same is search
+    path.write_bytes(b"nothing")
+    with pytest.raises(Refused, match="cannot give hints"):
+        hints(board, "runs/net", roster)
+    with pytest.raises(Refused, match="cannot play"):
+        roster.act("runs/net", board.ruleset, [board])
+    shutil.copy(CHECKPOINTS / "zanzibar.safetensors", path)
+    assert hints(board, "runs/net", roster) == first
+    assert read == [path] * 4
+
+
+def test_networks_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("agents.play.networks.MAX_NETWORKS", 2)
+    monkeypatch.setattr("agents.play.networks.read_network", lambda *_: object())
+    networks, rules = Networks(), RULESETS["zanzibar"]
+    paths = [tmp_path / name for name in "abc"]
+    for path in paths:
+        path.touch()
+    a, b = (networks.network(path, rules) for path in paths[:2])
+    assert networks.network(paths[0], rules) is a
+    networks.network(paths[2], rules)  # b has to go
+    assert networks.network(paths[0], rules) is a
+    assert networks.network(paths[1], rules) is not b
+
+
+def test_bots_play_with_the_extra_play_alone() -> None:
     program = """
 import sys
-sys.modules["torch"] = None
+for name in ("torch", "safetensors", "scipy", "tabulate", "tqdm", "matplotlib"):
+    sys.modules[name] = None
 from agents.play.refused import Refused
 from agents.play.roster import Roster
 from agents.play.server import create_app
@@ -319,17 +447,18 @@ class Failing:
 def test_a_failing_bot_leaves_the_game_alone(
     monkeypatch: pytest.MonkeyPatch, how: str, status: int, message: str
 ) -> None:
-    monkeypatch.setattr("agents.play.roster.load", lambda *_, **__: Failing(how))
+    row = PlayerKind("failing", "failing", {}, lambda _: Failing(how), on_board=OnBoard({"en": ""}))
+    monkeypatch.setattr("agents.registry.KINDS", (*KINDS, row))
     monkeypatch.setattr("agents.play.api.BOT_TIMEOUT", 0.2)
     client = make_client()
-    path, state = start(client, seats=["greedy", "human"])
+    path, state = start(client, seats=["failing", "human"])
     assert message in ask(client, f"{path}/bot", status, ply=0)["error"]
     time.sleep(0.6 if how == "sleeps" else 0)  # a late answer must not be played either
     assert client.get(path).json()["state"] == state
 
 
 def test_a_bot_does_not_play_what_it_found_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it thinks, its opponent takes his move back and makes another."""
+    """While it thinks, its opponent takes a move back and makes another."""
     client = make_client()
     path, state = start(client, seats=["human", "greedy"])
     first, other = (option["action"] for option in state["legal"][:2])
@@ -346,13 +475,13 @@ def test_a_bot_does_not_play_what_it_found_elsewhere(monkeypatch: pytest.MonkeyP
     assert client.get(path).json()["state"]["ply"] == 1
 
 
-@pytest.mark.parametrize("judge", ["alphabeta", "zanzibar", "search:zanzibar:16"])
-def test_hints(client: TestClient, judge: str) -> None:
+@pytest.mark.parametrize("evaluator", ["alphabeta", "zanzibar", "search:zanzibar:16"])
+def test_hints(client: TestClient, evaluator: str) -> None:
     path, state = start(client)
-    found = ask(client, f"{path}/hints", judge=judge)
+    found = ask(client, f"{path}/hints", evaluator=evaluator)
     assert {m["action"] for m in found["moves"]} == {o["action"] for o in state["legal"]}
     assert all(0 <= move["value"] <= 1 for move in found["moves"])
-    if judge == "alphabeta":
+    if evaluator == "alphabeta":
         assert all(move["probability"] is None for move in found["moves"])
     else:
         assert sum(move["probability"] for move in found["moves"]) == pytest.approx(1, abs=1e-3)
@@ -524,11 +653,17 @@ def test_the_page_has_no_inline_code() -> None:
 
 
 def test_mistakes_of_the_server_are_told_without_details(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = make_client()
+    app = create_app(Roster())
+    address = "http://127.0.0.1:8017"
+    client = TestClient(app, base_url=address, raise_server_exceptions=False)
     path, _ = start(client)
     monkeypatch.setattr(Game, "state", lambda self: 1 // 0)
     answer = client.get(path)
     assert answer.status_code == 500 and "ZeroDivision" not in answer.text
+    assert "the server made a mistake" in answer.json()["error"]
+    assert "content-security-policy" in answer.headers
+    with pytest.raises(ZeroDivisionError):  # the server that runs it hears of it and logs it
+        TestClient(app, base_url=address).get(path)
 
 
 def test_sessions_are_bounded_and_busy_ones_wait() -> None:
@@ -607,6 +742,15 @@ def test_the_command_line_refuses(
     assert message in capsys.readouterr().err
 
 
+def test_the_command_line_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "agents.play.server", None)
+    with pytest.raises(SystemExit):
+        main(["--no-browser"])
+    assert "the board needs the extra play: pip install -e '.[play]'" in capsys.readouterr().err
+
+
 # --- the page -----------------------------------------------------------------------------------
 
 
@@ -618,7 +762,7 @@ def test_the_parts_are_the_drawing(layout: str, viewer: int) -> None:
     places = {(p["seat"], p["pit"]): p for p in parts["places"]}
     assert len(places) == 34 and all(len(p["spots"]) == 64 for p in parts["places"])
     assert places[viewer, 0]["y"] > places[1 - viewer, 0]["y"]  # the viewer is below
-    assert places[viewer, 0]["x"] < places[viewer, 7]["x"]  # and counts from his left
+    assert places[viewer, 0]["x"] < places[viewer, 7]["x"]  # and counts from the left
     assert places[viewer, 0]["x"] == places[1 - viewer, 7]["x"]
     position = Board.from_text(HOUSE).position
     spots = set()
@@ -667,3 +811,13 @@ def test_both_languages_say_the_same_things() -> None:
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     used = {part.split('"')[0] for part in page.split('data-text="')[1:]}
     assert used <= set(english)
+
+
+def test_players_have_words_in_the_languages_of_the_page() -> None:
+    offered = [(kind, kind.on_board) for kind in KINDS if kind.on_board is not None]
+    assert len(offered) > 5
+    for kind, place in offered:
+        assert ("{budget}" in kind.spelling) == (place.budget is not None)
+        assert {"{checkpoint}" in text for text in place.label.values()} == {kind.has_checkpoint}
+        for words in (place.label, *([place.budget.label] if place.budget else [])):
+            assert words["en"] and set(words) <= {"en", "sw"}

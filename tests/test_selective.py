@@ -198,8 +198,8 @@ def test_it_looks_further_at_the_same_cost() -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("guided:zanzibar", "guided:CHECKPOINT:LIMIT"),
-        ("guided:zanzibar:fast", "guided:CHECKPOINT:LIMIT"),
+        ("guided:zanzibar", "something like guided:zanzibar:6, guided:zanzibar:100ms"),
+        ("guided:zanzibar:fast", "something like guided:zanzibar:6"),
         ("guided:nobody:6", "no checkpoint 'nobody'"),
         ("guided:zanzibar:0n", "expected at least 1"),
         ("guided:zanzibar:99", "expected 1 to 60 plies"),

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tabulate import tabulate
 from tqdm import tqdm
 
 from agents import registry
@@ -51,6 +52,26 @@ def milliseconds(match: arena.Match) -> tuple[float, float]:
     """Measured wall-clock time a move of both players; a search uses all cores for a batch."""
     times = [1000 * match.seconds[i] / max(1, match.moves[i]) for i in range(2)]
     return times[0], times[1]
+
+
+def table(matches: list[tuple[str, arena.Match]]) -> str:
+    """The results against each opponent, for people."""
+    head = ["opponent", "games", "won", "drawn", "lost", "score", "95 % interval"]
+    head += ["Elo", "95 % interval", "LOS", "ms a move"]
+    rows = []
+    for name, match in matches:
+        score = match.score
+        elo, low, high = (elo_text(value) for value in score.elo)
+        rows.append(
+            [
+                *(name, score.games, score.wins, score.draws, score.losses),
+                *(f"{score.rate:.2%}", f"{score.low:.2%} to {score.high:.2%}"),
+                *(elo, f"{low} to {high}", f"{score.los:.1%}"),
+                "{:.3f} : {:.3f}".format(*milliseconds(match)),
+            ]
+        )
+    align = ["left", *["right"] * (len(head) - 1)]
+    return tabulate(rows, head, colalign=align, disable_numparse=True)
 
 
 def result(opponent: str, match: arena.Match) -> dict[str, Any]:
@@ -153,21 +174,12 @@ def main(argv: list[str] | None = None) -> int:
         f"{player.name}, rule set {ruleset.name}: up to {args.pairs} balanced openings of "
         f"{args.opening_plies} random plies, each from both seats, seed {args.seed}"
     )
-    print(f"{'opponent':16}{'games':>7}{'won':>7}{'drawn':>7}{'lost':>7}", end="")
-    print(f"{'score':>9}{'95 % interval':>18}{'Elo':>7}{'95 % interval':>16}{'LOS':>8}", end="")
-    print(f"{'ms a move':>18}")
+    print(table(rows))
     for name, match in rows:
-        score = match.score
-        elo, low, high = (elo_text(value) for value in score.elo)
-        own_time, other_time = milliseconds(match)
-        print(f"{name:16}{score.games:>7}{score.wins:>7}{score.draws:>7}{score.losses:>7}", end="")
-        interval = f"{score.low:.2%} to {score.high:.2%}"
-        print(f"{score.rate:>9.2%}{interval:>18}{elo:>7}{f'{low} to {high}':>16}", end="")
-        print(f"{score.los:>8.1%}{f'{own_time:.3f} : {other_time:.3f}':>18}")
         if sprt is not None:
-            print(f"  SPRT of {sprt.elo0:+g} against {sprt.elo1:+g} Elo: ", end="")
             decided = {"H0": f"{sprt.elo0:+g} or less", "H1": f"{sprt.elo1:+g} or more"}
-            print(decided.get(str(match.verdict), "not decided within these games"))
+            verdict = decided.get(str(match.verdict), "not decided within these games")
+            print(f"{name}: SPRT of {sprt.elo0:+g} against {sprt.elo1:+g} Elo: {verdict}")
     try:
         if args.games:
             texts = [text for name, m in rows for text in m.transcripts((player.name, name))]

@@ -16,7 +16,6 @@ from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 _Z95: Final = 1.959963984540054
 _PAIR_SCORES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -238,6 +237,9 @@ def _tilt(counts: Sequence[float], score: float) -> list[float]:
     Returns:
         1 + x (a - score) for each pair score a.
     """
+    # Whoever only plays, as the board in a browser does, has no need of SciPy.
+    from scipy.optimize import brentq
+
     total = math.fsum(counts)
     terms = [(n / total, a - score) for n, a in zip(counts, _PAIR_SCORES, strict=True)]
     # No p exceeds 1, so no divisor is below its f: this brackets x, clear of the poles.

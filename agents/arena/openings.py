@@ -23,7 +23,7 @@ from bao_env.engine.ruleset import Ruleset
 OPENING_PLIES: Final = 8
 """Default length of an opening."""
 BALANCE: Final = 1.0
-"""Default most that the search may give either side of an opening, in logits of winning."""
+"""Default limit of what the search may give either side of an opening, in logits of winning."""
 _SEARCH_DEPTH: Final = 6
 _ROUNDS: Final = 64
 
@@ -96,8 +96,8 @@ def draw_openings(
                 seen.add(key)
                 new.append(i)
         if balance is not None:
-            judge = AlphaBetaAgent(engine.ruleset, depth=_SEARCH_DEPTH)
-            values = judge.values(positions[new], masks[new])
+            search = AlphaBetaAgent(engine.ruleset, depth=_SEARCH_DEPTH)
+            values = search.values(positions[new], masks[new])
             new = np.array(new)[np.abs(values) <= balance * SCALE].tolist()
         parts.append(
             Openings(positions[new], played[new], np.array(first_players, np.int8)[seats[new]])

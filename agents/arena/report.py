@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from tabulate import tabulate
 
 from agents.arena.elo import score_pairs
 from agents.arena.ratings import Ratings, cycles, rate
+from agents.files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -47,40 +49,39 @@ def markdown(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) 
     """The tables, with what they were made from."""
     games = sum(points.size for points in standing.results.values())
     zero = "the mean of all" if ratings.anchor is None else ratings.anchor
-    lines = [
-        f"Rule set {settings['ruleset']['name']}; {games:,} games in pairs, each opening of "
-        f"{settings['opening_plies']} random plies from both seats; seed {settings['seed']}; "
-        f"{standing.mean_plies:.1f} plies a game. Elo 0 is {zero}.",
-        "",
-        "| player | Elo | 95 % interval | points | games | ms a move |",
-        "|---|---:|:---:|---:|---:|---:|",
-    ]
-    for i, name in enumerate(ratings.names):
-        interval = f"{ratings.low[i]:+.0f} to {ratings.high[i]:+.0f}"
-        cells = [
+    players = [
+        [
             name,
             f"{ratings.elo[i]:+.0f}",
-            "" if name == ratings.anchor else interval,
+            "" if name == ratings.anchor else f"{ratings.low[i]:+.0f} to {ratings.high[i]:+.0f}",
             f"{ratings.score[i]:.1%}",
             f"{ratings.games[i]:,}",
             _time(standing.milliseconds[name]),
         ]
-        lines.append(f"| {' | '.join(cells)} |")
-    lines += [
-        "",
-        "Points of the row against the column, in percent:",
-        "",
-        "| | " + " | ".join(ratings.names) + " |",
-        "|---|" + "---:|" * len(ratings.names),
+        for i, name in enumerate(ratings.names)
     ]
+    against = []
     for row in ratings.names:
         scores = [_score(standing, row, column) for column in ratings.names]
-        shown = ["" if score is None else f"{100 * score[0]:.1f}" for score in scores]
-        lines.append(f"| {row} | {' | '.join(shown)} |")
+        against.append([row, *("" if s is None else f"{100 * s[0]:.1f}" for s in scores)])
+    paragraphs = [
+        f"Rule set {settings['ruleset']['name']}; {games:,} games in pairs, each opening of "
+        f"{settings['opening_plies']} random plies from both seats; seed {settings['seed']}; "
+        f"{standing.mean_plies:.1f} plies a game. Elo 0 is {zero}.",
+        _table(["player", "Elo", "95 % interval", "points", "games", "ms a move"], players),
+        "Points of the row against the column, in percent:",
+        _table(["", *ratings.names], against),
+    ]
     found = cycles(standing.results)
     if found:
-        lines += ["", "Cycles: " + "; ".join(" beats ".join([*c, c[0]]) for c in found) + "."]
-    return "\n".join(lines) + "\n"
+        paragraphs.append("Cycles: " + "; ".join(" beats ".join([*c, c[0]]) for c in found) + ".")
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table, all columns but the first aligned to the right."""
+    align = ["left", *["right"] * (len(head) - 1)]
+    return tabulate(rows, head, tablefmt="pipe", colalign=align, disable_numparse=True)
 
 
 def to_dict(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,7 +126,7 @@ def to_dict(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) -
     }
 
 
-def plot(standing: Standing, ratings: Ratings, title: str, path: Path) -> None:
+def plot(standing: Standing, ratings: Ratings, title: str) -> bytes:
     """Elo with intervals beside the crosstable, as a PNG."""
     from matplotlib.figure import Figure
 
@@ -154,7 +155,9 @@ def plot(standing: Standing, ratings: Ratings, title: str, path: Path) -> None:
     right.set_yticks(rows, ratings.names)
     right.set_title("points of the row against the column, %", size=10)
     figure.suptitle(title, size=11)
-    figure.savefig(path, dpi=110)
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=110)
+    return picture.getvalue()
 
 
 def write_report(
@@ -165,9 +168,8 @@ def write_report(
     text = markdown(standing, ratings, settings)
     report = to_dict(standing, ratings, settings)
     games = sum(points.size for points in standing.results.values())
-    temporary = folder / "elo.tmp.png"
-    plot(standing, ratings, f"Bao, {settings['ruleset']['name']}: {games:,} games", temporary)
-    os.replace(temporary, folder / "elo.png")
-    (folder / "table.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    (folder / "table.md").write_text(text, encoding="utf-8")
+    title = f"Bao, {settings['ruleset']['name']}: {games:,} games"
+    write_atomically(folder / "elo.png", plot(standing, ratings, title))
+    write_atomically(folder / "table.json", json.dumps(report, indent=2) + "\n")
+    write_atomically(folder / "table.md", text)
     return text

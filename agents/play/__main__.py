@@ -10,8 +10,6 @@ import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.play.roster import Roster
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve the board until it is interrupted."""
@@ -41,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         import uvicorn
 
+        from agents.play.roster import Roster
         from agents.play.server import create_app
     except ImportError as error:
         parser.error(f"the board needs the extra play: pip install -e '.[play]' ({error})")

@@ -16,13 +16,16 @@ from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.moves import SPELLINGS
 
+SEARCH: Final = "alphabeta"
+"""The evaluator that is always there."""
+SEARCH_LABEL: Final = {"en": "Alpha-beta search", "sw": "Utafutaji wa alpha-beta"}
 NODES: Final = 200_000
 """Positions that a hint's search visits for all moves together."""
 BAR_NODES: Final = 60_000
 """The same for the evaluation bar."""
-_LINE: Final = 8
-"""Most moves of a line."""
-_CACHED: Final = 4
+_MAX_LINE: Final = 8
+"""Moves of a line."""
+_MAX_SEARCHERS: Final = 4
 """Searchers kept, each with some 32 MiB."""
 _lock = threading.Lock()
 
@@ -34,7 +37,7 @@ def chance(value: float) -> float:
     return 1 / (1 + math.exp(-value / SCALE))
 
 
-@lru_cache(maxsize=_CACHED)  # a transcript may bring rules of its own
+@lru_cache(maxsize=_MAX_SEARCHERS)  # a transcript may bring rules of its own
 def _searcher(ruleset: Ruleset, nodes: int) -> AlphaBetaAgent:
     return AlphaBetaAgent(ruleset, nodes=nodes, threads=1)
 
@@ -50,7 +53,7 @@ def _search(ruleset: Ruleset, board: Board, nodes: int) -> tuple[float, tuple[in
 
 
 def south_chance(board: Board) -> dict[str, Any]:
-    """For the evaluation bar: South's chance to win, 0 to 1, as alpha-beta judges it."""
+    """For the evaluation bar: South's chance to win, 0 to 1, as alpha-beta values it."""
     outcome = board.outcome()
     if outcome is not None:
         return {"south": float(outcome.winner == 0), "proven": True}
@@ -59,25 +62,30 @@ def south_chance(board: Board) -> dict[str, Any]:
     return {"south": share if board.turn == 0 else 1 - share, "proven": abs(value) > PROVEN}
 
 
-def hints(board: Board, judge: str, roster: Roster) -> dict[str, Any]:
-    """What a judge says of every legal move, best first.
+def evaluators(roster: Roster) -> list[dict[str, Any]]:
+    """What :func:`hints` takes as its evaluator, each with a label by language."""
+    return [{"value": SEARCH, "label": SEARCH_LABEL}, *roster.evaluators()]
+
+
+def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
+    """What a search or a network thinks of every legal move, best first.
 
     Args:
         board: a game that is not over.
-        judge: ``alphabeta``, or a checkpoint as the roster names it, alone or as
-            ``search:CHECKPOINT:SIMULATIONS``.
+        evaluator: one of :func:`evaluators`, with a number of simulations of one's own or the
+            default.
         roster: where checkpoints are looked up.
 
     Raises:
-        Refused: the game is over, or the judge is unknown or fails.
+        Refused: the game is over, or the evaluator is unknown or fails.
     """
     legal = board.legal_actions
     if not legal:
-        raise Refused("the game is over: there is nothing to judge")
-    if judge == "alphabeta":
+        raise Refused("the game is over: there is no move to evaluate")
+    if evaluator == SEARCH:
         shares, values, lines = _by_search(board, legal)
     else:
-        shares, values = _by_network(board, legal, roster.check(judge), roster)
+        shares, values = _by_network(board, legal, evaluator, roster)
         lines = {}
 
     def merit(action: int) -> tuple[float, float]:
@@ -98,14 +106,19 @@ def hints(board: Board, judge: str, roster: Roster) -> dict[str, Any]:
         }
         for action in sorted(legal, key=merit, reverse=True)
     ]
-    return {"judge": judge, "mover": board.turn, "moves": moves, "line": _texts(board, line)}
+    return {
+        "evaluator": evaluator,
+        "mover": board.turn,
+        "moves": moves,
+        "line": _texts(board, line),
+    }
 
 
 def _texts(board: Board, line: list[int]) -> list[dict[str, Any]]:
     """A line of actions as move texts, each with the seat that plays it."""
     board = board.copy()
     texts = []
-    for action in line[:_LINE]:
+    for action in line[:_MAX_LINE]:
         spelled = [board.move_text(action, spelling) for spelling in SPELLINGS]
         texts.append({"seat": board.turn, "texts": spelled})
         board.push(action)
@@ -128,23 +141,17 @@ def _by_search(
 
 
 def _by_network(
-    board: Board, legal: list[int], judge: str, roster: Roster
+    board: Board, legal: list[int], evaluator: str, roster: Roster
 ) -> tuple[dict[int, float], dict[int, float]]:
     """The policy's probability of each action, and the mover's chance after it."""
-    kind, _, rest = judge.partition(":")
-    name, simulations = judge, 0
-    if kind == "search":
-        name, _, number = rest.rpartition(":")
-        simulations = int(number)
-    path = roster.path(name)
+    spec = roster.parse(evaluator)
+    if spec.path is None or not (spec.kind.on_board and spec.kind.on_board.gives_hints):
+        known = ", ".join(one["value"] for one in evaluators(roster))
+        raise Refused(f"{spec} gives no hints: expected one of {known}")
     try:
         # Torch is slow to import and the bots don't need it.
         from agents.play import network_hints
 
-        return network_hints.evaluate(path, board, legal, simulations)
-    except ImportError as error:
-        raise Refused(
-            f"{judge}: a checkpoint needs torch, pip install 'bao_env[train]' ({error})", 502
-        ) from error
+        return network_hints.evaluate(roster.networks, spec.path, board, legal, spec.budget)
     except Exception as error:  # a damaged file or one for other rules must not stop the server
-        raise Refused(f"{judge} cannot judge: {roster.without_paths(error)}", 502) from error
+        raise roster.unusable(f"{spec} cannot give hints", error) from error

@@ -14,9 +14,10 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 
-from agents.play.analysis import hints, south_chance
+from agents.play import analysis
 from agents.play.refused import Refused
-from agents.play.roster import HUMAN, LIMITS, Roster
+from agents.play.roster import HUMAN, Roster
+from agents.play.rule_texts import ruleset_text
 from agents.play.seated_game import Game
 from agents.play.sessions import Sessions
 from agents.play.watch import MAX_BOARDS, Watch
@@ -34,6 +35,10 @@ MAX_GAMES: Final = 200
 MAX_WATCHES: Final = 20
 BOT_TIMEOUT: Final = 60.0
 """Seconds that a player may think before its move is given up."""
+FIRST_SEATS: Final = (HUMAN, "greedy")
+"""Who is offered as South and North at first."""
+FIRST_BOTS: Final = ("greedy", "alphabeta:4")
+"""Who is offered for watching."""
 
 Data = dict[str, Any]
 
@@ -57,10 +62,10 @@ AsyncHandler = Callable[[Tables, Data, str], Awaitable[Data]]
 # --- values of a request ----------------------------------------------------------------------
 
 
-def _text(data: Data, key: str, default: str | None = None, most: int = 200) -> str:
+def _text(data: Data, key: str, default: str | None = None, max_length: int = 200) -> str:
     value = data.get(key, default)
-    if not isinstance(value, str) or len(value) > most:
-        raise Refused(f"{key}: expected a text of at most {most} characters")
+    if not isinstance(value, str) or len(value) > max_length:
+        raise Refused(f"{key}: expected a text of at most {max_length} characters")
     return value
 
 
@@ -92,7 +97,7 @@ def _board(data: Data) -> Board:
     """The start that a request describes: the opening, a position, or a game already played."""
     try:
         if "transcript" in data:
-            text = _text(data, "transcript", most=MAX_TEXT)
+            text = _text(data, "transcript", max_length=MAX_TEXT)
             return Board.from_transcript(text, None)
         if "position" in data:
             return Board.from_text(_text(data, "position").strip(), _ruleset(data))
@@ -110,14 +115,21 @@ def _board(data: Data) -> Board:
 
 
 def setup(tables: Tables, data: Data, name: str) -> Data:
-    """Rule sets, players and limits to choose from."""
+    """Rule sets, players and evaluators to choose from, and what is chosen at first."""
     return {
         "rulesets": [
-            {"name": rules.name, "first_player": rules.first_player} for rules in RULESETS.values()
+            {
+                "name": rules.name,
+                "first_player": rules.first_player,
+                "words": ruleset_text(rules.name),
+            }
+            for rules in RULESETS.values()
         ],
-        "checkpoints": tables.roster.checkpoints(),
-        "limits": {kind: list(limits) for kind, limits in LIMITS.items()},
-        "most_boards": MAX_BOARDS,
+        "players": tables.roster.choices(),
+        "evaluators": analysis.evaluators(tables.roster),
+        "first_seats": FIRST_SEATS,
+        "first_bots": FIRST_BOTS,
+        "max_boards": MAX_BOARDS,
     }
 
 
@@ -194,19 +206,19 @@ def transcript(tables: Tables, data: Data, name: str) -> Data:
             raise Refused(str(error)) from error
 
 
-def judge(tables: Tables, data: Data, name: str) -> Data:
-    """What a search or a checkpoint thinks of the position."""
-    who = _text(data, "judge", "alphabeta")
+def hints(tables: Tables, data: Data, name: str) -> Data:
+    """What a search or a checkpoint thinks of each move."""
+    evaluator = _text(data, "evaluator", analysis.SEARCH)
     with tables.games.use(name) as game:
         board, ply = game.board(), game.ply
-    return {"ply": ply, **hints(board, who, tables.roster)}
+    return {"ply": ply, **analysis.hints(board, evaluator, tables.roster)}
 
 
-def evaluate(tables: Tables, data: Data, name: str) -> Data:
+def evaluation(tables: Tables, data: Data, name: str) -> Data:
     """South's chance, for the evaluation bar."""
     with tables.games.use(name) as game:
         board, ply = game.board(), game.ply
-    return {"ply": ply, **south_chance(board)}
+    return {"ply": ply, **analysis.south_chance(board)}
 
 
 def new_watch(tables: Tables, data: Data, name: str) -> Data:
@@ -276,8 +288,8 @@ POSTS: Final[dict[str, Handler]] = {
     f"{GAME}/choice": choice,
     f"{GAME}/why": why_not,
     f"{GAME}/transcript": transcript,
-    f"{GAME}/hints": judge,
-    f"{GAME}/evaluation": evaluate,
+    f"{GAME}/hints": hints,
+    f"{GAME}/evaluation": evaluation,
     "/api/watches": new_watch,
     "/api/watches/{name}/step": step_watch,
 }

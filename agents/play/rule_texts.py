@@ -28,11 +28,18 @@ def rule_text(rule: str) -> str:
             for paragraph in _paragraphs():
                 if re.search(rf"\*\*(?:[\d., ab]*, )?{re.escape(head)}[ ,*]", paragraph):
                     return paragraph.replace("**", "")
-    row = {"Dutch": "| `dutch`", "kibao": "| `kibao`"}.get(source)
-    for paragraph in _paragraphs():
-        if "footnote" in number:
+    if "footnote" in number:
+        for paragraph in _paragraphs():
             if paragraph.startswith("**Footnote 2"):
                 return paragraph.replace("**", "")
-        elif row and row in paragraph:
+    return ruleset_text(source.lower())
+
+
+@cache
+def ruleset_text(name: str) -> str:
+    """What the table of ``bao_env/RULES.md`` says of a rule set; or nothing."""
+    row = f"| `{name}` |"
+    for paragraph in _paragraphs():
+        if row in paragraph:
             return paragraph.partition(row)[2].split("| |")[0].strip(" |").replace("`", "")
     return ""

@@ -7,7 +7,6 @@ answered only if they were made to this host by its own page.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -15,6 +14,8 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -51,8 +52,6 @@ HEADERS: Final = {
 }
 """Sent with every answer: the page runs its own files and nothing else."""
 
-_log = logging.getLogger("bao_env.play")
-
 
 def _threaded(handler: Handler) -> AsyncHandler:
     """A handler that computes, away from the thread that serves."""
@@ -67,18 +66,21 @@ def _endpoint(tables: Tables, handler: AsyncHandler) -> Callable[[Request], Awai
     """A handler as Starlette calls it."""
 
     async def endpoint(request: Request) -> Response:
-        try:
-            data = await _body(request) if request.method == "POST" else {}
-            return JSONResponse(await handler(tables, data, request.path_params.get("name", "")))
-        except Refused as refused:
-            return JSONResponse({"error": refused.message}, refused.status)
-        except ClientDisconnect:
-            return JSONResponse({"error": "the client has left"}, 400)
-        except Exception:
-            _log.exception("%s %s", request.method, request.url.path)
-            return JSONResponse({"error": "the server made a mistake; its log says which"}, 500)
+        data = await _body(request) if request.method == "POST" else {}
+        return JSONResponse(await handler(tables, data, request.path_params.get("name", "")))
 
     return endpoint
+
+
+async def _error(request: Request, error: Exception) -> Response:
+    """Any failure as a sentence for the person at the board; the server logs the last kind."""
+    if isinstance(error, Refused):
+        return JSONResponse({"error": error.message}, error.status)
+    if isinstance(error, HTTPException):  # of the routes and the static files
+        return JSONResponse({"error": "there is nothing here"}, error.status_code)
+    if isinstance(error, ClientDisconnect):
+        return JSONResponse({"error": "the client has left"}, 400)
+    return JSONResponse({"error": "the server made a mistake; its log says which"}, 500)
 
 
 async def _body(request: Request) -> Data:
@@ -105,6 +107,8 @@ class Guard:
 
     A page of another site may make a browser call 127.0.0.1, under its own name (the browser
     says so in Origin) or under a name of its own that it points there (then Host is wrong).
+    Starlette's TrustedHostMiddleware knows the second half of it, but its answer is neither
+    JSON nor names the hosts, and the page shows people what it is told.
     """
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
@@ -121,9 +125,9 @@ class Guard:
             await send(message)
 
         if scope["type"] == "http":
-            headers = {key.lower(): value.decode("latin-1") for key, value in scope["headers"]}
-            host = headers.get(b"host", "")
-            origin = headers.get(b"origin", f"http://{host}")
+            headers = Headers(scope=scope)
+            host = headers.get("host", "")
+            origin = headers.get("origin", f"http://{host}")
             wrong = None
             if _hostname(f"//{host}") not in self._hosts:
                 wrong = f"unknown host; expected one of {', '.join(sorted(self._hosts))}"
@@ -170,10 +174,6 @@ def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
         Route("/", index, methods=["GET"]),
         Mount("/static", StaticFiles(directory=FOLDER)),
     ]
-    app = Starlette(routes=routes, exception_handlers={404: _nothing, 405: _nothing})
+    failures = (Refused, HTTPException, ClientDisconnect, Exception)
+    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(failures, _error))
     return Guard(app, ["127.0.0.1", "localhost", "::1", *hosts])
-
-
-async def _nothing(request: Request, error: Exception) -> Response:
-    status = getattr(error, "status_code", 404)
-    return JSONResponse({"error": "there is nothing here"}, status)

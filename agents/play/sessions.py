@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
+
+from cachetools import LRUCache
 
 from agents.play.refused import Refused
 
@@ -18,12 +19,11 @@ class Sessions(Generic[T]):
     """Games by a random name that nobody can guess.
 
     Args:
-        most: so many are kept.
+        max_items: how many are kept.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: OrderedDict[str, tuple[T, threading.Lock]] = OrderedDict()
+    def __init__(self, max_items: int) -> None:
+        self._kept: LRUCache[str, tuple[T, threading.Lock]] = LRUCache(max_items)
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -34,8 +34,6 @@ class Sessions(Generic[T]):
         name = secrets.token_urlsafe(12)
         with self._lock:
             self._kept[name] = (item, threading.Lock())
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
         return name
 
     @contextmanager
@@ -48,7 +46,6 @@ class Sessions(Generic[T]):
         with self._lock:
             if name not in self._kept:
                 raise Refused("this game is not (or no longer) kept: start a new one", 404)
-            self._kept.move_to_end(name)
             item, lock = self._kept[name]
         if not lock.acquire(timeout=5):
             raise Refused("the game is busy with another request: try again", 409)

@@ -13,9 +13,9 @@ from bao_env.engine.position import turn_of
 from bao_env.engine.ruleset import Ruleset
 
 MAX_BOARDS: Final = 12
-"""Most boards side by side."""
+"""Boards side by side."""
 _OPENING_PLIES: Final = 6
-_MOST_PLIES: Final = 1000
+_MAX_PLIES: Final = 1000
 
 
 class Watch:
@@ -70,7 +70,7 @@ class Watch:
             self._boards[i].push(action)
 
     def _running(self, board: Board) -> bool:
-        return board.outcome() is None and len(board.move_stack) < _MOST_PLIES
+        return board.outcome() is None and len(board.move_stack) < _MAX_PLIES
 
     def _player_at(self, i: int) -> int:
         """Which of the two players is to move on a board."""

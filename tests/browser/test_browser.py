@@ -326,8 +326,8 @@ def test_hints_and_the_evaluation_bar(open_page: Open, shoot: Shoot) -> None:
     unfold(page, "panel-study")
     page.check("#bar")
     expect(page.locator("#evaluation-text")).to_have_text(re.compile(r"South \d+ %"))
-    for judge in ("alphabeta", "zanzibar"):
-        page.select_option("#judge", judge)
+    for evaluator in ("alphabeta", "zanzibar"):
+        page.select_option("#evaluator", evaluator)
         page.click("#hint")
         expect(page.locator("#hints tbody tr")).to_have_count(4)
         expect(page.locator("#hints")).to_contain_text("Best line: ")
@@ -403,7 +403,7 @@ def test_two_bots_play_and_can_be_stopped(open_page: Open) -> None:
 def test_a_guided_search_plays(open_page: Open) -> None:
     """With its budget in milliseconds, which is there again when the page is loaded anew."""
     page = open_page()
-    page.select_option("#seat-0", "guided:zanzibar")
+    page.select_option("#seat-0", "guided-ms:zanzibar")
     expect(page.locator("#seat-0 option:checked")).to_have_text("Network zanzibar, alpha-beta")
     expect(page.locator("label:has(#budget-0)")).to_contain_text("Milliseconds")
     page.fill("#budget-0", "30")
@@ -413,7 +413,7 @@ def test_a_guided_search_plays(open_page: Open) -> None:
     peoples_turn(page)
     page.reload()
     page.wait_for_selector("body[data-ready]")
-    expect(page.locator("#seat-0")).to_have_value("guided:zanzibar")
+    expect(page.locator("#seat-0")).to_have_value("guided-ms:zanzibar")
     expect(page.locator("#budget-0")).to_have_value("30")
 
 
@@ -436,7 +436,7 @@ def test_a_person_as_north_sits_below(open_page: Open) -> None:
 
 def test_a_failing_bot(open_page: Open, shoot: Shoot) -> None:
     page = open_page(allowed="502")
-    page.select_option("#seat-1", "net:runs/broken")
+    page.select_option("#seat-1", "network:runs/broken")
     page.click("#new-game [type=submit]")
     page.locator("[data-pit=A6]").click()
     expect(page.locator("#message")).to_contain_text("runs/broken cannot play")

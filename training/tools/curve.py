@@ -3,7 +3,7 @@
     python -m training.tools.curve runs/zanzibar --against greedy alphabeta:2 alphabeta:4
 
 All generations (``step-*.safetensors`` and ``final.safetensors``), each with its network alone,
-and the bots play one tournament (:mod:`training.tournament`), in ``RUN/curve/``, that can be
+and the bots play one tournament (:mod:`agents.arena.round_robin`), in ``RUN/curve/``, that can be
 stopped and gone on with; ``curve.png`` there shows Elo against hours, the bots as lines.
 """
 
@@ -17,8 +17,8 @@ from pathlib import Path
 from agents import registry
 from agents.arena.ratings import Ratings, rate
 from agents.arena.report import write_report
+from agents.arena.round_robin import Settings, run
 from agents.nets import checkpoint
-from training.tournament import Settings, run
 
 
 def generations(folder: Path) -> dict[str, tuple[Path, float]]:

@@ -1,10 +1,10 @@
 // Brings the page to life: settings, forms, and which of its parts are shown.
 
 import { get, post } from "./api.js";
-import { fillPlayers, playerSpec, setPlayer, tendBudget } from "./players.js";
+import { PlayerInput } from "./players.js";
 import { Study } from "./study.js";
 import { Table } from "./table.js";
-import { t, useLanguage } from "./texts.js";
+import { rulesetWords, t, useLanguage } from "./texts.js";
 import { Watch } from "./watch.js";
 
 const $ = (id) => document.getElementById(id);
@@ -63,22 +63,22 @@ async function main() {
     if (what === "game") $("transcript").value = "";
   };
 
-  const seat = [0, 1].map((i) => $(`seat-${i}`));
-  const budget = [0, 1].map((i) => $(`budget-${i}`));
-  for (const select of seat) fillPlayers(select, setup, true);
-  seat[1].value = "greedy";
-  const tend = [0, 1].map((i) => tendBudget(seat[i], budget[i], setup));
+  const players = [0, 1].map((i) => {
+    const player = new PlayerInput($(`seat-${i}`), $(`budget-${i}`), setup.players, true);
+    player.spec = setup.first_seats[i];
+    return player;
+  });
   for (const rules of setup.rulesets) $("ruleset").add(new Option(rules.name, rules.name));
+  const ruleset = () => setup.rulesets.find((one) => one.name === $("ruleset").value);
   const noteRules = () => {
-    $("ruleset-note").textContent = t(`ruleset ${$("ruleset").value}`);
+    $("ruleset-note").textContent = rulesetWords(ruleset());
   };
   $("ruleset").addEventListener("change", () => {
     noteRules();
-    const rules = setup.rulesets.find((one) => one.name === $("ruleset").value);
-    $("first-player").value = rules.first_player;
+    $("first-player").value = ruleset().first_player;
   });
   noteRules();
-  const seats = () => [0, 1].map((i) => playerSpec(seat[i], budget[i]));
+  const seats = () => players.map((player) => player.spec);
   const watch = new Watch(setup);
 
   function showHelp() {
@@ -166,8 +166,7 @@ async function main() {
   $("language").addEventListener("change", async () => {
     remember("language", $("language").value);
     await useLanguage($("language").value);
-    for (const select of seat) fillPlayers(select, setup, true);
-    for (const one of tend) one(true);
+    for (const player of players) player.translate();
     study.setup(setup);
     noteRules();
     showHelp();
@@ -193,7 +192,7 @@ async function main() {
     try {
       const { state } = await get(`/api/games/${encodeURIComponent(known)}`);
       await table.begin(Promise.resolve({ id: known, state }));
-      for (const i of [0, 1]) setPlayer(seat[i], budget[i], state.seats[i]);
+      for (const i of [0, 1]) players[i].spec = state.seats[i];
     } catch {
       await newGame(); // the server has forgotten it
     }

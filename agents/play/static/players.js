@@ -1,58 +1,59 @@
-// The choice of a player: its kind, and how much it may think.
+// The choice of a player and of how much it may think. The kinds are the server's.
 
-import { t } from "./texts.js";
+import { spoken, t } from "./texts.js";
 
-const BUDGETS = { "alphabeta": 4, "alphabeta-ms": 500, "mcts": 1000, "search": 64, "guided": 500 };
-
-export function fillPlayers(select, setup, people) {
-  const chosen = select.value;
-  const kinds = [...(people ? ["human"] : []), "random", "greedy", "alphabeta", "alphabeta-ms", "mcts"];
-  select.replaceChildren();
-  for (const kind of kinds) select.add(new Option(t(`player ${kind}`), kind));
-  for (const name of setup.checkpoints) {
-    select.add(new Option(t("player network", { name }), `net:${name}`));
-    select.add(new Option(t("player search", { name }), `search:${name}`));
-    select.add(new Option(t("player guided", { name }), `guided:${name}`));
+// A list and the number beside it: what they say as the name of a player, and the reverse.
+export class PlayerInput {
+  constructor(select, input, choices, people) {
+    this.select = select;
+    this.input = input;
+    this.choices = choices;
+    this.people = people;
+    select.addEventListener("change", () => this.showBudget(false));
+    this.translate();
   }
-  if (chosen) select.value = chosen;
-}
 
-const kindOf = (value) => value.match(/^(search|guided):/)?.[1] ?? value;
+  translate() {
+    const chosen = this.select.value;
+    const options = this.choices.map((choice) => new Option(spoken(choice.label), choice.value));
+    if (this.people) options.unshift(new Option(t("person"), "human"));
+    this.select.replaceChildren(...options);
+    if (chosen) this.select.value = chosen;
+    this.showBudget(true);
+  }
 
-// Shows the budget of a player only where it has one.
-export function tendBudget(select, input, setup) {
-  const tend = (keep) => {
-    const kind = kindOf(select.value);
-    const limits = setup.limits[kind];
-    input.parentElement.hidden = !limits;
-    if (!limits) return;
-    [input.min, input.max] = limits;
-    if (!keep || !input.value) input.value = BUDGETS[kind];
-    input.previousElementSibling.textContent = t(`budget ${kind}`);
-  };
-  select.addEventListener("change", () => tend(false));
-  tend(true);
-  return tend;
-}
+  choice() {
+    return this.choices.find((choice) => choice.value === this.select.value);
+  }
 
-export function playerSpec(select, input) {
-  const value = select.value;
-  if (value.startsWith("net:")) return value.slice(4);
-  if (value.startsWith("search:")) return `${value}:${input.value}`;
-  if (value.startsWith("guided:")) return `${value}:${input.value}ms`;
-  if (value === "alphabeta-ms") return `alphabeta:${input.value}ms`;
-  if (value === "alphabeta" || value === "mcts") return `${value}:${input.value}`;
-  return value;
-}
+  // The number is there only for players that need one.
+  showBudget(keep) {
+    const budget = this.choice()?.budget;
+    this.input.parentElement.hidden = !budget;
+    if (!budget) return;
+    [this.input.min, this.input.max] = [budget.low, budget.high];
+    if (!keep || !this.input.value) this.input.value = budget.default;
+    this.input.previousElementSibling.textContent = spoken(budget.label);
+  }
 
-// The same backwards, for a game that is already there.
-export function setPlayer(select, input, spec) {
-  const budget = spec.match(/:(\d+)(ms)?$/);
-  let value = spec;
-  if (/^alphabeta:\d+ms$/.test(spec)) value = "alphabeta-ms";
-  else if (budget) value = spec.slice(0, budget.index);
-  const options = [...select.options].map((option) => option.value);
-  select.value = options.includes(value) ? value : `net:${value}`;
-  select.dispatchEvent(new Event("change"));
-  if (budget) input.value = budget[1];
+  get spec() {
+    const choice = this.choice();
+    return choice ? choice.spec.join(choice.budget ? this.input.value : "") : this.select.value;
+  }
+
+  set spec(spec) {
+    for (const choice of this.choices) {
+      const [before, after] = choice.spec;
+      const budget = spec.slice(before.length, spec.length - after.length);
+      const fits = before + budget + after === spec && (choice.budget ? /^\d+$/ : /^$/).test(budget);
+      if (fits) {
+        this.select.value = choice.value;
+        this.input.value = budget;
+        this.showBudget(true);
+        return;
+      }
+    }
+    if (spec === "human") this.select.value = spec; // else one that the list does not have
+    this.showBudget(true);
+  }
 }

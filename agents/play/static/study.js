@@ -1,7 +1,7 @@
 // Hints, the evaluation bar, and the story of a move told event by event.
 
 import { post } from "./api.js";
-import { eventWords, seatName, t } from "./texts.js";
+import { eventWords, seatName, spoken, t } from "./texts.js";
 
 const $ = (id) => document.getElementById(id);
 const percent = (share) => `${Math.round(100 * share)} %`;
@@ -20,13 +20,10 @@ export class Study {
   }
 
   setup(setup) {
-    const chosen = $("judge").value;
-    $("judge").replaceChildren(new Option(t("judge_search"), "alphabeta"));
-    for (const name of setup.checkpoints) {
-      $("judge").add(new Option(t("player network", { name }), name));
-      $("judge").add(new Option(`${t("player search", { name })}, 64`, `search:${name}:64`));
-    }
-    if (chosen) $("judge").value = chosen;
+    const select = $("evaluator");
+    const chosen = select.value;
+    select.replaceChildren(...setup.evaluators.map((one) => new Option(spoken(one.label), one.value)));
+    if (chosen) select.value = chosen;
   }
 
   // A new position is shown: what was said of the old one goes.
@@ -60,7 +57,7 @@ export class Study {
     const box = $("hints");
     box.textContent = t("thinking");
     try {
-      const found = await post(`/api/games/${this.table.id}/hints`, { judge: $("judge").value });
+      const found = await post(`/api/games/${this.table.id}/hints`, { evaluator: $("evaluator").value });
       if (asked !== this.asked) return;
       this.showHints(box, found);
     } catch (error) {

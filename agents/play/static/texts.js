@@ -29,6 +29,17 @@ export function t(key, values = {}) {
   return text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 }
 
+// A text that the server sends by language: in the one chosen, else in English.
+export function spoken(texts) {
+  return texts[document.documentElement.lang] ?? texts.en;
+}
+
+// The description of a rule set: the page's, else the server's, which may have none.
+export function rulesetWords(ruleset) {
+  const key = `ruleset ${ruleset.name}`;
+  return key in fallback ? t(key) : ruleset.words;
+}
+
 export function seatName(seat) {
   return t(seat === 0 ? "south" : "north");
 }

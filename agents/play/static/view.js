@@ -93,7 +93,7 @@ export class View {
 
   playerName(seat) {
     const name = this.state.seats[seat];
-    return name === "human" ? t("player human") : name;
+    return name === "human" ? t("person") : name;
   }
 
   statusWords() {

@@ -2,24 +2,25 @@
 
 import { post } from "./api.js";
 import { Board, boardParts } from "./board.js";
-import { fillPlayers, playerSpec, tendBudget } from "./players.js";
+import { PlayerInput } from "./players.js";
 import { seatName, t } from "./texts.js";
 
 const $ = (id) => document.getElementById(id);
 
 export class Watch {
   constructor(setup) {
-    this.setup = setup;
     this.round = 0;
     this.paused = true;
     this.boards = [];
     this.state = null;
     for (const rules of setup.rulesets) $("watch-ruleset").add(new Option(rules.name, rules.name));
-    $("watch-boards").max = setup.most_boards;
+    $("watch-boards").max = setup.max_boards;
+    this.players = [0, 1].map((i) => {
+      const player = new PlayerInput($(`watch-${i}`), $(`watch-budget-${i}`), setup.players, false);
+      player.spec = setup.first_bots[i];
+      return player;
+    });
     this.translate();
-    $("watch-0").value = "greedy";
-    $("watch-1").value = "alphabeta";
-    this.tend = [0, 1].map((i) => tendBudget($(`watch-${i}`), $(`watch-budget-${i}`), setup));
     $("watch-form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.start();
@@ -28,8 +29,7 @@ export class Watch {
   }
 
   translate() {
-    for (const i of [0, 1]) fillPlayers($(`watch-${i}`), this.setup, false);
-    for (const tend of this.tend ?? []) tend(true);
+    for (const player of this.players) player.translate();
     this.show();
   }
 
@@ -44,7 +44,7 @@ export class Watch {
     $("watch-message").textContent = "";
     try {
       const made = await post("/api/watches", {
-        players: [0, 1].map((i) => playerSpec($(`watch-${i}`), $(`watch-budget-${i}`))),
+        players: this.players.map((player) => player.spec),
         ruleset: $("watch-ruleset").value,
         boards: Number($("watch-boards").value),
       });

@@ -1,0 +1,84 @@
+"""Networks that have been read from checkpoints, shared by all that plays or explains with them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from cachetools import LRUCache
+
+from agents.registry import read_network
+from bao_env.engine.ruleset import Ruleset
+
+if TYPE_CHECKING:
+    from agents.nets.network import PolicyNetwork
+    from agents.search.gumbel import GumbelSearch
+
+MAX_NETWORKS: Final = 8
+MAX_SEARCHES: Final = 4
+
+T = TypeVar("T")
+
+
+def file_version(path: Path) -> tuple[Path, int, int]:
+    """A file, and what changes when it is written again: its time in nanoseconds and its size.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    found = path.stat()
+    return path, found.st_mtime_ns, found.st_size
+
+
+class Networks:
+    """A bounded number of networks and of searches with them, the longest unused dropped first.
+
+    A checkpoint that has been written again is read again.
+    """
+
+    def __init__(self) -> None:
+        self._networks: LRUCache[Hashable, PolicyNetwork] = LRUCache(MAX_NETWORKS)
+        self._searches: LRUCache[Hashable, tuple[GumbelSearch, threading.Lock]] = LRUCache(
+            MAX_SEARCHES
+        )
+        self._lock = threading.RLock()
+
+    def network(self, path: Path, ruleset: Ruleset) -> PolicyNetwork:
+        """The network of a checkpoint; callers share it and must not change it.
+
+        Raises:
+            OSError, ValueError: it cannot be read, or not used under these rules.
+            ImportError: torch is not installed.
+        """
+        key = file_version(path), ruleset
+        return self._kept(self._networks, key, lambda: read_network(path, ruleset))
+
+    @contextmanager
+    def search(self, path: Path, ruleset: Ruleset, simulations: int) -> Iterator[GumbelSearch]:
+        """A search of one position at a time, for one caller at a time: it reuses its memory.
+
+        Raises:
+            OSError, ValueError, ImportError: see :meth:`network`; or the number of simulations
+                is out of range.
+        """
+
+        def make() -> tuple[GumbelSearch, threading.Lock]:
+            network = self.network(path, ruleset)
+            from agents.search.gumbel import GumbelSearch
+
+            search = GumbelSearch(ruleset.kernel_rules(), network, 1, simulations)
+            return search, threading.Lock()
+
+        key = file_version(path), ruleset, simulations
+        search, lock = self._kept(self._searches, key, make)
+        with lock:
+            yield search
+
+    def _kept(self, cache: LRUCache[Hashable, T], key: Hashable, make: Callable[[], T]) -> T:
+        with self._lock:  # while it is made, too: nothing is read twice
+            if key not in cache:
+                cache[key] = make()
+            return cache[key]
