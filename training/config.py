@@ -36,6 +36,8 @@ class TrainConfig:
     (:mod:`agents.nets.network`)."""
     hidden: tuple[int, ...] = (256, 256)
     """Units of each hidden layer."""
+    architecture: str = "mlp"
+    """Name of the network's trunk (:data:`agents.nets.network.ARCHITECTURES`)."""
     seed: int = 0
     """Of everything that is drawn."""
     steps: int = 50_000_000
@@ -142,7 +144,7 @@ class TrainConfig:
 
     def network_config(self) -> NetworkConfig:
         """Shape of the network."""
-        return NetworkConfig(kind=self.network, hidden=self.hidden)
+        return NetworkConfig(self.network, self.hidden, self.architecture)
 
     def get_ruleset(self) -> Ruleset:
         """The rules to learn."""
