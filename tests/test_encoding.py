@@ -167,16 +167,16 @@ def test_a_search_reads_what_a_batch_reads() -> None:
         by_action = dict(zip(legal_actions.tolist(), after, strict=False))
         found = np.zeros((MAX_SUCCESSORS + 1, ENCODING_SIZE), np.uint8)
         for i, words in enumerate(positions):
-            rows = np.zeros((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
-            count = successors(engine.rules, *words[:5], rows, 0)
-            assert encode_successors(engine.rules, 0, words, rows, 0, count, found, 1) == 2
+            children = np.zeros((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
+            count = successors(engine.rules, *words[:5], children, 0)
+            assert encode_successors(engine.rules, 0, words, children, 0, count, found, 1) == 2
             np.testing.assert_array_equal(found[1], boards[i])
-            before = rows[:count, RESULT].copy()
-            end = encode_successors(engine.rules, 1, words, rows, 0, count, found, 1)
+            before = children[:count, RESULT].copy()
+            end = encode_successors(engine.rules, 1, words, children, 0, count, found, 1)
             k = 1
             for e in range(count):
-                encoding = by_action[i * 64 + int(rows[e, ACTION])]
-                if rows[e, RESULT] == 0:
+                encoding = by_action[i * 64 + int(children[e, ACTION])]
+                if children[e, RESULT] == 0:
                     np.testing.assert_array_equal(found[k], encoding)
                     k += 1
                     compared += 1

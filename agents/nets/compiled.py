@@ -160,7 +160,7 @@ def forward(weights, encodings, count, workspace, out):
         encodings: uint8[R, ENCODING_SIZE].
         count: how many of them to run it on.
         workspace: a :class:`NetworkWorkspace`.
-        out: float32[R, 65 or 2], of which the first ``count`` rows are filled.
+        out: float32[R, 65 or 2], filled for the first ``count`` of them.
     """
     table = weights.table
     lines, units, next_units, active = workspace

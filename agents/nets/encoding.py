@@ -48,7 +48,7 @@ def encode_position(rules, words, viewer, is_over, encodings, k):
             to move, whoever that is.
         is_over: whether the game has ended there, so that nobody has a move.
         encodings: uint8[R, ENCODING_SIZE].
-        k: the row of ``encodings`` that is filled.
+        k: which of ``encodings`` is filled.
 
     Returns:
         whether the player to move has no move.

@@ -6,8 +6,8 @@ An *encoding* is what is stored and moved about: :data:`ENCODING_SIZE` bytes::
     52..86   what the player to move could capture (bao_env.observation.captures):
     52           most seeds that one action captures
     53, 54       1 if an action wins at once; 1 if there is no action
-    55..86       for each start, ring pit + 16 * down: 0 if it captures nothing, else 1 + the
-                 seeds that it captures, 64 at most
+    55..86       for each start, ring pit + 16 * down (1 for step -1): 0 if it captures nothing,
+                 else 1 + the seeds that it captures, 64 at most
 
 Its *features* are :data:`FEATURES` numbers::
 

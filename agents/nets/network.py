@@ -34,8 +34,9 @@ ARCHITECTURES: Final[dict[str, Callable[[int, tuple[int, ...]], nn.Module]]] = {
     "mlp": MultilayerPerceptron,
 }
 """Name to trunk: called with FEATURES and :attr:`NetworkConfig.hidden`, it makes a module from
-features float[R, FEATURES] to float[R, hidden[-1]]. Its parameters and buffers must be floats, each
-encoding must be judged by itself, and the names must not change: checkpoints carry them."""
+features float[R, FEATURES] to float[R, hidden[-1]]. What it makes of an encoding must not depend
+on the others in the batch. Checkpoints carry the name, so it must not change, and the module's
+parameters and buffers, which must be floats."""
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,8 @@ def halving_rounds(actions: int, simulations: int) -> Iterator[Round]:
 def visit_schedule(actions: int, simulations: int) -> npt.NDArray[np.int32]:
     """How often the action that each simulation is to try has been tried before.
 
-    All that are left in a round have been tried equally often, so this number and the values found
-    so far tell which to try: of those tried so often, the most promising.
+    All that are left in a round have been tried equally often. So a search follows the schedule if
+    it always tries the most promising of the actions that were tried as often as it says.
 
     Args:
         actions: how many are considered; 0 is taken for 1.

@@ -137,14 +137,14 @@ def softmax(x, count):
 
 @jit
 def select_root_edge(tree, g, visits, per_action, improved):
-    """Of the considered root edges visited so often, the one that promises most.
+    """Of the considered root edges with this many visits, the one that promises most.
 
     If the schedule asks for more visits than any edge has, it is the one of all considered.
 
     Args:
         tree: the :class:`Tree`.
         g: the game, whose root has edges.
-        visits: how often the edge is to have been visited (:func:`visit_schedule`).
+        visits: how many (:func:`agents.search.halving.visit_schedule`).
         per_action: 1 for a network that reads each legal action, else 0.
         improved: float32[64], a workspace.
     """

@@ -8,7 +8,7 @@ policy need not know whether it plays South or North::
     16..23  seeds in the opponent's front row, facing the viewer's holes 1..8
     24..31  seeds in the opponent's back row, behind those
     32, 33  seeds in the viewer's store, in the opponent's store
-    34, 35  1 if the viewer owns his house, if the opponent owns his
+    34, 35  1 if the viewer owns their house, if the opponent owns theirs
     36..43  1 at the viewer's front hole that takasia bars in this turn (Donkers 4.1)
     44..51  1 at the viewer's front hole whose capture awaits its side (Dutch I.a)
 
