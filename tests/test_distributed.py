@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_train import metrics
 
 from agents.nets import checkpoint
+from tests.test_train import metrics
 from training import distributed, train
 from training.config import ConfigError, load_config
 from training.ppo import PpoTrainer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import reference
 import torch
 
 from agents.nets.encoding import encode
@@ -20,6 +19,7 @@ from bao_env.engine.position import META, unpack
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation import format_position
 from bao_env.observation import observe
+from tests import reference
 
 
 def some_positions(size: int = 64) -> tuple[Engine, np.ndarray, np.ndarray]:

@@ -34,17 +34,12 @@ from bao_env.notation.transcript import (
     replay,
     transcribe,
 )
+from tests.positions import ENDLESS, HOUSE_CHOICE, OPENING, TAKASIA, WAITING
 
 DATA = Path(__file__).parent / "data"
 GAMES = sorted((DATA / "games").glob("*.txt"))
 EXAMPLE = DATA.parent.parent / "agents" / "play" / "donkers-example.txt"
 ZANZIBAR = RULESETS["zanzibar"]
-OPENING = "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"
-# North captures at 8, and the move comes to his house: 8 and 8> are both legal.
-HOUSE_CHOICE = "1,0,0,0,12,0,0,1/0,0,0,0,0,0,1,1/0,1,3,0,9,0,3,1/1,1,1,1,1,1,0,0 12,13 SN N -"
-TAKASIA = "2,3,0,7,1,8,0,3/5,7,3,2,2,3,4,4/0,0,0,0,0,0,1,0/1,0,0,1,2,1,2,2 0,0 - S A2"
-WAITING = "0,0,5,3,0,2,0,4/1,3,1,2,1,1,1,0/1,1,3,1,9,2,3,0/2,5,1,4,1,3,4,0 0,0 - N - A3:14"
-ENDLESS = "4,2,5,4,5,0,1,0/3,4,7,6,0,3,4,1/0,0,2,0,0,0,0,0/13,0,0,0,0,0,0,0 0,0 - S -"
 
 any_text = st.text(max_size=60)
 near_moves = st.text("ABab12345678LR<>+*/ 9-", max_size=12)
