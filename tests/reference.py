@@ -161,7 +161,7 @@ def write(position: Position) -> str:
 def opening(rules: Any, first_player: str = SOUTH) -> str:
     """The text of the position in which a game begins."""
     # Donkers 2.1: both sides alike, each house owned if there are houses at all.
-    holes = {}
+    holes: dict[Hole, int] = {}
     for player in (SOUTH, NORTH):
         holes.update(zip(FRONT[player], rules.opening_front, strict=True))
         holes.update(zip(BACK[player], rules.opening_back, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import random
 import xml.etree.ElementTree as ElementTree
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,7 +45,8 @@ def test_a_new_board() -> None:
     assert Board(first_player=NORTH).turn == NORTH
     assert Board("kujifunza", first_player=None).turn == SOUTH
     assert Board("kujifunza").stage is Stage.MTAJI
-    for first_player in (2, -1, "south"):
+    wrong: list[Any] = [2, -1, "south"]
+    for first_player in wrong:
         with pytest.raises(ValueError, match="first_player"):
             Board(first_player=first_player)
     with pytest.raises(ValueError, match="unknown rule set"):
@@ -60,14 +62,15 @@ def test_words_are_a_copy() -> None:
 
 def test_push_takes_all_kinds_of_names() -> None:
     boards = []
-    for moves in (
+    spellings: tuple[tuple[Any, Any], ...] = (
         (24, np.int64(18)),
         ("A7L", "A5R"),
         ("7L*", "5R"),
         ("7<*", "5>"),
         ("7L", "a5R"),
         ("A7L*", "a5>"),
-    ):
+    )
+    for moves in spellings:
         board = Board()
         for move in moves:
             board.push(move)

@@ -14,7 +14,6 @@ import pytest
 
 import bao_env
 
-
 ROOT = Path(__file__).parent.parent
 HEAVY = (
     ["torch", "jax", "tensorflow", "matplotlib", "PIL", "pygame", "tqdm"]

@@ -57,6 +57,12 @@ near_transcripts = st.lists(
 ).map("\n".join)
 
 
+def read_one(text: str, file: str = "") -> Transcript:
+    """The only game of a text."""
+    [game] = parse_transcripts(text, file)
+    return game
+
+
 def random_game(name: str, seed: int, first_player: int = SOUTH) -> tuple[list[Words], list[int]]:
     """The positions before each action of a random game to its end, and the actions."""
     ruleset = get_ruleset(name)
@@ -277,7 +283,7 @@ def test_recorded_games_replay_and_come_out_again(path: Path) -> None:
 
 def test_seven_games_are_there() -> None:
     assert len(GAMES) == 7
-    ends = [replay(*parse_transcripts(path.read_text())).outcome is not None for path in GAMES]
+    ends = [replay(read_one(path.read_text())).outcome is not None for path in GAMES]
     assert sum(ends) == 4
 
 
@@ -407,20 +413,20 @@ def test_bad_transcripts_name_the_place(text: str, line: int | None, complaint: 
 def test_an_error_says_everything() -> None:
     game = GAMES[0].read_text().replace("9: 6R* 5R*;", "9: 6R* 5R;")
     with pytest.raises(NotationError) as caught:
-        replay(*parse_transcripts(game, "omar.txt"))
+        replay(read_one(game, "omar.txt"))
     assert str(caught.value) == (
         "omar.txt, line 16, move 9, '5R': the move is a takasa that bars no hole: one star "
         "(Donkers part 5); legal: 5L* 5R*"
     )
-    assert replay(*parse_transcripts(game), strict=False).outcome is not None
+    assert replay(read_one(game), strict=False).outcome is not None
 
 
 def test_the_head_must_agree_with_the_end() -> None:
     text = GAMES[0].read_text()
     with pytest.raises(NotationError, match="another winner"):
-        replay(*parse_transcripts(text.replace("winner: South", "winner: North")))
+        replay(read_one(text.replace("winner: South", "winner: North")))
     with pytest.raises(NotationError, match="the game is over: South wins"):
-        replay(*parse_transcripts(text.replace("18: 4R;", "18: 4R 5L;")))
+        replay(read_one(text.replace("18: 4R;", "18: 4R 5L;")))
 
 
 def test_dutch_turns_are_joined_and_closed() -> None:
@@ -434,7 +440,7 @@ def test_dutch_turns_are_joined_and_closed() -> None:
         (joined + "/3L", "nothing can follow the '/'"),
     ):
         with pytest.raises(NotationError, match=re.escape(complaint)):
-            replay(*parse_transcripts(text.replace(joined, wrong, 1)), ruleset)
+            replay(read_one(text.replace(joined, wrong, 1)), ruleset)
 
 
 def test_what_would_not_read_back_is_not_written() -> None:
