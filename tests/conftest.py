@@ -1,4 +1,4 @@
-"""Tests whose optional packages are not installed are skipped, and say how to get them."""
+"""Which tests run: slow ones on request, and none whose optional packages are not installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 OPTIONAL: Final = {
     "PIL": "picture",
-    "httpx": "test",
+    "httpx2": "test",
     "importlinter": "test",
     "matplotlib": "train",
     "pygame": "render",
@@ -31,6 +31,28 @@ MISSING: Final = {package for package in OPTIONAL if find_spec(package) is None}
 def how_to_get(package: str) -> str:
     """Why a test is skipped."""
     return f"needs {package}: pip install -e '.[{OPTIONAL[package]}]'"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--slow`."""
+    parser.addoption(
+        "--slow", action="store_true", help="run the slow tests too, the others more thoroughly"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip slow tests, unless they are asked for all together or one by its name."""
+    if config.getoption("slow") or any("::" in argument for argument in config.args):
+        return
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.skip(reason="slow: --slow runs it"))
+
+
+@pytest.fixture(scope="session")
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """Whether there is time to draw many examples."""
+    return bool(request.config.getoption("slow"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -111,6 +111,7 @@ def test_a_stopped_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert (tmp_path / "r" / "final.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_it_learns(tmp_path: Path) -> None:
     settings = [*TINY, "hidden=[64]", "simulations=8", "envs=128", "buffer=20000", "minibatch=256"]
     trainer = GumbelTrainer(load_config(None, [*settings, "steps=20480", "learning_rate=0.003"]))
@@ -157,6 +158,7 @@ def test_small_buffers_are_refused() -> None:
         load_config(None, [*TINY, "buffer=1000"])
 
 
+@pytest.mark.slow
 def test_the_suite_of_proven_wins() -> None:
     """A sample is proven anew; a deep enough search makes no mistake, random play does."""
     ruleset = load_config(None).get_ruleset()
