@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import reference
 import torch
 from safetensors.numpy import load_file, save_file
 
@@ -27,6 +26,7 @@ from bao_env.engine.batch import Engine, random_states
 from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation import format_position
+from tests import reference
 
 
 def some_positions(ruleset: str, plies: int = 25) -> tuple[np.ndarray, np.ndarray]:
@@ -93,7 +93,7 @@ def test_unknown_names() -> None:
     ):
         agents.load("gredy")
     with pytest.raises(ValueError, match="unknown opponent 'gredy'"):
-        get_agent("gredy")
+        get_agent("gredy")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

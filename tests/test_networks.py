@@ -150,6 +150,7 @@ def replaced(place: int | str, module: nn.Module) -> PolicyNetwork:
     if isinstance(place, str):
         setattr(network, place, module)
     else:
+        assert isinstance(network.trunk, nn.Sequential)
         network.trunk[place] = module
     return network
 
