@@ -19,7 +19,7 @@ from agents.nets.features import (
 )
 from bao_env.engine.batch import Engine, random_states
 from bao_env.engine.kernel import legal_mask, play, start_of
-from bao_env.engine.position import META, WORDS, pack, unpack
+from bao_env.engine.position import META, WORDS, Packed, pack, unpack
 from bao_env.engine.ruleset import RULESETS
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, SUCCESSOR_WORDS, successors
 from bao_env.notation import format_position, parse_position
@@ -168,7 +168,7 @@ def test_a_search_reads_what_a_batch_reads() -> None:
         found = np.zeros((MAX_SUCCESSORS + 1, ENCODING_SIZE), np.uint8)
         for i, words in enumerate(positions):
             children = np.zeros((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
-            count = successors(engine.rules, *words[:5], children, 0)
+            count = successors(engine.rules, Packed.of(words), children, 0)
             assert encode_successors(engine.rules, 0, words, children, 0, count, found, 1) == 2
             np.testing.assert_array_equal(found[1], boards[i])
             before = children[:count, RESULT].copy()
