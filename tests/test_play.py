@@ -417,7 +417,7 @@ except Refused as refused:
     print(refused.message)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "needs torch, pip install 'bao_env[train]'" in done.stdout, done.stderr
+    assert "needs torch: pip install -e '.[train]'" in done.stdout, done.stderr
 
 
 class Failing:
