@@ -81,7 +81,7 @@ def test_a_process_dies(tmp_path: Path) -> None:
     os.kill(victim, signal.SIGKILL)
     _, errors = running.communicate(timeout=120)
     assert running.returncode != 0
-    assert "another process of this run is gone" in errors or "stopped; go on with" in errors
+    assert "another process of this run is gone" in errors or "stopped; continue with" in errors
     saved = checkpoint.load(last).info["steps"]
     assert 0 < saved < 200000
     resumed = train.resume_run(tmp_path / "r")
