@@ -91,5 +91,5 @@ def test_a_process_dies(tmp_path: Path) -> None:
 
 def test_workers_that_cannot_be_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distributed, "world_size", lambda: 3)
-    with pytest.raises(ConfigError, match="workers=2 cannot be shared out over 3 processes"):
+    with pytest.raises(ConfigError, match="workers=2 cannot be divided among 3 processes"):
         PpoTrainer(*load_config(None, SMALL))
