@@ -11,7 +11,7 @@ import contextlib
 import sys
 from types import FunctionType
 
-import atheris  # type: ignore[import-not-found]
+import atheris
 
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation import (

@@ -17,7 +17,7 @@ Front hole n faces the opponent's front hole 9 - n.
 
 The rule set comes in as an object with plain attributes:
 
-    opening_front, opening_back, opening_store    the opening (here only bounds for the generator)
+    opening_front, opening_back, opening_store    seeds of each player at the start
     house                      whether hole 5 is a house at all
     house_min                  seeds from which an owned house is more than an ordinary hole
     house_lost_below_min       an owned house that sinks below the minimum ends for good
@@ -33,7 +33,6 @@ The rule set comes in as an object with plain attributes:
     sow_limit                  most seeds one move may put down
 """
 
-import random
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,6 +158,23 @@ def write(position: Position) -> str:
     return text
 
 
+def opening(rules: Any, first_player: str = SOUTH) -> str:
+    """The text of the position in which a game begins."""
+    # Donkers 2.1: both sides alike, each house owned if there are houses at all.
+    holes: dict[Hole, int] = {}
+    for player in (SOUTH, NORTH):
+        holes.update(zip(FRONT[player], rules.opening_front, strict=True))
+        holes.update(zip(BACK[player], rules.opening_back, strict=True))
+    return write(
+        Position(
+            holes=holes,
+            stores=dict.fromkeys((SOUTH, NORTH), rules.opening_store),
+            owned=dict.fromkeys((SOUTH, NORTH), rules.house),
+            mover=first_player,
+        )
+    )
+
+
 # --- which holes may start --------------------------------------------------------------------
 
 
@@ -229,7 +245,7 @@ def captures(position: Position, player: str, rules: Any) -> list[Start]:
 
 
 def threatened_holes(position: Position, player: str, rules: Any) -> set[Hole]:
-    """The player's holes that the opponent, were it his turn, could capture to begin a move."""
+    """The player's holes that the opponent, were it their turn, could capture to begin a move."""
     opponent = OPPONENT[player]
     if in_namua(position, opponent):
         return {FACING[hole] for hole, _ in namua_captures(position, opponent)}
@@ -611,218 +627,15 @@ def moves_before_end(text: str, rules: Any) -> dict[int, str]:
     return moves
 
 
-# --- random positions -------------------------------------------------------------------------
+def perft(text: str, rules: Any, depth: int) -> list[int]:
+    """Numbers of action sequences of 1, 2, ..., `depth` actions from the position `text`.
 
-
-def lay_open(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
-    """Both rows filled at random, from sparse to dense."""
-    density = rng.choice((0.15, 0.3, 0.5, 0.75, 0.95))
-    most = rng.choice((1, 2, 3, 6))
-    laid = {hole: rng.randint(1, most) for hole in SIDE[player] if rng.random() < density}
-    return laid, list(laid)
-
-
-def lay_full_front(
-    rng: random.Random, rules: Any, player: str
-) -> tuple[dict[Hole, int], list[Hole]]:
-    """No empty hole in the front row, and often none in the back row either."""
-    most = rng.choice((1, 2, 3))
-    rows = SIDE[player] if rng.random() < 0.5 else FRONT[player]
-    return {hole: rng.randint(1, most) for hole in rows}, list(rows)
-
-
-def lay_lone_front(
-    rng: random.Random, rules: Any, player: str
-) -> tuple[dict[Hole, int], list[Hole]]:
-    """A single filled front hole, mostly a kichwa."""
-    lone = rng.choice((FRONT[player][0], FRONT[player][7], rng.choice(FRONT[player])))
-    density = rng.choice((0.0, 0.2, 0.6, 1.0))
-    laid = {hole: rng.randint(1, 3) for hole in BACK[player] if rng.random() < density}
-    laid[lone] = rng.choice((1, 1, 2, 3, rng.randint(4, 20)))
-    return laid, [hole for hole in laid if hole != lone]
-
-
-def house_seeds(rng: random.Random, rules: Any) -> int:
-    """A number of seeds for hole 5 about the minimum of a house."""
-    seeds: int = max(1, rules.house_min + rng.choice((-1, -1, 0, 0, 1, 1, rng.randint(2, 8))))
-    return seeds
-
-
-def lay_lone_house(
-    rng: random.Random, rules: Any, player: str
-) -> tuple[dict[Hole, int], list[Hole]]:
-    """Hole 5 alone in the front row, and often alone on both rows."""
-    density = rng.choice((0.0, 0.0, 0.2, 0.6))
-    laid = {hole: rng.randint(1, 3) for hole in BACK[player] if rng.random() < density}
-    sinks = list(laid)
-    laid[HOUSE[player]] = house_seeds(rng, rules)
-    return laid, sinks
-
-
-def lay_house(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
-    """Hole 5 about its minimum among other filled holes."""
-    laid, sinks = lay_open(rng, rules, player)
-    laid[HOUSE[player]] = house_seeds(rng, rules)
-    return laid, [hole for hole in sinks if hole != HOUSE[player]]
-
-
-def lay_singletons(
-    rng: random.Random, rules: Any, player: str
-) -> tuple[dict[Hole, int], list[Hole]]:
-    """Single seeds only, sometimes with one fuller hole in the front or a filled house."""
-    density = rng.choice((0.3, 0.6, 0.9))
-    laid = {hole: 1 for hole in SIDE[player] if rng.random() < density}
-    extra = rng.random()
-    if extra < 0.2:
-        laid[rng.choice(FRONT[player])] = rng.randint(2, 4)
-    elif extra < 0.5:
-        laid[HOUSE[player]] = house_seeds(rng, rules)
-    return laid, []
-
-
-def lay_huge(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
-    """One or two pits of 16 seeds or more, and sometimes one at the limit for a capture."""
-    laid, sinks = lay_open(rng, rules, player)
-    for hole in rng.sample(SIDE[player], rng.choice((1, 1, 2))):
-        laid[hole] = rng.choice((15, 16, 17, rng.randint(16, 30), rng.randint(16, 50)))
-    return laid, sinks
-
-
-LAYOUTS = (
-    lay_open,
-    lay_open,
-    lay_full_front,
-    lay_lone_front,
-    lay_lone_house,
-    lay_house,
-    lay_singletons,
-    lay_huge,
-)
-
-
-# Sides on which a takasa (no house, clockwise from the front hole given) puts down more than
-# 1,000 seeds: holes 1..8 of the front row, then 8..1 of the back row. Each has an empty front
-# hole for a front hole of the opponent to face. The one with 60 seeds ends after 1,636, the
-# others never.
-ENDLESS = (
-    (4, (1, 0, 3, 2, 0, 1, 2, 1, 4, 3, 0, 1, 2, 1, 0, 4)),
-    (3, (0, 1, 3, 4, 3, 2, 1, 0, 1, 3, 2, 3, 0, 3, 2, 1)),
-    (6, (1, 2, 1, 0, 1, 2, 3, 4, 3, 0, 3, 2, 1, 2, 3, 2)),
-    (8, (3, 2, 3, 0, 6, 0, 4, 3, 1, 0, 5, 1, 2, 3, 2, 0)),
-    (1, (4, 2, 5, 4, 5, 0, 1, 0, 1, 4, 3, 0, 6, 7, 4, 3)),
-    (6, (5, 2, 5, 2, 1, 2, 0, 3, 2, 6, 2, 6, 3, 6, 3, 2)),
-    (5, (1, 0, 4, 1, 4, 2, 7, 3, 5, 4, 3, 4, 1, 7, 3, 5)),
-    (3, (4, 8, 2, 3, 4, 0, 4, 3, 4, 5, 4, 7, 2, 3, 4, 3)),
-)
-
-
-def endless_board(
-    rng: random.Random, mover: str, seeds: int, namua: bool
-) -> dict[Hole, int] | None:
-    """A board on which the mover has an endless takasa, or None if it has too many seeds."""
-    number, ring = rng.choice(ENDLESS)
-    front, back = FRONT[mover], BACK[mover]
-    if rng.random() < 0.5:
-        front, back = front[::-1], back[::-1]  # the mirror image, endless anti-clockwise
-    holes = dict.fromkeys(SIDE[SOUTH] + SIDE[NORTH], 0)
-    holes.update(zip(front + back[::-1], ring, strict=True))
-    if namua:
-        holes[front[number - 1]] -= 1  # the seed from the store makes up for it
-    missing = seeds - sum(holes.values())
-    if missing < 1:
-        return None
-    # The opponent's front holes face empty holes only: nothing can be captured.
-    opponent_front = [FACING[hole] for hole in front if holes[hole] == 0]
-    holes[rng.choice(opponent_front)] += 1
-    for _ in range(missing - 1):
-        holes[rng.choice(opponent_front + BACK[OPPONENT[mover]])] += 1
-    return holes
-
-
-def random_stores(rng: random.Random, rules: Any) -> tuple[dict[str, int], str]:
-    """Stores as they occur in play, and the player to move."""
-    starter = rng.choice((SOUTH, SOUTH, SOUTH, NORTH))
-    mover = rng.choice((SOUTH, NORTH))
-    full = min(rules.opening_store, 30)
-    # Half of the positions in mtaji, and among the others many at the very end of namua.
-    store = rng.choice((0, 0, 0, 1, rng.randint(0, full), rng.randint(0, full)))
-    store = min(store, full)
-    stores = {SOUTH: store, NORTH: store}
-    # The starter always moves with equal stores; the other player then has one seed more,
-    # until both stores are empty.
-    if mover != starter and store > 0:
-        stores[starter] = store - 1
-    return stores, mover
-
-
-def random_board(rng: random.Random, rules: Any, mover: str, seeds: int) -> dict[Hole, int] | None:
-    """A board with so many seeds, or None if the first attempt does not come out."""
-    holes = dict.fromkeys(SIDE[SOUTH] + SIDE[NORTH], 0)
-    sinks = []
-    for player in (SOUTH, NORTH):
-        laid, player_sinks = rng.choice(LAYOUTS)(rng, rules, player)
-        holes.update(laid)
-        sinks += player_sinks
-
-    # Every other time or so: no filled hole faces another. The one whose seeds go to the hole
-    # behind it is rather the opponent's, so that the mover's layout survives.
-    if rng.random() < 0.4:
-        yielding = OPPONENT[mover] if rng.random() < 0.7 else mover
-        for hole, behind in zip(FRONT[yielding], BACK[yielding], strict=True):
-            if holes[hole] > 0 and holes[FACING[hole]] > 0:
-                holes[behind] += holes[hole]
-                holes[hole] = 0
-                sinks = [sink for sink in sinks if sink != hole] + [behind]
-    for player in (SOUTH, NORTH):
-        if all(holes[hole] == 0 for hole in FRONT[player]):
-            return None
-
-    # The seeds still missing go one by one to the sinks: to all of them, or to a few.
-    missing = seeds - sum(holes.values())
-    if missing < 0:
-        return None
-    if not sinks:
-        sinks = rng.sample(BACK[SOUTH] + BACK[NORTH], rng.choice((1, 3, 16)))
-    elif rng.random() < 0.3:
-        sinks = rng.sample(sinks, min(len(sinks), rng.choice((1, 2, 4))))
-    for _ in range(missing):
-        holes[rng.choice(sinks)] += 1
-    return holes
-
-
-def random_position(rng: random.Random, rules: Any) -> str:
-    """A random valid position text, rich in corner cases.
-
-    64 seeds, no empty front row, no empty owned house, stores as they occur in play (either
-    player may have begun the game), takasia only where it could be: the mover in mtaji, without
-    a capture, and a front hole that is not exempt. No position waits for a side.
+    A game that ends earlier contributes nothing to the longer ones.
     """
-    stores, mover = random_stores(rng, rules)
-    seeds = 64 - stores[SOUTH] - stores[NORTH]
-    holes = None
-    if rng.random() < 0.04:
-        holes = endless_board(rng, mover, seeds, namua=stores[mover] > 0)
-    while holes is None:
-        holes = random_board(rng, rules, mover, seeds)
-    position = Position(
-        holes=holes,
-        stores=stores,
-        owned={
-            player: rules.house and holes[HOUSE[player]] > 0 and rng.random() < 0.65
-            for player in (SOUTH, NORTH)
-        },
-        mover=mover,
-    )
-    if (
-        rules.takasia == "zanzibar"
-        and not in_namua(position, mover)
-        and not captures(position, mover, rules)
-        and rng.random() < 0.5
-    ):
-        could_be = [hole for hole in FRONT[mover] if not exempt_from_takasia(position, hole)]
-        filled = [hole for hole in could_be if holes[hole] > 0]
-        if filled and rng.random() < 0.9:
-            could_be = filled
-        if could_be:
-            position.barred = rng.choice(could_be)
-    return write(position)
+    leaves = []
+    level = [text]
+    for _ in range(depth):
+        moves = [after for before in level for after in legal_moves(before, rules).values()]
+        leaves.append(len(moves))
+        level = [after for after in moves if after not in WINS.values()]
+    return leaves

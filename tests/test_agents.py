@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import reference
 import torch
 from safetensors.numpy import load_file, save_file
 
@@ -17,6 +16,7 @@ import agents
 from agents.arena.match import play_match
 from agents.nets import checkpoint
 from agents.nets.checkpoint import Checkpoint, CheckpointError
+from agents.nets.features import INPUTS_VERSION
 from agents.nets.network import NetworkConfig, PolicyNetwork
 from agents.nets.policy import PolicyAgent
 from agents.registry import CHECKPOINTS, KINDS, PLAYERS, checkpoint_of, parse, shipped
@@ -26,6 +26,7 @@ from bao_env.engine.batch import Engine, random_states
 from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation import format_position
+from tests import reference
 
 
 def some_positions(ruleset: str, plies: int = 25) -> tuple[np.ndarray, np.ndarray]:
@@ -92,7 +93,7 @@ def test_unknown_names() -> None:
     ):
         agents.load("gredy")
     with pytest.raises(ValueError, match="unknown opponent 'gredy'"):
-        get_agent("gredy")
+        get_agent("gredy")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -209,10 +210,10 @@ def test_a_checkpoint_plays_as_its_network(saved: Path) -> None:
     assert loaded.info == {"steps": 5} and loaded.ruleset == RULESETS["zanzibar"]
     player = agents.load(saved)
     chosen = player.act(positions, masks)
-    judged = PolicyAgent(loaded.network, loaded.ruleset).evaluate(positions, masks)
+    policy = PolicyAgent(loaded.network, loaded.ruleset).evaluate(positions, masks)
     for i in range(len(positions)):
-        part = slice(judged.indptr[i], judged.indptr[i + 1])
-        assert chosen[i] == judged.legal_actions[part][judged.logits[part].argmax()] % 64
+        part = slice(policy.indptr[i], policy.indptr[i + 1])
+        assert chosen[i] == policy.legal_actions[part][policy.logits[part].argmax()] % 64
     assert len(set(chosen)) > 5
     board = Board()
     assert player.choose(board) in board.legal_actions
@@ -244,12 +245,16 @@ def test_sampling_is_seeded(saved: Path) -> None:
     assert all(int(m) >> a & 1 for m, a in zip(masks, draws[2], strict=True))
 
 
-def rewrite(path: Path, **changes: object) -> None:
-    """Change the header of a checkpoint."""
+def read_header(path: Path) -> dict:
+    """The header of a checkpoint."""
     with open(path, "rb") as file:
         size = struct.unpack("<Q", file.read(8))[0]
-        header = json.loads(json.loads(file.read(size))["__metadata__"]["bao_env"])
-    save_file(load_file(path), path, metadata={"bao_env": json.dumps(header | changes)})
+        return json.loads(json.loads(file.read(size))["__metadata__"]["bao_env"])
+
+
+def rewrite(path: Path, header: dict) -> None:
+    """Give a checkpoint another header."""
+    save_file(load_file(path), path, metadata={"bao_env": json.dumps(header)})
 
 
 @pytest.mark.parametrize(
@@ -258,6 +263,8 @@ def rewrite(path: Path, **changes: object) -> None:
         ({"format": 2}, "has format 2; this version of bao_env reads 1"),
         ({"rules_version": 99}, "has rules_version 99"),
         ({"observation_version": 0}, "has observation_version 0"),
+        ({"inputs_version": 2}, "has inputs_version 2; this version of bao_env reads 1"),
+        ({"network": {"architecture": "x"}}, "architecture='x': expected one of mlp"),
         ({"network": {"kind": "board", "hidden": [60000, 60000]}}, "do not fit the network"),
         ({"network": {"kind": "board", "hidden": [-1]}}, "1 to 65536"),
         ({"network": {"depth": 3}}, "not as expected"),
@@ -266,8 +273,31 @@ def rewrite(path: Path, **changes: object) -> None:
     ],
 )
 def test_unfit_headers_are_refused(saved: Path, changes: dict, message: str) -> None:
-    rewrite(saved, **changes)
+    rewrite(saved, read_header(saved) | changes)
     with pytest.raises(CheckpointError, match=message):
+        checkpoint.load(saved)
+
+
+def test_older_headers_are_read(saved: Path) -> None:
+    """From before they had a version of what the network reads, and an architecture."""
+    header = read_header(saved)
+    assert header.pop("inputs_version") == INPUTS_VERSION == 1
+    assert header["network"].pop("architecture") == "mlp"
+    network = checkpoint.load(saved).network
+    rewrite(saved, header)
+    older = checkpoint.load(saved).network
+    assert older.config == network.config
+    torch.testing.assert_close(older.state_dict(), network.state_dict())
+
+
+def test_older_headers_are_refused_once_the_inputs_change(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = read_header(saved)
+    del header["inputs_version"]
+    rewrite(saved, header)
+    monkeypatch.setattr(checkpoint, "INPUTS_VERSION", 2)
+    with pytest.raises(CheckpointError, match=r"has inputs_version 1; .* reads 2"):
         checkpoint.load(saved)
 
 

@@ -6,7 +6,6 @@ import random
 
 import numpy as np
 import pytest
-import reference
 
 from agents import load
 from agents.arena.openings import draw_openings
@@ -33,6 +32,7 @@ from bao_env.engine.successors import (
     successors,
 )
 from bao_env.notation import parse_position
+from tests.positions import random_position
 
 
 def positions(ruleset: Ruleset, count: int, seed: int) -> np.ndarray:
@@ -45,7 +45,7 @@ def positions(ruleset: Ruleset, count: int, seed: int) -> np.ndarray:
     rules = ruleset.kernel_rules()
     while len(found) < count:
         words = np.empty(WORDS, np.uint64)
-        pack(parse_position(reference.random_position(rng, ruleset), ruleset), words)
+        pack(parse_position(random_position(rng, ruleset), ruleset), words)
         if legal_mask(rules, words):
             found.append(words)
     return np.array(found)

@@ -40,7 +40,7 @@ def weights(trainer: AlphaZeroTrainer) -> bytes:
 
 
 @pytest.mark.parametrize("ruleset", ["zanzibar", "dutch", "kujifunza"])
-def test_results_are_the_games_own(ruleset: str) -> None:
+def test_results_are_the_games_own(monkeypatch: pytest.MonkeyPatch, ruleset: str) -> None:
     """Every position of an ended game has the discounted result of the player who was to move."""
     settings = [*TINY, f"ruleset={ruleset}", "workers=1", "gamma=0.99"]
     worker = AlphaZeroTrainer(*load_config(None, settings)).workers[0]
@@ -63,7 +63,7 @@ def test_results_are_the_games_own(ruleset: str) -> None:
                 assert result == pytest.approx(sign * 0.99 ** (last - ply - 1), rel=1e-5)
             ended += 1
 
-    worker._settle = check
+    monkeypatch.setattr(worker, "_settle", check)
     for _ in range(12):
         worker.collect()
     assert ended > 20 and worker.count_settled() > 200
@@ -107,6 +107,7 @@ def test_a_stopped_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert (tmp_path / "r" / "final.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_it_learns(tmp_path: Path) -> None:
     settings = [
         *TINY,
@@ -162,6 +163,7 @@ def test_small_buffers_are_refused() -> None:
         load_config(None, [*TINY, "alphazero.buffer=1000"])
 
 
+@pytest.mark.slow
 def test_the_suite_of_proven_wins() -> None:
     """A sample is proven anew; a deep enough search makes no mistake, random play does."""
     ruleset = load_config()[0].get_ruleset()

@@ -11,29 +11,20 @@ import pytest
 from bao_env import bench, perft
 from bao_env.bench import signature
 from bao_env.engine.ruleset import RULESETS
-from training import bench as training_bench
-from training.tools import scaling
-
-SIGNATURES = {
-    "zanzibar": "ae04f398f21aa387",
-    "kibao": "8dd9ddb3bf75a2d5",
-    "kujifunza": "4069a10e23f836a5",
-    "dutch": "033f50d4ac7c792a",
-    "malawi": "4b9ba28850137742",
-}
+from tests.make_golden import pinned
 
 
 @pytest.mark.parametrize("name", RULESETS)
 def test_behaviour_signature(name: str) -> None:
     """A change here is a change of the rules or of the encoding: raise RULES_VERSION with it."""
-    assert signature(name) == SIGNATURES[name]
+    assert signature(name) == pinned(name)["signature"]
 
 
 def test_bench_measures_and_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--rounds", "1", "--seconds", "0.01", "--batches", "8", "--threads", "1"]
     assert bench.main([*arguments, "--no-peers", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["signature"] == SIGNATURES["zanzibar"]
+    assert report["signature"] == pinned("zanzibar")["signature"]
     names = [case["name"] for case in report["cases"]]
     assert names == [
         "kernel",
@@ -46,6 +37,8 @@ def test_bench_measures_and_prints_json(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_training_bench_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    from training import bench as training_bench  # needs torch, as the engine's tests do not
+
     settings = ["--set", "envs=64", "--set", "minibatch=512", "--set", "hidden=[16]"]
     assert training_bench.main([*settings, "--updates", "2", "--workers", "1"]) == 0
     assert "board 16" in capsys.readouterr().out
@@ -54,6 +47,8 @@ def test_training_bench_prints_a_table(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_training_bench_tells_search_from_network(capsys: pytest.CaptureFixture[str]) -> None:
+    from training import bench as training_bench  # needs torch, as the engine's tests do not
+
     settings = ["method=alphazero", "envs=32", "rollout=4", "minibatch=128", "hidden=[16]"]
     settings += ["alphazero.simulations=3", "alphazero.buffer=4000", "max_plies=100"]
     arguments = [part for setting in settings for part in ("--set", setting)]
@@ -66,6 +61,8 @@ def test_training_bench_tells_search_from_network(capsys: pytest.CaptureFixture[
 
 
 def test_scaling_measures_a_training_run(tmp_path: Path) -> None:
+    from training.tools import scaling  # as above
+
     config = tmp_path / "tiny.toml"
     config.write_text("envs = 32\nrollout = 4\nminibatch = 128\nhidden = [8]\n")
     steps_per_second, mebibytes = scaling.train(config, workers=1, processes=1, updates=6)

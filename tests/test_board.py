@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import random
 import xml.etree.ElementTree as ElementTree
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,13 +19,8 @@ from bao_env.notation import NotationError
 from bao_env.notation.transcript import parse_transcripts
 from bao_env.render import ascii_board, svg_board
 from bao_env.render.drawing import Circle, Rect, Text, drawing
+from tests.positions import HOUSE_CHOICE, LONE_KICHWA, NO_MOVE, OPENING, TAKASIA, WAITING
 
-OPENING = "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"
-HOUSE_CHOICE = "1,0,0,0,12,0,0,1/0,0,0,0,0,0,1,1/0,1,3,0,9,0,3,1/1,1,1,1,1,1,0,0 12,13 SN N -"
-TAKASIA = "2,3,0,7,1,8,0,3/5,7,3,2,2,3,4,4/0,0,0,0,0,0,1,0/1,0,0,1,2,1,2,2 0,0 - S A2"
-WAITING = "0,0,5,3,0,2,0,4/1,3,1,2,1,1,1,0/1,1,3,1,9,2,3,0/2,5,1,4,1,3,4,0 0,0 - N - A3:14"
-NO_MOVE = "0,1,1,1,0,0,0,1/1,0,0,0,0,1,0,1/2,0,11,10,2,3,5,0/1,3,1,6,0,1,2,10 0,0 - N -"
-LONE_KICHWA = "4,0,0,0,0,0,0,0/0,1,2,1,3,0,2,2/1,5,8,13,2,3,0,0/4,0,3,0,5,1,3,1 0,0 - S -"
 ODD = RULESETS["zanzibar"].replace(sow_limit=64, house_min=8)
 
 
@@ -49,7 +45,8 @@ def test_a_new_board() -> None:
     assert Board(first_player=NORTH).turn == NORTH
     assert Board("kujifunza", first_player=None).turn == SOUTH
     assert Board("kujifunza").stage is Stage.MTAJI
-    for first_player in (2, -1, "south"):
+    wrong: list[Any] = [2, -1, "south"]
+    for first_player in wrong:
         with pytest.raises(ValueError, match="first_player"):
             Board(first_player=first_player)
     with pytest.raises(ValueError, match="unknown rule set"):
@@ -65,14 +62,15 @@ def test_words_are_a_copy() -> None:
 
 def test_push_takes_all_kinds_of_names() -> None:
     boards = []
-    for moves in (
+    spellings: tuple[tuple[Any, Any], ...] = (
         (24, np.int64(18)),
         ("A7L", "A5R"),
         ("7L*", "5R"),
         ("7<*", "5>"),
         ("7L", "a5R"),
         ("A7L*", "a5>"),
-    ):
+    )
+    for moves in spellings:
         board = Board()
         for move in moves:
             board.push(move)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_train import metrics
 
 from agents.nets import checkpoint
+from tests.test_train import metrics
 from training import distributed, train
 from training.config import ConfigError
 from training.ppo import PpoTrainer
@@ -47,6 +47,7 @@ def launch(*given: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ppo", "alphazero"])
 def test_two_processes_are_one_run(tmp_path: Path, method: str) -> None:
     settings = ["steps=4096", "evaluate_every=2048", *(SEARCH if method == "alphazero" else [])]
@@ -65,6 +66,7 @@ def test_two_processes_are_one_run(tmp_path: Path, method: str) -> None:
         np.testing.assert_array_equal(array, two.arrays[name], err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_process_dies(tmp_path: Path) -> None:
     """The other one stops; the run goes on where it was saved."""
     settings = ["steps=200000", "checkpoint_every=0", "evaluate_every=0"]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
 
 from agents.arena.openings import draw_openings
-from agents.nets.compiled import VALUES, compile_network, forward, make_network_workspace
-from agents.nets.encoding import encode
 from agents.nets.features import ENCODING_SIZE
 from agents.nets.network import KINDS, Inputs, NetworkConfig, PolicyNetwork
 from agents.nets.policy import PolicyAgent
 from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.gumbel import CONSIDERED, GumbelSearch, visit_schedule
+from agents.search.gumbel import GumbelSearch
 from agents.search.gumbel_agent import SearchAgent
+from agents.search.halving import halving_rounds, visit_schedule
+from agents.search.improved_policy import MAX_CONSIDERED
 from agents.search.transposition import PROVEN
 from bao_env.engine.batch import random_states
 from bao_env.engine.kernel import legal_mask, play
@@ -38,16 +41,53 @@ def batch_of(ruleset: str, count: int, plies: int) -> tuple[np.ndarray, np.ndarr
     return positions, np.array([legal_mask(rules, words) for words in positions], np.uint64)
 
 
-def test_sequential_halving() -> None:
-    """Worked out by hand from the paper's algorithm 1."""
-    assert visit_schedule(1, 3) == [0, 1, 2]
-    assert visit_schedule(2, 4) == [0, 0, 1, 1]
-    assert visit_schedule(4, 8) == [0, 0, 0, 0, 1, 1, 2, 2]
-    assert visit_schedule(4, 16) == [0] * 4 + [1] * 4 + [2, 2, 3, 3, 4, 4, 5, 5]
-    assert visit_schedule(8, 6) == [0] * 6
-    for actions in range(1, CONSIDERED + 1):
-        for simulations in (2, 7, 24, 100):
-            assert len(visit_schedule(actions, simulations)) == simulations
+def test_a_schedule_worked_out_by_hand() -> None:
+    """From the paper's algorithm 1, and what is left over for the last two."""
+    assert visit_schedule(1, 3).tolist() == [0, 1, 2]
+    assert visit_schedule(2, 4).tolist() == [0, 0, 1, 1]
+    assert visit_schedule(4, 8).tolist() == [0, 0, 0, 0, 1, 1, 2, 2]
+    assert visit_schedule(4, 16).tolist() == [0] * 4 + [1] * 4 + [2, 2, 3, 3, 4, 4, 5, 5]
+    assert visit_schedule(4, 11).tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4]
+    assert visit_schedule(8, 6).tolist() == [0] * 6
+
+
+@pytest.mark.parametrize("actions", range(2, MAX_CONSIDERED + 1))
+def test_sequential_halving(actions: int) -> None:
+    """The better half stays, each round has its share, and the budget is spent to the last."""
+    number = math.ceil(math.log2(actions))
+    for simulations in (2, 7, 24, 64, 100, 1000):
+        rounds = list(halving_rounds(actions, simulations))
+        assert rounds[0].survivors == actions
+        for (before, _), (after, _) in pairwise(rounds):
+            assert after == max(2, before // 2)
+        if simulations >= actions * number:  # else a share is less than one visit
+            # A round's share, but for what does not divide; one round more spends the rest.
+            share = simulations / number
+            for survivors, visits in rounds:
+                assert share - survivors < survivors * visits <= share
+            assert [survivors for survivors, _ in rounds[number - 1 :]] == [2] * (
+                len(rounds) - number + 1
+            )
+        spent = [survivors * visits for survivors, visits in rounds]
+        assert sum(spent[:-1]) < simulations <= sum(spent)
+    if actions & (actions - 1) == 0:  # all divides: the paper's algorithm to the letter
+        shares = [(actions >> r, 6 << r) for r in range(number)]
+        assert list(halving_rounds(actions, 6 * actions * number)) == shares
+
+
+@pytest.mark.parametrize("actions", range(1, MAX_CONSIDERED + 1))
+def test_a_schedule_can_be_followed(actions: int) -> None:
+    """Of the actions tried as often as it says, always taking the first."""
+    for simulations in (2, 7, 24, 64, 100, 1000):
+        schedule = visit_schedule(actions, simulations)
+        assert len(schedule) == simulations
+        visits = np.zeros(actions, np.int64)
+        for wanted in schedule:
+            due = np.flatnonzero(visits == wanted)
+            assert len(due)
+            visits[due[0]] += 1
+        assert (np.diff(visits) <= 0).all()  # the better, the more often
+        assert visits[:2].max() - visits[:2].min() <= 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -68,56 +108,33 @@ def test_policies_are_of_the_legal_actions(name: str, kind: str) -> None:
             # Each simulation of an open position visits an action of the root.
             visited = ~np.isnan(found.qvalues)
             assert visited.any(axis=1).all()
-            assert search._forest.node_visits[: len(masks), 0].tolist() == [20] * len(masks)
+            assert search._tree.node_visits[: len(masks), 0].tolist() == [20] * len(masks)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["zanzibar", "dutch"])
-def test_roots_are_judged_as_by_the_bare_policy(kind: str, name: str) -> None:
+def test_roots_are_evaluated_as_by_the_bare_policy(kind: str, name: str) -> None:
     """Where nothing is decided at once, the search starts from what the network says."""
     ruleset = get_ruleset(name)
     positions, masks = batch_of(name, 100, 24)
     search = GumbelSearch(ruleset.kernel_rules(), network(kind), 100, 2, lock_step=True)
     search.search(positions)
-    tree = search._forest
-    judged = PolicyAgent(network(kind), ruleset).evaluate(positions, masks)
+    tree = search._tree
+    policy = PolicyAgent(network(kind), ruleset).evaluate(positions, masks)
     compared = 0
     for g in range(len(masks)):
         count = int(tree.num_edges[g, 0])
         if (tree.words[g, :count, RESULT] != 0).any():
             continue
-        part = slice(judged.indptr[g], judged.indptr[g + 1])
-        by_action = dict(zip(judged.legal_actions[part] % 64, judged.logits[part], strict=True))
+        part = slice(policy.indptr[g], policy.indptr[g + 1])
+        by_action = dict(zip(policy.legal_actions[part] % 64, policy.logits[part], strict=True))
         for e in range(count):
             action = int(tree.words[g, e, ACTION])
             assert tree.logits[g, e] == pytest.approx(by_action[action], abs=1e-4)
         if kind != "moves":
-            assert tree.node_values[g, 0] == pytest.approx(judged.values[g], abs=1e-5)
+            assert tree.node_values[g, 0] == pytest.approx(policy.values[g], abs=1e-5)
         compared += 1
     assert compared > 50
-
-
-@pytest.mark.parametrize("hidden", [(24,), (33, 16), (40, 8, 12)])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_compiled_network_says_the_same(kind: str, hidden: tuple[int, ...]) -> None:
-    rng = np.random.default_rng(1)
-    made = network(kind, hidden)
-    for parameter in made.parameters():
-        if parameter.ndim == 1:  # biases begin at zero, which would hide their loss
-            torch.nn.init.normal_(parameter, std=0.5)
-    rows = rng.integers(0, VALUES, (64, ENCODING_SIZE)).astype(np.uint8)
-    rows[rng.random(rows.shape) < np.linspace(0, 1, 64)[:, None]] = 0
-    ruleset = get_ruleset("zanzibar")
-    positions, masks = batch_of("zanzibar", 64, 30)
-    rows = np.concatenate(
-        [rows, encode(ruleset.kernel_rules(), positions, masks, made.config.per_action)[0]]
-    )
-    weights = compile_network(made)
-    out = np.full((len(rows), 2 if kind == "moves" else 65), np.nan, np.float32)
-    forward(weights, rows, len(rows) - 1, make_network_workspace(weights), out)
-    expected = made.head_outputs(torch.from_numpy(rows)).detach().numpy()
-    np.testing.assert_allclose(out[:-1], expected[:-1], rtol=1e-4, atol=1e-4)
-    assert np.isnan(out[-1]).all()  # beyond the count
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -182,7 +199,7 @@ def test_known_results_are_true(name: str, kind: str) -> None:
     positions, _ = batch_of(name, 150, 24)
     search = GumbelSearch(rules, network(kind), 150, 60, lock_step=True)
     actions = search.search(positions, random_states(150, 7)).actions
-    tree = search._forest
+    tree = search._tree
     checked = deep = 0
     for g in range(len(positions)):
         results = []
@@ -198,7 +215,7 @@ def test_known_results_are_true(name: str, kind: str) -> None:
                 value = searcher.search(words).value
                 again = movers(words[None]) == movers(positions[g : g + 1])
                 if abs(value) < PROVEN:
-                    continue  # deeper than the judge looks
+                    continue  # deeper than that search looks
                 result = 1 if (value > 0) == again else -1
                 deep += 1
             elif result == 0:
@@ -222,7 +239,7 @@ def test_wins_beyond_the_considered_actions(kind: str) -> None:
     words = np.empty((1, WORDS), np.uint64)
     pack(parse_position(text, ruleset), words[0])
     rules = ruleset.kernel_rules()
-    assert int(legal_mask(rules, words[0])).bit_count() > CONSIDERED
+    assert int(legal_mask(rules, words[0])).bit_count() > MAX_CONSIDERED
     mask = int(legal_mask(rules, words[0]))
     legal = [action for action in range(64) if mask >> action & 1]
     wins = []

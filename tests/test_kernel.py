@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
-import reference
 
 from bao_env.engine import kernel
 from bao_env.engine.batch import Engine, random_actions, random_states
-from bao_env.engine.layout import NUM_SEEDS, SOUTH
+from bao_env.engine.layout import NORTH, NUM_SEEDS, SOUTH
 from bao_env.engine.position import META, PLY, WORDS, pack, packed_opening, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.notation import action_to_move, format_position, parse_position
-from bao_env.perft import perft
-
-DATA = Path(__file__).parent / "data"
+from tests import reference
+from tests.make_golden import conformance_cases, perft_numbers, pinned
+from tests.positions import random_position
 
 # Switches set one by one, so that each is also checked outside its own rule set.
 VARIANTS = {
@@ -66,23 +63,23 @@ def kernel_moves(ruleset: Ruleset, text: str) -> dict[int, str]:
 
 @pytest.mark.parametrize("name", RULESETS)
 def test_conformance(name: str) -> None:
-    lines = (DATA / "conformance" / f"{name}.jsonl").read_text().splitlines()
-    assert len(lines) >= 600
-    for line in lines:
-        case = json.loads(line)
+    cases = conformance_cases(name)
+    assert len(cases) >= 600
+    for case in cases:
         moves = kernel_moves(RULESETS[name], case["position"])
         named = {action_to_move(action): after for action, after in moves.items()}
         assert named == case["moves"], case["position"]
 
 
 @pytest.mark.parametrize("name", [*RULESETS, *VARIANTS])
-def test_random_positions_match_the_reference(name: str) -> None:
-    """20,000 positions on the default rule set, fewer on the others."""
+def test_random_positions_match_the_reference(name: str, thorough: bool) -> None:
+    """With --slow 20,000 positions on the default rule set, fewer on the others."""
+    count = (20_000 if name == "zanzibar" else 3_000) if thorough else 700
     ruleset = RULESETS.get(name) or VARIANTS[name]
     rng = random.Random(f"positions of {name}")
     checked = 0
-    while checked < (20_000 if name == "zanzibar" else 3_000):
-        text = reference.random_position(rng, ruleset)
+    while checked < count:
+        text = random_position(rng, ruleset)
         try:
             parse_position(text, ruleset)
         except ValueError:
@@ -93,12 +90,14 @@ def test_random_positions_match_the_reference(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*RULESETS, *VARIANTS])
-def test_random_games_match_the_reference(name: str) -> None:
+def test_random_games_match_the_reference(name: str, thorough: bool) -> None:
+    """With --slow 3,000 plies on the default rule set, fewer on the others."""
+    count = (3_000 if name == "zanzibar" else 700) if thorough else 400
     ruleset = RULESETS.get(name) or VARIANTS[name]
     rng = random.Random(f"games of {name}")
     words = packed_opening(ruleset)
     plies = 0
-    while plies < (3000 if name == "zanzibar" else 700):
+    while plies < count:
         text = format_position(unpack(words))
         moves = kernel_moves(ruleset, text)
         assert moves == reference.legal_moves(text, ruleset), text
@@ -179,48 +178,33 @@ def test_illegal_action_changes_nothing() -> None:
             np.testing.assert_array_equal(now, then)
 
 
-PERFT = {  # leaves at depth 1, 2, 3, ...; zanzibar's agree with other programs
-    "zanzibar": (4, 14, 38, 124, 405, 1430, 5655, 23270, 105704),
-    "kibao": (4, 14, 38, 124, 405, 1430, 5655, 23270),
-    "kujifunza": (16, 108, 500, 1902, 6550, 23446),
-    "dutch": (4, 14, 30, 82, 272, 958, 3822, 14908),
-    "malawi": (4, 14, 38, 128, 445, 1571, 6600, 28019),
-}
-
-
-@pytest.mark.parametrize("name", PERFT)
+@pytest.mark.parametrize("name", RULESETS)
 def test_perft(name: str) -> None:
-    ruleset = RULESETS[name]
-    words = packed_opening(ruleset)
-    leaves = [perft(ruleset.kernel_rules(), words, d) for d in range(1, len(PERFT[name]) + 1)]
-    assert tuple(leaves) == PERFT[name]
+    """Of the opening, to all pinned depths; zanzibar's numbers agree with other programs'."""
+    numbers = pinned(name)["perft"]
+    assert len(numbers) >= 6
+    assert perft_numbers(RULESETS[name], len(numbers)) == numbers
 
 
-@pytest.mark.parametrize("name", PERFT)
-def test_perft_of_the_reference(name: str) -> None:
-    ruleset = RULESETS[name]
-
-    def leaves(text: str, depth: int) -> int:
-        moves = reference.legal_moves(text, ruleset)
-        if depth == 1:
-            return len(moves)
-        return sum(leaves(after, depth - 1) for after in moves.values() if "wins" not in after)
-
-    text = format_position(unpack(packed_opening(ruleset)))
-    assert tuple(leaves(text, depth) for depth in range(1, 5)) == PERFT[name][:4]
+@pytest.mark.parametrize("name", [*RULESETS, *VARIANTS])
+@pytest.mark.parametrize("seat", [SOUTH, NORTH])
+def test_the_opening_is_the_reference_s(name: str, seat: int) -> None:
+    ruleset = RULESETS.get(name) or VARIANTS[name]
+    text = format_position(unpack(packed_opening(ruleset, seat)))
+    assert text == reference.opening(ruleset, "SN"[seat])
 
 
-def test_an_endless_move_is_illegal() -> None:
+def test_an_endless_move_is_illegal(thorough: bool) -> None:
     """Donkers 1.5a: legal under a limit it stays within, illegal under a smaller one."""
     rng = random.Random(5)
     patient = RULESETS["kujifunza"].replace(sow_limit=2000)
     struck_out = 0
-    for _ in range(3000):
-        text = reference.random_position(rng, patient)
+    for _ in range(3000 if thorough else 1000):
+        text = random_position(rng, patient)
         struck_out += len(kernel_moves(patient, text)) > len(
             kernel_moves(patient.replace(sow_limit=100), text)
         )
-    assert struck_out > 10
+    assert struck_out > (10 if thorough else 3)
 
 
 def test_plies_are_counted() -> None:

@@ -90,6 +90,7 @@ def test_choice_depends_on_position_and_seed_alone() -> None:
     assert (other != actions).any()
 
 
+@pytest.mark.slow
 def test_strength_grows() -> None:
     few, many = MctsAgent(simulations=20), MctsAgent(simulations=400)
     assert play_match(many, few, pairs=40, seed=1).score.low > 0.6

@@ -34,17 +34,12 @@ from bao_env.notation.transcript import (
     replay,
     transcribe,
 )
+from tests.positions import ENDLESS, HOUSE_CHOICE, OPENING, TAKASIA, WAITING
 
 DATA = Path(__file__).parent / "data"
 GAMES = sorted((DATA / "games").glob("*.txt"))
 EXAMPLE = DATA.parent.parent / "agents" / "play" / "donkers-example.txt"
 ZANZIBAR = RULESETS["zanzibar"]
-OPENING = "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"
-# North captures at 8, and the move comes to his house: 8 and 8> are both legal.
-HOUSE_CHOICE = "1,0,0,0,12,0,0,1/0,0,0,0,0,0,1,1/0,1,3,0,9,0,3,1/1,1,1,1,1,1,0,0 12,13 SN N -"
-TAKASIA = "2,3,0,7,1,8,0,3/5,7,3,2,2,3,4,4/0,0,0,0,0,0,1,0/1,0,0,1,2,1,2,2 0,0 - S A2"
-WAITING = "0,0,5,3,0,2,0,4/1,3,1,2,1,1,1,0/1,1,3,1,9,2,3,0/2,5,1,4,1,3,4,0 0,0 - N - A3:14"
-ENDLESS = "4,2,5,4,5,0,1,0/3,4,7,6,0,3,4,1/0,0,2,0,0,0,0,0/13,0,0,0,0,0,0,0 0,0 - S -"
 
 any_text = st.text(max_size=60)
 near_moves = st.text("ABab12345678LR<>+*/ 9-", max_size=12)
@@ -60,6 +55,12 @@ near_transcripts = st.lists(
     ),
     max_size=8,
 ).map("\n".join)
+
+
+def read_one(text: str, file: str = "") -> Transcript:
+    """The only game of a text."""
+    [game] = parse_transcripts(text, file)
+    return game
 
 
 def random_game(name: str, seed: int, first_player: int = SOUTH) -> tuple[list[Words], list[int]]:
@@ -282,7 +283,7 @@ def test_recorded_games_replay_and_come_out_again(path: Path) -> None:
 
 def test_seven_games_are_there() -> None:
     assert len(GAMES) == 7
-    ends = [replay(*parse_transcripts(path.read_text())).outcome is not None for path in GAMES]
+    ends = [replay(read_one(path.read_text())).outcome is not None for path in GAMES]
     assert sum(ends) == 4
 
 
@@ -412,20 +413,20 @@ def test_bad_transcripts_name_the_place(text: str, line: int | None, complaint: 
 def test_an_error_says_everything() -> None:
     game = GAMES[0].read_text().replace("9: 6R* 5R*;", "9: 6R* 5R;")
     with pytest.raises(NotationError) as caught:
-        replay(*parse_transcripts(game, "omar.txt"))
+        replay(read_one(game, "omar.txt"))
     assert str(caught.value) == (
         "omar.txt, line 16, move 9, '5R': the move is a takasa that bars no hole: one star "
         "(Donkers part 5); legal: 5L* 5R*"
     )
-    assert replay(*parse_transcripts(game), strict=False).outcome is not None
+    assert replay(read_one(game), strict=False).outcome is not None
 
 
 def test_the_head_must_agree_with_the_end() -> None:
     text = GAMES[0].read_text()
     with pytest.raises(NotationError, match="another winner"):
-        replay(*parse_transcripts(text.replace("winner: South", "winner: North")))
+        replay(read_one(text.replace("winner: South", "winner: North")))
     with pytest.raises(NotationError, match="the game is over: South wins"):
-        replay(*parse_transcripts(text.replace("18: 4R;", "18: 4R 5L;")))
+        replay(read_one(text.replace("18: 4R;", "18: 4R 5L;")))
 
 
 def test_dutch_turns_are_joined_and_closed() -> None:
@@ -439,7 +440,7 @@ def test_dutch_turns_are_joined_and_closed() -> None:
         (joined + "/3L", "nothing can follow the '/'"),
     ):
         with pytest.raises(NotationError, match=re.escape(complaint)):
-            replay(*parse_transcripts(text.replace(joined, wrong, 1)), ruleset)
+            replay(read_one(text.replace(joined, wrong, 1)), ruleset)
 
 
 def test_what_would_not_read_back_is_not_written() -> None:

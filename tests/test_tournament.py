@@ -42,6 +42,7 @@ def test_units_cover_every_pairing_once() -> None:
     assert pairs == {("a", "b"): 120, ("a", "c"): 30, ("b", "c"): 30}
 
 
+@pytest.mark.slow
 def test_same_whatever_the_processes(tmp_path: Path) -> None:
     """One process or two, one run or a run that was stopped: the same games."""
     asked = settings("random", "greedy", "alphabeta:2")
@@ -106,6 +107,7 @@ def test_without_ray(
     assert "Ray is not installed: pip install ray" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_players_and_pairs_may_be_added(tmp_path: Path) -> None:
     small = run(settings("greedy", "alphabeta:2", pairs=50), tmp_path)
     large = run(settings("greedy", "alphabeta:2", "random", pairs=60), tmp_path)
@@ -132,6 +134,7 @@ def test_both_seats_and_openings_are_the_arenas(tmp_path: Path) -> None:
     np.testing.assert_array_equal(standing.results["greedy", "alphabeta:3"], match.points)
 
 
+@pytest.mark.slow
 def test_other_tournaments_are_refused(tmp_path: Path) -> None:
     asked = settings("greedy", "random", pairs=5)
     run(asked, tmp_path)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import random
-from pathlib import Path
 
 import pytest
 
@@ -13,17 +11,13 @@ from bao_env.engine.layout import HOUSE, NORTH, SOUTH
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.notation import move_to_action
 from bao_env.trace import Event, EventKind, trace_move
+from tests.make_golden import conformance_cases
+from tests.positions import ENDLESS, HOUSE_CHOICE, LONE_KICHWA, NO_MOVE, TAKASIA
 
-CONFORMANCE = Path(__file__).parent / "data" / "conformance"
-TAKASIA_STOP = "2,3,0,7,1,8,0,3/5,7,3,2,2,3,4,4/0,0,0,0,0,0,1,0/1,0,0,1,2,1,2,2 0,0 - S A2"
-TAKASIA = "0,0,0,0,0,0,2,6/0,1,1,2,2,0,2,0/0,0,1,3,4,4,6,1/1,4,2,1,0,3,12,6 0,0 - N -"
-NO_MOVE = "0,1,1,1,0,0,0,1/1,0,0,0,0,1,0,1/2,0,11,10,2,3,5,0/1,3,1,6,0,1,2,10 0,0 - N -"
+MAKES_TAKASIA = "0,0,0,0,0,0,2,6/0,1,1,2,2,0,2,0/0,0,1,3,4,4,6,1/1,4,2,1,0,3,12,6 0,0 - N -"
 LONE_HOUSE = "0,0,0,0,9,0,0,0/0,0,0,0,0,0,1,1/1,0,4,0,9,2,1,0/0,0,0,0,0,0,0,0 18,18 SN S -"
-LONE_KICHWA = "4,0,0,0,0,0,0,0/0,1,2,1,3,0,2,2/1,5,8,13,2,3,0,0/4,0,3,0,5,1,3,1 0,0 - S -"
 KIBAO_STOP = "2,1,0,0,7,0,0,0/0,9,0,0,0,0,0,0/30,0,0,0,0,0,0,0/7,0,0,0,8,0,0,0 0,0 S S -"
-HOUSE_CHOICE = "1,0,0,0,12,0,0,1/0,0,0,0,0,0,1,1/0,1,3,0,9,0,3,1/1,1,1,1,1,1,0,0 12,13 SN N -"
 PAUSE = "0,1,0,1,8,2,1,1/0,0,0,0,0,0,0,1/0,1,1,1,8,0,0,0/0,0,0,0,0,0,0,1 18,19 SN N -"
-ENDLESS = "4,2,5,4,5,0,1,0/3,4,7,6,0,3,4,1/0,0,2,0,0,0,0,0/13,0,0,0,0,0,0,0 0,0 - S -"
 
 
 def check(board: Board, action: int) -> list[Event]:
@@ -63,9 +57,7 @@ def check(board: Board, action: int) -> list[Event]:
 
 @pytest.mark.parametrize("name", RULESETS)
 def test_recorded_positions(name: str) -> None:
-    lines = (CONFORMANCE / f"{name}.jsonl").read_text().splitlines()
-    for line in lines[::3]:
-        case = json.loads(line)
+    for case in conformance_cases(name)[::3]:
         board = Board.from_text(case["position"], name)
         for move in case["moves"]:
             check(board, move_to_action(move))
@@ -118,8 +110,8 @@ def test_capture_move_word_for_word() -> None:
 @pytest.mark.parametrize(
     ("position", "name", "move", "kind", "rule", "words"),
     [
-        (TAKASIA_STOP, "zanzibar", "A6L", EventKind.TAKASIA_STOP, "Donkers 4.1b", "A2"),
-        (TAKASIA, "zanzibar", "A7R", EventKind.TAKASIA, "Donkers 4.1", "South may not start"),
+        (TAKASIA, "zanzibar", "A6L", EventKind.TAKASIA_STOP, "Donkers 4.1b", "A2"),
+        (MAKES_TAKASIA, "zanzibar", "A7R", EventKind.TAKASIA, "Donkers 4.1", "South may not start"),
         (NO_MOVE, "zanzibar", "A5R", EventKind.NO_LEGAL_MOVE, "Donkers 1.2", "North wins"),
         (LONE_KICHWA, "kujifunza", "A1L", EventKind.FRONT_ROW_EMPTY, "Donkers 1.2", "North wins"),
         (KIBAO_STOP, "kibao", "A1L", EventKind.HOUSE_STOP, "kibao 1.6.2", "house A5"),

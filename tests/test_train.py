@@ -87,6 +87,7 @@ def metrics(folder: Path) -> list[dict[str, str]]:
     return [{k: v for k, v in row.items() if "second" not in k} for row in rows]
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_and_resumed(tmp_path: Path) -> None:
     """SIGKILL, several times over; the end is bit for bit that of a run left alone."""
     alone, killed = tmp_path / "alone", tmp_path / "killed"
@@ -134,6 +135,7 @@ def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert int(metrics(tmp_path)[-1]["steps"]) == steps
 
 
+@pytest.mark.slow
 def test_it_learns(tmp_path: Path) -> None:
     """After 200,000 steps it beats random clearly, and far better than untrained."""
     settings = ["network_kind=moves", "hidden=[64]", "envs=512", "minibatch=2048", "ppo.epochs=2"]

@@ -60,6 +60,8 @@ class TrainConfig(Settings):
     """What the network sees: the ``board``, or the board after each of the legal ``moves``."""
     hidden: Annotated[tuple[int, ...], Field(strict=False)] = (256, 256)
     """Units of each hidden layer."""
+    architecture: str = "mlp"
+    """Name of the network's trunk (:data:`agents.nets.network.ARCHITECTURES`)."""
     start: str = ""
     """Start with the network of this checkpoint: a path, or the name of a shipped one. It must have
     the same kind and shape."""
@@ -130,7 +132,7 @@ class TrainConfig(Settings):
 
     def network_config(self) -> NetworkConfig:
         """Shape of the network."""
-        return NetworkConfig(kind=self.network_kind, hidden=self.hidden)
+        return NetworkConfig(self.network_kind, self.hidden, self.architecture)
 
     def get_ruleset(self) -> Ruleset:
         """The rules to learn."""

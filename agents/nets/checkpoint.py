@@ -2,11 +2,13 @@
 
 The file's metadata entry ``bao_env`` is a JSON object::
 
-    {"format": 1, "rules_version": 1, "observation_version": 1,
+    {"format": 1, "rules_version": 1, "observation_version": 1, "inputs_version": 1,
      "ruleset": {...}, "network": {...}, "info": {...}}
 
 and its tensors are the network's, named ``model.*``, beside whatever a trainer keeps
-under other names. ``info`` is free: step, seed, configuration.
+under other names. ``network`` is a :class:`~agents.nets.network.NetworkConfig`. ``info`` is free:
+step, seed, configuration. Other versions than this package's are refused. Files from before there
+was an ``inputs_version`` or an ``architecture`` are of version 1 and of architecture ``mlp``.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
+from agents.nets.features import INPUTS_VERSION
 from agents.nets.network import NetworkConfig, PolicyNetwork
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.observation.board import OBSERVATION_VERSION
@@ -64,6 +67,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
         "format": FORMAT,
         "rules_version": RULES_VERSION,
         "observation_version": OBSERVATION_VERSION,
+        "inputs_version": INPUTS_VERSION,
         "ruleset": checkpoint.ruleset.to_dict(),
         "network": asdict(checkpoint.network.config),
         "info": checkpoint.info,
@@ -169,10 +173,12 @@ def _check_header(
         ("format", FORMAT),
         ("rules_version", RULES_VERSION),
         ("observation_version", OBSERVATION_VERSION),
+        ("inputs_version", INPUTS_VERSION),
     ):
-        if header.get(key) != expected:
+        found = header.get(key, 1 if key == "inputs_version" else None)
+        if found != expected:
             raise CheckpointError(
-                f"{path} has {key} {header.get(key)!r}; this version of bao_env reads {expected}"
+                f"{path} has {key} {found!r}; this version of bao_env reads {expected}"
             )
     try:
         ruleset = Ruleset.from_dict(header["ruleset"])

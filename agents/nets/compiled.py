@@ -1,9 +1,12 @@
-"""A network compiled for one core: what it says of a few rows, without a call into torch.
+"""A network compiled for one core: its outputs for a few encodings, without a call into torch.
 
-Most of a row is empty pits, and each byte of it touches the first layer by itself. So the first
-layer is a table, one line of sums for each value of each byte, of which a row adds up its
-twenty or so; chess programs call such a network efficiently updatable (NNUE). The
-later layers multiply only what the units before them let through.
+Most of an encoding is empty pits, and each byte of it touches the first layer by itself
+(:mod:`agents.nets.features`). So the first layer is a table, one line of sums for each value of
+each byte, and an encoding adds up the twenty or so lines of its bytes that are not zero; chess
+programs call such a network efficiently updatable (NNUE). The later layers multiply only what the
+units before them let through.
+
+Only the architecture ``mlp`` compiles. Any other is refused, and searched with in torch.
 """
 
 from __future__ import annotations
@@ -14,22 +17,28 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.nets.features import ENCODING_SIZE, expand
+from agents.nets.features import ENCODING_SIZE, FEATURES, expand
 from bao_env.engine.compile import jit_float
 
 if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
+    from torch import nn
+
     from agents.nets.network import PolicyNetwork
 
-VALUES: Final = 65
-"""Values that a byte of a row may have: 0 to 64 seeds."""
+BYTE_VALUES: Final = 65
+"""Values that a byte of an encoding may have: 0 to 64 seeds."""
+
+
+class NotCompilableError(ValueError):
+    """A network that :func:`compile_network` cannot lay out; the message says why."""
 
 
 class Weights(NamedTuple):
     """A network with one or more hidden layers; layer 0 is the first, the last is the head."""
 
     table: npt.NDArray[np.float32]
-    """float32[1 + ENCODING_SIZE * VALUES, units of layer 0], its sums for each value of each byte
-    of an encoding; line 0 is zero."""
+    """float32[1 + ENCODING_SIZE * BYTE_VALUES, units of layer 0], its sums for each value of each
+    byte of an encoding; line 0 is zero."""
     widths: npt.NDArray[np.int64]
     """int64[L], the units of each layer."""
     biases: npt.NDArray[np.float32]
@@ -39,45 +48,100 @@ class Weights(NamedTuple):
 
 
 class NetworkWorkspace(NamedTuple):
-    """What :func:`forward` works in."""
+    """What :func:`forward` works in, for one thread."""
 
     lines: npt.NDArray[np.int64]
-    """int64[ENCODING_SIZE + 4], the lines of the table that a row adds up."""
+    """int64[ENCODING_SIZE + 4], the lines of the table that an encoding adds up."""
     units: npt.NDArray[np.float32]
     """float32[widest layer]."""
-    following: npt.NDArray[np.float32]
+    next_units: npt.NDArray[np.float32]
     """float32[widest layer]."""
-    opened: npt.NDArray[np.int64]
+    active: npt.NDArray[np.int64]
     """int64[widest layer + 1], the units that are above zero."""
 
 
 @cache
-def _probes() -> Any:
-    """float32[1 + ENCODING_SIZE * VALUES, FEATURES], the features of each value of each byte."""
-    rows = np.zeros((1 + ENCODING_SIZE * VALUES, ENCODING_SIZE), np.uint8)
+def _features_of_bytes() -> Any:
+    """float32[1 + ENCODING_SIZE * BYTE_VALUES, FEATURES], the features of each value of each byte;
+    those of an encoding are the sum of its bytes'."""
+    encodings = np.zeros((1 + ENCODING_SIZE * BYTE_VALUES, ENCODING_SIZE), np.uint8)
     for byte in range(ENCODING_SIZE):
-        rows[1 + byte * VALUES : 1 + (byte + 1) * VALUES, byte] = np.arange(VALUES)
+        first = 1 + byte * BYTE_VALUES
+        encodings[first : first + BYTE_VALUES, byte] = np.arange(BYTE_VALUES)
     import torch
 
-    return torch.from_numpy(expand(rows)).view(torch.bfloat16).float()
+    return torch.from_numpy(expand(encodings)).view(torch.bfloat16).float()
+
+
+def _linear_layers(network: PolicyNetwork) -> list[nn.Linear]:
+    """The layers of a network that is nothing but linear layers with ReLUs between them.
+
+    Raises:
+        NotCompilableError: it is anything else.
+    """
+    from torch import nn
+
+    from agents.nets.mlp import MultilayerPerceptron
+    from agents.nets.network import PolicyNetwork
+
+    def refuse(found: object) -> NotCompilableError:
+        return NotCompilableError(
+            f"a network of architecture {network.config.architecture!r} cannot be compiled: "
+            f"expected a MultilayerPerceptron of Linear and ReLU in turn and a Linear head, found "
+            f"{found}; search with it in lock step, where torch runs it"
+        )
+
+    # Exact types: a subclass may compute something else.
+    if type(network) is not PolicyNetwork:
+        raise refuse(type(network).__name__)
+    if type(network.trunk) is not MultilayerPerceptron:
+        raise refuse(f"the trunk {type(network.trunk).__name__}")
+    modules = [*network.trunk, network.head]
+    layers: list[nn.Linear] = []
+    width = FEATURES
+    for i, module in enumerate(modules):
+        if type(module) is not (nn.ReLU if i % 2 else nn.Linear):
+            raise refuse(f"{module} as module {i}")
+        if isinstance(module, nn.Linear):
+            if module.in_features != width or module.bias is None:
+                raise refuse(f"{module} as module {i}, which is to read {width} units with a bias")
+            width = module.out_features
+            layers.append(module)
+    if len(layers) < 2:
+        raise refuse("no hidden layer")
+    return layers
+
+
+def is_compilable(network: PolicyNetwork) -> bool:
+    """Whether :func:`compile_network` takes this network."""
+    try:
+        _linear_layers(network)
+    except NotCompilableError:
+        return False
+    return True
 
 
 def compile_network(network: PolicyNetwork) -> Weights:
-    """The weights of a network as they are now, laid out for :func:`forward`."""
+    """The weights of a network as they are now, laid out for :func:`forward`.
+
+    Raises:
+        NotCompilableError: it has other layers than those of a ``mlp``.
+    """
     import torch
 
-    state = {name: t.detach().cpu().float() for name, t in network.state_dict().items()}
-    names = [name.removesuffix(".weight") for name in state if name.endswith(".weight")]
+    layers = _linear_layers(network)
+    weights = [layer.weight.detach().cpu().float() for layer in layers]
+    biases = [layer.bias.detach().cpu().float() for layer in layers]
     return Weights(
-        (_probes() @ state[f"{names[0]}.weight"].T).numpy(),
-        np.array([len(state[f"{name}.bias"]) for name in names]),
-        torch.cat([state[f"{name}.bias"] for name in names]).numpy(),
-        torch.cat([state[f"{name}.weight"].T.flatten() for name in names[1:]]).numpy(),
+        (_features_of_bytes() @ weights[0].T).numpy(),
+        np.array([len(bias) for bias in biases]),
+        torch.cat(biases).numpy(),
+        torch.cat([weight.T.flatten() for weight in weights[1:]]).numpy(),
     )
 
 
 def make_network_workspace(weights: Weights) -> NetworkWorkspace:
-    """Room for one thread."""
+    """For one thread."""
     widest = int(weights.widths.max())
     return NetworkWorkspace(
         np.zeros(ENCODING_SIZE + 4, np.int64),
@@ -88,23 +152,23 @@ def make_network_workspace(weights: Weights) -> NetworkWorkspace:
 
 
 @jit_float
-def forward(weights, rows, count, room, out):
+def forward(weights, encodings, count, workspace, out):
     """The head's outputs, float32: see :meth:`agents.nets.network.PolicyNetwork.head_outputs`.
 
     Args:
         weights: the :class:`Weights`.
-        rows: uint8[R, ENCODING_SIZE].
-        count: how many of them to judge.
-        room: a :class:`NetworkWorkspace`.
-        out: float32[R, 65 or 2], filled.
+        encodings: uint8[R, ENCODING_SIZE].
+        count: how many of them to run it on.
+        workspace: a :class:`NetworkWorkspace`.
+        out: float32[R, 65 or 2], filled for the first ``count`` of them.
     """
     table = weights.table
-    lines, units, following, opened = room
+    lines, units, next_units, active = workspace
     for r in range(count):
         found = 0
-        for byte in range(rows.shape[1]):
-            value = np.int64(rows[r, byte])
-            lines[found] = 1 + byte * VALUES + value
+        for byte in range(encodings.shape[1]):
+            value = np.int64(encodings[r, byte])
+            lines[found] = 1 + byte * BYTE_VALUES + value
             found += 1 if value != 0 else 0
         while found & 3:  # four at a time; line 0 adds nothing
             lines[found] = 0
@@ -122,25 +186,25 @@ def forward(weights, rows, count, room, out):
         for layer in range(1, len(weights.widths)):
             found = 0
             for j in range(width):
-                opened[found] = j
+                active[found] = j
                 found += 1 if units[j] > np.float32(0.0) else 0
             before, width = width, weights.widths[layer]
             matrix = weights.matrix[base : base + before * width].reshape(before, width)
             for j in range(width):
-                following[j] = biases[j]
+                next_units[j] = biases[j]
             whole = found & ~3
             for i in range(0, whole, 4):
-                p, q = units[opened[i]], units[opened[i + 1]]
-                s, t = units[opened[i + 2]], units[opened[i + 3]]
-                a, b = matrix[opened[i]], matrix[opened[i + 1]]
-                c, d = matrix[opened[i + 2]], matrix[opened[i + 3]]
+                p, q = units[active[i]], units[active[i + 1]]
+                s, t = units[active[i + 2]], units[active[i + 3]]
+                a, b = matrix[active[i]], matrix[active[i + 1]]
+                c, d = matrix[active[i + 2]], matrix[active[i + 3]]
                 for j in range(width):
-                    following[j] += (p * a[j] + q * b[j]) + (s * c[j] + t * d[j])
+                    next_units[j] += (p * a[j] + q * b[j]) + (s * c[j] + t * d[j])
             for i in range(whole, found):
-                p, a = units[opened[i]], matrix[opened[i]]
+                p, a = units[active[i]], matrix[active[i]]
                 for j in range(width):
-                    following[j] += p * a[j]
-            units, following = following, units
+                    next_units[j] += p * a[j]
+            units, next_units = next_units, units
             base += before * width
             biases = biases[width:]
         for j in range(width):

@@ -1,12 +1,13 @@
-"""What a network reads: an encoding of a board, or of each board that an action leads to.
+"""From positions to encodings: of a board as it is, or of the board after each action.
 
-An *encoding* (:mod:`agents.nets.features`) is the observation and, behind it, the capture features
-of the player to move, for which their captures are played out.
+A search has the successors of a position at hand and encodes those (:func:`encode_successors`);
+anybody else has positions with their legal actions (:func:`encode`). Both write every encoding with
+:func:`encode_position`, whose bytes :mod:`agents.nets.features` lists.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +17,14 @@ from agents.nets.legal_actions import fill_indptr, list_legal_actions
 from bao_env.engine.bits import FULL, ONE, ZERO, U
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import play
-from bao_env.engine.position import META, WORDS, mover_of, same_mover, write_at
+from bao_env.engine.position import META, WORDS, mover_of, same_mover
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import RESULT
-from bao_env.observation.board import observe_compiled
-from bao_env.observation.captures import capture_features
+from bao_env.observation.board import observe_one
+from bao_env.observation.captures import IS_STUCK, capture_features
 
 ENCODING_STEP: Final = 512
-"""Rows come in multiples of this, see :func:`padded_encodings`."""
+"""Encodings come in multiples of this, see :func:`padded_encodings`."""
 
 
 def padded_encodings(count: int) -> npt.NDArray[np.uint8]:
@@ -35,88 +36,90 @@ def padded_encodings(count: int) -> npt.NDArray[np.uint8]:
     return np.zeros((-(-count // ENCODING_STEP) * ENCODING_STEP, ENCODING_SIZE), np.uint8)
 
 
-class EncoderWorkspace(NamedTuple):
-    """What :func:`encode_successors` works in."""
-
-    per_action: int
-    """1 for a network that judges legal actions, else 0."""
-    board: npt.NDArray[np.uint64]
-    """uint64[1, 6]."""
-    viewer: npt.NDArray[np.int8]
-    """int8[1], who sees the rows; -1 is the player to move."""
-
-
-def make_encoder_workspace(per_action: bool) -> EncoderWorkspace:
-    """For one thread."""
-    return EncoderWorkspace(
-        int(per_action), np.zeros((1, WORDS), np.uint64), np.full(1, -1, np.int8)
-    )
-
-
 @jit
-def encode_successors(rules, reader, words, first, last, packed, rows, at):
-    """What the network reads of a position and its successors.
+def encode_position(rules, words, viewer, is_over, encodings, k):
+    """Write the encoding of one position.
 
     Args:
         rules: the :class:`KernelRules`.
-        reader: a :class:`EncoderWorkspace`.
-        words: uint64[N, 8]; rows ``first`` to ``last`` - 1 are the position's successors
-            (:func:`bao_env.engine.successors.successors`). Those that prove to leave a player
-            without a move get their result entered, and, like all that are decided, no row.
-        first, last: see ``words``.
-        packed: the position itself.
-        rows: uint8[R, ENCODING_SIZE], filled from row ``at`` on.
-        at: the first row.
+        words: uint64[5 or more], contiguous, the position.
+        viewer: int64, the seat who sees the board. What can be captured is that of the player
+            to move, whoever that is.
+        is_over: whether the game has ended there, so that nobody has a move.
+        encodings: uint8[R, ENCODING_SIZE].
+        k: which of ``encodings`` is filled.
 
     Returns:
-        the row behind the last one written.
+        whether the player to move has no move.
     """
-    board, viewer = reader.board, reader.viewer
-    if reader.per_action == 0:
-        write_at(board, 0, packed)
-        viewer[0] = -1
-        observe_compiled(board, viewer, ONE, rows[at : at + 1])
-        capture_features(rules, board[0], rows[at, CAPTURES_AT:])
-        return at + 1
-    viewer[0] = np.int8(mover_of(packed.meta))
+    position = words.reshape((1, words.shape[0]))
+    observe_one(position, position.view(np.uint8), 0, viewer, ONE, encodings, k)
+    captures = encodings[k, CAPTURES_AT:]
+    if is_over:
+        captures[:] = 0
+        captures[IS_STUCK] = 1
+        return True
+    return capture_features(rules, words, captures)
+
+
+@jit
+def encode_successors(rules, per_action, position, successors, first, last, encodings, k):
+    """Encode a position or its successors, whichever the network reads.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        per_action: 1 to encode the board after each action, seen by the player who chooses it;
+            0 to encode the position.
+        position: uint64[5 or more], contiguous.
+        successors: uint64[N, 8]; those of the position are ``first`` to ``last`` - 1
+            (:func:`bao_env.engine.successors.successors`). Decided ones are left out. One that
+            proves to leave a player without a move gets its result entered and is left out too.
+        first, last: see ``successors``.
+        encodings: uint8[R, ENCODING_SIZE], filled from ``k`` on.
+        k: the first encoding to write.
+
+    Returns:
+        int64, the number behind the last encoding written.
+    """
+    mover = np.int64(mover_of(position[META]))
+    if per_action == 0:
+        encode_position(rules, position, mover, False, encodings, k)
+        return k + 1
     for e in range(first, last):
-        if words[e, RESULT] != ZERO:
+        if successors[e, RESULT] != ZERO:
             continue  # decided: nothing to ask
-        for word in range(META + 1):
-            board[0, word] = words[e, word]
-        observe_compiled(board, viewer, ONE, rows[at : at + 1])
-        if capture_features(rules, words[e], rows[at, CAPTURES_AT:]):  # no move: lost (1.2)
-            words[e, RESULT] = FULL if same_mover(words[e, META]) else ONE
+        if encode_position(rules, successors[e], mover, False, encodings, k):  # lost (1.2)
+            successors[e, RESULT] = FULL if same_mover(successors[e, META]) else ONE
             continue
-        at += 1
-    return at
+        k += 1
+    return k
 
 
 @jit
-def _boards(rules, positions, rows):
-    viewer = np.empty(1, np.int8)
+def _encode_positions(rules, positions, encodings):
+    """Encode positions uint64[B, 6] into ``encodings``, uint8[B or more, ENCODING_SIZE]."""
     for i in range(positions.shape[0]):
-        viewer[0] = np.int8(mover_of(positions[i, META]))
-        observe_compiled(positions[i : i + 1], viewer, ONE, rows[i : i + 1])
-        capture_features(rules, positions[i], rows[i, CAPTURES_AT:])
+        mover = np.int64(mover_of(positions[i, META]))
+        encode_position(rules, positions[i], mover, False, encodings, i)
 
 
 @jit
-def _afterstates(rules, positions, legal_actions, rows):
-    words = np.empty((1, WORDS), np.uint64)
-    viewer = np.empty(1, np.int8)
+def _encode_afterstates(rules, positions, legal_actions, encodings):
+    """Encode the board after each legal action, seen by the player who chooses it.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        positions: uint64[B, 6].
+        legal_actions: int64[K], position * 64 + action.
+        encodings: uint8[K or more, ENCODING_SIZE], filled.
+    """
+    words = np.empty(WORDS, np.uint64)
     for k in range(legal_actions.shape[0]):
-        position = legal_actions[k] >> 6
-        for word in range(WORDS):
-            words[0, word] = positions[position, word]
-        viewer[0] = np.int8(mover_of(words[0, META]))
-        result = play(rules, words[0], U(legal_actions[k] & 63))
-        observe_compiled(words, viewer, ONE, rows[k : k + 1])
-        if result == ZERO:
-            capture_features(rules, words[0], rows[k, CAPTURES_AT:])
-        else:
-            rows[k, CAPTURES_AT:] = 0
-            rows[k, CAPTURES_AT + 2] = 1  # over: won, or (kujifunza) lost, as the rows show
+        words[:] = positions[legal_actions[k] >> 6]
+        mover = np.int64(mover_of(words[META]))
+        # Over: won, or (kujifunza) lost, as the board shows.
+        is_over = play(rules, words, U(legal_actions[k] & 63)) != ZERO
+        encode_position(rules, words, mover, is_over, encodings, k)
 
 
 def encode(
@@ -125,7 +128,7 @@ def encode(
     masks: npt.NDArray[np.uint64],
     per_action: bool,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """What the network reads of a batch of positions.
+    """What a network reads of a batch of positions.
 
     Args:
         rules: the rules to play legal actions out by.
@@ -135,16 +138,16 @@ def encode(
             else each position.
 
     Returns:
-        encodings uint8[K or B and more, ENCODING_SIZE] (:func:`padded_encodings`), legal actions
-        int64[K] (position * 64 + action) and indptr int64[B + 1].
+        encodings uint8[R, ENCODING_SIZE], R being K or B and more (:func:`padded_encodings`),
+        legal actions int64[K] (position * 64 + action) and indptr int64[B + 1].
     """
     indptr = np.empty(len(masks) + 1, np.int64)
     fill_indptr(masks, indptr)
     legal_actions = np.empty(indptr[-1], np.int64)
     list_legal_actions(masks, legal_actions)
-    rows = padded_encodings(len(legal_actions) if per_action else len(positions))
+    encodings = padded_encodings(len(legal_actions) if per_action else len(positions))
     if per_action:
-        _afterstates(rules, positions, legal_actions, rows)
+        _encode_afterstates(rules, positions, legal_actions, encodings)
     else:
-        _boards(rules, positions, rows)
-    return rows, legal_actions, indptr
+        _encode_positions(rules, positions, encodings)
+    return encodings, legal_actions, indptr

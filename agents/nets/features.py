@@ -1,18 +1,27 @@
-"""From a row of small integers to what the first layer of a network multiplies.
+"""The bytes of an encoding, and the features that the first layer of a network multiplies.
 
-A *row* is what is stored and moved about: :data:`ENCODING_SIZE` bytes::
+An *encoding* is what is stored and moved about: :data:`ENCODING_SIZE` bytes::
 
-    0..51    the observation (bao_env.observation): seeds and flags
-    52       most seeds that the player to move can capture with one action
-    53, 54   1 if he can win at once; 1 if he has no move
-    55..86   for each of his starts, ring pit + 16 * direction: 0 if it captures nothing, else 1 +
-             the seeds that it captures, 64 at most
+    0..51    the observation (bao_env.observation.board): seeds and flags
+    52..86   what the player to move could capture (bao_env.observation.captures):
+    52           most seeds that one action captures
+    53, 54       1 if an action wins at once; 1 if there is no action
+    55..86       for each start, ring pit + 16 * down (1 for step -1): 0 if it captures nothing,
+                 else 1 + the seeds that it captures, 64 at most
 
-Bytes 52 on are the *capture_features* (:func:`agents.nets.legal_actions.capture_features`).
+Its *features* are :data:`FEATURES` numbers::
 
-The *features* of a row are each count of seeds in units of eight, for each pit whether it holds
-at least 1, 2, 3 ... seeds, since where a sowing ends hangs on the exact count, and the flags.
-They are bfloat16, in which all of them are exact.
+    0..33      each count of seeds in units of eight
+    34..353    for each pit whether it holds at least 1, 2, 3, 4, 5, 6, 8, 10, 12, 15 seeds, since
+               where a sowing ends hangs on the exact count
+    354..371   the flags of the observation
+    372..374   the most seeds captured in units of eight; a win at once; no action
+    375..406   for each start whether it captures
+    407..438   for each start the seeds that it captures, in units of eight
+
+They are bfloat16, in which all of them are exact. They are additive: each byte of an encoding has
+features of its own, all zero when the byte is zero, so the features of an encoding are the sum of
+those of its bytes. :mod:`agents.nets.compiled` relies on it.
 """
 
 from __future__ import annotations
@@ -24,22 +33,36 @@ import numpy.typing as npt
 
 from bao_env.engine.compile import jit
 from bao_env.observation.board import OBSERVATION_SIZE
+from bao_env.observation.captures import CAPTURE_FEATURES, NUM_STARTS, START_CAPTURES
+
+INPUTS_VERSION: Final = 1
+"""Version of what a network reads. Raise it, with a line here, whenever a byte of an encoding or a
+feature changes its place or its meaning: checkpoints say which version their network was trained
+on, and others than this one are refused.
+
+=======  ===========================================================================================
+version  what a network reads
+=======  ===========================================================================================
+1        observation version 1, the best capture, a win at once, no action, the capture of each
+         start; as features: eighths, the ten steps of each pit, flags. Checkpoints without a
+         version are of this one.
+=======  ===========================================================================================
+"""
 
 CAPTURES_AT: Final = OBSERVATION_SIZE
-"""Byte at which the capture_features begins."""
-STARTS_AT: Final = CAPTURES_AT + 3
-"""Byte at which the captures of the 32 starts begin."""
-_STARTS: Final = 32
-ENCODING_SIZE: Final = STARTS_AT + _STARTS
-"""Bytes in a row."""
+"""Byte of an encoding at which the capture features begin."""
+STARTS_AT: Final = CAPTURES_AT + START_CAPTURES
+"""Byte of an encoding at which the captures of the 32 starts begin."""
+ENCODING_SIZE: Final = OBSERVATION_SIZE + CAPTURE_FEATURES
+"""Bytes of an encoding."""
 
 _PITS: Final = 32
 _COUNTS: Final = 34
 _STEPS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
 _FLAGS: Final = _COUNTS + len(_STEPS) * _PITS
 _CAPTURES: Final = _FLAGS + OBSERVATION_SIZE - _COUNTS
-FEATURES: Final = _CAPTURES + 3 + 2 * _STARTS
-"""Features of a row."""
+FEATURES: Final = _CAPTURES + START_CAPTURES + 2 * NUM_STARTS
+"""Features of an encoding."""
 
 # bfloat16 is the upper half of a float32.
 _ONE: Final = np.int16(0x3F80)
@@ -50,33 +73,41 @@ _STEP_ARRAY: Final = np.array(_STEPS, np.uint8)
 
 
 @jit
-def _expand(rows, eighths, steps, out):
-    for r in range(rows.shape[0]):
+def _expand(encodings, eighths, steps, out):
+    """:func:`expand` into ``out``, int16[R, FEATURES].
+
+    Args:
+        encodings: uint8[R, ENCODING_SIZE].
+        eighths: int16[256], the bits of each count of seeds in units of eight.
+        steps: uint8[S], the counts that a pit is held against, lowest first.
+        out: int16[R, FEATURES], filled.
+    """
+    for r in range(encodings.shape[0]):
         out[r] = 0
         for i in range(_COUNTS):
-            out[r, i] = eighths[rows[r, i]]
+            out[r, i] = eighths[encodings[r, i]]
         for pit in range(_PITS):
-            seeds = rows[r, pit]
+            seeds = encodings[r, pit]
             for step in range(steps.shape[0]):
                 if seeds < steps[step]:
                     break
                 out[r, _COUNTS + step * _PITS + pit] = _ONE
         for i in range(_COUNTS, OBSERVATION_SIZE):
-            if rows[r, i] != 0:
+            if encodings[r, i] != 0:
                 out[r, _FLAGS + i - _COUNTS] = _ONE
-        out[r, _CAPTURES] = eighths[rows[r, CAPTURES_AT]]
-        for i in range(1, 3):
-            if rows[r, CAPTURES_AT + i] != 0:
+        out[r, _CAPTURES] = eighths[encodings[r, CAPTURES_AT]]
+        for i in range(1, START_CAPTURES):
+            if encodings[r, CAPTURES_AT + i] != 0:
                 out[r, _CAPTURES + i] = _ONE
-        for i in range(_STARTS):
-            captured = rows[r, STARTS_AT + i]
+        for i in range(NUM_STARTS):
+            captured = encodings[r, STARTS_AT + i]
             if captured != 0:
-                out[r, _CAPTURES + 3 + i] = _ONE
-                out[r, _CAPTURES + 3 + _STARTS + i] = eighths[captured - 1]
+                out[r, _CAPTURES + START_CAPTURES + i] = _ONE
+                out[r, _CAPTURES + START_CAPTURES + NUM_STARTS + i] = eighths[captured - 1]
 
 
-def expand(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int16]:
-    """The features of rows uint8[R, ENCODING_SIZE]: the bits of bfloat16[R, FEATURES]."""
-    out = np.empty((len(rows), FEATURES), np.int16)
-    _expand(rows, _EIGHTHS, _STEP_ARRAY, out)
+def expand(encodings: npt.NDArray[np.uint8]) -> npt.NDArray[np.int16]:
+    """The features of encodings uint8[R, ENCODING_SIZE]: the bits of bfloat16[R, FEATURES]."""
+    out = np.empty((len(encodings), FEATURES), np.int16)
+    _expand(encodings, _EIGHTHS, _STEP_ARRAY, out)
     return out

@@ -1,18 +1,15 @@
-"""The legal actions of a batch of positions as flat, ragged arrays, compiled.
+"""The legal actions of a batch of positions as flat, ragged arrays: listed, drawn and chosen.
 
-About four of 64 actions are legal, so logits live in one flat array over all legal
-actions, in the order of positions and actions: those of position i are ``indptr[i]`` to
-``indptr[i + 1]`` (as the rows of a sparse matrix are kept). A dense
-masked softmax would spend most of its time on actions that cannot be chosen.
-
-What the network reads of a board is a *row* (:mod:`agents.nets.features`). With what the player to
-move can capture in it, a network that judges legal actions (``moves``) knows the replies to each.
+About four of 64 actions are legal, so a dense masked softmax would spend most of its time on
+actions that cannot be chosen. Instead the K legal actions of B positions lie one after another, in
+the order of positions and actions, and those of position i are ``indptr[i]`` to ``indptr[i + 1]``,
+as in a sparse matrix. Logits and whatever else belongs to an action lie in the same order.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +25,12 @@ from bao_env.engine.bits import (
 )
 from bao_env.engine.compile import jit
 
-_18 = U(18)
-_40 = U(40)
+_FRACTION_SHIFT: Final = U(40)  # leaves the 24 bits that a float32 holds exactly
 
 
 @jit
 def fill_indptr(masks, indptr):
+    """Count the legal actions of masks uint64[B] into ``indptr``, int64[B + 1], filled."""
     total = 0
     for i in range(masks.shape[0]):
         indptr[i] = total
@@ -43,6 +40,8 @@ def fill_indptr(masks, indptr):
 
 @jit
 def list_legal_actions(masks, legal_actions):
+    """List the legal actions of masks uint64[B] into ``legal_actions``, int64[K], filled with
+    position * 64 + action."""
     k = 0
     for i in range(masks.shape[0]):
         rest = masks[i]
@@ -54,6 +53,7 @@ def list_legal_actions(masks, legal_actions):
 
 @jit
 def _find_chosen(legal_actions, indptr, actions, chosen):
+    """Where the actions int64[B] lie among legal actions int64[K]: ``chosen`` int64[B], filled."""
     for i in range(actions.shape[0]):
         for k in range(indptr[i], indptr[i + 1]):
             if legal_actions[k] & 63 == actions[i]:
@@ -63,8 +63,16 @@ def _find_chosen(legal_actions, indptr, actions, chosen):
 def find_legal_actions(
     masks: npt.NDArray[np.uint64], actions: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Indptr int64[B + 1] and legal actions int64[K] of masks uint64[B], and the place among
-    them of each of ``actions`` int64[B], int64[B]."""
+    """List the legal actions of a batch, and find one of each position among them.
+
+    Args:
+        masks: uint64[B], the legal actions of each position.
+        actions: int64[B], a legal action of each.
+
+    Returns:
+        indptr int64[B + 1], legal actions int64[K] and the index among them of each action,
+        int64[B].
+    """
     indptr = np.empty(len(masks) + 1, np.int64)
     fill_indptr(masks, indptr)
     legal_actions = np.empty(indptr[-1], np.int64)
@@ -76,7 +84,17 @@ def find_legal_actions(
 
 @jit
 def _expected(logits, values, low, high, top, total, per_action, i):
-    """Expected result of a position: its own, or that of its legal actions under the policy."""
+    """Expected result of a position: its own, or that of its legal actions under the policy.
+
+    Args:
+        logits: float32[K].
+        values: float32[K or B], expected results.
+        low, high: where the position's legal actions lie.
+        top: float32, the highest of their logits.
+        total: float32, the sum of exp(logit - top) over them.
+        per_action: whether ``values`` are of legal actions.
+        i: the position.
+    """
     if not per_action:
         return values[i]
     mean = np.float32(0.0)
@@ -91,7 +109,7 @@ def sample_actions(logits, values, indptr, masks, per_action, rng, actions, log_
 
     Args:
         logits: float32[K].
-        values: float32[K or B], expected results of the rows.
+        values: float32[K or B], expected results of the legal actions or of the positions.
         indptr: int64[B + 1].
         masks: uint64[B]; positions with mask 0 get action 0.
         per_action: whether ``values`` are of legal actions.
@@ -115,7 +133,7 @@ def sample_actions(logits, values, indptr, masks, per_action, rng, actions, log_
             total += np.float32(math.exp(logits[k] - top))
         x = xorshift(rng[i])
         rng[i] = x
-        left = np.float32(x >> _40) * np.float32(2.0**-24) * total
+        left = np.float32(x >> _FRACTION_SHIFT) * np.float32(2.0**-24) * total
         chosen = low
         for k in range(low, high):
             weight = np.float32(math.exp(logits[k] - top))
@@ -151,16 +169,23 @@ def best_legal_actions(logits, indptr, masks, actions):
 
 @jit
 def gather_encodings(source, starts, counts, out):
-    """Copy runs of rows one after another: ``counts[i]`` rows from ``starts[i]``, for each i."""
+    """Copy runs of encodings one after another.
+
+    Args:
+        source: uint8[R, ENCODING_SIZE].
+        starts: int64[N], the first encoding of each run.
+        counts: int64[N], how many each run has.
+        out: uint8[sum of counts, ENCODING_SIZE], filled.
+    """
     k = 0
     for i in range(starts.shape[0]):
-        for row in range(starts[i], starts[i] + counts[i]):
-            for column in range(source.shape[1]):
-                out[k, column] = source[row, column]
+        for r in range(starts[i], starts[i] + counts[i]):
+            for byte in range(source.shape[1]):
+                out[k, byte] = source[r, byte]
             k += 1
 
 
 def probabilities(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Softmax of the logits of one position's legal actions."""
+    """Softmax of the logits float[K] of one position's legal actions."""
     weights = np.exp(logits.astype(np.float64) - logits.max())
     return weights / weights.sum()

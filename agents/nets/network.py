@@ -1,21 +1,23 @@
-"""The policy and value network: a multi-layer perceptron, read in one of two ways.
+"""The policy and value network: a trunk of some architecture and one linear head.
+
+Its kind says what it reads of a position:
 
 ``board``
-    The network sees the board as it is, and the capture_features of the player to move (the most
-    seeds he can capture at once), and gives a logit for each of the 64 actions and one expected
-    result. One row of input a position: the fastest.
+    The board as it is. It gives a logit for each of the 64 actions and one expected result: one
+    encoding a position, so the fastest.
 
 ``moves``
-    The network sees the board after each legal action, and the capture_features of the player who
-    is to move there, mostly the opponent's best reply, and judges each: a logit and an
-    expected result for every *legal action*. About four rows a position.
+    The board after each legal action. It gives a logit and an expected result for every legal
+    action: about four encodings a position.
 
-All go in and out as :class:`Inputs` and flat arrays over legal actions, so that sampling, loss
-and training are the same for all. What a row holds, see :mod:`agents.nets.features`.
+Everything else is the same for both kinds: batches go in as :class:`Inputs` and come out as flat
+arrays over legal actions, so sampling, loss and training need not know which it is. To add an
+architecture, write its trunk in a file of its own and enter it in :data:`ARCHITECTURES`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -23,12 +25,18 @@ import torch
 from torch import Tensor, nn
 
 from agents.nets.features import FEATURES, expand
-from bao_env.engine.action import NUM_ACTIONS
+from agents.nets.head import logits_and_values, num_outputs
+from agents.nets.mlp import MultilayerPerceptron
 
 KINDS: Final = ("board", "moves")
 
-TRUST: Final = 6.0
-"""How much an legal action's expected result weighs in its logit."""
+ARCHITECTURES: Final[dict[str, Callable[[int, tuple[int, ...]], nn.Module]]] = {
+    "mlp": MultilayerPerceptron,
+}
+"""Name to trunk: called with FEATURES and :attr:`NetworkConfig.hidden`, it makes a module from
+features float[R, FEATURES] to float[R, hidden[-1]]. What it makes of an encoding must not depend
+on the others in the batch. Checkpoints carry the name, so it must not change, and the module's
+parameters and buffers, which must be floats."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +44,24 @@ class NetworkConfig:
     """Shape of the network.
 
     Raises:
-        ValueError: an unknown kind, or not one to 64 layers of 1 to 65,536 units each.
+        ValueError: an unknown kind or architecture, or not one to 64 layers of 1 to 65,536 units
+            each.
     """
 
     kind: str = "board"
-    """``board`` or ``moves``: what the network sees."""
+    """``board`` or ``moves``: what the network reads."""
     hidden: tuple[int, ...] = (256, 256)
     """Units of each hidden layer."""
+    architecture: str = "mlp"
+    """Name of the trunk in :data:`ARCHITECTURES`."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"kind={self.kind!r}: expected one of {', '.join(KINDS)}")
+        if self.architecture not in ARCHITECTURES:
+            raise ValueError(
+                f"architecture={self.architecture!r}: expected one of {', '.join(ARCHITECTURES)}"
+            )
         object.__setattr__(self, "hidden", tuple(self.hidden))
         if not 1 <= len(self.hidden) <= 64 or not all(
             isinstance(units, int) and 1 <= units <= 65536 for units in self.hidden
@@ -55,54 +70,50 @@ class NetworkConfig:
 
     @property
     def per_action(self) -> bool:
-        """Whether each legal action, rather than each position, is a row of input."""
+        """Whether each encoding is of a legal action rather than of a position."""
         return self.kind == "moves"
 
 
 class Inputs(NamedTuple):
-    """A batch for the network; see :func:`agents.nets.legal_actions.encode`."""
+    """A batch for the network; see :func:`agents.nets.encoding.encode`."""
 
     encodings: Tensor
-    """uint8[R, ENCODING_SIZE] on the CPU, the boards of B positions or, for ``moves``, after K
-    legal actions."""
+    """uint8[R, ENCODING_SIZE] on the CPU: of B positions or, for ``moves``, of K legal actions."""
     legal_actions: Tensor
     """int64[K], position * 64 + action of each legal action; ``moves`` does not read it."""
 
 
 class PolicyNetwork(nn.Module):
-    """Inputs to logits of the legal actions and expected results of the rows.
+    """From inputs to logits of the legal actions and expected results.
 
     Args:
-        config: its kind and shape.
+        config: its kind, architecture and shape.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
-        width = FEATURES
-        layers: list[nn.Module] = []
-        for units in config.hidden:
-            layers += [nn.Linear(width, units), nn.ReLU()]
-            width = units
-        self.trunk = nn.Sequential(*layers)
-        self.head = nn.Linear(width, (1 if config.per_action else NUM_ACTIONS) + 1)
+        self.trunk = ARCHITECTURES[config.architecture](FEATURES, config.hidden)
+        self.head = nn.Linear(config.hidden[-1], num_outputs(config.per_action))
         nn.init.orthogonal_(self.head.weight, 0.01)
         nn.init.zeros_(self.head.bias)
 
     def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
-        """Logits float[K] of the legal actions and expected results float[R] of the rows.
+        """Logits float[K] of the legal actions and expected results float[R] of the encodings.
 
-        An expected result lies between -1 and 1 and is that of the player who is to choose.
+        Both cover all R encodings for ``moves``, padding included. An expected result lies
+        between -1 and 1 and is that of the player who is to choose.
         """
-        out = self.head_outputs(inputs.encodings)
-        values = out[:, -1].tanh()
-        if self.config.per_action:
-            return out[:, 0] + TRUST * values.detach(), values
-        return out[:, :-1].reshape(-1)[inputs.legal_actions], values
+        outputs = self.head_outputs(inputs.encodings)
+        return logits_and_values(outputs, inputs.legal_actions, self.config.per_action)
 
-    def head_outputs(self, rows: Tensor) -> Tensor:
-        """What the head says of rows, float32[R, 65 or 2]: logits, and a value before its tanh."""
+    def head_outputs(self, encodings: Tensor) -> Tensor:
+        """Outputs of the head, float32[R, 65 or 2], as :mod:`agents.nets.head` reads them.
+
+        Args:
+            encodings: uint8[R, ENCODING_SIZE] on the CPU.
+        """
         weight = self.head.weight
-        features = torch.from_numpy(expand(rows.numpy())).view(torch.bfloat16)
+        features = torch.from_numpy(expand(encodings.numpy())).view(torch.bfloat16)
         features = features.to(weight.device, weight.dtype)
         return self.head(self.trunk(features)).float()

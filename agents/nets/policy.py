@@ -14,7 +14,8 @@ from agents.nets.network import Inputs, PolicyNetwork
 from bao_env.engine.batch import random_states
 from bao_env.engine.ruleset import Ruleset
 
-_CHUNK: Final = 4096
+_MAX_POSITIONS: Final = 4096
+"""Positions that go through the network together, so that a large batch takes little memory."""
 
 
 class NetworkOutput(NamedTuple):
@@ -23,7 +24,7 @@ class NetworkOutput(NamedTuple):
     logits: npt.NDArray[np.float32]
     """float32[K]."""
     values: npt.NDArray[np.float32]
-    """float32[B], or float32[K] from a network that judges each legal action."""
+    """float32[B], or float32[K] from a network that reads each legal action."""
     legal_actions: npt.NDArray[np.int64]
     """int64[K], position * 64 + action."""
     indptr: npt.NDArray[np.int64]
@@ -52,17 +53,19 @@ class PolicyAgent:
     def evaluate(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> NetworkOutput:
-        """Run the network on positions uint64[B, 6] with legal actions uint64[B]."""
+        """Run the network on positions uint64[B, 6] with legal actions uint64[B], B at least 1."""
         config = self.network.config
         device = next(self.network.parameters()).device
         parts = []
         with torch.inference_mode():
-            for low in range(0, len(positions), _CHUNK):
-                part = slice(low, low + _CHUNK)
-                rows, legal_actions, indptr = encode(
+            for low in range(0, len(positions), _MAX_POSITIONS):
+                part = slice(low, low + _MAX_POSITIONS)
+                encodings, legal_actions, indptr = encode(
                     self._rules, positions[part], masks[part], config.per_action
                 )
-                inputs = Inputs(torch.from_numpy(rows), torch.from_numpy(legal_actions).to(device))
+                inputs = Inputs(
+                    torch.from_numpy(encodings), torch.from_numpy(legal_actions).to(device)
+                )
                 logits, values = (out.cpu().numpy() for out in self.network(inputs))
                 count = len(legal_actions) if config.per_action else len(indptr) - 1
                 parts.append(

@@ -12,9 +12,9 @@ from agents.search.gumbel import GumbelSearch
 from agents.search.threads import check_threads, share
 from bao_env.engine.ruleset import Ruleset
 
-_SEARCHES: Final = 256
+_MAX_SEARCHES: Final = 256
 """Most positions that go through a search together."""
-_TREE_NODES: Final = 1 << 17
+_MAX_TREE_NODES: Final = 1 << 17
 """Most nodes of all trees of a thread, some 120 MB, unless a single tree needs more."""
 
 
@@ -25,7 +25,7 @@ class SearchAgent:
         network: it is put into evaluation mode.
         ruleset: the rules to play by.
         simulations: of each search.
-        threads: a batch is shared out over so many threads; all cores by default.
+        threads: threads that a batch is shared out over; by default one a core.
 
     Raises:
         ValueError: ``simulations`` is out of range.
@@ -41,7 +41,7 @@ class SearchAgent:
     ) -> None:
         self.network = network.eval()
         self._threads = check_threads(threads)
-        games = max(1, min(_SEARCHES, _TREE_NODES // max(1, simulations)))
+        games = max(1, min(_MAX_SEARCHES, _MAX_TREE_NODES // max(1, simulations)))
         self._searches = [
             GumbelSearch(ruleset.kernel_rules(), self.network, games, simulations)
             for _ in range(self._threads)
@@ -55,15 +55,15 @@ class SearchAgent:
         actions = np.zeros(len(masks), np.int64)
         single = (masks != 0) & ((masks & (masks - np.uint64(1))) == 0)
         for i in np.flatnonzero(single):
-            actions[i] = int(masks[i]).bit_length() - 1  # nothing to think about
-        open_ended = np.flatnonzero((masks != 0) & ~single)
+            actions[i] = int(masks[i]).bit_length() - 1  # no choice, no search
+        undecided = np.flatnonzero((masks != 0) & ~single)
         # Even parts, so that no thread is left with a small, slow batch.
-        parts = -(-len(open_ended) // self._games)
-        step = max(1, -(-len(open_ended) // max(self._threads, parts)))
+        parts = -(-len(undecided) // self._games)
+        step = max(1, -(-len(undecided) // max(self._threads, parts)))
 
         def search(part: slice, thread: int) -> None:
-            index = open_ended[part]
+            index = undecided[part]
             actions[index] = self._searches[thread].search(positions[index]).actions
 
-        share(len(open_ended), min(step, self._games), self._threads, search)
+        share(len(undecided), min(step, self._games), self._threads, search)
         return actions

@@ -31,10 +31,12 @@ from agents.nets.compiled import (
     forward,
     make_network_workspace,
 )
-from agents.nets.encoding import EncoderWorkspace, encode_successors, make_encoder_workspace
+from agents.nets.encoding import encode_successors
 from agents.nets.features import ENCODING_SIZE
+from agents.nets.head import action_logit, expected_result
 from bao_env.engine.bits import ONE, ZERO, U
 from bao_env.engine.compile import jit
+from bao_env.engine.position import META, write
 from bao_env.engine.successors import ACTION, CAPTURED, MAX_SUCCESSORS, RESULT
 
 if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
@@ -57,11 +59,12 @@ class Guide(NamedTuple):
     """A network, and what one thread asks it with."""
 
     weights: Weights
-    room: NetworkWorkspace
-    reader: EncoderWorkspace
-    trust: np.float32
-    """:data:`agents.nets.network.TRUST`."""
-    rows: npt.NDArray[np.uint8]
+    workspace: NetworkWorkspace
+    per_action: int
+    """1 for a network that reads each legal action, else 0."""
+    position: npt.NDArray[np.uint64]
+    """uint64[5], the node's."""
+    encodings: npt.NDArray[np.uint8]
     """uint8[64, ENCODING_SIZE]."""
     outputs: npt.NDArray[np.float32]
     """float32[64, 65 or 2]."""
@@ -71,16 +74,14 @@ class Guide(NamedTuple):
 
 def make_guides(network: PolicyNetwork, threads: int) -> list[Guide]:
     """A guide for each thread, with the network's weights as they are now."""
-    from agents.nets.network import TRUST
-
     weights = compile_network(network)
     return [
         Guide(
             weights=weights,
-            room=make_network_workspace(weights),
-            reader=make_encoder_workspace(network.config.per_action),
-            trust=np.float32(TRUST),
-            rows=np.zeros((MAX_SUCCESSORS, ENCODING_SIZE), np.uint8),
+            workspace=make_network_workspace(weights),
+            per_action=int(network.config.per_action),
+            position=np.zeros(META + 1, np.uint64),
+            encodings=np.zeros((MAX_SUCCESSORS, ENCODING_SIZE), np.uint8),
             outputs=np.zeros((MAX_SUCCESSORS, int(weights.widths[-1])), np.float32),
             logits=np.zeros(MAX_SUCCESSORS, np.float32),
         )
@@ -119,17 +120,12 @@ def consult(
     if depth < CONSULT_DEPTH or count < 2:
         return np.int64(0)
     last = base + count
+    position = guide.position
+    write(position, packed)
     asked = encode_successors(
-        rules,
-        guide.reader,
-        stack,
-        base,
-        last,
-        packed,
-        guide.rows,
-        np.int64(0),
+        rules, guide.per_action, position, stack, base, last, guide.encodings, np.int64(0)
     )
-    forward(guide.weights, guide.rows, asked, guide.room, guide.outputs)
+    forward(guide.weights, guide.encodings, asked, guide.workspace, guide.outputs)
     logits = guide.logits
     at = 0
     top = np.float32(-np.inf)
@@ -137,8 +133,8 @@ def consult(
         k = base + i
         if stack[k, RESULT] != ZERO:
             logits[i] = _MAX_GAP if stack[k, RESULT] == ONE else -_MAX_GAP
-        elif guide.reader.per_action != 0:
-            logits[i] = guide.outputs[at, 0] + guide.trust * math.tanh(guide.outputs[at, 1])
+        elif guide.per_action != 0:
+            logits[i] = action_logit(guide.outputs[at, 0], expected_result(guide.outputs[at, 1]))
             at += 1
         else:
             logits[i] = guide.outputs[0, np.int64(stack[k, ACTION])]

@@ -1,10 +1,11 @@
-"""The trees of a Gumbel search: nodes, edges, and what goes up from a leaf to the root.
+"""The trees of a Gumbel search: nodes, edges, and what is backed up from a leaf to the root.
 
-An edge is an action of a node. What is known for certain is kept apart from what is expected: an
-edge whose result is known, because the game ends there or because all that follows has been
-worked out, is marked, and marks go up the tree (Winands, Björnsson and Saito, "Monte-Carlo tree
-search solver", 2008). Values are expected results between -1 and 1 for the player to move. Where
-the same player acts again (Dutch I.a) they keep their sign.
+An edge is an action of a node. Values are expected results between -1 and 1 for the player to
+move; where the same player acts again (Dutch I.a) they keep their sign.
+
+What is known for certain is kept apart from what is expected. An edge whose result is known is
+marked, because the game ends there or because all that follows has been worked out, and marks are
+passed up the tree: Winands, Björnsson and Saito, "Monte-Carlo tree search solver" (2008).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.compile import jit
-from bao_env.engine.position import META, same_mover
+from bao_env.engine.position import META, read, same_mover
 from bao_env.engine.successors import (
     MAX_SUCCESSORS,
     RESULT,
@@ -26,8 +27,9 @@ from bao_env.engine.successors import (
 
 NO_NODE: Final = -1
 """No node and no edge."""
-_EDGES: Final = 10
-"""Room for so many actions a simulation; a leaf that finds none is judged unexpanded."""
+_EDGES_PER_NODE: Final = 10
+"""Edges that there is space for, for each node. A leaf that finds none left is evaluated but not
+expanded."""
 
 
 class Tree(NamedTuple):
@@ -39,7 +41,7 @@ class Tree(NamedTuple):
     """float32[B, E]."""
     qvalues: npt.NDArray[np.float32]
     """float32[B, E], what the network expects of each edge, for the player who chooses it; only
-    of networks that judge legal actions."""
+    of networks that read each legal action."""
     edge_visits: npt.NDArray[np.int32]
     """int32[B, E]."""
     value_sums: npt.NDArray[np.float32]
@@ -63,16 +65,19 @@ class Tree(NamedTuple):
     edges: npt.NDArray[np.int32]
     """int32[B], edges in use."""
     leaves: npt.NDArray[np.int32]
-    """int32[B], the node whose judgement is awaited, -1 for none."""
+    """int32[B], the node that the network is to evaluate, -1 for none."""
     noise: npt.NDArray[np.float32]
-    """float32[B, 64], Gumbel noise of the root's edges; minus infinity: not considered."""
+    """float32[B, 64], Gumbel noise of the root's edges."""
+    considered: npt.NDArray[np.bool_]
+    """bool[B, 64], whether simulations are spent on a root's edge."""
     starts: npt.NDArray[np.int64]
-    """int64[B + 1], where the rows of each leaf begin."""
+    """int64[B + 1], where the encodings of each leaf begin."""
 
 
 def make_tree(games: int, simulations: int) -> Tree:
+    """Empty trees with space for the nodes of ``simulations`` simulations each."""
     nodes = simulations + 2
-    edges = _EDGES * nodes + 2 * MAX_SUCCESSORS
+    edges = _EDGES_PER_NODE * nodes + 2 * MAX_SUCCESSORS
     return Tree(
         words=np.zeros((games, edges, SUCCESSOR_WORDS), np.uint64),
         logits=np.zeros((games, edges), np.float32),
@@ -90,17 +95,29 @@ def make_tree(games: int, simulations: int) -> Tree:
         edges=np.zeros(games, np.int32),
         leaves=np.zeros(games, np.int32),
         noise=np.zeros((games, MAX_SUCCESSORS), np.float32),
+        considered=np.zeros((games, MAX_SUCCESSORS), np.bool_),
         starts=np.zeros(games + 1, np.int64),
     )
 
 
 @jit
-def add_node(rules, tree, g, packed, parent_edge):
-    """A new node and its edges. Returns the node."""
+def add_node(rules, tree, g, position, parent_edge):
+    """Add a node and its edges to a tree. Returns the node, int64.
+
+    If hardly any space is left, the edges are written but not kept: ``tree.edges`` stays, and the
+    next node writes over them.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        tree: the :class:`Tree`.
+        g: the game.
+        position: uint64[5 or more], the node's position.
+        parent_edge: the edge that leads to it; :data:`NO_NODE` for the root.
+    """
     node = np.int64(tree.nodes[g])
     base = np.int64(tree.edges[g])
     words = tree.words[g]
-    count = successors(rules, packed, words, base)
+    count = successors(rules, read(position), words, base)
     tree.nodes[g] = node + 1
     tree.first_edge[g, node] = base
     tree.num_edges[g, node] = count
@@ -120,7 +137,13 @@ def add_node(rules, tree, g, packed, parent_edge):
 
 @jit
 def prove(tree, g, edge):
-    """The result of an edge has just become known: mark all that follows from it further up."""
+    """Mark all that follows further up from the result of an edge, which has just become known.
+
+    Args:
+        tree: the :class:`Tree`, whose ``words[..., RESULT]`` are filled.
+        g: the game.
+        edge: the edge.
+    """
     words = tree.words
     while True:
         node = np.int64(tree.edge_node[g, edge])
@@ -140,7 +163,8 @@ def prove(tree, g, edge):
 
 @jit
 def known_edge(tree, g, node):
-    """An edge from which the result of a new node is known: one that wins, or any if all lose."""
+    """An edge from which the result of a new node is known: one that wins, or any if all lose;
+    :data:`NO_NODE` if the result is not known."""
     first_edge = np.int64(tree.first_edge[g, node])
     lost = True
     for e in range(first_edge, first_edge + np.int64(tree.num_edges[g, node])):
@@ -153,7 +177,15 @@ def known_edge(tree, g, node):
 
 @jit
 def backup(tree, g, edge, value, discount):
-    """Add a value, for the player who chose ``edge``, to it and all that lead to it."""
+    """Add a value to an edge and to all that lead to it.
+
+    Args:
+        tree: the :class:`Tree`, whose visits and value sums are updated.
+        g: the game.
+        edge: the last edge.
+        value: float32, for the player who chose that edge.
+        discount: float32, factor for each ply further up.
+    """
     while True:
         tree.edge_visits[g, edge] += 1
         tree.value_sums[g, edge] += value

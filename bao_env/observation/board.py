@@ -1,4 +1,4 @@
-"""What a player sees, as numbers: the board from his own side.
+"""What a player sees, as numbers: the board from their own side.
 
 A position becomes :data:`OBSERVATION_SIZE` numbers, always seen by one player, so that a
 policy need not know whether it plays South or North::
@@ -8,7 +8,7 @@ policy need not know whether it plays South or North::
     16..23  seeds in the opponent's front row, facing the viewer's holes 1..8
     24..31  seeds in the opponent's back row, behind those
     32, 33  seeds in the viewer's store, in the opponent's store
-    34, 35  1 if the viewer owns his house, if the opponent owns his
+    34, 35  1 if the viewer owns their house, if the opponent owns theirs
     36..43  1 at the viewer's front hole that takasia bars in this turn (Donkers 4.1)
     44..51  1 at the viewer's front hole whose capture awaits its side (Dutch I.a)
 
@@ -24,12 +24,19 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.bits import BYTE, ONE, U
-from bao_env.engine.compile import jit
+from bao_env.engine.bits import U
+from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import (
     META,
     MOVER_FRONT,
     OTHER_FRONT,
+    barred_of,
+    mover_of,
+    other_owns_house,
+    other_store_of,
+    owns_house,
+    pending_of,
+    store_of,
 )
 
 OBSERVATION_VERSION: Final = 1
@@ -38,47 +45,62 @@ OBSERVATION_SIZE: Final = 52
 SEED_UNIT: Final = 8.0
 """Seeds that make 1.0 in a float observation."""
 
-_7: Final = U(7)
-_8: Final = U(8)
-_24: Final = U(24)
-_32: Final = U(32)
-_HOUSE_BIT: Final = U(16)
-_OTHER_HOUSE_BIT: Final = U(17)
-_NORTH_BIT: Final = U(18)
+_LAST_FRONT_PIT: Final = U(7)  # a ring pit; NO_PIT lies above
+
+
+@jit_inline
+def observe_one(words, seeds, k, viewer, scale, out, r):
+    """Write the observation of one position of many, for callers that are compiled themselves.
+
+    Rows are named by their index and not passed as slices, which would cost more than all else.
+
+    Args:
+        words: uint64[N, 5 or more], C-contiguous positions.
+        seeds: ``words.view(np.uint8)``: little-endian, so byte ``8 * w + r`` of a position is
+            byte r of its word w.
+        k: the position's index in ``words``.
+        viewer: the seat whose view it is; below 0, the player to move.
+        scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
+        out: uint8 or float32 [R, OBSERVATION_SIZE or more].
+        r: the index in ``out`` of the observation, whose OBSERVATION_SIZE numbers are filled.
+    """
+    meta = words[k, META]
+    moves = viewer < 0 or U(viewer) == mover_of(meta)
+    own = 8 * MOVER_FRONT if moves else 8 * OTHER_FRONT
+    other = 8 * OTHER_FRONT if moves else 8 * MOVER_FRONT
+    for i in range(8):
+        out[r, i] = seeds[k, own + i] * scale
+        out[r, 8 + i] = seeds[k, own + 15 - i] * scale
+        out[r, 16 + i] = seeds[k, other + 7 - i] * scale
+        out[r, 24 + i] = seeds[k, other + 8 + i] * scale
+    out[r, 36:52] = 0
+    own_store, other_store = store_of(meta), other_store_of(meta)
+    own_house, other_house = owns_house(meta), other_owns_house(meta)
+    out[r, 32] = (own_store if moves else other_store) * scale
+    out[r, 33] = (other_store if moves else own_store) * scale
+    out[r, 34] = own_house if moves else other_house
+    out[r, 35] = other_house if moves else own_house
+    if moves:
+        barred, pending = barred_of(meta), pending_of(meta)
+        if barred <= _LAST_FRONT_PIT:
+            out[r, 36 + np.int64(barred)] = 1
+        if pending <= _LAST_FRONT_PIT:
+            out[r, 44 + np.int64(pending)] = 1
 
 
 @jit
 def observe_compiled(positions, viewers, scale, out):
     """:func:`observe` for callers that are compiled themselves.
 
-    ``scale`` multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
+    Args:
+        positions: uint64[B, 6], C-contiguous.
+        viewers: int8[B], the seat whose view each is; below 0, the player to move.
+        scale: as in :func:`observe_one`.
+        out: uint8 or float32 [B, OBSERVATION_SIZE or more], filled.
     """
-    seeds = positions.view(np.uint8)  # little-endian: byte r of word w is seeds[g, 8 * w + r]
+    seeds = positions.view(np.uint8)
     for g in range(positions.shape[0]):
-        meta = positions[g, META]
-        mover = (meta >> _NORTH_BIT) & ONE
-        moves = viewers[g] < 0 or U(viewers[g]) == mover
-        own = 8 * MOVER_FRONT if moves else 8 * OTHER_FRONT
-        other = 8 * OTHER_FRONT if moves else 8 * MOVER_FRONT
-        for i in range(8):
-            out[g, i] = seeds[g, own + i] * scale
-            out[g, 8 + i] = seeds[g, own + 15 - i] * scale
-            out[g, 16 + i] = seeds[g, other + 7 - i] * scale
-            out[g, 24 + i] = seeds[g, other + 8 + i] * scale
-        out[g, 36:52] = 0
-        own_store, other_store = meta & BYTE, (meta >> _8) & BYTE
-        own_house, other_house = (meta >> _HOUSE_BIT) & ONE, (meta >> _OTHER_HOUSE_BIT) & ONE
-        out[g, 32] = (own_store if moves else other_store) * scale
-        out[g, 33] = (other_store if moves else own_store) * scale
-        out[g, 34] = own_house if moves else other_house
-        out[g, 35] = other_house if moves else own_house
-        if moves:
-            barred = (meta >> _24) & BYTE
-            pending = (meta >> _32) & BYTE
-            if barred <= _7:
-                out[g, 36 + np.int64(barred)] = 1
-            if pending <= _7:
-                out[g, 44 + np.int64(pending)] = 1
+        observe_one(positions, seeds, g, viewers[g], scale, out, g)
 
 
 def observe(
@@ -90,8 +112,8 @@ def observe(
 
     Args:
         positions: uint64[B, 6], packed positions.
-        out: uint8 (counts of seeds) or float32 (units of eight seeds).
-        viewers: int8[B], the seat whose view each row is; -1, or None, is the mover's.
+        out: uint8 (counts of seeds) or float32 (units of eight seeds), filled.
+        viewers: int8[B], the seat whose view each observation is; -1, or None: the player to move.
     """
     if viewers is None:
         viewers = np.full(len(positions), -1, np.int8)

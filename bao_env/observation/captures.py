@@ -3,8 +3,8 @@
 0       most seeds that one action captures
 1       1 if an action wins at once
 2       1 if there is no action: the player has lost
-3..34   for each start, ring pit + 16 * down: 0 if it captures nothing, else 1 + the seeds that
-        it captures, 64 at most
+3..34   for each start, ring pit + 16 * down (1 for step -1 along the ring): 0 if it captures
+        nothing, else 1 + the seeds that it captures, 64 at most
 """
 
 from __future__ import annotations

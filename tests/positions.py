@@ -1,0 +1,304 @@
+"""Positions to test with: well-known ones by name, random ones, batches from random games.
+
+Texts are those of RULES.md, "Board and notation". `random_position` draws texts by the literal
+reference alone; `batch_of` plays random games with the engine and gives packed words.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bao_env.engine.kernel import legal_mask
+from bao_env.engine.ruleset import Ruleset, get_ruleset
+from tests.reference import (
+    BACK,
+    FACING,
+    FRONT,
+    HOUSE,
+    NORTH,
+    OPPONENT,
+    SIDE,
+    SOUTH,
+    WINS,
+    Hole,
+    Position,
+    captures,
+    exempt_from_takasia,
+    in_namua,
+    legal_moves,
+    opening,
+    write,
+)
+
+# --- positions by name ------------------------------------------------------------------------
+
+OPENING = "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"
+"""How zanzibar, kibao and dutch begin."""
+HOUSE_CHOICE = "1,0,0,0,12,0,0,1/0,0,0,0,0,0,1,1/0,1,3,0,9,0,3,1/1,1,1,1,1,1,0,0 12,13 SN N -"
+"""North captures at a8, and the move comes to North's house: 8 and 8> are both legal."""
+TAKASIA = "2,3,0,7,1,8,0,3/5,7,3,2,2,3,4,4/0,0,0,0,0,0,1,0/1,0,0,1,2,1,2,2 0,0 - S A2"
+"""Takasia bars A2, and the endelea of A6L ends there."""
+WAITING = "0,0,5,3,0,2,0,4/1,3,1,2,1,1,1,0/1,1,3,1,9,2,3,0/2,5,1,4,1,3,4,0 0,0 - N - A3:14"
+"""Dutch: North's capture at a3 waits for its side, after 14 seeds sown."""
+NO_MOVE = "0,1,1,1,0,0,0,1/1,0,0,0,0,1,0,1/2,0,11,10,2,3,5,0/1,3,1,6,0,1,2,10 0,0 - N -"
+"""Mtaji with single seeds on South's side: some of North's moves leave South without one."""
+LONE_KICHWA = "4,0,0,0,0,0,0,0/0,1,2,1,3,0,2,2/1,5,8,13,2,3,0,0/4,0,3,0,5,1,3,1 0,0 - S -"
+"""South's only filled front hole is a kichwa, A1."""
+ENDLESS = "4,2,5,4,5,0,1,0/3,4,7,6,0,3,4,1/0,0,2,0,0,0,0,0/13,0,0,0,0,0,0,0 0,0 - S -"
+"""The takasa A1R sows more than 1,000 seeds."""
+
+# --- random positions -------------------------------------------------------------------------
+
+
+def lay_open(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
+    """Both rows filled at random, from sparse to dense."""
+    density = rng.choice((0.15, 0.3, 0.5, 0.75, 0.95))
+    most = rng.choice((1, 2, 3, 6))
+    laid = {hole: rng.randint(1, most) for hole in SIDE[player] if rng.random() < density}
+    return laid, list(laid)
+
+
+def lay_full_front(
+    rng: random.Random, rules: Any, player: str
+) -> tuple[dict[Hole, int], list[Hole]]:
+    """No empty hole in the front row, and often none in the back row either."""
+    most = rng.choice((1, 2, 3))
+    rows = SIDE[player] if rng.random() < 0.5 else FRONT[player]
+    return {hole: rng.randint(1, most) for hole in rows}, list(rows)
+
+
+def lay_lone_front(
+    rng: random.Random, rules: Any, player: str
+) -> tuple[dict[Hole, int], list[Hole]]:
+    """A single filled front hole, mostly a kichwa."""
+    lone = rng.choice((FRONT[player][0], FRONT[player][7], rng.choice(FRONT[player])))
+    density = rng.choice((0.0, 0.2, 0.6, 1.0))
+    laid = {hole: rng.randint(1, 3) for hole in BACK[player] if rng.random() < density}
+    laid[lone] = rng.choice((1, 1, 2, 3, rng.randint(4, 20)))
+    return laid, [hole for hole in laid if hole != lone]
+
+
+def house_seeds(rng: random.Random, rules: Any) -> int:
+    """A number of seeds for hole 5 about the minimum of a house."""
+    seeds: int = max(1, rules.house_min + rng.choice((-1, -1, 0, 0, 1, 1, rng.randint(2, 8))))
+    return seeds
+
+
+def lay_lone_house(
+    rng: random.Random, rules: Any, player: str
+) -> tuple[dict[Hole, int], list[Hole]]:
+    """Hole 5 alone in the front row, and often alone on both rows."""
+    density = rng.choice((0.0, 0.0, 0.2, 0.6))
+    laid = {hole: rng.randint(1, 3) for hole in BACK[player] if rng.random() < density}
+    sinks = list(laid)
+    laid[HOUSE[player]] = house_seeds(rng, rules)
+    return laid, sinks
+
+
+def lay_house(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
+    """Hole 5 about its minimum among other filled holes."""
+    laid, sinks = lay_open(rng, rules, player)
+    laid[HOUSE[player]] = house_seeds(rng, rules)
+    return laid, [hole for hole in sinks if hole != HOUSE[player]]
+
+
+def lay_singletons(
+    rng: random.Random, rules: Any, player: str
+) -> tuple[dict[Hole, int], list[Hole]]:
+    """Single seeds only, sometimes with one fuller hole in the front or a filled house."""
+    density = rng.choice((0.3, 0.6, 0.9))
+    laid = {hole: 1 for hole in SIDE[player] if rng.random() < density}
+    extra = rng.random()
+    if extra < 0.2:
+        laid[rng.choice(FRONT[player])] = rng.randint(2, 4)
+    elif extra < 0.5:
+        laid[HOUSE[player]] = house_seeds(rng, rules)
+    return laid, []
+
+
+def lay_huge(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
+    """One or two pits of 16 seeds or more, and sometimes one at the limit for a capture."""
+    laid, sinks = lay_open(rng, rules, player)
+    for hole in rng.sample(SIDE[player], rng.choice((1, 1, 2))):
+        laid[hole] = rng.choice((15, 16, 17, rng.randint(16, 30), rng.randint(16, 50)))
+    return laid, sinks
+
+
+LAYOUTS = (
+    lay_open,
+    lay_open,
+    lay_full_front,
+    lay_lone_front,
+    lay_lone_house,
+    lay_house,
+    lay_singletons,
+    lay_huge,
+)
+
+
+# Sides on which a takasa (no house, clockwise from the front hole given) puts down more than
+# 1,000 seeds: holes 1..8 of the front row, then 8..1 of the back row. Each has an empty front
+# hole for a front hole of the opponent to face. The one with 60 seeds ends after 1,636, the
+# others never.
+ENDLESS_SIDES = (
+    (4, (1, 0, 3, 2, 0, 1, 2, 1, 4, 3, 0, 1, 2, 1, 0, 4)),
+    (3, (0, 1, 3, 4, 3, 2, 1, 0, 1, 3, 2, 3, 0, 3, 2, 1)),
+    (6, (1, 2, 1, 0, 1, 2, 3, 4, 3, 0, 3, 2, 1, 2, 3, 2)),
+    (8, (3, 2, 3, 0, 6, 0, 4, 3, 1, 0, 5, 1, 2, 3, 2, 0)),
+    (1, (4, 2, 5, 4, 5, 0, 1, 0, 1, 4, 3, 0, 6, 7, 4, 3)),
+    (6, (5, 2, 5, 2, 1, 2, 0, 3, 2, 6, 2, 6, 3, 6, 3, 2)),
+    (5, (1, 0, 4, 1, 4, 2, 7, 3, 5, 4, 3, 4, 1, 7, 3, 5)),
+    (3, (4, 8, 2, 3, 4, 0, 4, 3, 4, 5, 4, 7, 2, 3, 4, 3)),
+)
+
+
+def endless_board(
+    rng: random.Random, mover: str, seeds: int, namua: bool
+) -> dict[Hole, int] | None:
+    """A board on which the mover has an endless takasa, or None if it has too many seeds."""
+    number, ring = rng.choice(ENDLESS_SIDES)
+    front, back = FRONT[mover], BACK[mover]
+    if rng.random() < 0.5:
+        front, back = front[::-1], back[::-1]  # the mirror image, endless anti-clockwise
+    holes = dict.fromkeys(SIDE[SOUTH] + SIDE[NORTH], 0)
+    holes.update(zip(front + back[::-1], ring, strict=True))
+    if namua:
+        holes[front[number - 1]] -= 1  # the seed from the store makes up for it
+    missing = seeds - sum(holes.values())
+    if missing < 1:
+        return None
+    # The opponent's front holes face empty holes only: nothing can be captured.
+    opponent_front = [FACING[hole] for hole in front if holes[hole] == 0]
+    holes[rng.choice(opponent_front)] += 1
+    for _ in range(missing - 1):
+        holes[rng.choice(opponent_front + BACK[OPPONENT[mover]])] += 1
+    return holes
+
+
+def random_stores(rng: random.Random, rules: Any) -> tuple[dict[str, int], str]:
+    """Stores as they occur in play, and the player to move."""
+    starter = rng.choice((SOUTH, SOUTH, SOUTH, NORTH))
+    mover = rng.choice((SOUTH, NORTH))
+    full = min(rules.opening_store, 30)
+    # Half of the positions in mtaji, and among the others many at the very end of namua.
+    store = rng.choice((0, 0, 0, 1, rng.randint(0, full), rng.randint(0, full)))
+    store = min(store, full)
+    stores = {SOUTH: store, NORTH: store}
+    # The starter always moves with equal stores; the other player then has one seed more,
+    # until both stores are empty.
+    if mover != starter and store > 0:
+        stores[starter] = store - 1
+    return stores, mover
+
+
+def random_board(rng: random.Random, rules: Any, mover: str, seeds: int) -> dict[Hole, int] | None:
+    """A board with so many seeds, or None if the first attempt does not come out."""
+    holes = dict.fromkeys(SIDE[SOUTH] + SIDE[NORTH], 0)
+    sinks = []
+    for player in (SOUTH, NORTH):
+        laid, player_sinks = rng.choice(LAYOUTS)(rng, rules, player)
+        holes.update(laid)
+        sinks += player_sinks
+
+    # Every other time or so: no filled hole faces another. The one whose seeds go to the hole
+    # behind it is rather the opponent's, so that the mover's layout survives.
+    if rng.random() < 0.4:
+        yielding = OPPONENT[mover] if rng.random() < 0.7 else mover
+        for hole, behind in zip(FRONT[yielding], BACK[yielding], strict=True):
+            if holes[hole] > 0 and holes[FACING[hole]] > 0:
+                holes[behind] += holes[hole]
+                holes[hole] = 0
+                sinks = [sink for sink in sinks if sink != hole] + [behind]
+    for player in (SOUTH, NORTH):
+        if all(holes[hole] == 0 for hole in FRONT[player]):
+            return None
+
+    # The seeds still missing go one by one to the sinks: to all of them, or to a few.
+    missing = seeds - sum(holes.values())
+    if missing < 0:
+        return None
+    if not sinks:
+        sinks = rng.sample(BACK[SOUTH] + BACK[NORTH], rng.choice((1, 3, 16)))
+    elif rng.random() < 0.3:
+        sinks = rng.sample(sinks, min(len(sinks), rng.choice((1, 2, 4))))
+    for _ in range(missing):
+        holes[rng.choice(sinks)] += 1
+    return holes
+
+
+def random_position(rng: random.Random, rules: Any) -> str:
+    """A random valid position text, rich in corner cases.
+
+    64 seeds, no empty front row, no empty owned house, stores as they occur in play (either
+    player may have begun the game), takasia only where it could be: the mover in mtaji, without
+    a capture, and a front hole that is not exempt. No position waits for a side.
+    """
+    stores, mover = random_stores(rng, rules)
+    seeds = 64 - stores[SOUTH] - stores[NORTH]
+    holes = None
+    if rng.random() < 0.04:
+        holes = endless_board(rng, mover, seeds, namua=stores[mover] > 0)
+    while holes is None:
+        holes = random_board(rng, rules, mover, seeds)
+    position = Position(
+        holes=holes,
+        stores=stores,
+        owned={
+            player: rules.house and holes[HOUSE[player]] > 0 and rng.random() < 0.65
+            for player in (SOUTH, NORTH)
+        },
+        mover=mover,
+    )
+    if (
+        rules.takasia == "zanzibar"
+        and not in_namua(position, mover)
+        and not captures(position, mover, rules)
+        and rng.random() < 0.5
+    ):
+        could_be = [hole for hole in FRONT[mover] if not exempt_from_takasia(position, hole)]
+        filled = [hole for hole in could_be if holes[hole] > 0]
+        if filled and rng.random() < 0.9:
+            could_be = filled
+        if could_be:
+            position.barred = rng.choice(could_be)
+    return write(position)
+
+
+# --- positions of random games ----------------------------------------------------------------
+
+
+def random_games(rng: random.Random, rules: Any) -> Iterator[str]:
+    """The positions of random games from the opening, game after game without end.
+
+    By the reference alone. Every position has a legal move.
+    """
+    while True:
+        starters = (SOUTH, NORTH) if rules.first_player == "lot" else (SOUTH,)
+        text = opening(rules, rng.choice(starters))
+        while text not in WINS.values():
+            yield text
+            text = rng.choice(list(legal_moves(text, rules).values()))
+
+
+def batch_of(
+    ruleset: str | Ruleset, count: int, plies: int, seed: int = 3
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Different positions of random games after so many plies, and their legal actions.
+
+    Returns:
+        positions: uint64[count, 6], packed.
+        masks: uint64[count], one bit for each legal action.
+
+    Raises:
+        ValueError: there are not that many different positions after so many plies.
+    """
+    from agents.arena.openings import draw_openings  # needs scipy, as the engine's tests do not
+
+    rules = get_ruleset(ruleset).kernel_rules()
+    positions = draw_openings(ruleset, count, plies, seed, None).positions
+    return positions, np.array([legal_mask(rules, words) for words in positions], np.uint64)
