@@ -1,8 +1,8 @@
-"""What a player is, and what a kind of players is.
+"""What a player is, and what a kind of player is.
 
-A player is an agent with a name, for batches of positions and for one board. Its kind says how
-it is named, how it is made, and how the board in a browser offers it; the kinds that there are
-stand in :mod:`agents.registry`.
+A player is an agent with a name; it plays batches of positions and single boards. Its kind says how
+it is named, how it is made, and how the board in a browser offers it. :mod:`agents.registry` lists
+the kinds.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from agents.nets.network import PolicyNetwork
 
 Words = Mapping[str, str]
-"""A text by language. English, ``en``, is always there; Swahili, ``sw``, may be."""
+"""A text by language: English, ``en``, always; Swahili, ``sw``, if it is translated."""
 
 
 class NamedPlayer:
     """Any batched agent, with a name.
 
     Args:
-        name: as it shall appear in tables.
-        agent: who chooses.
+        name: as tables show it.
+        agent: chooses the actions.
     """
 
     def __init__(self, name: str, agent: Agent) -> None:
@@ -47,7 +47,7 @@ class NamedPlayer:
         return self._agent.act(positions, masks)
 
     def choose(self, board: Board) -> int:
-        """A legal action for ``board``.
+        """The action that the player chooses on ``board``.
 
         Raises:
             ValueError: the game is over.
@@ -69,16 +69,16 @@ class LoadRequest(NamedTuple):
     ruleset: Ruleset
     """The rules to be played."""
     seed: int
-    """Of whatever the player draws."""
+    """Of the player's random choices."""
     threads: int | None
-    """On which a search shares out a batch; None for all cores."""
+    """Among which a search divides a batch; None for all cores."""
     network: PolicyNetwork | None
-    """Of the checkpoint, for a kind that has one."""
+    """The checkpoint's, for a kind that has one."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much a player of the board in a browser may think."""
+    """How much a player may think at the board in a browser."""
 
     low: int
     high: int
@@ -94,9 +94,9 @@ class OnBoard:
     label: Words
     """The player's name; ``{checkpoint}`` stands for that of its checkpoint."""
     budget: Budget | None = None
-    """For a spelling with a budget."""
+    """If the spelling has one."""
     gives_hints: bool = False
-    """Its network can also be asked what it thinks of each move."""
+    """Whether its network can also evaluate each move for a hint."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,21 +105,21 @@ class PlayerKind:
 
     name: str
     spelling: str
-    """Words with fields in braces, each at most once: ``checkpoint``, a path or the name of a
+    """A text with fields in braces, each at most once: ``checkpoint``, a path or the name of a
     shipped one; ``budget``, a number; ``module`` and ``function``."""
     examples: Mapping[str, str]
-    """One or more, each with what it is."""
+    """One or more names, each with what it means."""
     load: Callable[[LoadRequest], Agent]
-    """Makes the player. Raises ValueError for what it cannot take. Imports only what it needs:
-    torch is slow to import, may be missing, and most bots do without."""
+    """Makes the player; raises ValueError if it cannot. Imports only what it needs: torch is slow
+    to import, may be missing, and most bots do without it."""
     options: tuple[str, ...] = ()
     """Words that may follow the spelling, after a colon."""
     on_board: OnBoard | None = None
-    """None: not for the board in a browser."""
+    """None: the board in a browser does not offer it."""
 
     @property
     def head(self) -> str:
-        """The word before the first colon, if it is always the same."""
+        """The word before the first colon, if it is fixed; else empty."""
         found = re.match(r"(\w+):", self.spelling)
         return found[1] if found else ""
 
@@ -140,7 +140,7 @@ class PlayerKind:
         return re.compile(pattern)
 
     def match(self, spec: str) -> PlayerSpec | None:
-        """The fields of a player's name, if it is of this kind."""
+        """A player's name taken apart; None if it is not of this kind."""
         found = self._pattern.fullmatch(spec)
         if found is None:
             return None
@@ -177,7 +177,7 @@ class PlayerSpec:
 
     @property
     def option(self) -> str:
-        """The option, or nothing."""
+        """The option, or an empty text."""
         return self.fields.get("option", "")
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all."""
+"""Files are replaced whole, or not at all."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
     """Replace a file; whatever happens, ``path`` holds either the old content or the new.
 
     Args:
-        path: the file; its folder must be there.
-        data: the whole content; a text is written as UTF-8.
+        path: the file; its folder must exist.
+        data: the whole content; text is written as UTF-8.
 
     Raises:
-        OSError: it cannot be written; the old file is as it was.
+        OSError: it cannot be written; the old file stays as it was.
     """
     path = Path(path)
     # In the same folder: a file cannot be renamed across file systems.
@@ -27,7 +27,7 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)  # the new name must last, too
+    folder = os.open(path.parent, os.O_RDONLY)  # so that the new name lasts, too
     try:
         os.fsync(folder)
     finally:

@@ -1,8 +1,8 @@
 """From a word to a player: ``"greedy"``, ``"alphabeta:6"``, ``"runs/quick/final.safetensors"``.
 
-:data:`KINDS` is the one table of players. What :func:`load` understands, what help and errors
-say, who may sit down at the board in a browser and how its page calls them: all of it is read
-from there. To add a bot, write it in a file of its own and give it a row.
+:data:`KINDS` is the one table of players. It says which names :func:`load` takes, what help and
+errors list, and which players the board in a browser offers, under which labels. To add a bot,
+write it in a file of its own and give it a row.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from agents.nets.network import PolicyNetwork
 
 CHECKPOINTS: Final = Path(__file__).with_name("checkpoints")
-"""Where the shipped checkpoints lie; they are loaded by name, without the suffix."""
+"""Folder of the shipped checkpoints; they are loaded by name, without the suffix."""
 
 # --- loaders ------------------------------------------------------------------------------------
 
 
 def _limit(name: str, request: LoadRequest) -> dict[str, Any]:
-    """A search's limit as its argument; times are named in milliseconds and given in seconds."""
+    """A search's limit as its argument; names have milliseconds, arguments seconds."""
     budget = request.spec.budget
     return {name: budget / 1000 if name == "seconds" else budget}
 
@@ -225,13 +225,13 @@ KINDS: Final = (
         _load_function,
     ),
 )
-"""Every kind of player. Where several match a name, the first is meant."""
+"""Every kind of player. If several match a name, the first is taken."""
 
 PLAYERS: Final = {example: what for kind in KINDS for example, what in kind.examples.items()}
-"""An example of every kind of player that :func:`load` knows, and what it is."""
+"""Examples of every kind of player that :func:`load` takes, each with what it is."""
 
 KNOWN: Final = "; ".join(f"{name} ({what})" for name, what in PLAYERS.items())
-"""The same as one line of help."""
+""":data:`PLAYERS` as one line of help."""
 
 # --- looking players up -------------------------------------------------------------------------
 
@@ -242,7 +242,7 @@ def shipped() -> list[str]:
 
 
 def find_checkpoint(name: str) -> Path | None:
-    """The file of a checkpoint given by path or by the name of a shipped one, if there is one."""
+    """The file of a checkpoint, by path or by the name of a shipped one; None if there is none."""
     if name in shipped():
         return CHECKPOINTS / f"{name}.safetensors"
     path = Path(name)
@@ -262,7 +262,7 @@ def parse(
         checkpoints: their files by name; by default the shipped ones and any path.
 
     Raises:
-        ValueError: nobody has that name, or there is no such checkpoint.
+        ValueError: no player has that name, or there is no such checkpoint.
     """
     kinds = KINDS if kinds is None else kinds
     names = shipped() if checkpoints is None else list(checkpoints)
@@ -299,13 +299,13 @@ def parse(
 
 
 def _closest(word: str, names: Sequence[str], rest: str = "") -> str:
-    """A question for an error message: whether the most similar name was meant."""
+    """For an error message: a question about the most similar name, or nothing."""
     found = difflib.get_close_matches(word, names, 1)
     return f" (did you mean {found[0] + rest!r}?)" if found else ""
 
 
 def checkpoint_of(spec: str) -> Path | None:
-    """The file of the checkpoint that a player plays with, if it has one."""
+    """The file of a player's checkpoint; None without one."""
     try:
         return parse(spec).path
     except ValueError:
@@ -331,17 +331,18 @@ def load(
     seed: int = 0,
     threads: int | None = None,
 ) -> NamedPlayer:
-    """The player that ``spec`` names; :data:`PLAYERS` has an example of every kind.
+    """The player that ``spec`` names; :data:`PLAYERS` has examples of every kind.
 
     Args:
         spec: a bot with its limit, the path or name of a checkpoint, or ``module:function``.
         ruleset: the rules to be played; a checkpoint trained under others is refused.
-        seed: of whatever the player draws.
-        threads: on which a search shares out a batch; all cores by default.
+        seed: of the player's random choices.
+        threads: among which a search divides a batch; all cores by default.
 
     Raises:
-        ValueError: nobody has that name, or the checkpoint cannot be used (a
-            :class:`~agents.nets.checkpoint.CheckpointError` then says why).
+        ValueError: no player has that name, or the checkpoint cannot be used (a
+            :class:`~agents.nets.checkpoint.CheckpointError`).
+        ImportError: the player needs torch, which is not installed.
     """
     name = os.fspath(spec)
     found = parse(name)

@@ -2,9 +2,9 @@
 
     python -m agents.speed
 
-The positions are those of random games, a quarter each after 8, 16, 32 and 48 plies, none
-of them over. If OpenSpiel is installed (``pip install open_spiel``), its C++ search of
-mancala with random playouts is timed in the same rounds, as a yardstick.
+The positions come from random games, a quarter each after 8, 16, 32 and 48 plies; none is over. If
+OpenSpiel is installed (``pip install open_spiel``), its C++ search of mancala with random playouts
+is timed in the same rounds, as a yardstick.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def open_spiel(simulations: int) -> Work:
 
 
 def cases(ruleset: Ruleset, positions: npt.NDArray[np.uint64]) -> dict[str, Work]:
-    """What is timed: functions that search once and return the nodes or playouts made."""
+    """What is timed: functions that search once and return their nodes or playouts."""
     masks = np.empty(len(positions), np.uint64)
     Engine(ruleset).legal_masks(positions, masks, np.empty(len(positions), np.int8))
     found: dict[str, Work] = {}
@@ -72,7 +72,7 @@ def cases(ruleset: Ruleset, positions: npt.NDArray[np.uint64]) -> dict[str, Work
 
     def mcts(greedy: bool) -> Work:
         agent = MctsAgent(ruleset, simulations=SIMULATIONS, greedy=greedy, threads=1)
-        several = positions[(masks & (masks - np.uint64(1))) != 0]  # else it does not search
+        several = positions[(masks & (masks - np.uint64(1))) != 0]  # it searches only these
         theirs = masks[(masks & (masks - np.uint64(1))) != 0]
 
         def work() -> int:
@@ -88,7 +88,7 @@ def cases(ruleset: Ruleset, positions: npt.NDArray[np.uint64]) -> dict[str, Work
     try:
         found["OpenSpiel mancala mcts, random playouts"] = open_spiel(SIMULATIONS)
     except ImportError:
-        print("OpenSpiel is not installed: no peer", file=sys.stderr)
+        print("OpenSpiel is not installed: no peer is measured", file=sys.stderr)
     return found
 
 
@@ -99,9 +99,9 @@ def main(argv: list[str] | None = None) -> int:
         description="Nodes and playouts a second of the searches, on one core.",
     )
     parser.add_argument("--ruleset", type=ruleset_argument, default="zanzibar", help=RULESET_HELP)
-    parser.add_argument("--positions", type=int, default=100, help="to search (default 100)")
-    parser.add_argument("--rounds", type=int, default=5, help="of which the median counts (5)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of the timed searches (1)")
+    parser.add_argument("--positions", type=int, default=100, help="positions to search (100)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds; medians are printed (5)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="length of a timed search (1)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     args = parser.parse_args(argv)
     if args.positions < 4 or args.rounds < 1:

@@ -8,8 +8,8 @@
 ``bao_env.Board``               one game for people: moves by name, undo, pictures
 ==============================  ======================================================
 
-Importing the package registers ``bao/Bao-v0`` with Gymnasium and, where PettingZoo has a
-registry, ``bao/bao-v0`` with it. ``gymnasium.make("bao_env:bao/Bao-v0")`` imports it by itself.
+Importing the package registers ``bao/Bao-v0`` with Gymnasium and, if PettingZoo has a registry,
+``bao/bao-v0`` with PettingZoo. ``gymnasium.make("bao_env:bao/Bao-v0")`` does the import itself.
 """
 
 import gymnasium

@@ -30,7 +30,7 @@ A move is a canonical name (A6L, the mover's own rows) or what players write (6L
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code: 0, or 1 after a message to stderr.
+    """Run one command; returns the exit code, 0, or 1 after a message to stderr.
 
     Args:
         arguments: the words after the program's name; None takes them from ``sys.argv``.
@@ -60,15 +60,15 @@ def _parser() -> argparse.ArgumentParser:
         "replay", help="check every move of the games in a file and print where they end"
     )
     command.add_argument("file", metavar="FILE", help="a transcript, or several in one file")
-    _add_ruleset(command, None, "the rules (default: what the head names, or zanzibar)")
-    command.add_argument("--spelling", choices=SPELLINGS, help="default: what the signs tell")
+    _add_ruleset(command, None, "the rules (default: those that the head names, or zanzibar)")
+    command.add_argument("--spelling", choices=SPELLINGS, help="default: told from the signs")
     command.add_argument(
         "--any-stars", action="store_true", help="accept missing and wrong stars of takasa moves"
     )
     command.add_argument("--svg", metavar="FILE", help="also write the last final board as SVG")
     command.set_defaults(run=_replay)
 
-    command = commands.add_parser("explain", help="tell what a move does, step by step, with rules")
+    command = commands.add_parser("explain", help="print what a move does, event by event")
     command.add_argument("position", metavar="POSITION", help="a position text, between quotes")
     command.add_argument("move", metavar="MOVE", help="such as A6L, 6L*, b7R or 8>")
     _add_ruleset(command, "zanzibar", "the rules (default: zanzibar)")

@@ -1,12 +1,12 @@
 """Measure the engine: random legal play with exact masks and auto-reset, in plies a second.
 
-Every case plays the same kind of game: draw a uniformly random legal action, play it,
-compute the exact legal mask of the new position, start ended games anew. Cases run in
-turn, round after round, so that a drifting machine slows all of them alike; the table
-shows medians over the rounds, and ratios to the peers of the same run.
+Every case plays the same kind of game: draw a uniformly random legal action, play it, compute the
+exact legal mask of the new position, restart ended games. Cases run in turn, round after round, so
+a machine whose speed drifts slows all of them alike. The table shows medians over the rounds, and
+ratios to the peers of the same run.
 
-The signature is a hash over fixed games: it changes when, and only when, the rules or
-the action encoding behave differently.
+The signature is a hash over fixed games. It changes if, and only if, the rules or the action
+encoding behave differently.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Case:
     batch: int
     threads: int
     play: Callable[[int], int]
-    """Plays so many calls' worth and returns the number of plies played."""
+    """Plays the given number of calls; returns the number of plies played."""
     calls: int = 1
     rates: list[float] = field(default_factory=list)
     """Plies a second of each round."""
     cpu_rates: list[float] = field(default_factory=list)
-    """Plies a second of processor time, summed over its threads, of each round."""
+    """Plies a second of processor time (summed over the threads) of each round."""
 
     def calibrate(self, seconds: float) -> None:
         """Warm up, and choose ``calls`` so that a round takes about ``seconds``."""
@@ -155,7 +155,7 @@ def signature(ruleset: str | Ruleset, games: int = 256, plies: int = 200) -> str
 
 
 def machine() -> dict[str, Any]:
-    """Where this runs."""
+    """The processor, its cores and the Python that this runs on."""
     model = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as info:
@@ -176,7 +176,7 @@ def main(argv: list[str] | None = None) -> int:
         "--ruleset", type=ruleset_argument, default="zanzibar", metavar="RULES", help=RULESET_HELP
     )
     parser.add_argument("--rounds", type=int, default=5, help="rounds over all cases (default 5)")
-    parser.add_argument("--seconds", type=float, default=0.5, help="a case's share of a round")
+    parser.add_argument("--seconds", type=float, default=0.5, help="a case and round (0.5)")
     parser.add_argument("--batches", type=int, nargs="+", default=BATCHES, metavar="B")
     parser.add_argument("--threads", type=int, nargs="+", default=(1, 2), metavar="N")
     parser.add_argument("--no-peers", action="store_true", help="leave the peers out")

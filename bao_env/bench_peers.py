@@ -1,8 +1,8 @@
 """Peers for :mod:`bao_env.bench`: random legal play with masks and auto-reset, on the CPU.
 
-Each function returns ``(play, batch)``, where ``play(calls)`` plays ``calls`` plies in
-each of ``batch`` games and returns the number of plies, or raises ImportError where the
-peer is not installed. They are other, mostly simpler games: a yardstick, not a race.
+Each function returns ``(play, batch)``; ``play(calls)`` plays ``calls`` plies in each of ``batch``
+games and returns the number of plies. It raises ImportError if the peer is not installed. The peers
+are other, mostly simpler games: a yardstick, not a race.
 """
 
 from __future__ import annotations

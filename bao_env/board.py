@@ -69,8 +69,8 @@ class Board:
 
     Args:
         ruleset: name of a rule set, or one of your own.
-        first_player: SOUTH or NORTH; None stands for South, also where the rules draw lots,
-            for a board has no dice.
+        first_player: SOUTH or NORTH. None means South, even where the rules draw lots: a board
+            has no dice.
 
     Raises:
         ValueError: the rule set or the first player is unknown.
@@ -105,12 +105,12 @@ class Board:
         """A board that starts from a position text, with ``moves`` played on it.
 
         Args:
-            text: see :mod:`bao_env.notation`; the ply counts from 0 there.
+            text: see :mod:`bao_env.notation`; plies count from 0 here.
             ruleset: name of a rule set, or one of your own.
-            moves: moves as :meth:`push` takes them, or one string with blanks between.
+            moves: moves as :meth:`push` takes them, or one string with spaces between them.
 
         Raises:
-            NotationError: ``text`` is no position that these rules allow.
+            NotationError: ``text`` is not a position that these rules allow.
             IllegalMoveError: one of the moves cannot be made.
             ValueError: the rule set is unknown.
         """
@@ -165,7 +165,7 @@ class Board:
 
     @property
     def turn(self) -> int:
-        """The seat that is to move, SOUTH or NORTH; after the end the one that would be."""
+        """The seat to move, SOUTH or NORTH; after the end, the seat that would be next."""
         return turn_of(self._words)
 
     @property
@@ -183,7 +183,7 @@ class Board:
         return format_position(self.position)
 
     def outcome(self) -> Outcome | None:
-        """How the game ended; None while it goes on."""
+        """How the game ended; None while it runs."""
         return self._outcome
 
     # --- moves ---------------------------------------------------------------------------------
@@ -208,10 +208,10 @@ class Board:
 
         Args:
             move: an action; a canonical name (``A6L``, the mover's own rows, for North too); or
-                a move text in Donkers' or the kibao spelling, whose stars are not looked at.
+                a move text in Donkers' or the kibao spelling, whose stars are ignored.
 
         Raises:
-            IllegalMoveError: it is no move, it means several, or it is illegal now.
+            IllegalMoveError: it is not a move, it is ambiguous, or it is illegal now.
         """
         if self._outcome:
             raise IllegalMoveError(f"{_shown(move)}: the game is over, {self._outcome}")
@@ -312,7 +312,7 @@ class Board:
             spelling: ``donkers`` or ``kibao``.
 
         Raises:
-            NotationError: ``head`` holds something that no head line can.
+            NotationError: ``head`` holds something that a head line cannot.
             ValueError: the spelling is unknown.
         """
         lines = {**(head or {}), **rules_head(self._ruleset)}
@@ -328,7 +328,7 @@ class Board:
         return format_transcript(game)
 
     def __eq__(self, other: object) -> bool:
-        """Same rules, same position, same outcome; the way there and its length may differ."""
+        """Same rules, position and outcome; the moves that led there may differ."""
         if not isinstance(other, Board):
             return NotImplemented
         return (

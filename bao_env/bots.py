@@ -26,8 +26,8 @@ class Agent(Protocol):
     ) -> npt.NDArray[np.int64]:
         """One legal action, int64[B], for each of ``positions`` uint64[B, 6].
 
-        ``masks``, uint64[B], holds the legal actions; where it is 0 the game is over and
-        any number will do.
+        ``masks``, uint64[B], holds the legal actions. Where it is 0 the game is over, and any
+        number will do.
         """
         ...
 
@@ -42,7 +42,7 @@ class RandomAgent:
     """Uniformly random legal actions.
 
     Args:
-        seed: of its generator; the same seed and the same calls give the same actions.
+        seed: of its generators; the same seed and the same calls give the same actions.
     """
 
     def __init__(self, seed: int | np.random.SeedSequence = 0) -> None:
@@ -66,7 +66,7 @@ class RandomAgent:
 
 @jit
 def _captured(rules, packed, action):
-    """Seeds that a legal action captures; more than any for one that empties the front row."""
+    """Seeds that a legal action captures; a number above all others if it wins by capture."""
     capture_turn, hand = begin_action(rules, packed, action)
     if not capture_turn:
         return ZERO
@@ -76,7 +76,10 @@ def _captured(rules, packed, action):
 
 @jit
 def _greedy_actions(rules, positions, masks, actions):
-    """Write the actions of :class:`GreedyAgent` into ``actions``, int64[B]."""
+    """Write the actions of :class:`GreedyAgent` into ``actions``, int64[B].
+
+    ``positions`` is uint64[B, 6], ``masks`` uint64[B]; where a mask is 0, the action is 0.
+    """
     for g in range(positions.shape[0]):
         packed = read_at(positions, g)
         rest = masks[g]
@@ -94,7 +97,7 @@ def _greedy_actions(rules, positions, masks, actions):
 
 
 class GreedyAgent:
-    """The action that captures most seeds; of equals, the lowest action number.
+    """The action that captures most seeds; among equals, the one with the lowest number.
 
     A capture that empties the opponent's front row, and so wins, comes before all others.
 

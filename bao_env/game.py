@@ -57,7 +57,7 @@ class Outcome:
 
 
 def stage_of(position: Position) -> Stage:
-    """The stage in which the mover of a position is."""
+    """The stage of the player to move."""
     return Stage.NAMUA if position.store[position.mover] else Stage.MTAJI
 
 
@@ -71,8 +71,8 @@ def packed(position: Position) -> Words:
 def legal_actions(words: Words, ruleset: Ruleset) -> list[int]:
     """The legal actions in ``words``, uint64[6], in ascending order.
 
-    A finished game may show moves here: whether a front row was emptied is known to
-    :func:`play` alone.
+    A finished game may still have moves here: only :func:`play` knows that a front row was
+    emptied.
     """
     return actions_of(kernel.legal_mask(ruleset.kernel_rules(), words))
 
@@ -80,7 +80,7 @@ def legal_actions(words: Words, ruleset: Ruleset) -> list[int]:
 def play(words: Words, ruleset: Ruleset, action: int) -> Outcome | None:
     """Play a legal action on ``words``, uint64[6], in place; the outcome if it ends the game.
 
-    The action is not checked: play only what :func:`legal_actions` names.
+    The action is not checked: play only actions of :func:`legal_actions`.
     """
     mover = turn_of(words)
     result = int(kernel.play(ruleset.kernel_rules(), words, np.uint64(action)))

@@ -1,7 +1,7 @@
 """Count the action sequences of a given length: the classic check of a move generator.
 
-``perft(position, depth)`` is the number of ways to play exactly ``depth`` actions. A
-game that ends earlier contributes nothing, as in chess programming.
+``perft(depth)`` is the number of ways to play exactly ``depth`` actions from a position. A game
+that ends earlier counts for nothing, as in chess programming.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def perft(rules: KernelRules, words: npt.NDArray[np.uint64], depth: int) -> int:
 
 
 def divide(rules: KernelRules, words: npt.NDArray[np.uint64], depth: int) -> dict[int, int]:
-    """``perft(depth)`` split by the first action."""
+    """:func:`perft` split by the first action: counts by action, ``words`` as there."""
     split = {}
     for action in actions_of(legal_mask(rules, words)):
         after = words.copy()

@@ -47,14 +47,17 @@ class Statistics:
     house_choices: float
     """Share of positions in which the house may be played."""
     takasia: float
-    """Share of positions with a hole that takasia bars (only where the position tells it)."""
+    """Share of positions with a hole that takasia bars (if the position records it)."""
     infinite: float
-    """Share of positions in which a start is illegal for never ending."""
+    """Share of positions in which a start is illegal because it never ends."""
 
 
 @jit
 def _count(rules, positions, masks, sums):
-    """Add to ``sums``, int64[5]: positions, actions, house choices, takasia, infinite moves."""
+    """Add to ``sums``, int64[5]: positions, actions, house choices, takasia, infinite moves.
+
+    ``positions`` is uint64[B, 6], ``masks`` uint64[B]; games that are over (mask 0) do not count.
+    """
     for i in range(positions.shape[0]):
         mask = masks[i]
         if mask == ZERO:
@@ -78,10 +81,10 @@ def _count(rules, positions, masks, sums):
 
 
 def random_play(ruleset: str | Ruleset, games: int, seed: int = 0, threads: int = 1) -> Statistics:
-    """Play ``games`` random games to their end, whichever way they go, and sum them up.
+    """Play ``games`` random games to their ends and sum them up.
 
     Raises:
-        ValueError: no games.
+        ValueError: ``games`` is below 1.
     """
     if games < 1:
         raise ValueError(f"games={games}: expected at least 1")

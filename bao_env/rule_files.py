@@ -15,22 +15,22 @@ _MAX_BYTES = 64 << 10
 def load_ruleset(path: str | os.PathLike[str]) -> Ruleset:
     """The rule set of a TOML file: any switches of :class:`Ruleset`, each ``switch = value``.
 
-    ``base`` names the rule set from which it departs (default ``zanzibar``); ``name`` is its
-    own (default: the file's).
+    ``base`` names the rule set that it changes (default ``zanzibar``); ``name`` is its own name
+    (default: the file's).
 
     Raises:
-        ValueError: the file is no TOML, or a switch is unknown or contradictory.
-        OSError: it cannot be read.
+        ValueError: the file is not TOML, or a switch is unknown or contradicts another.
+        OSError: the file cannot be read.
     """
     path = Path(path)
     with path.open("rb") as file:
         data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
-        raise ValueError(f"{path}: a rule set takes at most {_MAX_BYTES} bytes")
+        raise ValueError(f"{path} is too long: a rule set takes at most {_MAX_BYTES} bytes")
     try:
         switches = tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is no valid TOML: {error}") from error
+        raise ValueError(f"{path} is not valid TOML: {error}") from error
     switches.setdefault("name", path.stem)
     try:
         return get_ruleset(switches.pop("base", "zanzibar")).replace(**switches)

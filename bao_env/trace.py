@@ -1,7 +1,7 @@
 """A move taken apart into events, for boards that show it and for people who ask why.
 
-The events come from driving the kernel one sowing at a time, so they cannot disagree with the
-rules as played: each call of ``relay()`` sows once, and what changed tells what happened.
+The events come from running the kernel one sowing at a time, so they cannot disagree with the
+rules as played. Each call of ``relay()`` sows once; what changed tells what happened.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class EventKind(Enum):
     SIDE = "side"
     """The kichwa from which captured seeds will be sown."""
     ENDELEA = "endelea"
-    """The hand lifts the hole where its sowing ended, and goes on."""
+    """The hand lifts the hole where its sowing ended, and sows on."""
     HOUSE_PLAYED = "house played"
-    """The same at the house, by choice."""
+    """ENDELEA at the house, by choice."""
     HOUSE_STOP = "house stop"
     """The move ends at the house."""
     TAKASIA_STOP = "takasia stop"
@@ -51,7 +51,7 @@ class EventKind(Enum):
     PAUSE = "pause"
     """A capture waits for the player to choose its side (Dutch rule set)."""
     HOUSE_LOST = "house lost"
-    """A player owns their house no longer."""
+    """A player has lost their house."""
     TAKASIA = "takasia"
     """A hole of the next player is barred to them."""
     FRONT_ROW_EMPTY = "front row empty"
@@ -71,7 +71,7 @@ class Event:
     pits: tuple[int, ...]
     """Pits 0..15 of that seat, in order: where seeds came from or went to."""
     seeds: int
-    """Seeds moved, or seeds in the hole in question."""
+    """Seeds moved, or seeds in the hole concerned."""
     rule: str
     """The rule, named by its source."""
     at: int | None
@@ -125,7 +125,7 @@ _TWO_FROM_HOUSE: Final = "Donkers 2.4b"
 
 
 class _Recorder:
-    """Collects events, with the seeds on the board brought up to date by each."""
+    """Collects events and keeps the seeds on the board up to date with each."""
 
     def __init__(self, words: Words) -> None:
         position = unpack(words)
@@ -161,7 +161,7 @@ class _Recorder:
         )
 
     def take(self, kind: EventKind, rule: str, pit: int, seeds: int) -> None:
-        """Seeds of an own pit come into the hand."""
+        """The hand takes seeds from a pit of the mover."""
         self.pits[self.mover][pit] -= seeds
         self.hand += seeds
         self.add(kind, rule, (pit,), seeds)
@@ -191,7 +191,7 @@ class _Recorder:
 def trace_move(words: Words, ruleset: Ruleset, action: int) -> list[Event]:
     """The events of an action in the order in which they happen.
 
-    The last event's counts are those of the position after the action; an infinite move is
+    The last event's counts are those of the position after the action. An infinite move is
     followed to the point where it becomes illegal, and ends in an INFINITE event.
 
     Args:
@@ -223,12 +223,12 @@ def _begin(rules: KernelRules, words: Words, captures: bool, action: int) -> Han
 
 
 def _uint64(hand: Hand) -> Hand:
-    """A hand as the kernel takes it; it hands out plain integers."""
+    """A hand as the kernel takes it: called from Python, the kernel returns plain integers."""
     return Hand(*map(np.uint64, hand))
 
 
 def _record_start(record: _Recorder, words: Words, hand: Hand, captures: bool, action: int) -> None:
-    """What happens before the first sowing."""
+    """Record what happens before the first sowing."""
     pit = unpack_action(action)[0]
     position = unpack(words)
     mover = position.mover
@@ -252,7 +252,7 @@ def _record_start(record: _Recorder, words: Words, hand: Hand, captures: bool, a
 
 
 def _record_sowing(record: _Recorder, before: Hand, hand: Hand) -> bool:
-    """One sowing and what followed at its last pit; True if the move turned out infinite."""
+    """Record a sowing and what followed at its last pit; True if the move turned out infinite."""
     last = (int(before.pit) + (int(before.seeds) - 1) * (-1 if before.down else 1)) & 15
     pit = ring_of_pit(last)
     record.sow("Donkers 1.3", int(before.pit), int(before.down))
@@ -287,7 +287,7 @@ def _record_sowing(record: _Recorder, before: Hand, hand: Hand) -> bool:
 def _record_end(
     record: _Recorder, ruleset: Ruleset, words: Words, after: Words, hand: Hand, result: int
 ) -> None:
-    """What the end of the move brings."""
+    """Record what the end of the move brings."""
     old, new = unpack(words), unpack(after)
     mover = record.mover
     if hand.tally & kernel.WON:

@@ -83,7 +83,7 @@ def test_a_process_dies(tmp_path: Path) -> None:
     os.kill(victim, signal.SIGKILL)
     _, errors = running.communicate(timeout=120)
     assert running.returncode != 0
-    assert "another process of this run is gone" in errors or "stopped; go on with" in errors
+    assert "another process of this run is gone" in errors or "stopped; continue with" in errors
     saved = checkpoint.load(last).info["steps"]
     assert 0 < saved < 200000
     resumed = train.resume_run(tmp_path / "r")
@@ -93,5 +93,5 @@ def test_a_process_dies(tmp_path: Path) -> None:
 
 def test_workers_that_cannot_be_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distributed, "world_size", lambda: 3)
-    with pytest.raises(ConfigError, match="workers=2 cannot be shared out over 3 processes"):
+    with pytest.raises(ConfigError, match="workers=2 cannot be divided among 3 processes"):
         PpoTrainer(*load_config(None, SMALL))

@@ -279,7 +279,7 @@ def test_checkpoints_come_from_the_folders_named(tmp_path: Path) -> None:
     assert client.get(path).json()["state"] == state  # the game is as it was
     ask(client, f"{path}/seats", seats=["human", "greedy"])
     assert ask(client, f"{path}/bot", ply=1)["state"]["ply"] == 2
-    with pytest.raises(ValueError, match="no folder"):
+    with pytest.raises(ValueError, match="not a folder"):
         Roster([folder / "broken.safetensors"])
 
 
@@ -417,7 +417,7 @@ except Refused as refused:
     print(refused.message)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "needs torch, pip install 'bao_env[train]'" in done.stdout, done.stderr
+    assert "needs torch: pip install -e '.[train]'" in done.stdout, done.stderr
 
 
 class Failing:
@@ -731,7 +731,7 @@ def test_a_client_that_leaves() -> None:
     [
         (["--port", "99999999"], "cannot listen on 127.0.0.1 port 99999999"),
         (["--host", "203.0.113.1"], "cannot listen on 203.0.113.1"),
-        (["--checkpoints", "no-such-folder"], "no-such-folder is no folder"),
+        (["--checkpoints", "no-such-folder"], "no-such-folder is not a folder"),
     ],
 )
 def test_the_command_line_refuses(

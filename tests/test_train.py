@@ -130,7 +130,7 @@ def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors.decode()
-    assert "go on with --run r --resume" in errors.decode()
+    assert "continue with --run r --resume" in errors.decode()
     steps = checkpoint.load(last).info["steps"]
     assert int(metrics(tmp_path)[-1]["steps"]) == steps
 
@@ -235,7 +235,7 @@ def test_config_files_are_checked(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read"):
         load_config(tmp_path / "none.toml")
     (tmp_path / "bad.toml").write_text("steps = = 2")
-    with pytest.raises(ConfigError, match="no valid TOML"):
+    with pytest.raises(ConfigError, match="not valid TOML"):
         load_config(tmp_path / "bad.toml")
     (tmp_path / "good.toml").write_text(
         "hidden = [8, 4]\nlearning_rate = 1\n[ppo]\nepochs = 2\nclip = 0.1"
@@ -268,7 +268,7 @@ def test_an_existing_run_is_not_overwritten(
     (tmp_path / "r").mkdir()
     (tmp_path / "r" / "last.safetensors").write_bytes(b"something dear")
     assert train.main(["--runs", str(tmp_path), "--run", "r"]) == 2
-    assert "holds a run already: go on with --resume" in capsys.readouterr().err
+    assert "already holds a run: continue it with --resume" in capsys.readouterr().err
     assert train.main(["--runs", str(tmp_path), "--run", "r", "--resume"]) == 2
     assert "is no bao_env checkpoint" in capsys.readouterr().err
 

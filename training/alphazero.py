@@ -1,17 +1,17 @@
 """Self-play guided by search, like AlphaZero with Gumbel search, read from top to bottom.
 
-Danihelka et al., "Policy improvement by planning with Gumbel" (2022): the network learns the
-improved policy of its own searches and the results of the games that they play.
+The source is Danihelka et al., "Policy improvement by planning with Gumbel" (2022): the network
+learns the improved policy of its own searches, and the results of the games that they play.
 
 An update (:meth:`AlphaZeroTrainer.train_update`):
 
-1. In each of its games every worker searches ``rollout`` positions that leave a choice
-   (:mod:`agents.search.gumbel`) and plays the action that the search settles on
-   (:meth:`AlphaZeroWorker.collect`). Positions without a choice are played on, and not learnt from.
-2. A position goes into the worker's :class:`ReplayBuffer` with what the search thinks of its
-   actions. Who won is entered when the game ends; until then it is not learnt from.
-3. Minibatches are drawn from the buffers, so many that each position is learnt from
-   ``replay_ratio`` times on average (:meth:`AlphaZeroWorker.gradient`).
+1. In each of its games every worker searches ``rollout`` positions with a choice
+   (:mod:`agents.search.gumbel`) and plays the action that the search chooses
+   (:meth:`AlphaZeroWorker.collect`). Forced actions are played, but not learnt from.
+2. A position goes into the worker's :class:`ReplayBuffer` with the search's opinion of its actions.
+   When the game ends, its result is added; only then can the position be learnt from.
+3. Minibatches are drawn from the buffers, enough to learn from each position ``replay_ratio`` times
+   on average (:meth:`AlphaZeroWorker.gradient`).
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class AlphaZeroConfig(MethodConfig):
     simulations: int = Field(24, ge=2, le=100_000)
     """Simulations of each search."""
     buffer: int = Field(1_000_000, ge=1000, le=10**9)
-    """Latest positions that are learnt from, over all workers."""
+    """Latest positions kept to learn from, over all workers."""
     replay_ratio: float = Field(2.0, ge=0, le=1000)
     """How often each position is learnt from, on average."""
     search_value: float = Field(0.3, ge=0, le=1)
-    """Share of the search's own value in the result to expect, the rest is who won; and weight of
+    """Share of the search's own value in the target result; the rest is who won. Also the weight of
     the search's values of actions that were not played (``network_kind = "moves"``)."""
 
     def check(self, config: TrainConfig) -> None:
@@ -68,10 +68,10 @@ class AlphaZeroConfig(MethodConfig):
 
 
 class ReplayBuffer:
-    """A ring of the latest positions.
+    """A ring buffer of the latest positions.
 
     Args:
-        size: how many.
+        size: number of positions.
     """
 
     def __init__(self, size: int) -> None:
@@ -84,16 +84,24 @@ class ReplayBuffer:
         self.values = np.zeros(size, np.float32)
         """The search's value."""
         self.qvalues = np.zeros((size, NUM_ACTIONS), np.int8)
-        """The search's value of each action in 127ths; :data:`NOT_VISITED` for none."""
+        """The search's value of each action in 127ths; :data:`NOT_VISITED` if it has none."""
         self.results = np.full(size, np.nan, np.float32)
-        """Who won, for the player who was to move; not a number while the game goes on."""
+        """The result for the player who was to move; NaN while the game runs."""
         self._next = 0
 
     def add(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64], found: SearchOutput
     ) -> npt.NDArray[np.int64]:
-        """Write searched positions uint64[B, 6] over the oldest ones; returns where they are,
-        int64[B]."""
+        """Write searched positions over the oldest ones.
+
+        Args:
+            positions: uint64[B, 6].
+            masks: uint64[B], their legal actions.
+            found: what the search says about them.
+
+        Returns:
+            their places in the buffer, int64[B].
+        """
         places = (self._next + np.arange(len(masks))) % len(self.masks)
         self._next = int((self._next + len(masks)) % len(self.masks))
         self.positions[places] = positions
@@ -108,22 +116,22 @@ class ReplayBuffer:
         return places
 
     def count_settled(self) -> int:
-        """Positions whose results are known: those to learn from."""
+        """The number of positions whose results are known."""
         return int((~np.isnan(self.results)).sum())
 
     def draw(self, generator: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
-        """Places of ``count`` random positions whose results are known, int64[count]; none if there
-        is none."""
+        """Places of ``count`` random positions whose results are known, int64[count]; int64[0] if
+        there are none."""
         settled = np.flatnonzero(~np.isnan(self.results))
         return generator.choice(settled, count) if len(settled) else settled
 
 
 class Histories:
-    """Where the searched positions of B games lie in the buffer, who was to move, and when.
+    """For the searched positions of B games: places in the buffer, seats to move, and plies.
 
     Args:
-        games: how many.
-        max_plies: the longest that a game gets.
+        games: B.
+        max_plies: length of the longest game.
     """
 
     def __init__(self, games: int, max_plies: int) -> None:
@@ -151,11 +159,11 @@ class CollectTotals:
     """Sums over a worker's play in one update."""
 
     games: int = 0
-    """Those that ended."""
+    """Games that ended."""
     plies: int = 0
-    """In the games that ended."""
+    """Plies of those games."""
     network_seconds: float = 0.0
-    """In the network on a GPU; on a processor it is compiled into the search and not timed."""
+    """Seconds in the network on a GPU; 0 on a CPU, where it is compiled into the search."""
 
 
 class AlphaZeroWorker:
@@ -178,7 +186,7 @@ class AlphaZeroWorker:
         self.config, self.alphazero = config, alphazero
         self.replica = Replica(network, config.bfloat16)
         self.games = Games(config, seed)
-        # Compiled for a processor, or the copy on the GPU.
+        # The network that the search compiles on a CPU, or the copy on the GPU.
         on_processor = self.replica.device.type == "cpu"
         self._searched_network = network if on_processor else self.replica.network
         self.search = GumbelSearch(
@@ -196,7 +204,7 @@ class AlphaZeroWorker:
     # Play.
 
     def _restart(self, index: npt.NDArray[np.int64]) -> None:
-        """Start games int64[N] anew, each after some random actions that do not end it."""
+        """Restart games int64[N], each with some random actions that do not end it."""
         games = self.games
         self.histories.lengths[index] = 0
         while len(index):
@@ -209,7 +217,7 @@ class AlphaZeroWorker:
             index = index[games.winners[index] >= 0]
 
     def _play_forced(self, totals: CollectTotals) -> None:
-        """Play on wherever there is no choice, and start ended games anew."""
+        """Play forced actions until every game has a choice; restarts ended games."""
         games = self.games
         while True:
             ended = np.flatnonzero((games.winners >= 0) | (games.plies >= self.config.max_plies))
@@ -224,7 +232,7 @@ class AlphaZeroWorker:
             games.step_randomly(forced)
 
     def _settle(self, ended: npt.NDArray[np.int64]) -> None:
-        """Enter who won into the positions of games int64[N] that have ended."""
+        """Write the results of the ended games int64[N] to their positions."""
         histories = self.histories
         for game in ended:
             length = int(histories.lengths[game])
@@ -251,7 +259,7 @@ class AlphaZeroWorker:
     # Learn.
 
     def count_settled(self) -> int:
-        """Positions to learn from."""
+        """The number of positions to learn from."""
         return self.buffer.count_settled()
 
     def gradient(self, count: int, minibatch: int) -> npt.NDArray[np.float64]:
@@ -259,10 +267,10 @@ class AlphaZeroWorker:
 
         Args:
             count: positions to draw.
-            minibatch: positions in the minibatch over all workers.
+            minibatch: positions in the minibatch, over all workers.
 
         Returns:
-            the sums of :data:`training.loss.SEARCH_STATS`, float64[4].
+            sums of :data:`training.loss.SEARCH_STATS` over this worker's positions, float64[4].
         """
         buffer, share = self.buffer, np.float32(self.alphazero.search_value)
         stats = np.zeros(len(SEARCH_STATS))
@@ -309,18 +317,18 @@ class AlphaZeroWorker:
     # How it is saved.
 
     def state(self) -> tuple[Arrays, dict[str, Any]]:
-        """See :meth:`training.trainer.Worker.state`. The buffer is large and soon filled again,
-        and so not saved."""
+        """See :meth:`training.trainer.Worker.state`. The buffer is not saved: it is large and soon
+        filled again."""
         return self.games.state()
 
     def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
-        """See :meth:`training.trainer.Worker.restore`. The games go on, their past forgotten."""
+        """See :meth:`training.trainer.Worker.restore`. The games continue; their past is lost."""
         self.games.restore(arrays, generator)
         self.histories.lengths[:] = 0
 
 
 class AlphaZeroTrainer(Trainer[AlphaZeroWorker]):
-    """A run guided by search; see the head of this file."""
+    """A run guided by search; see the module's docstring."""
 
     OPPONENTS: ClassVar = ("greedy", "alphabeta:2", "alphabeta:4")
     COLUMNS: ClassVar = (
@@ -348,7 +356,7 @@ class AlphaZeroTrainer(Trainer[AlphaZeroWorker]):
         return AlphaZeroWorker(self.config, self.alphazero, self.network, seed)
 
     def train_update(self) -> dict[str, float]:
-        """Searched actions in every game, and what is learnt; returns the row of metrics."""
+        """Searched actions in every game, and the learning; returns the row of metrics."""
         config, start = self.config, time.perf_counter()
         before = dict(self.part_seconds)
         rate = self.set_learning_rate()
@@ -366,7 +374,7 @@ class AlphaZeroTrainer(Trainer[AlphaZeroWorker]):
             "search_share": (play - network) / seconds,
             "learn_share": learn / seconds,
         }
-        if network:  # on a GPU; else it is compiled into the search
+        if network:  # on a GPU; on a CPU it is compiled into the search
             row["network_share"] = network / seconds
         games = sum(total.games for total in totals)
         if games:
@@ -378,9 +386,9 @@ class AlphaZeroTrainer(Trainer[AlphaZeroWorker]):
         config = self.config
         share = config.minibatch // config.workers
         settled = min(self.map_workers(AlphaZeroWorker.count_settled))
-        # While the buffer fills, games that have not ended yet leave little to learn from.
+        # While the buffer fills, most games have not ended, and there is little to learn from.
         enough = settled >= min(4 * share, self.alphazero.buffer // config.workers // 2)
-        # So many minibatches in all after each update that fractions are not lost.
+        # The total after each update is rounded, so that fractions are not lost.
         per_update = config.steps_per_update * self.alphazero.replay_ratio / config.minibatch
         minibatches = int((self.update + 1) * per_update) - int(self.update * per_update)
         if not enough or not minibatches:

@@ -2,10 +2,10 @@
 
     python -m training.bench
 
-The reference is a 2x256 network that reads the board, one epoch, on one worker (one
-core), then on all. ``--set`` changes any setting; a whole configuration is measured with
-``--config``, say configs/zanzibar.toml, where a step is a searched action and the time of the
-network within the searches is shown apart.
+The reference is a 2x256 network that reads the board, with one epoch, on one worker (one core),
+then on all. ``--set`` changes any setting. ``--config`` measures a whole configuration, for example
+configs/zanzibar.toml: there a step is a searched action, and the network's time within the searches
+is shown separately.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ WARM_UP_UPDATES = 3
 
 
 def seconds_per_encoding(trainer: Trainer[Any]) -> float:
-    """What the compiled network takes for an encoding of the games under way, on one core."""
+    """Seconds that the compiled network takes for an encoding of the running games, on one core."""
     games = trainer.workers[0].games
     per_action = trainer.network.config.per_action
     encodings, legal_actions, _ = encode(
@@ -69,7 +69,7 @@ def encodings_searched(trainer: Trainer[Any]) -> int:
 
 
 def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict[str, Any]:
-    """Median steps a second of some updates after a few to warm up, and the share of each part.
+    """Median steps a second of some updates after the warm-up, and the share of each part.
 
     Raises:
         ConfigError: the settings cannot be used.
@@ -90,7 +90,7 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
     simulations = None
     rate = config.steps_per_update / statistics.median(seconds)
     if isinstance(trainer, AlphaZeroTrainer):
-        # On a processor the network is compiled into the search: its time is worked out.
+        # On a CPU the network is compiled into the search, so its time is an estimate.
         read = encodings_searched(trainer) - read
         network = trainer.part_seconds["network"] / total
         network = network or read * seconds_per_encoding(trainer) / config.workers / total
@@ -113,7 +113,7 @@ def main(argv: list[str] | None = None) -> int:
         prog="python -m training.bench",
         description="Environment steps a second of training, end to end.",
     )
-    parser.add_argument("--config", metavar="FILE", help="in place of the reference")
+    parser.add_argument("--config", metavar="FILE", help="a configuration instead of the reference")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
     parser.add_argument("--updates", type=int, default=20, help="updates to time (default 20)")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, os.cpu_count() or 1])

@@ -1,9 +1,9 @@
 """The settings of a training run: their defaults, meanings and bounds, and how they are read.
 
-Settings stand in tables. The common ones, :class:`TrainConfig`, are the keys at the top of a
-TOML file; each method has a table of its own (``[ppo]``, ``[alphazero]``), declared beside its
-algorithm as a :class:`MethodConfig`. Defaults stand in the code, a TOML file in ``configs/``
-overrides them, and ``--set key=value`` (``--set ppo.epochs=1``) overrides that.
+Settings come in tables. The common ones, :class:`TrainConfig`, are the keys at the top of a TOML
+file. Each method has its own table (``[ppo]``, ``[alphazero]``), declared beside its algorithm as a
+:class:`MethodConfig`. Defaults are in the code; a TOML file in ``configs/`` overrides them, and
+``--set key=value`` (``--set ppo.epochs=1``) overrides the file.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; the message names the key and what it takes."""
+    """A configuration that cannot be used; the message names the key and the values it takes."""
 
 
 class Settings(BaseModel):
     """A frozen table of settings. Every field has a default, and a docstring for ``--help``.
 
     Raises:
-        pydantic.ValidationError: an unknown key, a wrong type or a value out of bounds.
+        pydantic.ValidationError: a key is unknown, or a value has the wrong type or is out of
+            bounds.
     """
 
     model_config = ConfigDict(
@@ -53,8 +54,8 @@ class TrainConfig(Settings):
     rules: dict[str, Any] = Field(default_factory=dict)
     """Rule switches that differ from that rule set (see ``bao_env.Ruleset``)."""
     method: str = "ppo"
-    """Training method: ``ppo``, or ``alphazero``, which is guided by search. Its table holds the
-    method's own settings; tables of other methods are checked and not used."""
+    """Training method: ``ppo``, or ``alphazero``, which is guided by search. The table of that name
+    holds its settings; tables of other methods are checked but not used."""
     network_kind: str = "moves"
     """What the network sees: the ``board``, or the board after each of the legal ``moves``."""
     hidden: Annotated[tuple[int, ...], Field(strict=False)] = (256, 256)
@@ -62,15 +63,15 @@ class TrainConfig(Settings):
     architecture: str = "mlp"
     """Name of the network's trunk (:data:`agents.nets.network.ARCHITECTURES`)."""
     start: str = ""
-    """Begin with the network of this checkpoint: a path, or the name of a shipped one. It must be
-    of the same kind and shape."""
+    """Start with the network of this checkpoint: a path, or the name of a shipped one. It must have
+    the same kind and shape."""
     seed: int = Field(0, ge=0, lt=2**63)
-    """Seed of everything that is drawn."""
+    """Seed of all random numbers."""
     steps: int = Field(50_000_000, ge=1, le=10**15)
-    """Environment steps (actions played) at which the run is finished."""
+    """Environment steps (actions played) of the whole run."""
     workers: int = Field(2, ge=1, le=256)
-    """Threads that play and learn side by side, each with one core's work. Results depend on
-    this number (the games are divided among them), not on their timing."""
+    """Threads that play and learn side by side, one a core. Results depend on this number, because
+    the games are divided among them, but not on their timing."""
     envs: int = Field(2048, ge=1, le=1 << 20)
     """Games played at once, over all workers."""
     rollout: int = Field(32, ge=1, le=4096)
@@ -80,13 +81,13 @@ class TrainConfig(Settings):
     learning_rate: float = Field(1e-3, ge=0, le=1)
     """Adam's step size at the start."""
     final_learning_rate: float = Field(5e-5, ge=0, le=1)
-    """Adam's step size at the end; in between it falls in a half cosine."""
+    """Adam's step size at the end; it falls in a half cosine."""
     max_gradient: float = Field(0.5, ge=1e-6, le=1e6)
     """Norm to which gradients are clipped."""
     value_weight: float = Field(1.0, ge=0, le=100)
     """Weight of the value loss."""
     gamma: float = Field(0.998, ge=0, le=1)
-    """Discount a ply: below 1, a sooner win counts more."""
+    """Discount a ply; below 1, earlier wins count more."""
     opening_plies: int = Field(20, ge=0, le=1000)
     """Games start with up to this many random actions, which are not learnt from."""
     max_plies: int = Field(500, ge=10, le=100_000)
@@ -96,15 +97,14 @@ class TrainConfig(Settings):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the network computes; ``auto`` takes a GPU if there is one."""
     evaluate_every: int = Field(10_000_000, ge=0, le=10**15)
-    """Environment steps between two evaluations against the baseline bots; 0 evaluates at the
-    end only."""
+    """Environment steps between two evaluations against bots; 0 evaluates only at the end."""
     evaluate_pairs: int = Field(250, ge=1, le=10_000)
-    """Paired games of each of those evaluations."""
+    """Pairs of games in each of these evaluations."""
     keep_every: int = Field(0, ge=0, le=10**15)
-    """Environment steps between two generations of the network that are kept beside the last
-    one, as ``step-STEPS.safetensors``; 0 keeps none."""
+    """Environment steps between two generations of the network, which are kept as
+    ``step-STEPS.safetensors``; 0 keeps none."""
     checkpoint_every: float = Field(30.0, ge=0, le=1e9)
-    """Seconds between two checkpoints. A resumed run goes on from the last one."""
+    """Seconds between two checkpoints. A resumed run continues from the last one."""
 
     @model_validator(mode="after")
     def _check(self) -> TrainConfig:
@@ -144,12 +144,12 @@ class MethodConfig(Settings):
     """The settings of one training method: a table of its own in a configuration."""
 
     def check(self, config: TrainConfig) -> None:
-        """Look whether these settings fit the common ones.
+        """Check that these settings fit the common ones.
 
         Raises:
             ConfigError: they do not.
         """
-        del config  # fits, unless a method says otherwise
+        del config  # anything fits, unless a method says otherwise
 
 
 S = TypeVar("S", bound=Settings)
@@ -158,7 +158,7 @@ S = TypeVar("S", bound=Settings)
 def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str, Any]:
     """The settings of a TOML file, overridden by ``key=value`` strings with TOML values.
 
-    A key may name a table: ``ppo.epochs=1``. A value that is no TOML is taken as a string.
+    A key may be in a table: ``ppo.epochs=1``. A value that is not TOML counts as a string.
 
     Raises:
         ConfigError: the file cannot be read, or an override is not of that form.
@@ -170,7 +170,7 @@ def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str
         except OSError as error:
             raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path} is no valid TOML: {error}") from error
+            raise ConfigError(f"{path} is not valid TOML: {error}") from error
     for override in overrides:
         name, equals, text = override.partition("=")
         if not equals:
@@ -198,7 +198,7 @@ def check_settings(
         methods: the table's class for each method.
 
     Raises:
-        ConfigError: an unknown key, a wrong type or a bad value.
+        ConfigError: a key is unknown, or a value has the wrong type or is out of bounds.
     """
     names = [*TrainConfig.model_fields]
     names += [f"{method}.{key}" for method, table in methods.items() for key in table.model_fields]
@@ -221,12 +221,12 @@ def _validate(table: type[S], settings: Any, prefix: str, names: Sequence[str]) 
         return table.model_validate(settings)
     except ValidationError as error:
         faults = error.errors()
-    # An unknown key comes first: another fault may only follow from it.
+    # Report an unknown key first: other faults may follow from it.
     fault = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
     key = prefix + ".".join(map(str, fault["loc"]))
     if fault["type"] == "extra_forbidden":
         raise ConfigError(f"unknown key {key!r}; {_suggestion(key, names)}")
-    if fault["type"] == "value_error":  # by one of our own checks, which names the keys
+    if fault["type"] == "value_error":  # from one of our own checks, which names the keys
         raise ConfigError(str(fault["ctx"]["error"]))
     should = fault["msg"].replace("Input should", "should").replace("tuple", "list")
     if fault["type"] == "model_type":
@@ -235,7 +235,7 @@ def _validate(table: type[S], settings: Any, prefix: str, names: Sequence[str]) 
 
 
 def _suggestion(key: str, names: Sequence[str]) -> str:
-    """What to say of an unknown key: the one most like it, be it in another table."""
+    """For an unknown key: the most similar one, possibly in another table."""
     ends = {name.rpartition(".")[2]: name for name in names}
     end = key.rpartition(".")[2]
     near = difflib.get_close_matches(key, names, n=1, cutoff=0.75)
@@ -244,7 +244,7 @@ def _suggestion(key: str, names: Sequence[str]) -> str:
 
 
 def describe(table: type[Settings]) -> str:
-    """Each setting of a table with its default and what it means, for ``--help``."""
+    """Each setting of a table with its default and its meaning, for ``--help``."""
     defaults = table().to_dict()
     lines = []
     for key, setting in table.model_fields.items():

@@ -1,9 +1,9 @@
-"""One run on several processes, started by ``torchrun``: its workers are shared out among them.
+"""One run on several processes, started by ``torchrun``, which share its workers.
 
-A run has ``workers`` workers whatever the number of processes; each process has an equal
-part of them. What the workers hand over is gathered on every process, in the order of the
-workers, and their gradients are added up, so every process takes the same step and holds the
-same network. Started without torchrun, a run is one process and nothing here does anything.
+A run has ``workers`` workers whatever the number of processes, and each process has an equal part
+of them. Every process gathers the results of all workers, in the workers' order, and the sum of
+their gradients. So every process takes the same step and holds the same network. Without torchrun a
+run is one process, and the functions here do nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import torch.distributed as dist
 from torch import Tensor
 
 _TIMEOUT: Final = timedelta(minutes=30)
-"""How long a process waits for the others; the first one evaluates and saves meanwhile."""
+"""How long a process waits for the others; meanwhile the first one may evaluate and save."""
 
 
 class ProcessLost(RuntimeError):
-    """Another process of the run has gone."""
+    """Another process of the run has ended or cannot be reached."""
 
 
 @contextmanager
@@ -37,13 +37,13 @@ def _together() -> Iterator[None]:
 
 @contextmanager
 def process_group() -> Iterator[None]:
-    """Join the processes that torchrun has started, if it has, and leave them at the end."""
+    """Join the processes that torchrun has started, if any, and leave them at the end."""
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         yield
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    # Objects and flags go over gloo, gradients on a GPU over NCCL.
+    # gloo carries objects and flags, NCCL gradients on a GPU.
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=_TIMEOUT
     )
@@ -55,12 +55,12 @@ def process_group() -> Iterator[None]:
 
 
 def world_size() -> int:
-    """How many processes the run has."""
+    """The number of processes of the run."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def rank() -> int:
-    """Which of them this is; 0 is the one that writes files and talks to people."""
+    """The number of this process; 0 writes files and messages."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
@@ -68,7 +68,7 @@ def gather(results: list[Any]) -> list[Any]:
     """The results of all processes' workers, in the order of the workers.
 
     Raises:
-        ProcessLost: one of them has gone; so do the functions below.
+        ProcessLost: one of them has ended. The functions below raise it, too.
     """
     if world_size() == 1:
         return results

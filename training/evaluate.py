@@ -2,11 +2,11 @@
 
     python -m training.evaluate runs/quick/final.safetensors --opponents random greedy
 
-Every opening, a random legal prefix that a search finds balanced, is played twice, once
-from either seat. The table gives points a game (a draw counts a half) and the Elo
-difference, each with its 95 % interval over pairs, and the likelihood that the player is
-the stronger one (:mod:`agents.arena.elo`). ``--sprt`` stops a match as soon as a sequential test
-knows enough; the interval of a match that was stopped so is biased, its verdict is not.
+Every opening, a random legal prefix that a search finds balanced, is played twice, once from each
+seat. The table gives points a game (a draw counts a half) and the Elo difference, each with its
+95 % interval over pairs, and the likelihood that the player is the stronger one
+(:mod:`agents.arena.elo`). ``--sprt`` stops a match as soon as a sequential test has its verdict.
+The interval of such a match is biased; the verdict is not.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def ruleset_of(player: str) -> Ruleset | None:
     """The rule set that a checkpoint was trained under; None for a bot.
 
     Raises:
-        CheckpointError: the file is no usable checkpoint.
+        CheckpointError: the file is not a usable checkpoint.
     """
     path = registry.checkpoint_of(player)
     if path is None:
@@ -49,7 +49,7 @@ def elo_text(value: float) -> str:
 
 
 def milliseconds(match: arena.Match) -> tuple[float, float]:
-    """Measured wall-clock time a move of both players; a search uses all cores for a batch."""
+    """Wall-clock milliseconds a move of both players; a search uses all cores for a batch."""
     times = [1000 * match.seconds[i] / max(1, match.moves[i]) for i in range(2)]
     return times[0], times[1]
 
@@ -120,14 +120,14 @@ def main(argv: list[str] | None = None) -> int:
         "--balance",
         type=float,
         default=BALANCE,
-        help="most that a search may give a side of an opening, in logits (default 1)",
+        help="largest value of an opening for either side, in logits (default 1)",
     )
     parser.add_argument(
         "--sprt",
         type=float,
         nargs=2,
         metavar=("ELO0", "ELO1"),
-        help="stop as soon as it is clear (5 %% errors) which of these Elo differences is the case",
+        help="stop when a test (5 %% errors) has decided between these Elo differences",
     )
     parser.add_argument(
         "--ruleset",
@@ -141,7 +141,7 @@ def main(argv: list[str] | None = None) -> int:
     if args.pairs < 1 or args.opening_plies < 0 or args.seed < 0:
         parser.error("--pairs must be positive, --opening-plies and --seed not negative")
     rows: list[tuple[str, arena.Match]] = []
-    failed = False  # what was played before an error is shown all the same
+    failed = False  # results from before an error are shown all the same
     try:
         sprt = Sprt(*args.sprt) if args.sprt else None
         ruleset = args.ruleset or ruleset_of(args.player) or get_ruleset("zanzibar")

@@ -2,10 +2,10 @@
 
     python -m training.fit_evaluation zanzibar
 
-In each round alpha-beta plays itself, to a shallow depth and from random openings of all
-lengths, with the weights of the round before (in the first, none: it then sees nothing but
-wins within its depth). Logistic regression, with a table entry for every count of every
-pit, then predicts from a position who won. Positions of held-out games tell how well.
+In each round alpha-beta plays itself, to a shallow depth and from random openings of all lengths,
+with the weights of the round before. In the first round it has none and sees only wins within its
+depth. Then logistic regression, with a table entry for every count of every pit, predicts from a
+position who won. Positions of held-out games measure the fit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bao_env.engine.position import movers
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 
 HELD_OUT = 0.05
-"""Share of the games that are not fitted to."""
+"""Share of the games that are held out of the fit."""
 
 
 def play(
@@ -40,12 +40,12 @@ def play(
         ruleset: the rules.
         weights: int16[WEIGHTS], of the evaluation.
         depth: plies that each search looks ahead.
-        games: how many; fewer where there are too few openings of a length.
+        games: number of games; fewer if there are too few openings of a length.
         seed: of the openings.
 
     Returns:
-        of all P positions: features int32[P, FEATURES], who won (1 the mover, 0 the other)
-        float32[P], and the game that each belongs to, int64[P].
+        for all P positions: features, int32[P, FEATURES]; who won, float32[P], 1 for the mover and
+        0 for the other player; and the game of each, int64[P].
     """
     agent = AlphaBetaAgent(ruleset, depth=depth, weights=weights)
     engine = Engine(ruleset)
@@ -55,7 +55,7 @@ def play(
     with tqdm(total=games, unit="game", desc=f"{ruleset.name}: self-play") as bar:
         for length in lengths:
             share = games // len(lengths)
-            # Short openings are few; take what there is.
+            # There are few short openings: take what there is.
             for count in (share, share // 4, share // 64):
                 try:
                     openings = draw_openings(ruleset, count, int(length), seed, balance=None)
@@ -108,7 +108,7 @@ def fit(
         seed: of their order.
 
     Returns:
-        weights int16[WEIGHTS], and the log loss on held-out games in bits a position.
+        weights, int16[WEIGHTS], and the log loss on held-out games in bits a position.
 
     Raises:
         ValueError: there are too few positions.
@@ -123,7 +123,9 @@ def fit(
     optimizer = torch.optim.Adam(table.parameters(), lr=0.01)
     size = 8192
     if len(train) < size:
-        raise ValueError(f"{len(train)} positions to learn from: expected {size}; play more games")
+        raise ValueError(
+            f"{len(train)} positions to learn from: expected at least {size}; play more games"
+        )
     steps = epochs * (len(train) // size)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, steps)
     with tqdm(total=steps, unit="step", desc="fit") as bar:
@@ -131,7 +133,7 @@ def fit(
             order = train[torch.randperm(len(train))]
             for low in range(0, len(order) - size + 1, size):
                 part = order[low : low + size]
-                # Weight decay pulls entries that are hardly ever met to nothing.
+                # Weight decay pulls entries that hardly ever occur to 0.
                 loss = loss_of(table(features_read[part]).squeeze(1), targets[part])
                 loss = loss + 1e-6 * table.weight.square().sum()
                 optimizer.zero_grad()
@@ -150,10 +152,10 @@ def main(argv: list[str] | None = None) -> int:
     """Command line of ``python -m training.fit_evaluation``."""
     parser = argparse.ArgumentParser(
         prog="python -m training.fit_evaluation",
-        description="Fit alpha-beta's evaluation to self-play, and write it where it is read.",
+        description="Fit alpha-beta's evaluation to self-play, and write its file of weights.",
     )
-    parser.add_argument("rulesets", nargs="*", metavar="RULES", help="default: all published")
-    parser.add_argument("--rounds", type=int, default=3, help="of self-play and fit (3)")
+    parser.add_argument("rulesets", nargs="*", metavar="RULES", help="default: all")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of self-play and fit (3)")
     parser.add_argument("--games", type=int, default=60_000, help="games a round (60000)")
     parser.add_argument("--depth", type=int, default=4, help="plies that self-play looks ahead (4)")
     parser.add_argument("--epochs", type=int, default=3, help="passes over the positions (3)")

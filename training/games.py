@@ -22,7 +22,7 @@ class Games:
 
     Args:
         config: of the run.
-        seed: of everything that is drawn in these games.
+        seed: of all random numbers in these games.
     """
 
     def __init__(self, config: TrainConfig, seed: np.random.SeedSequence) -> None:
@@ -31,7 +31,7 @@ class Games:
         self.engine = Engine(config.get_ruleset())
         self.max_opening_plies = config.opening_plies
         self.generator = np.random.Generator(np.random.PCG64(generator_seed))
-        """What is drawn for the worker as a whole."""
+        """For random numbers of the worker as a whole."""
         self.rng = random_states(size, game_seed)
         """uint64[B], the random state of each game."""
         self.positions = np.empty((size, WORDS), np.uint64)
@@ -39,7 +39,7 @@ class Games:
         self.masks = np.zeros(size, np.uint64)
         """uint64[B], the legal actions; 0 where a game is over."""
         self.winners = np.full(size, -1, np.int8)
-        """int8[B], the seat that has won; -1 while the game goes on."""
+        """int8[B], the seat that has won; -1 while the game runs."""
         self._openings = [self.engine.opening(first) for first in (SOUTH, NORTH)]
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class Games:
         return self.positions[:, PLY]
 
     def reset(self, index: npt.NDArray[np.int64]) -> None:
-        """Put games int64[N] back to the opening, with the first player by the rule set."""
+        """Put games int64[N] back to the opening; the rule set decides who begins."""
         lot = self.engine.ruleset.first_player == "lot"
         first = self.generator.integers(2, size=len(index)) if lot else np.zeros(len(index), int)
         for seat, (words, mask) in enumerate(self._openings):
@@ -81,15 +81,15 @@ class Games:
         self.masks = np.where(chosen, masks, self.masks)
 
     def state(self) -> tuple[Arrays, dict[str, Any]]:
-        """The games under way: arrays, and the generator's state as plain values for JSON."""
+        """The running games: arrays, and the generator's state as plain values for JSON."""
         arrays = {name: getattr(self, name).copy() for name in _SAVED}
         return arrays, dict(self.generator.bit_generator.state)
 
     def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
-        """Take over what :meth:`state` gave.
+        """Restore what :meth:`state` returned.
 
         Raises:
-            KeyError, ValueError: arrays are missing, or are of another number of games.
+            KeyError, ValueError: an array is missing, or has another number of games.
         """
         for name in _SAVED:
             copy_into(getattr(self, name), arrays, name)
@@ -100,7 +100,7 @@ def copy_into(target: npt.NDArray[Any], arrays: Arrays, name: str) -> None:
     """Fill ``target`` with a saved array of the same shape and dtype.
 
     Raises:
-        KeyError, ValueError: the array is missing, or does not fit.
+        KeyError, ValueError: the array is missing, or has another shape or dtype.
     """
     saved = arrays[name]
     if target.shape != saved.shape or target.dtype != saved.dtype:

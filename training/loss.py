@@ -1,17 +1,17 @@
 """The objectives and generalised advantages of alternating self-play, compiled.
 
-The network hands over logits and values; the functions here fill in the loss's gradient with
-respect to both, in one pass over the few legal actions of each decision. The rest is
-autograd's. ``tests/test_loss.py`` checks the gradients against torch's own.
+The functions here take the network's logits and values, and fill in the loss's gradient with
+respect to both, in one pass over the few legal actions of each decision. Autograd does the rest.
+``tests/test_loss.py`` checks the gradients against torch's own.
 
-Shapes: B decisions or positions with K legal actions in all. The network gives K logits, and R
-values: one for each encoding it read, padding included. It reads one encoding a position, or one
-a legal action (:mod:`agents.nets.network`).
+Shapes: B decisions or positions have K legal actions in all. The network gives K logits and R
+values: one for each encoding that it read, padding included. It reads one encoding a position, or
+one a legal action (:mod:`agents.nets.network`).
 
 PPO: Schulman et al. 2017, "Proximal Policy Optimization Algorithms", eq. 7 and 9.
-GAE: Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized
-Advantage Estimation", eq. 16, with the sign turned wherever the turn passes: what the
-next player expects to win, this one expects to lose.
+GAE: Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized Advantage
+Estimation", eq. 16, with the sign changed whenever the turn passes: what the next player expects to
+win, this one expects to lose.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def advantages(rewards, values, next_values, dones, turn_passed, gamma, lam, out
 
     Args:
         rewards: float32[T, B], what the player who acts gets from that action.
-        values: float32[T, B], expected result for the player who acts.
-        next_values: float32[B], expected result after the last step, for the player then
-            to act.
+        values: float32[T, B], the result expected for the player who acts.
+        next_values: float32[B], the result expected after the last step, for the player then to
+            act.
         dones: bool[T, B], the game ended with this action.
         turn_passed: bool[T, B], the turn passed to the other player after this action.
         gamma: discount a ply.
@@ -83,10 +83,10 @@ def ppo_gradient(
         values: float32[R], expected results.
         indptr: int64[B + 1], where each decision's legal actions lie.
         chosen: int64[B], the legal action taken, as an index of ``logits``.
-        value_index: int64[B], which of ``values`` is held against the decision's return.
-        old_log_probs: float32[B], log probabilities of the legal actions when they were taken.
-        advantage: float32[B], normalised as the caller wants it.
-        returns: float32[B], what the expected results should be.
+        value_index: int64[B], which of ``values`` is compared with the decision's return.
+        old_log_probs: float32[B], log probabilities of these actions when they were taken.
+        advantage: float32[B], normalised by the caller.
+        returns: float32[B], targets of the expected results.
         scale: 1 / decisions of the whole minibatch.
         clip: PPO's epsilon.
         value_weight, entropy_weight: of the loss's parts.
@@ -134,19 +134,21 @@ def ppo_gradient(
 NOT_VISITED: Final = -128
 """The q-value of an action that a search has not visited."""
 SEARCH_STATS: Final = ("policy_loss", "value_loss", "entropy", "agreement")
-"""What :func:`search_gradient` sums up: also how often the likeliest action is the search's."""
+"""What :func:`search_gradient` sums up; ``agreement`` counts positions in which network and search
+have the same likeliest action."""
 
 
 @jit
 def action_targets(legal_actions, actions, results, qvalues, other_weight, targets, weights):
-    """What a network that judges each legal action is to expect of it.
+    """Targets for a network that values each legal action.
 
-    Of the action played it is the result, of others that the search visited the search's value.
+    The target of the action played is the result; of another action that the search visited, it is
+    the search's value.
 
     Args:
         legal_actions: int64[K], position * 64 + action.
         actions: uint8[B], the actions played.
-        results: float32[B], to expect of them.
+        results: float32[B], their targets.
         qvalues: int8[B, 64], the search's values in 127ths; :data:`NOT_VISITED` for none.
         other_weight: weight of a legal action that was not played.
         targets: float32[K], filled.
@@ -183,14 +185,14 @@ def search_gradient(
 
     Args:
         logits: float32[K].
-        values: float32[R], expected results, of which the first V count: V is B, or K for a network
-            that judges each legal action.
+        values: float32[R], expected results, of which the first V count. V is B, or K for a network
+            that values each legal action.
         indptr: int64[B + 1], where each position's legal actions lie.
         legal_actions: int64[K], position * 64 + action.
         policies: uint8[B, 64], the improved policies in 255ths.
-        targets: float32[V], results to expect.
+        targets: float32[V], targets of the expected results.
         weights: float32[V], of their errors.
-        scale: of the gradient: one over the positions of the whole minibatch.
+        scale: 1 / positions of the whole minibatch.
         value_weight: of the squared error.
         logit_gradient: float32[K], filled.
         value_gradient: float32[R], the first V filled.

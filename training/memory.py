@@ -1,8 +1,7 @@
-"""Keep freed memory in the process: training allocates the same large tensors over and over.
+"""Keep freed memory in the process: training allocates the same large tensors again and again.
 
-glibc gives large blocks back to the system as soon as they are freed, and every page that
-comes again must be mapped and zeroed first; measured here, that took a fifth of the
-training time.
+glibc returns large blocks to the system as soon as they are freed. The system must map and zero
+every page before the next use; that took a fifth of the training time when measured.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _M_ARENA_MAX: Final = -8
 def keep_freed_memory() -> bool:
     """Ask glibc to reuse freed memory in all threads; False where there is no glibc.
 
-    Call it before threads start: they share one arena from then on.
+    Call it before threads start, so that they share one arena.
     """
     if not sys.platform.startswith("linux"):
         return False

@@ -1,4 +1,4 @@
-"""What a run writes down: a CSV file for people and scripts, and TensorBoard's log."""
+"""The metrics of a run: a CSV file for people and scripts, and TensorBoard's log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Metrics:
     Args:
         folder: of the run.
         columns: of the file, ``update`` first.
-        update: the update from which the run goes on; later rows of an earlier start, written
+        update: the update from which the run continues; later rows, which an earlier start wrote
             after its last checkpoint, are dropped.
     """
 
@@ -54,7 +54,7 @@ class Metrics:
 
 
 def _update_of(row: Mapping[str, str | None]) -> int:
-    """The update of a row; one cut short by a killed process counts as later than all."""
+    """The update of a row; a row that a killed process cut short counts as later than all."""
     try:
         return int(row["update"] or "")
     except (KeyError, ValueError):

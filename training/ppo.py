@@ -3,14 +3,14 @@
 An update (:meth:`PpoTrainer.train_update`):
 
 1. Every worker plays ``rollout`` actions in each of its games (:meth:`PpoWorker.collect`). The
-   policy plays itself; in part of the games a past self, or a fixed opponent, has one seat.
+   policy plays itself; in some games a past self, or a fixed opponent, has one seat.
 2. Each action gets its generalised advantage (:func:`training.loss.advantages`).
 3. In each of ``epochs`` passes the decisions are split into minibatches. Every worker computes
    its part of a minibatch's gradient (:meth:`PpoWorker.gradient`), and the network takes a step.
 4. Now and then the network joins the pool of past selves.
 
-The actions of the past self, and the random ones that open a game, are recorded but not learnt
-from: they are not ``trainable``.
+The actions of the past self, and the random ones that open a game, are recorded but not
+``trainable``: the network does not learn from them.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ class PpoConfig(MethodConfig):
     entropy_weight: float = Field(0.03, ge=0, le=10)
     """Weight of the entropy bonus at the start; it falls with the learning rate."""
     opponent_pool_share: float = Field(0.2, ge=0, le=1)
-    """Share of the games that are played against past selves."""
+    """Share of the games against past selves."""
     opponent_pool_size: int = Field(8, ge=2, le=1000)
-    """Past selves kept: the untrained one, and others, each replaced at random by newer ones."""
+    """Past selves kept: the untrained one stays; newer ones replace others at random."""
     opponent_pool_every: int = Field(20, ge=1, le=1_000_000)
     """Updates between two new past selves."""
     fixed_opponent: str = ""
-    """Play against this checkpoint (a path, or the name of a shipped one) instead of past selves;
-    it plays the actions it likes best. With ``opponent_pool_share = 1`` the run trains an
-    adversary against it."""
+    """Play against this checkpoint (a path, or the name of a shipped one) instead of past selves.
+    It plays its most probable actions. With ``opponent_pool_share = 1`` the run trains an adversary
+    against it."""
 
 
 @dataclass
@@ -73,17 +73,17 @@ class Rollout:
     """T actions in each of B games; every array is [T, B] unless noted."""
 
     encodings: npt.NDArray[np.uint8]
-    """uint8[capacity, ENCODING_SIZE], what the network read for all decisions, one after
-    another: one encoding a decision, or one for each of its legal actions."""
+    """uint8[capacity, ENCODING_SIZE], what the network read for all decisions in order: one
+    encoding a decision, or one for each of its legal actions."""
     starts: npt.NDArray[np.int64]
     """Where the encodings of a decision start."""
     masks: npt.NDArray[np.uint64]
     actions: npt.NDArray[np.int64]
     log_probs: npt.NDArray[np.float32]
     values: npt.NDArray[np.float32]
-    """Expected result for the player who acts."""
+    """The result that the network expected for the player who acts."""
     rewards: npt.NDArray[np.float32]
-    """+1 or -1 to the player who acts, with the action that ends the game."""
+    """+1 or -1 to the player whose action ends the game, else 0."""
     dones: npt.NDArray[np.bool_]
     """The game ended with this action."""
     turn_passed: npt.NDArray[np.bool_]
@@ -113,7 +113,7 @@ class Rollout:
         )
 
     def keep_encodings(self, t: int, read: NetworkOutput, per_action: bool) -> None:
-        """Keep what the network read in step ``t``; makes more room if need be."""
+        """Keep what the network read in step ``t``; allocates more memory if needed."""
         first = read.indptr[:-1] if per_action else np.arange(len(read.masks))
         count = int(read.indptr[-1]) if per_action else len(read.masks)
         end = self.size + count
@@ -128,7 +128,7 @@ class Rollout:
 
 
 class NetworkOutput(NamedTuple):
-    """What a network read and said of B positions with K legal actions in all."""
+    """What a network read and said about B positions with K legal actions in all."""
 
     encodings: npt.NDArray[np.uint8]
     """uint8[R, ENCODING_SIZE], padded."""
@@ -150,7 +150,7 @@ class Sample(NamedTuple):
     log_probs: npt.NDArray[np.float32]
     """float32[B]."""
     expected: npt.NDArray[np.float32]
-    """float32[B], expected result for the player to move."""
+    """float32[B], the result expected for the player to move."""
 
 
 @dataclass
@@ -160,9 +160,9 @@ class GameTotals:
     games: int = 0
     plies: int = 0
     past_self_games: int = 0
-    """Those against a past self, or the fixed opponent."""
+    """Games against a past self or the fixed opponent."""
     past_self_points: float = 0.0
-    """The policy's points in them: a win 1, a draw a half."""
+    """The policy's points in those: 1 for a win, 1/2 for a draw."""
 
 
 class PpoWorker:
@@ -188,9 +188,9 @@ class PpoWorker:
         self.past_self = copy.deepcopy(self.replica.network).requires_grad_(False)
         size = len(self.games)
         self.opening_left = np.zeros(size, np.int64)
-        """int64[B], how many random actions are still to open each game."""
+        """int64[B], how many random actions of its opening each game still has to play."""
         self._restart(np.arange(size))
-        # The seat of the past self in each game; -1 = none. Both seats come equally often.
+        # The seat of the past self in each game; -1 = none. Both seats occur equally often.
         past_self_games = round(ppo.opponent_pool_share * size)
         self.past_self_seats = np.full(size, -1, np.int8)
         self.past_self_seats[:past_self_games] = np.arange(past_self_games) % 2
@@ -199,7 +199,7 @@ class PpoWorker:
         self._minibatches: list[npt.NDArray[np.int64]] = []
 
     def _restart(self, index: npt.NDArray[np.int64]) -> None:
-        """Start games int64[N] anew."""
+        """Restart games int64[N]."""
         self.games.reset(index)
         self.opening_left[index] = self.games.draw_opening_lengths(len(index))
 
@@ -212,7 +212,7 @@ class PpoWorker:
     def _evaluate(
         self, network: PolicyNetwork, index: npt.NDArray[np.int64] | None = None
     ) -> NetworkOutput:
-        """What a network says of all games, or of games int64[N]."""
+        """What a network says about all games, or about games int64[N]."""
         positions, masks = self.games.positions, self.games.masks
         if index is not None:
             positions, masks = positions[index], masks[index]
@@ -252,8 +252,8 @@ class PpoWorker:
         return actions
 
     def collect(self) -> GameTotals:
-        """Play ``config.rollout`` actions in every game into :attr:`rollout`; returns sums over
-        the ended games."""
+        """Play ``config.rollout`` actions in every game and record them in :attr:`rollout`; returns
+        sums over the ended games."""
         roll, games, totals = self.rollout, self.games, GameTotals()
         roll.size = 0
         for t in range(self.config.rollout):
@@ -280,7 +280,7 @@ class PpoWorker:
             if len(ended):
                 self._count(ended, totals)
                 self._restart(ended)
-        # The random states are copied: this draw is only for the expected results.
+        # A copy of the random states: this draw is only for the expected results.
         last = self._sample(self._evaluate(self.replica.network), games.rng.copy())
         advantages(
             roll.rewards,
@@ -295,7 +295,7 @@ class PpoWorker:
         return totals
 
     def _count(self, ended: npt.NDArray[np.int64], totals: GameTotals) -> None:
-        """Add games int64[N] that have ended to ``totals``."""
+        """Add the ended games int64[N] to ``totals``."""
         totals.games += len(ended)
         totals.plies += int(self.games.plies[ended].sum())
         met = ended[self.past_self_seats[ended] >= 0]
@@ -307,7 +307,7 @@ class PpoWorker:
     # Learn.
 
     def trainable_values(self) -> npt.NDArray[np.float32]:
-        """What was expected before each trainable action, float32[N]."""
+        """The result expected before each trainable action, float32[N]."""
         return self.rollout.values[self.rollout.trainable]
 
     def trainable_advantages(self) -> npt.NDArray[np.float32]:
@@ -326,13 +326,13 @@ class PpoWorker:
         """Compute this worker's part of a minibatch's gradient, into ``replica.gradients``.
 
         Args:
-            minibatch: which one, as split.
-            decisions: those in it over all workers.
+            minibatch: its index.
+            decisions: its decisions, over all workers.
             mean, deviation: of the advantages, to normalise them.
             entropy_weight: of the entropy bonus.
 
         Returns:
-            the sums of :data:`training.loss.PPO_STATS`, float64[5].
+            sums of :data:`training.loss.PPO_STATS` over this worker's decisions, float64[5].
         """
         roll, per_action = self.rollout, self.replica.per_action
         stats = np.zeros(len(PPO_STATS))
@@ -368,7 +368,7 @@ class PpoWorker:
     # How it is saved.
 
     def state(self) -> tuple[Arrays, dict[str, Any]]:
-        """See :meth:`training.trainer.Worker.state`. The rollout is done with by then."""
+        """See :meth:`training.trainer.Worker.state`. The rollout is not needed any more."""
         arrays, generator = self.games.state()
         return arrays | {"opening_left": self.opening_left.copy()}, generator
 
@@ -379,7 +379,7 @@ class PpoWorker:
 
 
 class PpoTrainer(Trainer[PpoWorker]):
-    """A run of PPO; see the head of this file."""
+    """A run of PPO; see the module's docstring."""
 
     COLUMNS: ClassVar = (
         "update",
@@ -400,7 +400,7 @@ class PpoTrainer(Trainer[PpoWorker]):
         self.ppo = ppo  # first: make_worker reads it
         super().__init__(config, ppo)
         self.pool: list[dict[str, Tensor]] = []
-        """Weights of the past selves, the untrained first; or of the fixed opponent alone."""
+        """Weights of the past selves, the untrained one first; or of the fixed opponent alone."""
         if ppo.fixed_opponent:
             self.pool = [self.load_weights("ppo.fixed_opponent", ppo.fixed_opponent)]
         else:
@@ -411,7 +411,7 @@ class PpoTrainer(Trainer[PpoWorker]):
         return PpoWorker(self.config, self.ppo, self.network, seed)
 
     def train_update(self) -> dict[str, float]:
-        """One rollout and what is learnt from it; returns the row of metrics."""
+        """One rollout, and the learning from it; returns the row of metrics."""
         start = time.perf_counter()
         rate = self.set_learning_rate()
         with self.timed("play"):
@@ -453,7 +453,7 @@ class PpoTrainer(Trainer[PpoWorker]):
                 norm += self.optimizer_step()
                 stats += np.sum(results, axis=0)
                 decisions += size
-        # How much of the returns' variance the values explained.
+        # The share of the returns' variance that the values explain.
         spread = float((advantages + values).var())
         return {
             **dict(zip(PPO_STATS, (stats / max(1, decisions)).tolist(), strict=True)),
@@ -462,7 +462,7 @@ class PpoTrainer(Trainer[PpoWorker]):
         }
 
     def _remember(self) -> None:
-        """Add the network to the pool of past selves; the untrained first one stays in it."""
+        """Add the network to the pool of past selves; the first, untrained one stays."""
         past = {name: t.detach().clone() for name, t in self.network.state_dict().items()}
         if len(self.pool) < self.ppo.opponent_pool_size:
             self.pool.append(past)

@@ -1,4 +1,4 @@
-"""A worker's copy of the network, and the gradients that it leaves there."""
+"""A worker's copy of the network, and the gradients computed with it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch import Tensor
 from agents.nets.network import Inputs, PolicyNetwork
 
 _MAX_CHUNK: Final = 2048
-"""Decisions that go through the network at a time while learning: their activations stay in
-the second-level cache."""
+"""Decisions that go through the network at a time while learning: their activations fit into the
+second-level cache."""
 
 
 def chunks(index: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
@@ -25,9 +25,9 @@ def chunks(index: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
 
 
 class ForwardPass(NamedTuple):
-    """What the network says of K legal actions of a batch, and room for the loss's gradients.
+    """The network's outputs for the K legal actions of a batch, and room for the loss's gradients.
 
-    R is the number of encodings read: one a position or one a legal action, padded.
+    R is the number of encodings read: one a position, or one a legal action; padded.
     """
 
     outputs: tuple[Tensor, Tensor]
@@ -47,7 +47,7 @@ class Replica:
 
     Args:
         network: the float32 network to copy.
-        bfloat16: compute in bfloat16 rather than float32.
+        bfloat16: compute in bfloat16 instead of float32.
     """
 
     def __init__(self, network: PolicyNetwork, bfloat16: bool) -> None:
@@ -59,11 +59,11 @@ class Replica:
 
     @property
     def per_action(self) -> bool:
-        """Whether the network judges each legal action rather than each position."""
+        """Whether the network reads and values each legal action, instead of each position."""
         return self.network.config.per_action
 
     def sync_weights(self, network: PolicyNetwork) -> None:
-        """Take over the weights of ``network``."""
+        """Copy the weights of ``network``."""
         with torch.no_grad():
             for mine, theirs in zip(self._parameters, network.parameters(), strict=True):
                 mine.copy_(theirs)
@@ -80,14 +80,14 @@ class Replica:
         return Inputs(torch.from_numpy(encodings), torch.from_numpy(legal_actions).to(self.device))
 
     def clear_gradients(self) -> None:
-        """Begin a new sum of gradients."""
+        """Set the gradients to 0."""
         for total in self.gradients:
             total.zero_()
 
     def forward(
         self, encodings: npt.NDArray[np.uint8], legal_actions: npt.NDArray[np.int64]
     ) -> ForwardPass:
-        """Run the network to learn from a batch (see :meth:`make_inputs`)."""
+        """Run the network on a batch, given as to :meth:`make_inputs`, to learn from it."""
         logits, values = self.network(self.make_inputs(encodings, legal_actions))
         return ForwardPass(
             outputs=(logits, values),
@@ -98,7 +98,7 @@ class Replica:
         )
 
     def backward(self, done: ForwardPass) -> None:
-        """Carry the two gradients back through the network and add to :attr:`gradients`."""
+        """Propagate the two gradients through the network; adds to :attr:`gradients`."""
         torch.autograd.backward(
             done.outputs,
             [

@@ -3,12 +3,12 @@
     python -m training.tournament random greedy alphabeta:4 mcts:1000 --out runs/ladder
 
 All pairings play the same openings, each from both seats, on all cores
-(:mod:`agents.arena.round_robin`); the result does not depend on the number of processes. A
-tournament that was stopped goes on where it was: run the same command again. With ``--ray`` the
-work spreads over a Ray cluster.
+(:mod:`agents.arena.round_robin`). The result does not depend on the number of processes. To
+continue a tournament that was stopped, run the same command again. With ``--ray`` the work spreads
+over a Ray cluster.
 
-A player is given as for :func:`agents.load`, or as ``NAME=PLAYER`` to appear under a name
-of your own, say to tell two checkpoints with equal file names apart.
+Give a player as for :func:`agents.load`, or as ``NAME=PLAYER`` to show it under another name, for
+example to tell apart two checkpoints with the same file name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def parse_players(words: Sequence[str]) -> dict[str, str]:
     """Name and specification of each player on the command line.
 
     Raises:
-        TournamentError: fewer than two, or two with one name.
+        TournamentError: there are fewer than two, or two have the same name.
     """
     players: dict[str, str] = {}
     for word in words:
@@ -46,7 +46,7 @@ def parse_players(words: Sequence[str]) -> dict[str, str]:
             raise TournamentError(f"two players are called {name!r}: give one as NAME=PLAYER")
         players[name] = spec
     if len(players) < 2:
-        raise TournamentError("a tournament needs two players or more")
+        raise TournamentError(f"a tournament needs two players or more, not {len(players)}")
     return players
 
 
@@ -54,7 +54,7 @@ def parse_pairs_of(words: Sequence[str], players: dict[str, str]) -> dict[str, i
     """The options ``--pairs-of NAME=N``.
 
     Raises:
-        TournamentError: nobody has that name, or N is no number.
+        TournamentError: no player has that name, or N is not a number of at least 1.
     """
     found = {}
     for word in words:
@@ -75,7 +75,7 @@ def main(argv: list[str] | None = None) -> int:
         epilog="players: " + registry.KNOWN,
     )
     parser.add_argument("players", nargs="+", metavar="PLAYER", help="PLAYER or NAME=PLAYER")
-    parser.add_argument("--out", required=True, metavar="DIR", help="a stopped run goes on there")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the results")
     parser.add_argument("--pairs", type=int, default=500, help="openings a pairing (default 500)")
     parser.add_argument(
         "--pairs-of",
@@ -89,10 +89,10 @@ def main(argv: list[str] | None = None) -> int:
         "--balance",
         type=float,
         default=BALANCE,
-        help="most that a search may give a side of an opening, in logits (default 1)",
+        help="largest value of an opening for either side, in logits (default 1)",
     )
     parser.add_argument("--seed", type=int, default=1, help="of openings and players (default 1)")
-    parser.add_argument("--anchor", metavar="NAME", help="whose Elo is 0; default: the mean is")
+    parser.add_argument("--anchor", metavar="NAME", help="player with Elo 0; default: the mean")
     parser.add_argument("--ruleset", type=ruleset_argument, default="zanzibar", help=RULESET_HELP)
     parser.add_argument("--games", action="store_true", help="keep every game as a transcript")
     parser.add_argument(
@@ -103,9 +103,9 @@ def main(argv: list[str] | None = None) -> int:
         nargs="?",
         const="",
         metavar="ADDRESS",
-        help="play on the cores of a Ray cluster instead: the one at ADDRESS (host:port; 'local' "
-        "starts one here), or the one that Ray finds; all its machines must see this "
-        "checkout and the players' files at the same paths (pip install ray)",
+        help="play on the cores of a Ray cluster: the one at ADDRESS (host:port; 'local' starts "
+        "one here), or the one that Ray finds; all its machines must have this checkout and the "
+        "players' files at the same paths (pip install ray)",
     )
     args = parser.parse_args(argv)
     if min(args.pairs, args.processes) < 1 or args.seed < 0 or args.opening_plies < 0:
@@ -123,14 +123,17 @@ def main(argv: list[str] | None = None) -> int:
             seed=args.seed,
         )
         if args.anchor is not None and args.anchor not in players:
-            raise TournamentError(f"--anchor {args.anchor}: no player is called so")
+            raise TournamentError(
+                f"--anchor {args.anchor}: no player is called that; expected one of "
+                f"{', '.join(players)}"
+            )
         result = run(settings, folder, args.processes, args.games, args.ray)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except (KeyboardInterrupt, BrokenProcessPool) as error:
         why = "a worker process died" if isinstance(error, BrokenProcessPool) else "stopped"
-        print(f"\n{why}; the same command goes on with what is in {folder}", file=sys.stderr)
+        print(f"\n{why}; the same command continues from {folder}", file=sys.stderr)
         return 130
     print(write_report(result, settings.to_dict(), folder, args.anchor))
     return 0

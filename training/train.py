@@ -2,22 +2,22 @@
 
     python -m training.train --config configs/quick.toml
 
-``method`` chooses how: masked PPO (:mod:`training.ppo`), or self-play guided by search
-(:mod:`training.alphazero`); :data:`METHODS` is the table of them. In each update every worker, a
-thread, plays in its games; then the network takes one Adam step a minibatch, on gradients that
-the workers compute side by side and that are added up in a fixed order.
+``method`` chooses the method: masked PPO (:mod:`training.ppo`), or self-play guided by search
+(:mod:`training.alphazero`). :data:`METHODS` is the table of them. In each update every worker, a
+thread, plays its games. Then the network takes one Adam step a minibatch, on gradients that the
+workers compute side by side and that are added up in a fixed order.
 
 ``runs/NAME/`` keeps the configuration, the commit, metrics.csv, TensorBoard's log,
-``last.safetensors`` (all that is needed to go on) and, at the end, ``final.safetensors``.
-A run stopped at any moment goes on with ``--resume``: PPO exactly as if it had never stopped;
-guided by search with the games where they were and a buffer that fills anew.
+``last.safetensors`` (everything needed to resume) and, at the end, ``final.safetensors``. A run
+that was stopped at any moment continues with ``--resume``. PPO continues exactly as if it had never
+stopped; search-guided training continues its games and fills its buffer again.
 
-Under torchrun the run's workers are shared out among the processes
-(:mod:`training.distributed`), with the same result::
+Under torchrun the processes share the run's workers (:mod:`training.distributed`), with the same
+result::
 
     torchrun --nproc-per-node 2 -m -- training.train --config configs/quick.toml
 
-If one of them dies, the others stop, and the run goes on from its last checkpoint.
+If one of them dies, the others stop, and ``--resume`` continues from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class Method(NamedTuple):
     config: type[MethodConfig]
     """Its table of settings."""
     trainer: type[Trainer[Any]]
-    """Made from the common settings and its own."""
+    """Takes the common settings and the method's."""
 
 
 METHODS: dict[str, Method] = {
     "ppo": Method(PpoConfig, PpoTrainer),
     "alphazero": Method(AlphaZeroConfig, AlphaZeroTrainer),
 }
-"""Every training method, by its name in ``method`` and of its table. A new one is a file like
+"""Every training method, by the name that ``method`` and its table have. A new one is a file like
 :mod:`training.ppo` and a line here."""
 
 
@@ -76,7 +76,7 @@ def config_from_dict(settings: dict[str, Any]) -> tuple[TrainConfig, Any]:
     their defaults.
 
     Raises:
-        ConfigError: an unknown key, a wrong type or a bad value.
+        ConfigError: a key is unknown, or a value has the wrong type or is out of bounds.
     """
     return check_settings(settings, {name: method.config for name, method in METHODS.items()})
 
@@ -88,13 +88,14 @@ def load_config(
     ``key=value`` strings with TOML values.
 
     Raises:
-        ConfigError: an unreadable file, an unknown key, a wrong type or a bad value.
+        ConfigError: the file cannot be read, a key is unknown, or a value has the wrong type or is
+            out of bounds.
     """
     return config_from_dict(read_settings(path, overrides))
 
 
 def make_trainer(config: TrainConfig, method_config: MethodConfig) -> Trainer[Any]:
-    """The trainer of a configuration, at its start.
+    """A new trainer for a configuration.
 
     Raises:
         ConfigError, CheckpointError: see :class:`Trainer` and its ``load_weights``.
@@ -114,7 +115,7 @@ def current_commit() -> str:
 def start_run(
     folder: Path, config: str | Path | None = None, overrides: Sequence[str] = ()
 ) -> Trainer[Any]:
-    """A new run in ``folder``, by a TOML file and ``key=value`` strings.
+    """A new run in ``folder``, from a TOML file and ``key=value`` strings.
 
     Raises:
         ConfigError, CheckpointError: it cannot be started.
@@ -135,7 +136,7 @@ def resume_run(folder: Path) -> Trainer[Any]:
     """The run in ``folder``, where its last checkpoint left it.
 
     Raises:
-        CheckpointError: it has none that can be resumed.
+        CheckpointError: it has no checkpoint that can be resumed.
     """
     path = folder / "last.safetensors"
     saved = checkpoint.load(path)
@@ -162,7 +163,7 @@ def run(trainer: Trainer[Any], folder: Path) -> bool:
         if stop:
             raise KeyboardInterrupt
         stop = True
-        tqdm.write("stopping after this update; once more to stop at once", file=sys.stderr)
+        tqdm.write("stopping after this update; repeat to stop at once", file=sys.stderr)
 
     first = distributed.rank() == 0
     handlers = {s: signal.signal(s, ask_to_stop) for s in (signal.SIGINT, signal.SIGTERM)}
@@ -242,7 +243,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--run", metavar="NAME", help="run's name; default: the config's file name")
     parser.add_argument("--runs", metavar="FOLDER", default="runs", help="default: runs")
-    parser.add_argument("--resume", action="store_true", help="go on with the run if it exists")
+    parser.add_argument("--resume", action="store_true", help="continue the run if it exists")
     args = parser.parse_args(argv)
     name = args.run or (Path(args.config).stem if args.config else "default")
     with distributed.process_group():
@@ -250,7 +251,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _train(folder: Path, args: argparse.Namespace) -> int:
-    """Start or go on with the run in ``folder``; returns the exit status."""
+    """Start or continue the run in ``folder``; returns the exit status."""
 
     def say(text: str) -> None:
         if distributed.rank() == 0:
@@ -266,7 +267,7 @@ def _train(folder: Path, args: argparse.Namespace) -> int:
             say(f"resumed {folder} at step {trainer.steps:,}")
         else:
             raise ConfigError(
-                f"{folder} holds a run already: go on with --resume, or choose another --run"
+                f"{folder} already holds a run: continue it with --resume, or choose another --run"
             )
     except (ConfigError, CheckpointError) as error:
         say(f"error: {error}")
@@ -274,10 +275,10 @@ def _train(folder: Path, args: argparse.Namespace) -> int:
     try:
         finished = run(trainer, folder)
     except distributed.ProcessLost as error:
-        print(f"error: {error}; go on with --run {folder.name} --resume", file=sys.stderr)
+        print(f"error: {error}; continue with --run {folder.name} --resume", file=sys.stderr)
         return 1
     if not finished:
-        say(f"stopped; go on with --run {folder.name} --resume")
+        say(f"stopped; continue with --run {folder.name} --resume")
         return 128 + signal.SIGINT
     say(f"finished: {folder / 'final.safetensors'}")
     return 0

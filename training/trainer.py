@@ -1,8 +1,8 @@
-"""What the trainers share: network, optimiser, workers, counters; and how a run is saved.
+"""What all trainers share: network, optimiser, workers, counters; and how a run is saved.
 
 A training method is a :class:`Trainer` and its :class:`Worker` (:mod:`training.ppo`,
-:mod:`training.alphazero`): workers play and compute gradients side by side, each in a thread of
-its own, and the trainer steps the network.
+:mod:`training.alphazero`). Workers play and compute gradients side by side, each in its own thread;
+the trainer updates the network.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from training.replica import Replica
 
 
 class Worker(Protocol):
-    """What a trainer needs of a worker: one thread's games and copy of the network."""
+    """What a trainer needs of a worker: one thread's games and its copy of the network."""
 
     games: Games
     replica: Replica
@@ -44,7 +44,7 @@ class Worker(Protocol):
         """What a resumed worker needs: arrays, and plain values for JSON."""
 
     def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
-        """Take over what :meth:`state` gave.
+        """Restore what :meth:`state` returned.
 
         Raises:
             KeyError, ValueError: it does not fit this worker.
@@ -61,17 +61,17 @@ class Trainer(ABC, Generic[W]):
 
     Args:
         config: the common settings.
-        method_config: those of the method.
+        method_config: the method's settings.
 
     Raises:
-        ConfigError: the settings ask for what is not there: a device, a checkpoint, or as many
-            processes as can share the workers.
+        ConfigError: a device or a checkpoint that the settings name does not exist, or the workers
+            cannot be divided among the processes.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]]
-    """Of metrics.csv."""
+    """The columns of metrics.csv."""
     OPPONENTS: ClassVar[tuple[str, ...]] = ("random", "greedy")
-    """Whom the bare policy is evaluated against."""
+    """The players against which the network alone is evaluated."""
 
     def __init__(self, config: TrainConfig, method_config: MethodConfig) -> None:
         keep_freed_memory()
@@ -89,7 +89,7 @@ class Trainer(ABC, Generic[W]):
         self.generator = np.random.Generator(np.random.PCG64(seeds[1]))
         self._here = _workers_here(config.workers)
         self.workers: list[W] = [self.make_worker(seeds[2 + i]) for i in self._here]
-        """Those of this process."""
+        """The workers of this process."""
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
         )
@@ -98,7 +98,7 @@ class Trainer(ABC, Generic[W]):
         self.seconds = 0.0
         self.part_seconds: dict[str, float] = defaultdict(float)
         """Seconds that this process has spent in each part of the updates: ``play``, ``learn``, and
-        what else a method times."""
+        others that a method times."""
         self._threads = ThreadPoolExecutor(
             len(self._here), initializer=torch.set_num_threads, initargs=(1,)
         )
@@ -107,19 +107,19 @@ class Trainer(ABC, Generic[W]):
 
     @abstractmethod
     def make_worker(self, seed: np.random.SeedSequence) -> W:
-        """A worker at its start. The base class calls this when all but the workers is there."""
+        """A new worker. The base class calls this when all its attributes but the workers exist."""
 
     @abstractmethod
     def train_update(self) -> dict[str, float]:
         """Play, learn, and return the row of metrics."""
 
     def extra_state(self) -> tuple[Arrays, dict[str, Any]]:
-        """What a method saves beside the rest: arrays, and plain values for JSON."""
+        """What a method saves besides the rest: arrays, and plain values for JSON."""
         return {}, {}
 
     def load_extra_state(self, arrays: Arrays, info: dict[str, Any]) -> None:
-        """Take over what :meth:`extra_state` gave."""
-        del arrays, info  # nothing, unless a method has more
+        """Restore what :meth:`extra_state` returned."""
+        del arrays, info  # nothing to restore, unless a method saves more
 
     # The parts of an update.
 
@@ -129,7 +129,7 @@ class Trainer(ABC, Generic[W]):
         return math.ceil(self.config.steps / self.config.steps_per_update)
 
     def set_learning_rate(self) -> float:
-        """Let the learning rate fall in a half cosine; returns it."""
+        """Set this update's learning rate, on a half cosine; returns it."""
         config = self.config
         fall = 0.5 * (1.0 + math.cos(math.pi * self.update / max(1, self.updates)))
         rate = config.final_learning_rate + fall * (
@@ -143,15 +143,15 @@ class Trainer(ABC, Generic[W]):
         self, method: Callable[Concatenate[W, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> list[T]:
         """Call a method of all workers side by side, for example
-        ``self.map_workers(PpoWorker.collect)``; results in the workers' order, those of other
-        processes among them."""
+        ``self.map_workers(PpoWorker.collect)``. Returns the results in the workers' order, those of
+        other processes included."""
         return distributed.gather(
             list(self._threads.map(lambda worker: method(worker, *args, **kwargs), self.workers))
         )
 
     def optimizer_step(self) -> float:
-        """Add up the workers' gradients, take one step and hand the workers the new weights;
-        returns the gradient's norm."""
+        """Add up the workers' gradients, take one step and give the workers the new weights;
+        returns the gradient's norm before clipping."""
         replicas = [worker.replica for worker in self.workers]
         totals = [
             torch.stack(list(parts)).sum(dim=0)
@@ -168,7 +168,7 @@ class Trainer(ABC, Generic[W]):
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
-        """Count the time spent inside as that of a part of the update."""
+        """Count the time spent inside as part of :attr:`part_seconds`."""
         start = time.perf_counter()
         try:
             yield
@@ -176,7 +176,7 @@ class Trainer(ABC, Generic[W]):
             self.part_seconds[part] += time.perf_counter() - start
 
     def finish_update(self, start: float) -> dict[str, float]:
-        """Count the update that began at ``start``; the first columns of its metrics."""
+        """Count the update that began at ``start``; returns the first columns of its metrics."""
         steps = self.config.steps_per_update
         seconds = time.perf_counter() - start
         self.update += 1
@@ -192,7 +192,7 @@ class Trainer(ABC, Generic[W]):
     # Other networks: the bots it is measured against, checkpoints that a setting names.
 
     def evaluate(self) -> dict[str, float]:
-        """Scores of the bare policy against the baseline bots, in paired games."""
+        """Scores of the network alone against :attr:`OPPONENTS`, in paired games."""
         network = PolicyNetwork(self.config.network_config())
         network.load_state_dict(self.network.state_dict())
         player = PolicyAgent(network, self.ruleset)
@@ -212,7 +212,7 @@ class Trainer(ABC, Generic[W]):
         """The weights of a checkpoint that the setting ``key`` names.
 
         Raises:
-            ConfigError: there is none, or its network is another than this run's.
+            ConfigError: there is none, or its network differs from this run's.
             CheckpointError: it cannot be read, or was trained under other rules.
         """
         path = registry.find_checkpoint(name)
@@ -242,7 +242,7 @@ class Trainer(ABC, Generic[W]):
         checkpoint.save(path, Checkpoint(self.network, self.ruleset, self._info()))
 
     def save(self, path: Path) -> None:
-        """Write everything the run needs to go on exactly. All processes of a run call this; the
+        """Write everything that the run needs to resume. All processes of a run call this; the
         first one writes."""
         arrays: Arrays = {}
         generators = []
@@ -264,10 +264,10 @@ class Trainer(ABC, Generic[W]):
             checkpoint.save(path, Checkpoint(self.network, self.ruleset, info, arrays))
 
     def restore(self, saved: Checkpoint) -> None:
-        """Take over what :meth:`save` wrote.
+        """Restore what :meth:`save` wrote.
 
         Raises:
-            CheckpointError: it holds no run, or one of another shape.
+            CheckpointError: it holds no run, or one that does not fit.
         """
         try:
             self._restore(saved)
@@ -279,7 +279,7 @@ class Trainer(ABC, Generic[W]):
         self.network.load_state_dict(saved.network.state_dict())
         self.generator.bit_generator.state = info["generator"]
         if len(info["workers"]) != self.config.workers:
-            raise ValueError(f"it has {len(info['workers'])} workers")
+            raise ValueError(f"it has {len(info['workers'])} workers, not {self.config.workers}")
         for i, worker in zip(self._here, self.workers, strict=True):
             prefix = f"worker.{i}."
             saved_arrays = {
@@ -308,11 +308,14 @@ def _workers_here(workers: int) -> range:
     """Which of the run's workers this process has.
 
     Raises:
-        ConfigError: the processes cannot have equally many.
+        ConfigError: the processes cannot all have the same number.
     """
     count = distributed.world_size()
     if workers % count:
-        raise ConfigError(f"workers={workers} cannot be shared out over {count} processes")
+        raise ConfigError(
+            f"workers={workers} cannot be divided among {count} processes: expected a multiple of "
+            f"{count}"
+        )
     here = workers // count
     return range(distributed.rank() * here, (distributed.rank() + 1) * here)
 

@@ -1,10 +1,10 @@
 """From results to win rate and Elo difference, each with its 95 % interval, and to a verdict.
 
 Games come in pairs: one opening, played from both seats. The two games of a pair are not
-independent, so the variance is taken over pairs (the pentanomial model of chess engine
-testing), and Wilson's interval is widened or narrowed to it. Unlike the plain normal
-interval it does not collapse to nothing when every game was won. :class:`Sprt` tells during a
-match whether enough pairs were played.
+independent. So the variance is taken over pairs (the pentanomial model of chess engine testing),
+and Wilson's interval is widened or narrowed to match it. Unlike the plain normal interval it does
+not collapse when every game was won. :class:`Sprt` tells during a match whether enough pairs were
+played.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Score:
     draws: int
     losses: int
     pair_counts: tuple[int, int, int, int, int]
-    """Pairs that brought 0, 1/2, 1, 3/2 and 2 points."""
+    """Numbers of pairs with 0, 1/2, 1, 3/2 and 2 points."""
     rate: float
     """Points a game, 0..1; a draw counts a half."""
     low: float
@@ -78,8 +78,8 @@ def score_pairs(points: npt.NDArray[np.float64]) -> Score:
     _check_points(points)
     pairs = len(points)
     rate = float(points.mean())
-    # The pairs' variance relative to that of independent games is the design effect; with too
-    # few pairs to tell it, or no variance to compare with, games count as independent.
+    # The pairs' variance relative to that of independent games is the design effect. With too few
+    # pairs to tell, or no variance to compare with, games count as independent.
     effective = 2.0 * pairs
     if pairs > 1 and 0.0 < rate < 1.0:
         of_mean = float(points.mean(axis=1).var(ddof=1)) / pairs
@@ -113,8 +113,8 @@ def likelihood_of_superiority(points: npt.NDArray[np.float64]) -> float:
 
     Phi((mean - 1/2) / its standard error), the error taken over pairs as Fishtest does
     (``get_elo`` in https://github.com/official-stockfish/fishtest,
-    server/fishtest/stats/stat_util.py). Pairs that all brought the same leave no doubt: 0, 1/2
-    or 1. A single pair tells no variance; its games count as independent, which makes it
+    server/fishtest/stats/stat_util.py). If all pairs scored the same, the result is 0, 1/2 or 1. A
+    single pair has no variance, so its games count as independent:
     Phi((wins - losses) / sqrt(wins + losses)) (https://www.chessprogramming.org/Match_Statistics).
 
     Args:
@@ -138,7 +138,9 @@ def likelihood_of_superiority(points: npt.NDArray[np.float64]) -> float:
 
 def _check_points(points: npt.NDArray[np.float64]) -> None:
     if points.ndim != 2 or points.shape[1] != 2 or not len(points):
-        raise ValueError(f"expected points of one or more pairs of games, not {points.shape}")
+        raise ValueError(
+            f"points: expected an array of shape (pairs, 2), at least one pair, not {points.shape}"
+        )
 
 
 @dataclass(frozen=True)
@@ -153,9 +155,9 @@ class Sprt:
     https://www.cantate.be/Fishtest/GSPRT_approximation.pdf;
     https://github.com/official-stockfish/fishtest/wiki/Fishtest-Mathematics.
 
-    Elo is logistic here; Fishtest's own bounds are normalized Elo nowadays. Its correction for
-    overshooting the bounds is left out: the more pairs between two looks, the rarer the errors
-    and the longer the match.
+    Elo is logistic here; Fishtest's own bounds are now normalized Elo. Its correction for
+    overshooting the bounds is left out: the more pairs between two looks, the rarer the errors and
+    the longer the match.
 
     Raises:
         ValueError: ``elo0`` is not below ``elo1``, or ``alpha`` or ``beta`` is not within
@@ -191,15 +193,15 @@ class Sprt:
     def llr(self, pair_counts: Sequence[int]) -> float:
         """Log-likelihood ratio of H1 against H0; 0 without a pair.
 
-        A result that never came up counts as 1/1000 of a pair, as Fishtest has it, so that
-        either expected score can be reached whatever was seen.
+        A result that never occurred counts as 1/1000 of a pair, as in Fishtest, so that both
+        expected scores are possible whatever was seen.
 
         Args:
-            pair_counts: pairs that brought 0, 1/2, 1, 3/2 and 2 points, as in
+            pair_counts: numbers of pairs with 0, 1/2, 1, 3/2 and 2 points, as in
                 :attr:`Score.pair_counts`.
 
         Raises:
-            ValueError: not five counts, or one is negative.
+            ValueError: there are not five counts, or one is negative.
         """
         if len(pair_counts) != 5 or min(pair_counts) < 0:
             raise ValueError(f"pair_counts={pair_counts}: expected five counts, none negative")
@@ -224,7 +226,7 @@ class Sprt:
 
 
 def _tilt(counts: Sequence[float], score: float) -> list[float]:
-    """What the likeliest distribution of mean ``score`` divides the seen frequencies by.
+    """Divisors that turn the seen frequencies into the likeliest distribution of mean ``score``.
 
     With frequencies f and pair scores a, the maximum of sum(f log p) subject to sum(p) = 1 and
     sum(p a) = score is p = f / (1 + x (a - score)); the multiplier x is the root of
@@ -237,7 +239,7 @@ def _tilt(counts: Sequence[float], score: float) -> list[float]:
     Returns:
         1 + x (a - score) for each pair score a.
     """
-    # Whoever only plays, as the board in a browser does, has no need of SciPy.
+    # The board in a browser imports this file, but never needs SciPy.
     from scipy.optimize import brentq
 
     total = math.fsum(counts)

@@ -1,6 +1,6 @@
-"""Where the units of a tournament are played: in processes here, or on a Ray cluster.
+"""Where the units of a tournament are played: in local processes, or on a Ray cluster.
 
-Both are executors of :mod:`concurrent.futures` that can also drop work under way.
+Both are executors of :mod:`concurrent.futures` that can also drop running work.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def _start_worker() -> None:
-    """Ctrl-C is the parent's to handle."""
+    """Ignore Ctrl-C: the parent handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -36,18 +36,18 @@ class LocalPool(ProcessPoolExecutor):
         super().__init__(processes, mp_context=get_context("spawn"), initializer=_start_worker)
 
     def stop(self) -> None:
-        """End the processes in the midst of their work."""
+        """End the processes at once, without waiting for their work."""
         for process in list((self._processes or {}).values()):
             process.terminate()
 
 
 class RayPool(Executor):
-    """The cores of a Ray cluster; each of its machines must see this checkout at the same path.
+    """The cores of a Ray cluster. Each of its machines must have this checkout at the same path.
 
     Args:
-        address: of the cluster, ``host:port``; ``local`` for a new one on this machine; empty for
-            the one that Ray finds by itself (``RAY_ADDRESS``, or one on this machine), else a new
-            one.
+        address: of the cluster, ``host:port``. ``local`` starts a new one on this machine. Empty
+            takes the one that Ray finds (``RAY_ADDRESS``, or one on this machine), else starts a
+            new one.
 
     Raises:
         ValueError: Ray is not installed.
@@ -80,10 +80,10 @@ class RayPool(Executor):
         return unit.future()
 
     def stop(self) -> None:
-        """Drop what is under way or waits."""
+        """Cancel what runs or waits."""
         for unit in self._units:
             self._ray.cancel(unit, force=True)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Leave the cluster; one that was started for this pool ends."""
+        """Leave the cluster; a cluster that was started for this pool ends."""
         self._ray.shutdown()

@@ -22,9 +22,9 @@ from bao_env.notation.transcript import format_transcript, rules_head, transcrib
 
 MAX_PLIES: Final = 1000
 NO_ACTION: Final = 255
-"""Fills the rows of :attr:`Games.actions` behind the end of a game."""
+"""Fills the rows of :attr:`Games.actions` after the end of a game."""
 SPRT_PAIRS: Final = 50
-"""Pairs that are played between two looks at a sequential test."""
+"""Pairs played between two looks at a sequential test."""
 
 
 @dataclass(frozen=True)
@@ -32,34 +32,34 @@ class Games:
     """What happened in a batch of games."""
 
     actions: npt.NDArray[np.uint8]
-    """uint8[G, longest], the actions from each start on; 255 behind the end."""
+    """uint8[G, longest], the actions from each start on; 255 after the end."""
     winners: npt.NDArray[np.int8]
     """int8[G], the seat that won; -1 for a draw."""
     plies: npt.NDArray[np.int64]
-    """int64[G], length of each game, what came before its start included."""
+    """int64[G], length of each game, including plies before its start."""
     moves: tuple[int, int]
     """Actions that the first and the second player chose."""
     seconds: tuple[float, float]
-    """Wall-clock time that they took over them, all games together."""
+    """Wall-clock time that these took the two players, all games together."""
 
 
 @dataclass(frozen=True)
 class Match:
-    """Every result of a match; ``score`` sums it up."""
+    """Every result of a match; ``score`` sums them up."""
 
     ruleset: Ruleset
     openings: Openings
     """Where both games of each pair start."""
     points: npt.NDArray[np.float64]
-    """float64[pairs, 2], what the first player got as South and as North."""
+    """float64[pairs, 2], points of the first player as South and as North."""
     plies: npt.NDArray[np.int64]
     """int64[pairs, 2], length of each game, its opening included."""
     actions: npt.NDArray[np.uint8]
-    """uint8[pairs, 2, longest], the actions after the opening; 255 behind the end."""
+    """uint8[pairs, 2, longest], the actions after the opening; 255 after the end."""
     moves: tuple[int, int]
     """Actions that the first and the second player chose."""
     seconds: tuple[float, float]
-    """Wall-clock time that they took over them."""
+    """Wall-clock time that these took the two players."""
     score: Score
     verdict: str | None = None
     """``"H0"`` or ``"H1"``, if a sequential test ended the match."""
@@ -103,7 +103,7 @@ def play_games(
     """Play a batch of games to their ends.
 
     Args:
-        players: each sees all of its positions of a ply in one call.
+        players: each gets all of its positions of a ply in one call.
         positions: uint64[G, 6], the starts; not changed.
         first_seats: int8[G], the seat of the first player in each game.
         engine: the rules.
@@ -111,7 +111,7 @@ def play_games(
         progress: called after each ply with the number of games that have just ended.
 
     Raises:
-        ValueError: a player chose an illegal action (the message names it).
+        ValueError: a player chose an illegal action; the message names it.
     """
     positions = positions.copy()
     size = len(positions)
@@ -151,10 +151,10 @@ def play_games(
 
 
 def _check(actions: npt.NDArray[np.int64], masks: npt.NDArray[np.uint64], who: str) -> None:
-    """Refuse what a player must not answer.
+    """Check a player's answer.
 
     Raises:
-        ValueError: the actions are not one legal integer for each position.
+        ValueError: it is not one legal action for each position.
     """
     if actions.shape != masks.shape or actions.dtype.kind not in "iu":
         raise ValueError(
@@ -187,21 +187,20 @@ def play_match(
     """Play ``pairs`` pairs of games: each opening once with ``first`` as South, once as North.
 
     Args:
-        first, second: the players; each sees all of its positions of a ply in one call.
+        first, second: the players; each gets all of its positions of a ply in one call.
         ruleset: the rules.
         pairs: number of openings; twice as many games are played.
         opening_plies: random legal plies that make an opening.
-        balance: openings that a search finds less balanced than this are not played; see
+        balance: skip openings that a search finds less balanced than this; see
             :func:`agents.arena.openings.draw_openings`.
         seed: of the openings. Players have their own.
         max_plies: a game that reaches this length is a draw.
-        sprt: stop as soon as this test comes to a verdict; it looks every
-            :data:`SPRT_PAIRS` pairs.
+        sprt: stop as soon as this test has a verdict; it looks every :data:`SPRT_PAIRS` pairs.
         progress: called after each ply with the number of games that have just ended.
 
     Raises:
-        ValueError: no pairs, or not enough different openings; or a player chose an illegal
-            action (the message names it).
+        ValueError: ``pairs`` is below 1, there are too few different openings, or a player chose an
+            illegal action; the message says which.
     """
     if pairs < 1:
         raise ValueError(f"pairs={pairs}: expected at least 1")

@@ -1,8 +1,8 @@
 """The openings of a match: random legal prefixes, all different, none of them decided.
 
-A player is measured from positions that it did not choose. Many random positions are won
-for one side, and then a pair of games, one from either seat, is drawn whoever plays; so a
-search drops those that it finds unbalanced.
+Players are measured from positions that they did not choose. But many random positions are won for
+one side, and then a pair of games, one from each seat, ends even, whoever plays. So a search drops
+the openings that it finds unbalanced.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bao_env.engine.ruleset import Ruleset
 OPENING_PLIES: Final = 8
 """Default length of an opening."""
 BALANCE: Final = 1.0
-"""Default limit of what the search may give either side of an opening, in logits of winning."""
+"""Default limit of the search's value of an opening for either side, in logits of winning."""
 _SEARCH_DEPTH: Final = 6
 _ROUNDS: Final = 64
 
@@ -35,7 +35,7 @@ class Openings:
     positions: npt.NDArray[np.uint64]
     """uint64[N, 6], the positions that they lead to."""
     actions: npt.NDArray[np.uint8]
-    """uint8[N, plies], how they got there."""
+    """uint8[N, plies], the actions that lead there."""
     first_players: npt.NDArray[np.int8]
     """int8[N], the seat that began."""
 
@@ -58,17 +58,16 @@ def draw_openings(
     Args:
         ruleset: the rules.
         count: how many.
-        plies: actions in each; games that end within them are drawn again.
+        plies: actions in each; games that end within them are replaced.
         seed: the same seed gives the same openings, and a smaller ``count`` the first of them.
-        balance: drop those that alpha-beta of depth 6 values beyond this, either way, in
-            logits; None keeps all.
+        balance: drop those that alpha-beta of depth 6 values beyond this, in logits, for either
+            side; None keeps all.
 
     Raises:
-        ValueError: ``balance`` is below 0, or there are not that many different openings of this
-            length.
+        ValueError: ``balance`` is below 0, or there are too few different openings of this length.
     """
     if balance is not None and not balance >= 0.0:
-        raise ValueError(f"balance={balance}: expected a number of logits, not below 0")
+        raise ValueError(f"balance={balance}: expected logits, 0 or more")
     engine = Engine(ruleset)
     sequence = np.random.SeedSequence(seed)
     first_players = (SOUTH, NORTH) if engine.ruleset.first_player == "lot" else (SOUTH,)

@@ -1,7 +1,7 @@
 """Ratings of several players from the matches among them, by the Bradley-Terry model.
 
-The fit is written here, as Newton's method on the matrix of points: choix 0.4.1, the maintained
-library for it, takes a list of decided games, so it knows no draws, and walks that list in Python
+The fit is our own, by Newton's method on the matrix of points. choix 0.4.1, the maintained library
+for it, takes a list of decided games. So it knows no draws, and it would walk that list in Python
 at every step of each of the bootstrap's fits.
 """
 
@@ -40,9 +40,9 @@ class Ratings:
     high: npt.NDArray[np.float64]
     """float64[P], upper end of it."""
     anchor: str | None
-    """Who has Elo 0; None if the mean of all is 0."""
+    """The player with Elo 0; None if the mean of all is 0."""
     score: npt.NDArray[np.float64]
-    """float64[P], points a game over all games, 0..1; depends on who met whom."""
+    """float64[P], points a game over all games, 0..1; depends on the opponents met."""
     games: npt.NDArray[np.int64]
     """int64[P], games played."""
 
@@ -57,30 +57,31 @@ def rate(
 ) -> Ratings:
     """Elo ratings by maximum likelihood, from a full or partial round robin.
 
-    The model of Bradley and Terry ("Rank analysis of incomplete block designs", Biometrika 39,
-    1952) on Elo's scale; a draw counts as half a win for each. Who won or lost everything has no
-    finite rating in it (Ford, American Mathematical Monthly 64, 1957). ``prior`` drawn games
-    against a player at the mean of all ratings keep it finite, the form of Newman, "Efficient
-    computation of rankings from pairwise comparisons", JMLR 24 (2023), whose one win and one loss
-    would be ``prior=2``. The default moves a 75 % score over 200 games by less than 1 Elo; what
-    it makes of a clean sweep (1050 Elo over 200 games of two players) is a convention.
+    This is the model of Bradley and Terry ("Rank analysis of incomplete block designs", Biometrika
+    39, 1952) on Elo's scale; a draw counts as half a win for each. In it a player who won or lost
+    everything has no finite rating (Ford, American Mathematical Monthly 64, 1957). ``prior`` drawn
+    games against a player at the mean of all ratings keep ratings finite. The form is that of
+    Newman, "Efficient computation of rankings from pairwise comparisons", JMLR 24 (2023), whose one
+    win and one loss would be ``prior=2``. The default moves a 75 % score over 200 games by less
+    than 1 Elo. What it makes of a clean sweep (1050 Elo over 200 games of two players) is a
+    convention.
 
-    The intervals are percentiles of a bootstrap that draws the pairs of games within each
-    pairing, and the ratings are fitted again for each sample. A clean sweep has no
-    variance to draw from: intervals that rest on it are too narrow.
+    The intervals are percentiles of a bootstrap, which draws the pairs of games within each pairing
+    and fits the ratings of each sample. A clean sweep has no variance to draw from: intervals that
+    rest on it are too narrow.
 
     Args:
         results: float64[pairs, 2] for each pairing, what its first name got from each game
             (1, 1/2 or 0). Both orders of two names may occur.
-        anchor: the player whose Elo is 0; by default the mean of all is.
-        samples: of the bootstrap.
+        anchor: the player whose Elo is 0; None makes the mean of all 0.
+        samples: number of bootstrap samples.
         seed: of the bootstrap. The order of ``results`` does not matter.
         prior: virtual games of each player; more than 0.
 
     Raises:
-        ValueError: no results, or points that are none, or a player against itself; an unknown
-            anchor; ``samples`` or ``prior`` out of range; or two groups of players never met
-            (the message names them).
+        ValueError: there are no results, or points that no game can bring, or a player against
+            itself; the anchor is unknown; ``samples`` or ``prior`` is out of range; or two groups
+            of players never met. The message says which.
     """
     if samples < 1 or not prior > 0.0:
         raise ValueError(f"samples={samples}, prior={prior}: expected at least 1, and more than 0")
@@ -124,8 +125,8 @@ def cycles(
 ) -> list[tuple[str, str, str]]:
     """Triples in which each beats the next and the last beats the first, beyond doubt.
 
-    Beyond doubt is a score whose 95 % interval (:func:`agents.arena.elo.score_pairs`) lies above
-    1/2; there is no correction for the number of triples looked at.
+    A score is beyond doubt if its 95 % interval (:func:`agents.arena.elo.score_pairs`) lies above
+    1/2. There is no correction for the number of triples examined.
 
     Args:
         results: as for :func:`rate`.
@@ -163,7 +164,7 @@ def _merge(
         key, of_first = ((a, b), points) if a < b else ((b, a), 1.0 - points)
         merged[key] = np.concatenate([merged[key], of_first]) if key in merged else of_first
     if not merged:
-        raise ValueError("no results to rate players by")
+        raise ValueError("no results to rate players by: expected at least one pairing")
     return dict(sorted(merged.items()))
 
 
@@ -189,7 +190,7 @@ def _fit(
 
     Args:
         points: float64[S, P, P], points of the row's player against the column's.
-        games: int64[P, P], how many games that took; connected.
+        games: int64[P, P], numbers of games; every player is connected to all others.
         prior: virtual drawn games of each player against one at the mean rating.
 
     Returns:
@@ -206,7 +207,7 @@ def _fit(
         virtual = expit(theta)
         lost = points[active].transpose(0, 2, 1)
         gradient = (points[active] * losses - lost * wins).sum(axis=2) + prior * (0.5 - virtual)
-        # Ratings keep mean 0: whatever would shift them all is projected out.
+        # Ratings keep mean 0: a shift of all of them is projected out.
         gradient -= gradient.mean(axis=1, keepdims=True)
         curvature = -games * wins * losses
         curvature[:, diagonal, diagonal] = prior * virtual * (1 - virtual) - curvature.sum(axis=2)

@@ -20,12 +20,12 @@ from agents.files import write_atomically
 
 @dataclass(frozen=True)
 class Standing:
-    """The results of a tournament, or of as much of it as was played."""
+    """The results of a tournament, complete or so far."""
 
     results: Mapping[tuple[str, str], npt.NDArray[np.float64]]
-    """For each pairing float64[pairs, 2], what its first player got from each game."""
+    """For each pairing float64[pairs, 2], the points of its first player in each game."""
     milliseconds: Mapping[str, float]
-    """Measured average time a move of each player; on one core, with others beside it."""
+    """Average time a move of each player, measured on one core while the others were busy."""
     mean_plies: float
     """Average length of a game."""
 
@@ -46,7 +46,7 @@ def _time(milliseconds: float) -> str:
 
 
 def markdown(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) -> str:
-    """The tables, with what they were made from."""
+    """The tables, and a line that says what they were made from."""
     games = sum(points.size for points in standing.results.values())
     zero = "the mean of all" if ratings.anchor is None else ratings.anchor
     players = [
@@ -85,7 +85,7 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def to_dict(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The same as JSON has it."""
+    """The same as plain values, for JSON."""
     pairings = []
     for (first, second), points in standing.results.items():
         score = score_pairs(points)

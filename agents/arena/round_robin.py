@@ -1,10 +1,10 @@
 """A round robin: all pairings of some players over the same openings, each from both seats.
 
-The work is cut into units of :data:`UNIT_PAIRS` pairs of one pairing, which are played by as
-many processes as there are cores, each search on one core. A unit's result depends on the seed,
-the openings and its two players alone, so a tournament is the same whatever the number of
-processes (but for players limited by time), and one that was stopped can be continued.
-``python -m training.tournament`` is its command.
+The work is cut into units of :data:`UNIT_PAIRS` pairs of one pairing. As many processes as there
+are cores play them, each search on one core. A unit's result depends only on the seed, the openings
+and its two players. So the number of processes does not change a tournament (except for players
+limited by time), and a tournament that was stopped can continue.
+``python -m training.tournament`` is the command.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 
 UNIT_PAIRS: Final = 50
-"""Pairs that are played, and kept, at a time."""
+"""Pairs that are played, and saved, at a time."""
 FORMAT: Final = 1
 
 
 class TournamentError(ValueError):
-    """A tournament cannot be played or taken up again as asked."""
+    """A tournament cannot be played or continued as asked."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a tournament is."""
+    """What is played in a tournament."""
 
     players: dict[str, str]
-    """Name and specification of each player."""
+    """The players by name, each with what :func:`agents.registry.load` takes."""
     ruleset: Ruleset
     pairs: int
     """Openings that two players play, each from both seats."""
     pairs_of: dict[str, int] = field(default_factory=dict)
-    """Fewer for every pairing with one of these (slow) players, by name."""
+    """A smaller number for every pairing with one of these (slow) players, by name."""
     opening_plies: int = OPENING_PLIES
     balance: float | None = BALANCE
     seed: int = 1
@@ -62,8 +62,8 @@ class Settings:
         return min(self.pairs, *(self.pairs_of.get(name, self.pairs) for name in (first, second)))
 
     def fingerprints(self) -> dict[str, list[str]]:
-        """What each player is: the specification and, of a checkpoint, the beginning of its
-        file's SHA-256."""
+        """What each player is: its specification and, for a checkpoint, the first 16 hex digits of
+        its file's SHA-256."""
         found = {}
         for name, spec in self.players.items():
             path = registry.checkpoint_of(spec)
@@ -72,7 +72,7 @@ class Settings:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The settings as plain values, for JSON."""
         return {
             "format": FORMAT,
             "players": self.players,
@@ -98,12 +98,12 @@ class Unit:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What it is known by in the file of results."""
+        """What identifies it in the file of results."""
         return self.first, self.second, self.number
 
 
 def units(settings: Settings) -> Iterator[Unit]:
-    """Everything there is to play."""
+    """All units of a tournament."""
     for first, second in combinations(settings.players, 2):
         pairs = settings.pairs_between(first, second)
         for number, low in enumerate(range(0, pairs, UNIT_PAIRS)):
@@ -111,7 +111,7 @@ def units(settings: Settings) -> Iterator[Unit]:
 
 
 def play_unit(settings: Settings, unit: Unit, openings: Openings, keep: bool) -> dict[str, Any]:
-    """Play a unit; its result as a line of the file of results.
+    """Play a unit; returns its result, a line of the file of results.
 
     Args:
         settings: of the tournament.
@@ -145,11 +145,11 @@ def play_unit(settings: Settings, unit: Unit, openings: Openings, keep: bool) ->
 def read_results(path: Path, expected: dict[tuple[str, str, int], Unit]) -> list[dict[str, Any]]:
     """The lines of a file of results that belong to the tournament.
 
-    Passed over is a line that was cut short by a crash, belongs to a player who no longer takes
-    part, or to a unit that has grown since.
+    Ignores lines that a crash cut short, lines of players who no longer take part, and lines of
+    units whose size has changed.
 
     Raises:
-        TournamentError: a line is no result.
+        TournamentError: a line is not a result.
     """
     lines: dict[tuple[str, str, int], dict[str, Any]] = {}
     if path.exists():
@@ -174,7 +174,7 @@ def read_results(path: Path, expected: dict[tuple[str, str, int], Unit]) -> list
 
 
 def standing(settings: Settings, lines: Sequence[dict[str, Any]]) -> Standing:
-    """The results so far, whatever the order in which they came in."""
+    """The results so far; the order in which they came in does not matter."""
     points: dict[tuple[str, str], list[npt.NDArray[np.float64]]] = {}
     moves = dict.fromkeys(settings.players, 0)
     seconds = dict.fromkeys(settings.players, 0.0)
@@ -196,10 +196,9 @@ def standing(settings: Settings, lines: Sequence[dict[str, Any]]) -> Standing:
 
 
 def prepare(folder: Path, settings: Settings) -> None:
-    """Make the folder, or see that what it holds can go on as this tournament.
+    """Make the folder, or check that what it holds can continue as this tournament.
 
-    Players may be added or left out, and numbers of pairs changed: a result does not depend on
-    them.
+    Players may be added or left out, and numbers of pairs changed: results do not depend on them.
 
     Raises:
         TournamentError: anything else differs.
@@ -211,7 +210,7 @@ def prepare(folder: Path, settings: Settings) -> None:
             old = json.loads(path.read_text(encoding="utf-8"))
             fixed = ("format", "ruleset", "opening_plies", "balance", "seed")
             differing = [key for key in fixed if old[key] != json.loads(json.dumps(new[key]))]
-            known = old["known"]  # everybody who ever took part: their results may be there
+            known = old["known"]  # all who ever took part: their results may be there
             now = known | new["known"]
             differing += [f"player {name}" for name in known if known[name] != now[name]]
             new["known"] = now
@@ -220,10 +219,13 @@ def prepare(folder: Path, settings: Settings) -> None:
         if differing:
             raise TournamentError(
                 f"{folder} holds another tournament ({', '.join(differing)} differ): give the "
-                "same options to go on with it, or another --out"
+                "same options to continue it, or another --out"
             )
     elif (folder / "results.jsonl").exists():
-        raise TournamentError(f"{folder} holds results, but no tournament.json beside them")
+        raise TournamentError(
+            f"{folder} holds results without their tournament.json: put it back, or choose another "
+            "--out"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(path, json.dumps(new, indent=2) + "\n")
 
@@ -235,20 +237,20 @@ def run(
     keep_games: bool,
     ray_address: str | None = None,
 ) -> Standing:
-    """Play what has not been played yet, and report.
+    """Play the units that have not been played yet; returns all results.
 
     Args:
         settings: what to play.
         folder: where the results are kept.
-        processes: on this machine.
+        processes: number of processes on this machine.
         keep_games: write every game as a transcript.
         ray_address: play on the Ray cluster there instead
             (:class:`agents.arena.executors.RayPool`).
 
     Raises:
         TournamentError: the folder holds another tournament.
-        ValueError: a player is unknown or unusable, there are too few openings, or Ray is
-            wanted and not installed.
+        ValueError: a player is unknown or unusable, there are too few openings, or Ray is not
+            installed.
         ConnectionError: there is no Ray cluster at the address.
     """
     for spec in settings.players.values():
@@ -290,7 +292,7 @@ def run(
                 lines.append(line)
                 bar.update(2 * unit.pairs)
     except BaseException:
-        pool.stop()  # units under way would be played to their ends, for nothing
+        pool.stop()  # otherwise running units would be played to their ends, for nothing
         raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

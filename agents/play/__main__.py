@@ -16,14 +16,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m agents.play",
         description="Play Bao in a browser: against people, bots or checkpoints. The server "
-        "listens on this machine alone unless --host says otherwise.",
+        "listens on this machine only, unless --host says otherwise.",
     )
     parser.add_argument("--port", type=int, default=8017, help="0 takes any free one (%(default)s)")
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help="address to listen on (%(default)s); another lets the network in: nobody is asked "
-        "for a password",
+        help="address to listen on (%(default)s); any other opens the board to the network, "
+        "without a password",
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open the page")
     parser.add_argument(
@@ -32,9 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         nargs="+",
         default=[],
         metavar="FOLDER",
-        help="folders whose .safetensors files may play beside the shipped ones",
+        help="folders whose .safetensors files may play, besides the shipped ones",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of what bots draw (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the bots (%(default)s)")
     options = parser.parse_args(arguments)
     try:
         import uvicorn
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shown, hosts = options.host, [options.host]
     if options.host in ("0.0.0.0", "::"):  # every address of this machine
         shown, hosts = "127.0.0.1" if options.host == "0.0.0.0" else "::1", [socket.gethostname()]
-        print(f"From elsewhere call it by the name {hosts[0]}", flush=True)
+        print(f"From other machines, open it under the name {hosts[0]}", flush=True)
     port = listener.getsockname()[1]
     address = f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
     print(f"The board is at {address} (Ctrl-C ends it)", flush=True)

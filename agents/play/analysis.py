@@ -17,14 +17,14 @@ from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.moves import SPELLINGS
 
 SEARCH: Final = "alphabeta"
-"""The evaluator that is always there."""
+"""The evaluator that is always available."""
 SEARCH_LABEL: Final = {"en": "Alpha-beta search", "sw": "Utafutaji wa alpha-beta"}
 NODES: Final = 200_000
-"""Positions that a hint's search visits for all moves together."""
+"""Positions that a hint's search visits, for all moves together."""
 BAR_NODES: Final = 60_000
-"""The same for the evaluation bar."""
+"""Positions that the evaluation bar's search visits."""
 _MAX_LINE: Final = 8
-"""Moves of a line."""
+"""Longest line, in moves."""
 _MAX_SEARCHERS: Final = 4
 """Searchers kept, each with some 32 MiB."""
 _lock = threading.Lock()
@@ -37,13 +37,13 @@ def chance(value: float) -> float:
     return 1 / (1 + math.exp(-value / SCALE))
 
 
-@lru_cache(maxsize=_MAX_SEARCHERS)  # a transcript may bring rules of its own
+@lru_cache(maxsize=_MAX_SEARCHERS)  # a transcript may have its own rules
 def _searcher(ruleset: Ruleset, nodes: int) -> AlphaBetaAgent:
     return AlphaBetaAgent(ruleset, nodes=nodes, threads=1)
 
 
 def _search(ruleset: Ruleset, board: Board, nodes: int) -> tuple[float, tuple[int, ...]]:
-    """Value for the player to move, and best play."""
+    """Value for the player to move, and the best line."""
     outcome = board.outcome()
     if outcome is not None:
         return (WIN if outcome.winner == board.turn else -WIN), ()
@@ -53,7 +53,7 @@ def _search(ruleset: Ruleset, board: Board, nodes: int) -> tuple[float, tuple[in
 
 
 def south_chance(board: Board) -> dict[str, Any]:
-    """For the evaluation bar: South's chance to win, 0 to 1, as alpha-beta values it."""
+    """For the evaluation bar: South's chance to win, 0 to 1, by alpha-beta."""
     outcome = board.outcome()
     if outcome is not None:
         return {"south": float(outcome.winner == 0), "proven": True}
@@ -63,7 +63,7 @@ def south_chance(board: Board) -> dict[str, Any]:
 
 
 def evaluators(roster: Roster) -> list[dict[str, Any]]:
-    """What :func:`hints` takes as its evaluator, each with a label by language."""
+    """The evaluators that :func:`hints` takes, each with a label by language."""
     return [{"value": SEARCH, "label": SEARCH_LABEL}, *roster.evaluators()]
 
 
@@ -72,9 +72,8 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
 
     Args:
         board: a game that is not over.
-        evaluator: one of :func:`evaluators`, with a number of simulations of one's own or the
-            default.
-        roster: where checkpoints are looked up.
+        evaluator: one of :func:`evaluators`, with its default number of simulations or another.
+        roster: finds the checkpoints.
 
     Raises:
         Refused: the game is over, or the evaluator is unknown or fails.
@@ -92,7 +91,7 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
         return shares.get(action, 0.0), values[action]
 
     best = max(legal, key=merit)
-    if best not in lines:  # a network has no line: the search goes on from its choice
+    if best not in lines:  # a network has no line: the search continues from its choice
         after = board.copy()
         after.push(best)
         lines[best] = _search(board.ruleset, after, NODES)[1]
@@ -128,7 +127,7 @@ def _texts(board: Board, line: list[int]) -> list[dict[str, Any]]:
 def _by_search(
     board: Board, legal: list[int]
 ) -> tuple[dict[int, float], dict[int, float], dict[int, tuple[int, ...]]]:
-    """No probabilities; the mover's chance after each action, and the line that shows it."""
+    """No probabilities; the mover's chance after each action, and the line that follows."""
     values, lines = {}, {}
     nodes = max(1000, NODES // len(legal))
     for action in legal:
@@ -149,7 +148,7 @@ def _by_network(
         known = ", ".join(one["value"] for one in evaluators(roster))
         raise Refused(f"{spec} gives no hints: expected one of {known}")
     try:
-        # Torch is slow to import and the bots don't need it.
+        # Torch is slow to import, and the bots do not need it.
         from agents.play import network_hints
 
         return network_hints.evaluate(roster.networks, spec.path, board, legal, spec.budget)

@@ -1,6 +1,6 @@
-"""What can be asked of the board, as plain values in and out.
+"""The requests that the board answers, with plain values in and out.
 
-Nothing in a request is trusted: every value is checked here or by what it is handed to.
+Nothing in a request is trusted: every value is checked, here or by the function that takes it.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ MAX_TEXT: Final = 60_000
 MAX_GAMES: Final = 200
 MAX_WATCHES: Final = 20
 BOT_TIMEOUT: Final = 60.0
-"""Seconds that a player may think before its move is given up."""
+"""Seconds that a bot may think before the server gives up on its move."""
 FIRST_SEATS: Final = (HUMAN, "greedy")
-"""Who is offered as South and North at first."""
+"""The players first offered as South and North."""
 FIRST_BOTS: Final = ("greedy", "alphabeta:4")
-"""Who is offered for watching."""
+"""The players first offered for watching."""
 
 Data = dict[str, Any]
 
 
 @dataclass
 class Tables:
-    """All that the server keeps."""
+    """Everything that the server keeps."""
 
     roster: Roster
     games: Sessions[Game] = field(default_factory=lambda: Sessions(MAX_GAMES))
@@ -55,7 +55,7 @@ class Tables:
 
 
 Handler = Callable[[Tables, Data, str], Data]
-"""Answers a request: the tables, the values sent, and the name of a game or a watch."""
+"""Answers a request; takes the tables, the values sent, and the name of a game or a watch."""
 AsyncHandler = Callable[[Tables, Data, str], Awaitable[Data]]
 
 
@@ -111,11 +111,11 @@ def _board(data: Data) -> Board:
     return Board(_ruleset(data), SOUTH if first == "south" else NORTH)
 
 
-# --- what can be asked ------------------------------------------------------------------------
+# --- the requests -----------------------------------------------------------------------------
 
 
 def setup(tables: Tables, data: Data, name: str) -> Data:
-    """Rule sets, players and evaluators to choose from, and what is chosen at first."""
+    """Rule sets, players and evaluators to choose from, and the first choice."""
     return {
         "rulesets": [
             {
@@ -134,13 +134,13 @@ def setup(tables: Tables, data: Data, name: str) -> Data:
 
 
 def new_game(tables: Tables, data: Data, name: str) -> Data:
-    """Start a game; its name and its state."""
+    """Start a game; returns its name and its state."""
     game = Game(_board(data), _pair(data, "seats", tables.roster))
     return {"id": tables.games.add(game), "state": game.state()}
 
 
 def example(tables: Tables, data: Data, name: str) -> Data:
-    """Start a game that is Donkers' example, at its first move."""
+    """Start Donkers' example game, at its first move."""
     game = Game(Board.from_transcript(EXAMPLE.read_text(encoding="ascii")), (HUMAN, HUMAN))
     game.go_to(0)
     return {"id": tables.games.add(game), "state": game.state()}
@@ -153,14 +153,14 @@ def show_game(tables: Tables, data: Data, name: str) -> Data:
 
 
 def play(tables: Tables, data: Data, name: str) -> Data:
-    """Play an action; its events and the state after it."""
+    """Play an action; returns its events and the state after it."""
     action, ply = _integer(data, "action", 0, 63), _integer(data, "ply", 0, 10_000)
     with tables.games.use(name) as game:
         return {"events": game.play(action, ply), "state": game.state()}
 
 
 def go_to(tables: Tables, data: Data, name: str) -> Data:
-    """Undo or redo to a ply; the state there."""
+    """Undo or redo to a ply; returns the state there."""
     ply = _integer(data, "ply", 0, 10_000)
     with tables.games.use(name) as game:
         game.go_to(ply)
@@ -168,7 +168,7 @@ def go_to(tables: Tables, data: Data, name: str) -> Data:
 
 
 def take_seats(tables: Tables, data: Data, name: str) -> Data:
-    """Change who plays; the state."""
+    """Change who plays; returns the state."""
     seats = _pair(data, "seats", tables.roster)
     with tables.games.use(name) as game:
         game.seats = seats
@@ -237,9 +237,9 @@ def step_watch(tables: Tables, data: Data, name: str) -> Data:
 
 
 async def bot_move(tables: Tables, data: Data, name: str) -> Data:
-    """Let the bot whose turn it is move; its events and the state after them.
+    """Let the bot whose turn it is move; returns the events and the state after them.
 
-    The game changes only once the bot has answered, so one that fails, or takes longer than
+    The game changes only when the bot has answered: a bot that fails, or takes longer than
     BOT_TIMEOUT, leaves it as it was.
     """
     ply = _integer(data, "ply", 0, 10_000)
@@ -293,6 +293,6 @@ POSTS: Final[dict[str, Handler]] = {
     "/api/watches": new_watch,
     "/api/watches/{name}/step": step_watch,
 }
-"""Paths that take a JSON object, with who answers."""
+"""Paths that take a JSON object, with their handlers."""
 GETS: Final[dict[str, Handler]] = {"/api/setup": setup, GAME: show_game}
-"""Paths that are only looked at."""
+"""Paths that are only read, with their handlers."""

@@ -1,4 +1,4 @@
-"""The drawing of the board in parts, so that a page can move the seeds of it."""
+"""The drawing of the board in parts, so that a page can move its seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checkpoint thinks of one position; apart from the rest because it needs torch."""
+"""What a checkpoint thinks of one position; a file of its own because it needs torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def evaluate(
     """Probability of each legal action and the mover's chance after it, both 0 to 1.
 
     Args:
-        networks: where the network is kept.
+        networks: keep what has been read.
         path: the checkpoint.
         board: a game that is not over.
         legal: its legal actions.

@@ -1,4 +1,4 @@
-"""Networks that have been read from checkpoints, shared by all that plays or explains with them."""
+"""Networks read from checkpoints, shared by players and hints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def file_version(path: Path) -> tuple[Path, int, int]:
-    """A file, and what changes when it is written again: its time in nanoseconds and its size.
+    """A file with its time in nanoseconds and its size, which change when it is rewritten.
 
     Raises:
         OSError: there is no such file.
@@ -34,9 +34,9 @@ def file_version(path: Path) -> tuple[Path, int, int]:
 
 
 class Networks:
-    """A bounded number of networks and of searches with them, the longest unused dropped first.
+    """A bounded number of networks, and of searches with them; the longest unused is dropped first.
 
-    A checkpoint that has been written again is read again.
+    A checkpoint that has been rewritten is read again.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Networks:
         """The network of a checkpoint; callers share it and must not change it.
 
         Raises:
-            OSError, ValueError: it cannot be read, or not used under these rules.
+            OSError, ValueError: it cannot be read, or cannot be used under these rules.
             ImportError: torch is not installed.
         """
         key = file_version(path), ruleset
@@ -78,7 +78,7 @@ class Networks:
             yield search
 
     def _kept(self, cache: LRUCache[Hashable, T], key: Hashable, make: Callable[[], T]) -> T:
-        with self._lock:  # while it is made, too: nothing is read twice
+        with self._lock:  # held while it is made, so that nothing is read twice
             if key not in cache:
                 cache[key] = make()
             return cache[key]

@@ -1,7 +1,7 @@
 """``python -m agents.play.picture FILE``: a game as an animated picture, seed by seed.
 
-It shows the trace of each move on the one drawing of the board, as the page does. pygame and
-Pillow are needed: ``pip install -e '.[picture]'``.
+It shows the trace of each move on the drawing of the board, as the page does. It needs pygame and
+Pillow: ``pip install -e '.[picture]'``.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from bao_env.render.raster import rgb_array
 FILE: Final = Path(__file__).with_name("game.gif")
 """The picture in the README."""
 GAME: Final = Path(__file__).parents[2] / "tests" / "data" / "games" / "voogt-1.txt"
-"""What it shows: a game of 1994 that ends soon."""
+"""The game that it shows: a short one of 1994."""
 _COLOURS: Final = 128
 _LIFTS: Final = {EventKind.LIFT, EventKind.ENDELEA, EventKind.HOUSE_PLAYED}
 _PLACES: Final = {(place.seat, place.pit): place for place in places()}
 
 Frame = tuple[list[Shape], int]
-"""What to paint, and for how many milliseconds it stands."""
+"""What to paint, and for how many milliseconds to show it."""
 
 
 def frames(board: Board, plies: int | None = None) -> Iterator[Frame]:
@@ -41,7 +41,7 @@ def frames(board: Board, plies: int | None = None) -> Iterator[Frame]:
 
     Args:
         board: the game at its end.
-        plies: only so many, from the start.
+        plies: show only this many, from the start; None shows all.
     """
     actions = board.move_stack
     board = board.copy()
@@ -61,7 +61,7 @@ def frames(board: Board, plies: int | None = None) -> Iterator[Frame]:
 
 
 def _after(position: Position, event: Event) -> Position:
-    """A position with the seeds where an event left them; who moves stays as it was."""
+    """A position with the seeds where an event left them; the mover stays the same."""
     south, north = event.counts
     south_owns, north_owns = (
         owned and not (event.kind is EventKind.HOUSE_LOST and event.seat == seat)
@@ -117,14 +117,14 @@ def write_picture(path: Path, board: Board, *, width: int = 820, plies: int | No
     Args:
         path: the file.
         board: the game at its end.
-        width: of the picture.
-        plies: only so many, from the start.
+        width: of the picture, in pixels.
+        plies: show only this many, from the start; None shows all.
 
     Raises:
         OSError: it cannot be written.
     """
     shown = list(frames(board, plies))
-    # One palette for all, so that what stands still stays the same. The middle frame has a mark.
+    # One palette for all frames, so that still parts do not flicker. The middle frame has a mark.
     middle = Image.fromarray(rgb_array(shown[len(shown) // 2][0], width=width))
     palette = middle.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
     images = []
@@ -145,12 +145,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write the picture that a command line asks for."""
     parser = argparse.ArgumentParser(
         prog="python -m agents.play.picture",
-        description="Writes a game as an animated picture.",
+        description="Write a game as an animated picture.",
     )
     parser.add_argument("file", type=Path, nargs="?", default=FILE, help="a .gif (the README's)")
     parser.add_argument("--game", type=Path, default=GAME, help="a transcript (de Voogt's game 1)")
     parser.add_argument("--width", type=int, default=820, help="in pixels (%(default)s)")
-    parser.add_argument("--plies", type=int, help="only so many")
+    parser.add_argument("--plies", type=int, help="plies to show (all)")
     options = parser.parse_args(arguments)
     if not 100 <= options.width <= 2000:
         parser.error(f"--width {options.width}: expected 100 to 2000 pixels")

@@ -1,10 +1,10 @@
-"""The one way in which a request is turned down."""
+"""The exception that refuses a request."""
 
 from __future__ import annotations
 
 
 class Refused(Exception):
-    """A request that cannot be served; the message says why and what would do.
+    """A request that cannot be served; the message says why, and what would work.
 
     Args:
         message: for the person at the board.

@@ -1,8 +1,8 @@
-"""Who may sit down at the board: people, bots with a limit, and checkpoints on a list.
+"""Who may play at the board: people, bots with a limit, and checkpoints from a list.
 
-A client names a player as :mod:`agents.registry` does, but of the kinds that have a place on
-the board alone, and never by a path or a module. Checkpoints are those that are shipped and
-those of the folders that the person who started the server has named.
+A client names a player as :mod:`agents.registry` does, but only of the kinds that the board offers,
+and never by a path or a module. The checkpoints are the shipped ones and those in the folders named
+when the server was started.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _MAX_CHECKPOINTS: Final = 200
 
 @dataclass(frozen=True)
 class _Seated:
-    """A loaded player. One game at a time asks it, for searches reuse their memory."""
+    """A loaded player; one game at a time uses it, because searches reuse their memory."""
 
     agent: Agent
     lock: threading.Lock
 
 
 def _offered() -> list[tuple[PlayerKind, OnBoard]]:
-    """The kinds of players that have a place on the board."""
+    """The kinds of players that the board offers."""
     return [(kind, kind.on_board) for kind in registry.KINDS if kind.on_board is not None]
 
 
@@ -46,23 +46,23 @@ class Roster:
     """The players that this server offers.
 
     Args:
-        folders: their ``.safetensors`` files, in subfolders too, may play beside the shipped.
-        seed: of whatever the players draw.
+        folders: their ``.safetensors`` files, subfolders included, may play besides the shipped.
+        seed: of the players' random choices.
 
     Raises:
-        ValueError: one of ``folders`` is no folder.
+        ValueError: one of ``folders`` is not a folder.
     """
 
     def __init__(self, folders: Iterable[Path] = (), seed: int = 0) -> None:
         self.networks = Networks()
-        """Those of the players; whoever explains a position uses them, too."""
+        """The players' networks; hints use them, too."""
         self._seed = seed
         self._files = {
             name: registry.CHECKPOINTS / f"{name}.safetensors" for name in registry.shipped()
         }
         for folder in folders:
             if not folder.is_dir():
-                raise ValueError(f"{folder} is no folder; expected one with .safetensors files")
+                raise ValueError(f"{folder} is not a folder; expected one with .safetensors files")
             for path in sorted(folder.rglob("*.safetensors"))[:_MAX_CHECKPOINTS]:
                 name = path.relative_to(folder.parent).with_suffix("").as_posix()
                 self._files.setdefault(name, path)
@@ -76,8 +76,8 @@ class Roster:
     def choices(self) -> list[dict[str, Any]]:
         """All players but people, as plain values, for a list to choose from.
 
-        Each has a ``value`` of its own, a ``label`` by language, the ``budget`` that it needs
-        or None, and ``spec``: what comes before and after the budget in its name.
+        Each has a unique ``value``, a ``label`` by language, the ``budget`` that it needs or None,
+        and ``spec``: the parts of its name before and after the budget.
         """
         alone = [(kind, place, "") for kind, place in _offered() if not kind.has_checkpoint]
         with_network = [
@@ -106,7 +106,7 @@ class Roster:
         ]
 
     def evaluators(self) -> list[dict[str, Any]]:
-        """The players that give hints, each with its budget's default, as plain values."""
+        """The players that give hints, each with its default budget, as plain values."""
         found = []
         for name in self._files:
             for kind, place in _offered():
@@ -120,7 +120,7 @@ class Roster:
         return found
 
     def parse(self, spec: str) -> PlayerSpec:
-        """A player other than a person, if it is one that may sit down.
+        """The player that a name means, if it may play here; people excluded.
 
         Raises:
             Refused: it is not, or its budget is out of range.
@@ -135,7 +135,7 @@ class Roster:
         return found
 
     def check(self, spec: str) -> str:
-        """The name of a player, people included, if it is one that may sit down.
+        """The name of a player, if it may play here; people included.
 
         Raises:
             Refused: it is not, or its budget is out of range.
@@ -143,10 +143,11 @@ class Roster:
         return spec if spec == HUMAN else str(self.parse(spec))
 
     def act(self, spec: str, ruleset: Ruleset, boards: list[Board]) -> list[int]:
-        """The actions that a player chooses on boards of one rule set, none of them over.
+        """The actions that a player chooses on boards of one rule set; no board is over.
 
         Raises:
-            Refused: it cannot be loaded, fails, or chooses what is illegal; the message says so.
+            Refused: it cannot be loaded, fails, or chooses an illegal action; the message says
+                which.
         """
         seated = self._seat(self.parse(spec), ruleset)
         masks = [sum(1 << action for action in board.legal_actions) for board in boards]
@@ -155,7 +156,7 @@ class Roster:
             with seated.lock:
                 chosen = seated.agent.act(positions, np.array(masks, np.uint64))
             actions = [int(action) for action in chosen]
-        except Exception as error:  # whatever a player raises must not stop the server
+        except Exception as error:  # whatever a player raises may not stop the server
             raise Refused(f"{spec} failed: {type(error).__name__}: {error}", 502) from error
         for action, mask in zip(actions, masks, strict=True):
             if not (0 <= action < 64 and mask >> action & 1):
@@ -172,7 +173,7 @@ class Roster:
                     agent = spec.kind.load(LoadRequest(spec, ruleset, self._seed, 1, network))
                     self._seated[key] = _Seated(agent, threading.Lock())
                 return self._seated[key]
-        except Exception as error:  # nor must a damaged file, or one for other rules
+        except Exception as error:  # nor may a damaged file, or one for other rules
             raise self.unusable(f"{spec} cannot play", error) from error
 
     def unusable(self, what: str, error: Exception) -> Refused:
@@ -181,7 +182,7 @@ class Roster:
         for name, path in self._files.items():
             words = words.replace(str(path), name)
         if isinstance(error, ImportError):
-            words = f"a checkpoint needs torch, pip install 'bao_env[train]' ({words})"
+            words = f"a checkpoint needs torch: pip install -e '.[train]' ({words})"
         return Refused(f"{what}: {words}", 502)
 
 

@@ -1,4 +1,4 @@
-"""The words of the rules, by the names that events and refusals give them."""
+"""The texts of the rules, by the names that events and error messages cite."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _paragraphs() -> list[str]:
 
 @cache
 def rule_text(rule: str) -> str:
-    """The paragraph of ``bao_env/RULES.md`` behind a name such as ``Donkers 2.4b``; or nothing."""
+    """The paragraph of ``bao_env/RULES.md`` for a name such as ``Donkers 2.4b``, or ``""``."""
     source, _, number = rule.partition(" ")
     found = _NUMBER.match(number)
     if source == "Donkers" and found:
@@ -37,7 +37,7 @@ def rule_text(rule: str) -> str:
 
 @cache
 def ruleset_text(name: str) -> str:
-    """What the table of ``bao_env/RULES.md`` says of a rule set; or nothing."""
+    """What the table of ``bao_env/RULES.md`` says of a rule set, or ``""``."""
     row = f"| `{name}` |"
     for paragraph in _paragraphs():
         if row in paragraph:

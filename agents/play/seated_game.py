@@ -1,4 +1,4 @@
-"""One game at the board: its seats, its moves with undo and redo, and all of it as plain values."""
+"""One game at the board: its seats, its moves with undo and redo, and its state as plain values."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from bao_env.notation.moves import SPELLINGS
 from bao_env.notation.positions import action_to_move, hole_name
 
 MAX_PLIES: Final = 2000
-"""A game may not grow longer: the board is for people."""
+"""The longest game: the board is for people."""
 _RULE: Final = re.compile(r"(.*) \(([^()]*)\)")
 
 
 @dataclass(frozen=True)
 class Ply:
-    """An action of the game's list, also of the part that has been undone."""
+    """An action in the game's list, undone ones included."""
 
     action: int
     seat: int
@@ -51,7 +51,7 @@ def event_values(event: Event) -> dict[str, Any]:
 
 
 class Game:
-    """A board with two seats and a list of moves in which one can go back and forth.
+    """A board with two seats and a list of moves to step back and forth in.
 
     Args:
         board: the start, with the moves made so far.
@@ -86,7 +86,7 @@ class Game:
 
     @property
     def player(self) -> str:
-        """Who is to move."""
+        """The player to move."""
         return self.seats[self._board.turn]
 
     def board(self) -> Board:
@@ -103,7 +103,7 @@ class Game:
         self._plies.append(entry)
 
     def play(self, action: int, ply: int) -> list[dict[str, Any]]:
-        """Play an action at ``ply``, dropping what had been undone; its events.
+        """Play an action at ``ply``, dropping what had been undone; returns its events.
 
         Raises:
             Refused: the game stands at another ply, is too long, or the action is illegal.
@@ -123,7 +123,7 @@ class Game:
         """Undo or redo until the game stands at ``ply``.
 
         Raises:
-            Refused: it has no such ply.
+            Refused: the game has no such ply.
         """
         if not 0 <= ply <= len(self._plies):
             raise Refused(f"ply {ply}: expected 0 to {len(self._plies)}")
@@ -136,7 +136,7 @@ class Game:
         """The events of the action played at ``ply``, wherever the game stands now.
 
         Raises:
-            Refused: none was.
+            Refused: no action was played there.
         """
         if not 0 <= ply < len(self._plies):
             raise Refused(f"ply {ply}: expected 0 to {len(self._plies) - 1}")
@@ -152,10 +152,10 @@ class Game:
         return board
 
     def choice(self, pit: int, direction: int) -> list[dict[str, Any]]:
-        """What happens up to the house choice of a move that comes to one.
+        """The events of a move up to its house choice.
 
         Raises:
-            Refused: it comes to none.
+            Refused: the move comes to no house choice.
         """
         board = self._board
         stop, go = (pack_action(pit, direction, house) for house in (0, 1))
@@ -169,7 +169,7 @@ class Game:
         return shared
 
     def why_not(self, pit: int, direction: int) -> dict[str, str]:
-        """The rule that forbids a pit and a direction, in words; nothing where it is legal."""
+        """The rule that forbids a pit and a direction, in words; empty texts if it is legal."""
         action = pack_action(pit, direction)
         board = self._board
         if {action, action + 1} & set(board.legal_actions):
@@ -196,7 +196,7 @@ class Game:
         return self._board.transcript(head, spelling)
 
     def state(self) -> dict[str, Any]:
-        """All that a screen shows, as plain values."""
+        """Everything that a screen shows, as plain values."""
         board = self._board
         position, outcome = board.position, board.outcome()
         last = self._plies[self.ply - 1] if self.ply else None

@@ -1,7 +1,7 @@
 """The server of the board: JSON in and out, and a page of plain files.
 
-It trusts no client: bodies are small JSON objects, files come from one folder, and requests are
-answered only if they were made to this host by its own page.
+It trusts no client: bodies are small JSON objects, files come from one folder, and it answers only
+requests that its own page made to this host.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ HEADERS: Final = {
 
 
 def _threaded(handler: Handler) -> AsyncHandler:
-    """A handler that computes, away from the thread that serves."""
+    """A handler that runs in another thread, so that the server keeps answering."""
 
     async def answer(tables: Tables, data: Data, name: str) -> Data:
         return await anyio.to_thread.run_sync(handler, tables, data, name, limiter=tables.threads)
@@ -73,10 +73,10 @@ def _endpoint(tables: Tables, handler: AsyncHandler) -> Callable[[Request], Awai
 
 
 async def _error(request: Request, error: Exception) -> Response:
-    """Any failure as a sentence for the person at the board; the server logs the last kind."""
+    """Any failure as a sentence for the person at the board; the server logs unexpected ones."""
     if isinstance(error, Refused):
         return JSONResponse({"error": error.message}, error.status)
-    if isinstance(error, HTTPException):  # of the routes and the static files
+    if isinstance(error, HTTPException):  # from the routes and the static files
         return JSONResponse({"error": "there is nothing here"}, error.status_code)
     if isinstance(error, ClientDisconnect):
         return JSONResponse({"error": "the client has left"}, 400)
@@ -103,12 +103,12 @@ async def _body(request: Request) -> Data:
 
 
 class Guard:
-    """Answers only what was asked of this host by its own page, and sends HEADERS.
+    """Answers only requests that this host's own page made to it, and sends HEADERS.
 
-    A page of another site may make a browser call 127.0.0.1, under its own name (the browser
-    says so in Origin) or under a name of its own that it points there (then Host is wrong).
-    Starlette's TrustedHostMiddleware knows the second half of it, but its answer is neither
-    JSON nor names the hosts, and the page shows people what it is told.
+    A page of another site can make a browser call 127.0.0.1. It may do so under its own name, which
+    the browser then sends as Origin, or under a name that it points at this machine; then Host is
+    wrong. Starlette's TrustedHostMiddleware checks only Host, and its answer is not JSON and does
+    not name the hosts, but the page shows people what the server answers.
     """
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
@@ -116,7 +116,7 @@ class Guard:
         self._hosts = {host.lower() for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, as ASGI has it."""
+        """One request, in ASGI's form."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -132,7 +132,7 @@ class Guard:
             if _hostname(f"//{host}") not in self._hosts:
                 wrong = f"unknown host; expected one of {', '.join(sorted(self._hosts))}"
             elif origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
-                wrong = "requests of other sites are not answered"
+                wrong = "requests from other sites are not answered"
             if wrong:
                 await JSONResponse({"error": wrong}, 403)(scope, receive, send_with_headers)
                 return
@@ -151,7 +151,7 @@ def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
 
     Args:
         roster: who may play.
-        hosts: names under which it may be called, beside those of this machine alone.
+        hosts: names under which it may be called, besides localhost and its addresses.
     """
     tables = Tables(roster)
     page = (FOLDER / "index.html").read_bytes()

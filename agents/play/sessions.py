@@ -1,4 +1,4 @@
-"""What is being played, kept in memory: a bounded number, the longest untouched dropped first."""
+"""Games in memory: a bounded number; the longest untouched is dropped first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Sessions(Generic[T]):
-    """Games by a random name that nobody can guess.
+    """Items, each under a random name that nobody can guess.
 
     Args:
         max_items: how many are kept.
@@ -30,7 +30,7 @@ class Sessions(Generic[T]):
         return len(self._kept)
 
     def add(self, item: T) -> str:
-        """Keep an item; the name by which :meth:`use` finds it."""
+        """Keep an item; returns the name by which :meth:`use` finds it."""
         name = secrets.token_urlsafe(12)
         with self._lock:
             self._kept[name] = (item, threading.Lock())
@@ -41,7 +41,7 @@ class Sessions(Generic[T]):
         """An item, for one request at a time.
 
         Raises:
-            Refused: it isn't there, or no longer, or another request is busy with it.
+            Refused: it is not or no longer kept, or another request is using it.
         """
         with self._lock:
             if name not in self._kept:

@@ -1,4 +1,4 @@
-"""Two players on many boards at once, a ply at a time, for people who watch."""
+"""Two players on many boards at once, a ply at a time, for people to watch."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _MAX_PLIES: Final = 1000
 
 
 class Watch:
-    """Games between two players from balanced openings, each player half of them as South.
+    """Games between two players from balanced openings; each plays half of them as South.
 
     Args:
         ruleset: the rules.
-        players: the first plays South on boards 0, 2, 4 ...; as the roster names them.
-        boards: how many, 1 to MAX_BOARDS.
-        roster: who asks the players.
+        players: names that the roster takes; the first plays South on boards 0, 2, 4 ...
+        boards: their number, 1 to MAX_BOARDS.
+        roster: loads and asks the players.
         seed: of the openings.
 
     Raises:
-        Refused: a number or a player is not as expected.
+        Refused: the number is out of range, or a player may not play here.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Watch:
         self.ruleset = ruleset
         self.players = tuple(roster.check(player) for player in players)
         self._roster = roster
-        # Two boards share an opening, so that each player has both sides of it.
+        # Two boards share an opening, so that each player gets both sides of it.
         openings = draw_openings(ruleset, -(-boards // 2), _OPENING_PLIES, seed)
         self._boards = []
         for i in range(boards):

@@ -6,8 +6,8 @@
     game = pyspiel.load_game("python_bao(ruleset=kibao)")
     state = game.new_initial_state()
 
-Parameters: ``ruleset``, the name of one, and ``max_plies``, after which nobody has won. South,
-player 0, begins under every rule set: there is no chance node for a lot. Actions and
+Parameters: ``ruleset``, a name, and ``max_plies``, after which the game is cut short and nobody has
+won. South, player 0, begins under every rule set: there is no chance node for a lot. Actions and
 observations are those of :class:`bao_env.envs.aec.raw_env`. OpenSpiel's C++ search does not play
 games written in Python; its Python search does.
 """
@@ -75,17 +75,17 @@ class BaoGame(pyspiel.Game):
         super().__init__(_TYPE, info, params)
 
     def new_initial_state(self, state: Any = None) -> BaoState:
-        """The opening; OpenSpiel's structured ``state`` is not known here.
+        """The opening; OpenSpiel's structured ``state`` is not supported.
 
         Raises:
             ValueError: ``state`` was given.
         """
         if state is not None:
-            raise ValueError("python_bao begins at its opening: play the actions from there")
+            raise ValueError("state is not supported: take the opening and play actions from there")
         return BaoState(self)
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> Any:
-        """What OpenSpiel asks for observations."""
+        """The observer that OpenSpiel takes observations from."""
         if iig_obs_type is None or (iig_obs_type.public_info and not iig_obs_type.perfect_recall):
             return BaoObserver()
         return IIGObserverForPublicInfoGame(iig_obs_type, params)

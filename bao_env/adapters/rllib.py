@@ -1,4 +1,4 @@
-"""The game for RLlib: its environments, registered by name, and a module that masks.
+"""The game for RLlib: environments, registered by name, and a module that masks illegal actions.
 
     import bao_env.adapters.rllib as bao
     from ray.rllib.algorithms.ppo import PPOConfig
@@ -40,7 +40,7 @@ SHARED = "shared"
 
 
 class MaskedModule(TorchRLModule, ValueFunctionAPI):
-    """A network with logits and a value that gives illegal actions no chance.
+    """A network with a policy and a value; illegal actions get probability 0.
 
     ``model_config={"hidden": 256}`` sets the width of its two layers, 128 by default.
     """
@@ -81,7 +81,7 @@ def self_play(config: AlgorithmConfig, hidden: int = 128, **options: Any) -> Alg
     """``config`` for self-play: one :class:`MaskedModule`, called ``"shared"``, plays both seats.
 
     Args:
-        config: is changed and returned.
+        config: changed and returned.
         hidden: width of the module's layers.
         options: arguments of :func:`bao_env.env`.
     """
@@ -103,10 +103,10 @@ def against(
     """``config`` for batches of games against an opponent, on the vector environment.
 
     Args:
-        config: is changed and returned.
+        config: changed and returned.
         opponent: ``"random"``, ``"greedy"`` or an agent.
         hidden: width of the module's layers.
-        games: in each env runner.
+        games: number of games in each env runner.
         options: more arguments of :class:`bao_env.BaoVectorEnv`.
     """
     return (

@@ -1,4 +1,4 @@
-"""Thousands of games as a Stable-Baselines3 ``VecEnv``, which takes no Gymnasium one.
+"""Thousands of games as a ``VecEnv``: Stable-Baselines3 takes no Gymnasium vector environment.
 
 from sb3_contrib import MaskablePPO
 from bao_env.adapters.sb3 import BaoVecEnv
@@ -30,9 +30,9 @@ Indices = int | Iterable[int] | None
 class BaoVecEnv(VecEnv):
     """Many games against an opponent, for Stable-Baselines3 and its maskable algorithms.
 
-    Observations, actions and rewards are those of :class:`bao_env.BaoVectorEnv`; an ended game
-    begins anew in the same step, its last observation is
-    ``infos[game]["terminal_observation"]``. ``seed(n)`` seeds all games together by ``n``.
+    Observations, actions and rewards are those of :class:`bao_env.BaoVectorEnv`. An ended game
+    restarts in the same step; its last observation is ``infos[game]["terminal_observation"]``.
+    ``seed(n)`` seeds all games together with ``n``.
 
     Args:
         num_envs: number of games, B.
@@ -58,10 +58,10 @@ class BaoVecEnv(VecEnv):
         """Begin new games; see :meth:`bao_env.BaoVectorEnv.reset`.
 
         Raises:
-            ValueError: ``set_options`` was given different ones for different games.
+            ValueError: ``set_options`` has set different options for different games.
         """
         if any(options != self._options[0] for options in self._options):
-            raise ValueError("set_options: expected one dict, its values may be lists")
+            raise ValueError("set_options: expected one dict for all; its values may be lists")
         observation, infos = self.envs.reset(seed=self._seeds[0], options=self._options[0])
         self.reset_infos = self._split(infos)
         self._reset_seeds()
@@ -78,7 +78,7 @@ class BaoVecEnv(VecEnv):
         """Play the actions: observation, rewards float32[B], ends bool[B], infos.
 
         Raises:
-            ValueError: an action is illegal; nothing has changed then.
+            ValueError: an action is illegal; nothing has changed.
         """
         observation, rewards, terminated, truncated, infos = self.envs.step(self._actions)
         split = self._split(infos)
@@ -106,7 +106,7 @@ class BaoVecEnv(VecEnv):
         """An attribute of the games, the same for each.
 
         Raises:
-            AttributeError: there is none of that name.
+            AttributeError: they have none of that name.
         """
         return [getattr(self.envs, attr_name)] * len(self._games(indices))
 

@@ -33,11 +33,12 @@ class BaoTorchEnv(EnvBase):
 
     Keys: ``"observation"`` float32[B, 52], ``"action_mask"`` bool[B, 64], ``"player"`` int64[B, 1],
     ``"action"`` int64[B], ``"reward"`` float32[B, 1]; ``"done"``, ``"terminated"`` and
-    ``"truncated"`` bool[B, 1]. TorchRL's collectors, and
-    ``rollout(break_when_any_done=False)``, begin ended games anew.
+    ``"truncated"`` bool[B, 1]. TorchRL's collectors, and ``rollout(break_when_any_done=False)``,
+    restart ended games.
 
-    In self-play (``opponent=None``) the value of the next observation is mostly the other
-    player's, which TorchRL's advantage estimators do not know: they are right against an opponent.
+    In self-play (``opponent=None``) the value of the next observation is usually the other
+    player's. TorchRL's advantage estimators do not know that; they are right only against an
+    opponent.
 
     Args:
         num_envs: number of games, B.

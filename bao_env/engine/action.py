@@ -1,12 +1,11 @@
 """Actions: a move, or a choice inside one, as an integer 0..63; and the starts of the kernel.
 
-``action = pit * 4 + direction * 2 + house``: pit 0..7 = own front holes 1..8,
-8..15 = own back holes 1..8; direction 0 = left, 1 = right; house 1 = play the house.
+``action = pit * 4 + direction * 2 + house``: pit 0..7 = own front holes 1..8, 8..15 = own back
+holes 1..8; direction 0 = left, 1 = right; house 1 = play the house.
 
-A *mask* is a uint64 with bit a set where action a is legal. A *start* is what the kernel
-simulates, an action without its house choice: ``ring pit + 16 * down``, down being the
-step along the ring (:mod:`bao_env.engine.layout`). In a namua capture the step is that of
-the captured seeds.
+A *mask* is a uint64 with bit a set where action a is legal. A *start* is an action without its
+house choice, as the kernel simulates it: ``ring pit + 16 * down``, where ``down`` is the step along
+the ring (:mod:`bao_env.engine.layout`). In a namua capture the step is that of the captured seeds.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from bao_env.engine.position import NO_PIT, pending_of, store_of
 NUM_ACTIONS: Final = 64
 
 RING_MASK: Final = U(15)
-"""A start's ring pit; and where a walk along the ring wraps around."""
+"""The bits of a start's ring pit; also wraps a walk along the ring."""
 DOWN_SHIFT: Final = U(4)
-"""Where a start says its step."""
+"""The place of the step in a start."""
 _PIT_SHIFT: Final = U(2)
 _DIRECTION_SHIFT: Final = U(1)
 _ROW_SHIFT: Final = U(3)
@@ -47,13 +46,13 @@ def unpack_action(action: int) -> tuple[int, int, int]:
 
 
 def actions_of(mask: int) -> list[int]:
-    """The actions of a mask, in ascending order."""
+    """The actions of a mask (a uint64 as an integer), in ascending order."""
     mask = int(mask)
     return [action for action in range(NUM_ACTIONS) if mask >> action & 1]
 
 
 def mask_of(actions: Iterable[int]) -> int:
-    """The mask of some actions."""
+    """The mask of some actions, as an integer."""
     return sum(1 << action for action in set(actions))
 
 
@@ -78,7 +77,7 @@ def enters(meta):
 
 @jit_inline
 def action_of(meta, capture_turn, start):
-    """The action, its house bit 0, of a start."""
+    """The action of a start, with house bit 0."""
     ring = ring_of(start)
     in_back = ZERO - (ring >> _ROW_SHIFT)
     pit = ring ^ (in_back & _HOLE_MASK)

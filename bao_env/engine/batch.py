@@ -1,11 +1,11 @@
 """The kernel over many games at once: in place, in caller-owned buffers, on several threads.
 
-Games are worked on in blocks of :data:`~bao_env.engine.lanes.BLOCK`, whose moves run side by
-side in the lanes (:mod:`bao_env.engine.lanes`).
+Games are processed in blocks of :data:`~bao_env.engine.lanes.BLOCK`, whose moves run side by side
+in the lanes (:mod:`bao_env.engine.lanes`).
 
-Arrays: ``positions`` uint64[B, 6] (:mod:`bao_env.engine.position`), ``masks`` uint64[B]
-(bit a = action a is legal), ``winners`` int8[B] (-1 = the game goes on, else the seat
-that has won), ``actions`` any integer dtype [B]. A game that is over has mask 0.
+Arrays: ``positions`` uint64[B, 6] (:mod:`bao_env.engine.position`), ``masks`` uint64[B] (bit a =
+action a is legal), ``winners`` int8[B] (the seat that has won, or -1), ``actions`` any integer
+dtype [B]. A game that is over has mask 0.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _HIGH_HALF_SHIFT: Final = U(32)
 
 @jit
 def _mask_block(rules, positions, masks, winners, lanes, owner, jobs):
-    """Exact legal masks of a block; games with a winner get none.
+    """Write the exact legal masks of a block; games with a winner get mask 0.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -82,7 +82,7 @@ def _mask_block(rules, positions, masks, winners, lanes, owner, jobs):
 
 @jit
 def _step_block(rules, positions, actions, masks, winners, lanes, owner, jobs):
-    """Play one legal action in each game of a block that goes on, then compute the masks.
+    """Play one legal action in each running game of a block, then write the masks.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -105,7 +105,14 @@ def _step_block(rules, positions, actions, masks, winners, lanes, owner, jobs):
 
 @jit
 def _legal_masks(rules, positions, masks, winners, lanes, owner, jobs):
-    """:func:`_mask_block` of all blocks of a batch, none of whose games is over yet."""
+    """:func:`_mask_block` for all blocks of a batch of running games.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        positions: of the batch; see the module.
+        masks, winners: of the batch, filled.
+        lanes, owner, jobs: a thread's scratch, see :func:`bao_env.engine.lanes.run`.
+    """
     for low in range(0, positions.shape[0], BLOCK):
         block = slice(low, min(low + BLOCK, positions.shape[0]))
         winners[block] = NO_WINNER
@@ -114,7 +121,13 @@ def _legal_masks(rules, positions, masks, winners, lanes, owner, jobs):
 
 @jit
 def _step(rules, positions, actions, masks, winners, lanes, owner, jobs):
-    """:func:`_step_block` of all blocks of a batch."""
+    """:func:`_step_block` for all blocks of a batch.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        positions, actions, masks, winners: of the batch; see the module.
+        lanes, owner, jobs: a thread's scratch, see :func:`bao_env.engine.lanes.run`.
+    """
     for low in range(0, positions.shape[0], BLOCK):
         block = slice(low, min(low + BLOCK, positions.shape[0]))
         _step_block(
@@ -131,7 +144,7 @@ def _step(rules, positions, actions, masks, winners, lanes, owner, jobs):
 
 @jit_inline
 def _draw(mask, rng, i):
-    """A uniform legal action of a non-empty mask; advances the generator rng[i] (xorshift64)."""
+    """A uniformly random action of a mask that is not 0; advances rng[i] (xorshift64)."""
     x = xorshift(rng[i])
     rng[i] = x
     return select_bit(mask, ((x >> _HIGH_HALF_SHIFT) * popcount(mask)) >> _HIGH_HALF_SHIFT)
@@ -149,7 +162,7 @@ def _random_actions(masks, rng, actions):
 
 @jit
 def _reset_finished(positions, masks, winners, opening, opening_mask):
-    """Restart the games that are over; returns their number."""
+    """Restart the games that somebody has won; returns their number."""
     ended = 0
     for i in range(positions.shape[0]):
         if winners[i] >= 0:
@@ -171,7 +184,7 @@ def _play_random(
         rules: the :class:`KernelRules`.
         positions, masks, winners: of the batch; see the module.
         rng: uint64[B], generator states, advanced in place.
-        opening: uint64[6], where ended games begin again.
+        opening: uint64[6], where ended games restart.
         opening_mask: its legal actions.
         plies: actions to play in each game.
         actions: int64[BLOCK], scratch.
@@ -200,7 +213,7 @@ def _play_random(
 
 @jit
 def _first_illegal(masks, actions):
-    """Index of the first action that is not legal in a game that goes on, or -1."""
+    """Index of the first action that is illegal in a running game, or -1."""
     for i in range(masks.shape[0]):
         action = actions[i]
         if masks[i] != ZERO and (
@@ -222,8 +235,8 @@ def _unpack_masks(masks, out):
 class Engine:
     """The batch kernel under one rule set, with its scratch memory and its threads.
 
-    No call allocates memory that grows with the batch. One engine must not be used from
-    two Python threads at a time; make one each.
+    No call allocates memory that grows with the batch. Two Python threads must not use one engine
+    at the same time: give each its own.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
@@ -265,7 +278,7 @@ class Engine:
     ) -> None:
         """Fill ``masks`` with the exact legal actions of ``positions``.
 
-        A mover without a legal move has lost: their mask is 0 and ``winners`` names the other.
+        A mover without a legal move has lost: the mask is 0, and ``winners`` gets the other seat.
         """
 
         def work(part: slice, thread: int) -> None:
@@ -283,13 +296,12 @@ class Engine:
         winners: Winners,
         on_part_done: Callable[[slice], None] = lambda part: None,
     ) -> None:
-        """Play one action in every game that goes on, in place.
+        """Play one action in every running game, in place.
 
-        ``masks`` holds the legal actions of ``positions`` before the call and of the new
-        positions after it; ``winners`` gets the seat that has won, or stays -1. Games that
-        are over (mask 0) stay as they are. Each thread, done with its part of the batch, calls
-        ``on_part_done(part)`` at once: work on the new positions need not wait for the other
-        threads.
+        ``masks`` holds the legal actions of ``positions`` before the call, and of the new positions
+        after it. ``winners`` gets the seat that has won, or stays -1. Games that are over (mask 0)
+        stay as they are. A thread that has finished its part of the batch calls
+        ``on_part_done(part)`` at once, so work on the new positions need not wait for the others.
 
         Raises:
             ValueError: an action is illegal; nothing has changed then.
@@ -324,7 +336,7 @@ class Engine:
     ) -> int:
         """Play ``plies`` uniformly random legal actions in every game, restarting ended games.
 
-        ``rng`` holds one non-zero generator state a game (:func:`random_states`) and is
+        ``rng``, uint64[B], holds one non-zero generator state a game (:func:`random_states`) and is
         advanced in place, so the games do not depend on the number of threads.
 
         Returns the number of games that ended.
@@ -354,7 +366,7 @@ class Engine:
         self._share(size, lambda part, thread: work(part))
 
     def _share(self, size: int, work: Callable[[slice, int], None]) -> None:
-        """Run ``work(part, thread)`` over the batch, each thread on a run of whole blocks."""
+        """Run ``work(part, thread)`` over the batch, each thread on consecutive whole blocks."""
         blocks = -(-size // BLOCK)
         threads = min(self.threads, blocks)
         if threads <= 1:

@@ -1,8 +1,8 @@
 """Bit and byte-lane arithmetic on 64-bit words, in forms that compile to single instructions.
 
-A row of eight pits is a word of eight bytes, pit 0 lowest. Counts stay below 128, so
-one addition tests all eight bytes at once and the answer is each byte's top bit.
-Everything here is unsigned: numba would turn a mix of uint64 and int64 into floats.
+A row of eight pits is a word of eight bytes, pit 0 lowest. Counts stay below 128, so one addition
+tests all eight bytes at once, and the answer is each byte's top bit. Everything here is uint64:
+numba would turn a mix of uint64 and int64 into floats.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _M2: Final = U(0x3333333333333333)
 _M4: Final = U(0x0F0F0F0F0F0F0F0F)
 _M8: Final = U(0x00FF00FF00FF00FF)
 _M16: Final = U(0x0000FFFF0000FFFF)
-# Shifts, unsigned like all else.
+# Shifts, unsigned like everything else.
 _S1: Final = U(1)
 _S2: Final = U(2)
 _S3: Final = U(3)
@@ -49,7 +49,7 @@ _S56: Final = U(56)
 
 @jit_inline
 def popcount(x):
-    """Number of set bits (LLVM knows this form and emits one instruction)."""
+    """Number of set bits (LLVM compiles this form to one instruction)."""
     x = x - ((x >> _S1) & _M1)
     x = (x & _M2) + ((x >> _S2) & _M2)
     x = (x + (x >> _S4)) & _M4

@@ -1,7 +1,7 @@
 """The one decorator under which kernel functions compile.
 
-A kernel function is plain Python on integers and arrays: no objects, exceptions or
-growing lists. ``NUMBA_DISABLE_JIT=1`` runs it as it stands, in a debugger if need be.
+A kernel function is plain Python on integers and arrays: no objects, exceptions or growing lists.
+``NUMBA_DISABLE_JIT=1`` runs it uncompiled, for example in a debugger.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def _sources_digest(directory: Path) -> str:
 def _drop_stale_cache(directory: Path) -> None:
     """Delete numba's cache files in ``directory`` when any source they may hold has changed.
 
-    Numba looks only at the file a function stands in, not at the files it calls
-    into, and would go on running yesterday's kernel inside today's batch.
+    Numba looks only at the file that a function is in, not at the files it calls into. It would
+    keep running yesterday's kernel inside today's batch.
     """
     if directory in _checked:
         return
@@ -63,14 +63,14 @@ def jit(function: F) -> F:
 
 
 def jit_inline(function: F) -> F:
-    """Like :func:`jit`, for small functions that must melt into a loop for it to vectorise."""
+    """Like :func:`jit`, for small functions that a loop must inline in order to vectorise."""
     _drop_stale_cache(Path(function.__code__.co_filename).parent)
     compiled = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
     return cast(F, compiled)
 
 
 def jit_float(function: F) -> F:
-    """Like :func:`jit`, for sums and products of floats that may be regrouped and fused."""
+    """Like :func:`jit`, for sums and products of floats that may be reordered and fused."""
     _drop_stale_cache(Path(function.__code__.co_filename).parent)
     compiled = numba.njit(
         cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}

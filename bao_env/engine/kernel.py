@@ -8,10 +8,10 @@ A move is a chain of sowings, simulated as a :class:`Hand`. The functions are
                   the lanes can run many hands in lock step
     play_out()    relay() until the hand is empty
     finish()      the position after the move
-    simulate(), legal_mask(), play()   the same put together
+    simulate(), legal_mask(), play()   these put together
 
-All values are uint64; a truth value that takes part in arithmetic is a mask, all
-ones or all zeros. ``down`` is 0 for step +1 along the ring and 1 for step -1.
+All values are uint64. A truth value in arithmetic is a mask, all ones or all zeros. ``down`` is 0
+for step +1 along the ring and 1 for step -1.
 
 Rule numbers are Donkers' unless another source is named; see ``bao_env/RULES.md``.
 """
@@ -190,13 +190,13 @@ def sow(front, back, seeds, pit, down):
 def relay(rules, hand):
     """One sowing of the hand and what follows at its last pit, without a branch.
 
-    An empty hand passes through unchanged. A hand that comes back empty has ended the move;
-    ``pit`` is where. A capture that wins or pauses leaves the captured seeds in ``facing``, to
-    be lifted by finish() or by the next action.
+    An empty hand passes through unchanged. If the hand comes back empty, the move has ended at
+    ``pit``. A capture that wins or pauses leaves the captured seeds in ``facing``; finish() or the
+    next action lifts them.
 
-    Endelea never empties the mover's front row with the next seed going to the back row:
-    it would have to lift a kichwa while heading outward, and the sowing that led there
-    either left a seed in the kimbi before it or was a lone captured seed heading inward.
+    Endelea cannot lose the game by emptying the mover's front row (1.2). It would have to lift a
+    kichwa while heading outward, and the sowing that led there either left a seed in the kimbi
+    before it or was a lone captured seed heading inward.
     """
     seeds, pit, down, facing, tally = hand.seeds, hand.pit, hand.down, hand.facing, hand.tally
     live = _mask(seeds != ZERO)
@@ -259,8 +259,8 @@ def play_out(rules, hand):
 def first_captures(front, back, facing, capture_limit):
     """Where a first sowing in mtaji can capture (3.4).
 
-    Returns bit sets over ring pits: starts that capture going up, going down, and the own
-    front pits at which they capture.
+    Returns bit sets over ring pits: starts that capture going up, starts that capture going down,
+    and the own front pits at which they capture.
     """
     up = ZERO
     down = ZERO
@@ -288,7 +288,7 @@ def first_captures(front, back, facing, capture_limit):
         targets |= hit << end
     while capture_limit >= _ROUND and large != ZERO:
         # Dutch: no limit. A hand of 17 or more has put a seed into every pit before its last
-        # one; a hand of 16 ends in the pit it left, which is empty then.
+        # seed; a hand of 16 ends in the pit that it left, which is empty.
         ring = trailing_zeros(large)
         large &= large - ONE
         seeds = byte(back if ring >= _ROW else front, ring & _IN_ROW)
@@ -330,7 +330,7 @@ def _single(bits):
 def candidates(rules, packed):
     """The starts that the rules allow before infinite moves are struck out.
 
-    Returns bits: start s (:mod:`bao_env.engine.action`) is bit s; above them CAPTURE_TURN, if
+    Returns bits: start s (:mod:`bao_env.engine.action`) is bit s. CAPTURE_TURN is set above them if
     they capture.
     """
     front, back, meta = packed.front, packed.back, packed.meta
@@ -392,7 +392,7 @@ def _namua_takasa(rules, front, back, filled, meta):
 
 @jit
 def _dutch_takasia(rules, packed, starts):
-    """Strike out the one threatened pit where the mover has a choice of pits (Dutch II)."""
+    """``starts`` without the one threatened pit, if the mover has a choice of pits (Dutch II)."""
     if _single(starts) or starts == ZERO:
         return starts
     threats = capture_targets(
@@ -416,7 +416,7 @@ def begin(rules, packed, capture_turn, start, stops):
         packed: the position.
         capture_turn: whether the start captures.
         start: one of :func:`candidates`.
-        stops: a mask, stop at an acting house in a capture move (a takasa always stops).
+        stops: a mask: stop at an acting house in a capture move (a takasa always stops).
     """
     front, back, meta = packed.front, packed.back, packed.meta
     ring, down = ring_of(start), down_of(start)
@@ -438,9 +438,9 @@ def begin(rules, packed, capture_turn, start, stops):
             front += ONE << shift  # 2.2
             tally += ONE << TALLY_SHIFT
         else:
-            # Dutch I.a: a waiting capture goes on; its store seed lies in the pit already.
-            # CHOICE: each action has the stage of the store it finds, so a capture that
-            # waits after the last store seed goes on as in mtaji.
+            # Dutch I.a: a waiting capture continues; its store seed lies in the pit already.
+            # CHOICE: the store at its start decides the stage of an action, so a capture that
+            # waits after the last store seed continues as in mtaji.
             tally |= sown_of(meta) << TALLY_SHIFT
         facing = byteswap(packed.other_front)
         seeds = (facing >> shift) & BYTE
@@ -482,7 +482,7 @@ def begin(rules, packed, capture_turn, start, stops):
             house_min = FULL
             tally |= HOUSE_LIFTED
     if front == ZERO and pit >= _ROW and ring < _ROW:
-        # 1.2: the mover's front row is empty. Reached by a lone kichwa heading for the back row.
+        # 1.2: the mover's front row is empty, after a lone kichwa that heads for the back row.
         return Hand(
             seeds << shift, back, facing, ZERO, pit, down, house_min, barred, stops, tally | LOST
         )
@@ -491,7 +491,7 @@ def begin(rules, packed, capture_turn, start, stops):
 
 @jit_inline
 def captured_by(packed, capture_turn, hand):
-    """Seeds that a finished move has captured from the position ``packed``."""
+    """Seeds that a finished move has captured; ``packed`` is the position before it."""
     if not capture_turn:
         return ZERO
     captured = sum_of_bytes(packed.other_front) - sum_of_bytes(hand.facing)
@@ -529,7 +529,7 @@ def finish(rules, packed, capture_turn, hand):
     other_back = packed.other_back
     store -= namua & _mask(pending_of(meta) == NO_PIT) & ONE  # 2.2
 
-    # 2.5a: a house ends when emptied, by its owner or by capture, and both end with the first
+    # 2.5a: a house ends when it is emptied, by its owner or by capture; both end with the first
     # capture in mtaji.
     both = ~(captures & ~namua)
     mine = meta & OWNS_HOUSE & both & _mask((tally & HOUSE_LIFTED) == ZERO)
@@ -582,7 +582,7 @@ def _takasia(rules, front, back, other_front, other_back, other_owned):
 
 @jit
 def simulate(rules, packed, capture_turn, start, stops):
-    """Play one start of :func:`candidates` out; the arguments are those of :func:`begin`.
+    """Play out one start of :func:`candidates`; the arguments are those of :func:`begin`.
 
     Returns:
         a :class:`Played`.
@@ -596,8 +596,8 @@ def simulate(rules, packed, capture_turn, start, stops):
 def legal_bits(tally):
     """The two mask bits (house 0, house 1) of a simulated start.
 
-    With a house choice, stopping there was finite whatever playing it turns out to be (2.5b);
-    without one only house = 0 exists, and an infinite move is illegal (1.5a).
+    With a house choice, stopping there is always finite, whether or not playing it is (2.5b).
+    Without one only house = 0 exists, and an infinite move is illegal (1.5a).
     """
     finite = ONE ^ (tally & INFINITE)
     choice = (tally >> _CHOICE_SHIFT) & ONE
@@ -627,7 +627,7 @@ def legal_mask(rules, words):
 def is_capture(rules, packed, action):
     """Whether a legal action captures.
 
-    Legality settles the rest: where one start captures, all legal starts do (1.7a).
+    The first sowing decides: if one legal start captures, all of them do (1.7a).
     """
     front = packed.front
     facing = byteswap(packed.other_front)
@@ -639,8 +639,8 @@ def is_capture(rules, packed, action):
     backward = ZERO - down_of(start)
     end = (ring + ((seeds ^ backward) - backward)) & RING_MASK
     entering = enters(packed.meta)
-    # 2.3: the store seed's own pit; 3.4: the last pit of the first sowing, where a hand of 17
-    # or more finds a seed of its own first round and one of 16 the emptied pit it left.
+    # 2.3: the store seed's own pit; 3.4: the last pit of the first sowing. There a hand of 17 or
+    # more finds a seed of its own first round, and a hand of 16 the pit that it emptied.
     pit = (entering & ring) | (~entering & end)
     prey = byte(facing, pit & _IN_ROW) != ZERO
     filled = (byte(front, pit & _IN_ROW) != ZERO and seeds != _ROUND) or seeds > _ROUND
@@ -673,8 +673,8 @@ def play(rules, words, action):
 
     The action is not checked: play only what legal_mask() allows.
 
-    Returns ONE if the mover has won by emptying the opponent's front row, FULL if they have
-    emptied their own, else ZERO; a next player without a legal move shows in legal_mask().
+    Returns ONE if the mover has won by emptying the opponent's front row, FULL if they have emptied
+    their own, else ZERO. That the next player has no legal move shows only in legal_mask().
     """
     packed = read(words)
     capture_turn, hand = begin_action(rules, packed, action)

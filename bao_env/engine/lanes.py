@@ -1,9 +1,8 @@
 """Many hands in lock step: one sowing of :data:`LANES` moves at a time.
 
-Each lane holds one :class:`Hand`; all lanes go through the kernel's branch-free ``relay``
-together, which the compiler turns into vector instructions. A hand that ends is replaced by
-the next one of its block's job list, and the last few hands of a block, too few to fill the
-lanes, are finished one by one.
+Each lane holds one :class:`Hand`. All lanes go through the kernel's branch-free ``relay`` together,
+which the compiler turns into vector instructions. A hand that ends is replaced by the next of its
+block's job list. The last hands of a block, too few to fill the lanes, are finished one by one.
 
 A *job* is a start to play out, one uint64::
 
@@ -31,7 +30,7 @@ BLOCK: Final = 512
 MAX_STARTS: Final = 32
 """Most jobs of a game."""
 _MAX_ALONE: Final = 3
-"""So few hands left are finished one by one."""
+"""The last hands of a block, up to this number, are finished one by one."""
 
 # Where each field of the hands starts in the lane array, one uint64 a lane. The array is
 # flat: only with a fixed distance between fields can the compiler see that they don't overlap.
@@ -61,7 +60,7 @@ _ACTION_MASK: Final = U(63)
 
 @jit_inline
 def mask_job(game, capture_turn, action, start):
-    """The job of simulating a start of a game for its bits of the legal mask."""
+    """The job of simulating a start in a game, to find its bits of the legal mask."""
     flags = _JOB_CAPTURE if capture_turn else ZERO
     return (U(game) << _JOB_GAME_SHIFT) | flags | (action << _JOB_ACTION_SHIFT) | start
 
@@ -92,7 +91,7 @@ def _load(lanes, i):
 
 @jit_inline
 def _save(lanes, i, hand):
-    """Put a hand back into lane i after relay(), which leaves barred and stops as they are."""
+    """Write a hand back to lane i after relay(), which does not change ``barred`` and ``stops``."""
     lanes[_FRONT + i] = hand.front
     lanes[_BACK + i] = hand.back
     lanes[_FACING + i] = hand.facing
@@ -112,7 +111,7 @@ def _advance(rules, lanes):
 
 @jit_inline
 def _fill(rules, positions, job, lanes, i):
-    """Put the first hand of a job into lane i."""
+    """Write the first hand of a job into lane i."""
     hand = begin(
         rules,
         read_at(positions, job >> _JOB_GAME_SHIFT),
@@ -127,7 +126,15 @@ def _fill(rules, positions, job, lanes, i):
 
 @jit_inline
 def _retire(rules, positions, masks, winners, job, hand, playing):
-    """Write the result of a job down: the position after it, or its mask bits."""
+    """Write the result of a job: the position after it, or its mask bits.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        positions, masks, winners: see :func:`run`; changed in place.
+        job: the job that has ended.
+        hand: its last :class:`Hand`.
+        playing: whether the job plays its action, or only finds out whether it is legal.
+    """
     game = job >> _JOB_GAME_SHIFT
     if playing:
         packed = read_at(positions, game)
@@ -143,12 +150,12 @@ def _retire(rules, positions, masks, winners, job, hand, playing):
 
 @jit
 def run(rules, positions, masks, winners, jobs, count, lanes, owner, playing):
-    """Work a block's job list off through the lanes.
+    """Run a block's job list through the lanes.
 
     Args:
         rules: the :class:`KernelRules`.
-        positions: uint64[B, 6], B at most BLOCK; moved on in place if ``playing``.
-        masks: uint64[B]; gains the jobs' bits unless ``playing``.
+        positions: uint64[B, 6], B at most BLOCK; played on in place if ``playing``.
+        masks: uint64[B]; unless ``playing``, gets the jobs' bits.
         winners: int8[B]; if ``playing``, gets the seat that wins with its job.
         jobs: uint64[count or more].
         count: how many jobs there are.

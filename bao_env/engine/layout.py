@@ -1,7 +1,7 @@
 """The geometry of the board: the ring, the rows, the kichwas, and what faces what.
 
-Each player owns sixteen pits, walked as one ring. This module's numbering of that
-ring is the only one the engine uses; everything else converts here::
+Each player owns sixteen pits, which form one ring. The engine uses only this numbering of the
+ring; everything else converts here::
 
       ring  8   9  10  11  12  13  14  15    North's back row  b8 .. b1, as South sees it
       ring  7   6   5   4   3   2   1   0    North's front row a8 .. a1, as South sees it
@@ -15,12 +15,12 @@ ring is the only one the engine uses; everything else converts here::
 * kichwa: ring 0 and 7, the ends of the front row; kimbi: ring 1 and 6.
 * nyumba, the house: ring 4 (hole 5).
 * Ring pit ``r`` of a front row faces the opponent's ring pit ``7 - r``.
-* A *pit* is what actions and names count: 0..7 = front holes 1..8, 8..15 = back
-  holes 1..8, both from the owner's left.
-* A *direction* is the hand leaving the pit as its owner sees it: LEFT or RIGHT.
+* A *pit* is what actions and names count: 0..7 = front holes 1..8, 8..15 = back holes 1..8, both
+  from the owner's left.
+* A *direction* is the side to which the hand leaves the pit, as its owner sees it: LEFT or RIGHT.
   A *down* bit is the step along the ring: 0 = +1, 1 = -1.
 
-Numbering from the left follows the diagram of Donkers 2.1 and his example game.
+Numbering from the left follows Donkers' diagram (2.1) and example game.
 """
 
 from __future__ import annotations

@@ -12,13 +12,12 @@ A packed position is ``uint64[6]``; a batch is ``uint64[B, 6]``, C-contiguous::
                                    theirs, bit 2 the mover is North
                            byte 3  ring pit barred to the mover by takasia, 255 = none
                            byte 4  ring pit whose capture awaits its side, 255 = none
-                           bytes 5..7  seeds sown so far in the move that waits
+                           bytes 5..7  seeds sown so far in the waiting move
     word 5  PLY            actions played since the start of the game
 
-Everything is seen from the mover, so the kernel knows no colours; :class:`Position`
-is seen from the board, South and North. Compiled code reads words 0 to 4 as a
-:class:`Packed` and the parts of META through the functions at the end of this file:
-nothing else knows where they lie.
+A packed position is seen from the mover, so the kernel knows no seats. A :class:`Position` is seen
+from the board: South and North. Compiled code reads words 0 to 4 as a :class:`Packed`, and the
+parts of META through the functions at the end of this file; no other code knows where they are.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ PLY: Final = 5
 NO_PIT: Final = U(255)
 """Byte value of "no pit is barred" and "no capture is waiting"."""
 NO_WINNER: Final = -1
-"""In an array of winners: the game goes on."""
+"""In an array of winners: nobody has won yet."""
 
 # Where the parts of META begin.
 OTHER_STORE_SHIFT: Final = U(8)
@@ -91,7 +90,7 @@ class Position:
     pending: int | None = None
     """The mover's front pit whose capture awaits its side (rule sets with a free side)."""
     pending_sown: int = 0
-    """Seeds sown so far in the move that waits."""
+    """Seeds sown so far in the waiting move."""
     ply: int = 0
     """Actions played since the start of the game."""
 
@@ -115,14 +114,17 @@ def validate(position: Position, ruleset: Ruleset) -> None:
     """Check that a position can be played under a rule set.
 
     Raises:
-        ValueError: it cannot; the message says what is wrong and what was expected.
+        ValueError: it cannot be; the message says what is wrong and what was expected.
     """
     for seat, who in ((SOUTH, "South"), (NORTH, "North")):
         pits = position.pits(seat)
         if len(position.front[seat]) != 8 or len(position.back[seat]) != 8:
-            raise ValueError(f"{who}: a row has eight holes")
+            raise ValueError(
+                f"{who}: rows of {len(position.front[seat])} and {len(position.back[seat])} holes; "
+                "expected 8 each"
+            )
         if min(pits) < 0 or position.store[seat] < 0:
-            raise ValueError(f"{who}: a count of seeds is negative")
+            raise ValueError(f"{who}: a count of seeds is negative; expected 0 or more")
         if not any(position.front[seat]):
             raise ValueError(f"{who}'s front row is empty: the game is over (Donkers 1.2)")
         if position.owns_house[seat] and not ruleset.house:
@@ -167,9 +169,11 @@ def validate(position: Position, ruleset: Ruleset) -> None:
         if not position.front[other][7 - position.pending]:
             raise ValueError(f"the capture at {pit_name(position.pending)} faces an empty hole")
         if not 0 <= position.pending_sown <= ruleset.sow_limit:
-            raise ValueError(f"seeds sown so far: expected 0 to {ruleset.sow_limit}")
+            raise ValueError(
+                f"{position.pending_sown} seeds sown so far: expected 0 to {ruleset.sow_limit}"
+            )
     if not 0 <= position.ply < 2**31:
-        raise ValueError("ply: expected 0 to 2**31 - 1")
+        raise ValueError(f"ply {position.ply}: expected 0 to {2**31 - 1}")
 
 
 def pack(position: Position, out: Words) -> None:
@@ -222,7 +226,7 @@ def unpack(words: Words) -> Position:
 
 
 def turn_of(words: Words) -> int:
-    """The seat, SOUTH or NORTH, that is to move in ``words``, uint64[6]."""
+    """The seat to move in ``words``, uint64[6]: SOUTH or NORTH."""
     return int(words[META]) >> int(MOVER_SHIFT) & 1
 
 
@@ -242,7 +246,7 @@ def packed_opening(ruleset: Ruleset, first_player: int = SOUTH) -> Words:
 
 
 class Packed(NamedTuple):
-    """Words 0 to 4 of a packed position, uint64 each: all that the rules depend on."""
+    """Words 0 to 4 of a packed position, uint64 each: everything that the rules depend on."""
 
     front: np.uint64
     back: np.uint64
@@ -254,8 +258,8 @@ class Packed(NamedTuple):
     def of(cls, words: Words) -> Packed:
         """The position in ``words``, uint64[5 or more], for a call from plain Python.
 
-        :func:`read` is for compiled code: from plain Python it returns integers without their
-        type, which no compiled function takes back.
+        :func:`read` is for compiled code: called from plain Python it returns plain integers,
+        which compiled functions do not take.
         """
         return cls(*words[: META + 1])
 
@@ -282,7 +286,7 @@ def read_at(positions, i):
 
 @jit_inline
 def write(words, packed):
-    """Put a position into ``words``, uint64[5 or more], but for PLY."""
+    """Write a position, all but PLY, into ``words``, uint64[5 or more], in place."""
     words[MOVER_FRONT] = packed.front
     words[MOVER_BACK] = packed.back
     words[OTHER_FRONT] = packed.other_front
@@ -292,7 +296,7 @@ def write(words, packed):
 
 @jit_inline
 def write_at(positions, i, packed):
-    """Put a position into row ``i`` of ``positions``, uint64[B, 5 or more], but for PLY."""
+    """Write a position, all but PLY, into row ``i`` of ``positions``, uint64[B, 5 or more]."""
     positions[i, MOVER_FRONT] = packed.front
     positions[i, MOVER_BACK] = packed.back
     positions[i, OTHER_FRONT] = packed.other_front
@@ -326,7 +330,7 @@ def other_owns_house(meta):
 
 @jit_inline
 def mover_of(meta):
-    """The seat that is to move, 0 = South or 1 = North."""
+    """The seat to move, 0 = South or 1 = North."""
     return (meta >> MOVER_SHIFT) & ONE
 
 
@@ -344,14 +348,14 @@ def pending_of(meta):
 
 @jit_inline
 def sown_of(meta):
-    """Seeds sown so far in the move that waits."""
+    """Seeds sown so far in the waiting move."""
     return meta >> SOWN_SHIFT
 
 
 @jit_inline
 def same_mover(meta):
-    """Whether this position is to be played by the player who made the move that led to it.
+    """Whether the player to move also made the move that led to this position.
 
-    So it is when a capture waits for its side (Dutch I.a), and never else.
+    That is so only when a capture waits for its side (Dutch I.a).
     """
     return pending_of(meta) != NO_PIT

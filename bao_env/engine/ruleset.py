@@ -1,4 +1,4 @@
-"""Rule sets as data: every switch in which the sources of Bao differ, and the five named sets.
+"""Rule sets as data: a switch for everything on which the sources differ, and five named sets.
 
 The rules themselves, with sources and rule numbers, are in ``bao_env/RULES.md``.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from bao_env.engine.layout import HOUSE, NUM_SEEDS
 
 RULES_VERSION: Final = 1
-"""Raised whenever the same moves in the same rule set lead to another position."""
+"""Raised whenever the same moves in the same rule set lead to a different position."""
 
 _CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "lone_house": ("front", "side"),
@@ -28,11 +28,11 @@ _CHOICES: Final[dict[str, tuple[str, ...]]] = {
 }
 MAX_SOW_LIMIT: Final = 1_000_000
 NO_CAPTURE_LIMIT: Final = 63
-"""``capture_limit`` that limits nothing: no capturing hole can hold more."""
+"""A ``capture_limit`` that limits nothing: no hole can hold more and still capture."""
 
 
 class KernelRules(NamedTuple):
-    """The switches as the kernel reads them: uint64 scalars, masks all ones or all zeros."""
+    """The switches in the kernel's form: uint64 scalars; a mask is all ones or all zeros."""
 
     house_min: np.uint64
     house_lost_below_min: np.uint64
@@ -49,10 +49,10 @@ class KernelRules(NamedTuple):
 
 @dataclass(frozen=True)
 class Ruleset:
-    """One system of rules. The defaults are Zanzibar Bao as Donkers wrote it down.
+    """The rules of one kind of Bao. The defaults are Zanzibar Bao as Donkers wrote it down.
 
     Raises:
-        ValueError: a switch has an unknown value, or the settings contradict each other.
+        ValueError: a switch has an unknown value, or two switches contradict each other.
     """
 
     name: str = "zanzibar"
@@ -65,21 +65,22 @@ class Ruleset:
     house: bool = True
     """Hole 5 is a house (nyumba) that both players own at the start (Donkers 2.5)."""
     house_min: int = 6
-    """Seeds from which an owned house follows the rules of the house (Donkers 2.4b, 2.5b)."""
+    """Seeds from which the rules of the house apply to an owned house (Donkers 2.4b, 2.5b)."""
     house_lost_below_min: bool = False
     """An owned house ends for good when it falls below the minimum (Dutch footnote 2)."""
     house_stops_mtaji_takasa: bool = False
-    """A takasa in mtaji, too, stops at the owned house at its minimum (kibao 1.6.2)."""
+    """A takasa in mtaji also stops at the owned house with ``house_min`` seeds (kibao 1.6.2)."""
     lone_house: str = "front"
-    """Two seeds are taken from an active house that is the only filled hole of the ``front``
-    row (Donkers 2.4b) or of the whole ``side`` (Dutch I.c), where it is else ordinary."""
+    """``front``: a takasa from an active house that is the only filled front hole takes two seeds
+    (Donkers 2.4b). ``side``: it does so only if the back row is empty, too; otherwise the house is
+    an ordinary hole there (Dutch I.c)."""
     singleton_takasa: str = "house"
-    """A namua takasa from a hole with one seed needs no fuller front hole or, with ``house``,
-    an owned house (Donkers 2.4c); with ``singletons`` nothing but an active house beside
-    (Dutch I.b)."""
+    """When a takasa in namua may start from a hole with one seed. ``house``: if no front hole has
+    more, or the house is still owned (Donkers 2.4c). ``singletons``: if no front hole but an active
+    house has more (Dutch I.b)."""
     capture_side: str = "running"
-    """A later capture in namua keeps the ``running`` direction (Donkers 1.4c) or lets the
-    player choose the side anew, ``free`` (Dutch I.a): the same player acts again."""
+    """A later capture in namua keeps the ``running`` direction (Donkers 1.4c), or the player is
+    ``free`` to choose its side in a further action (Dutch I.a)."""
     endelea_turns: bool = False
     """In a capture move, endelea from a kichwa or kimbi turns inward (Dutch I.a)."""
     capture_limit: int = 15
@@ -90,7 +91,7 @@ class Ruleset:
     takasia: str = "zanzibar"
     """``zanzibar`` (Donkers 4.1), ``dutch`` (Dutch II) or ``none``."""
     sow_limit: int = 1000
-    """A move that sows more seeds than this is infinite, hence illegal (Donkers 1.5a)."""
+    """A move that sows more seeds than this is infinite, and so illegal (Donkers 1.5a)."""
     first_player: str = "south"
     """Who begins: ``south``, or by ``lot``."""
 
@@ -133,17 +134,21 @@ class Ruleset:
             if not isinstance(value, int) or not low <= value <= high:
                 raise ValueError(f"{name}={value!r}: expected an integer from {low} to {high}")
         if self.house_lost_below_min and self.opening_front[HOUSE] < self.house_min:
-            raise ValueError("house_lost_below_min ends a house that starts below house_min")
+            raise ValueError(
+                f"house_lost_below_min=True needs at least house_min={self.house_min} seeds in "
+                f"hole 5 at the start, not {self.opening_front[HOUSE]}"
+            )
         if not self.house and (self.house_lost_below_min or self.house_stops_mtaji_takasa):
             raise ValueError(
-                "house=False leaves house_lost_below_min and house_stops_mtaji_takasa idle"
+                "house=False leaves no house for house_lost_below_min and "
+                "house_stops_mtaji_takasa: set both to False"
             )
 
     def replace(self, **switches: Any) -> Ruleset:
         """This rule set with some switches changed; its name gains a ``+`` unless one is given.
 
         Raises:
-            ValueError: an unknown switch, or a contradictory setting.
+            ValueError: a switch is unknown, or contradicts another.
         """
         known = {field.name for field in dataclasses.fields(self)}
         for switch in switches:
@@ -166,12 +171,12 @@ class Ruleset:
         """The rule set of a mapping made by :meth:`to_dict`; missing keys keep their defaults.
 
         Raises:
-            ValueError: an unknown switch, or a contradictory setting.
+            ValueError: a switch is unknown, or contradicts another.
         """
         return cls().replace(**{"name": "custom", **switches})
 
     def kernel_rules(self) -> KernelRules:
-        """The switches in the kernel's form."""
+        """The switches as the compiled functions take them."""
         full = np.uint64(0xFFFFFFFFFFFFFFFF)
         zero = np.uint64(0)
         return KernelRules(

@@ -1,7 +1,7 @@
-"""Every legal move of a position, played: what a search expands a node with.
+"""Every legal move of a position, played out: how a search expands a node.
 
-:func:`legal_mask` and then :func:`play` would simulate each move twice. Here each start is
-played out once, and once more only where the move comes to a house that may be played.
+Calling :func:`legal_mask` and then :func:`play` would simulate each move twice. Here each start is
+played out once, and once more only if the move comes to a house that may be played.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candid
 from bao_env.engine.position import same_mover, store_of, write_at
 
 MAX_SUCCESSORS: Final = 64
-"""Room that the successors of any position fit in: one for each action."""
+"""Rows that hold the successors of any position: one for each action."""
 
 ACTION: Final = 5
 """Word of a successor that holds the action which leads to it."""
@@ -24,14 +24,14 @@ RESULT: Final = 6
 CAPTURED: Final = 7
 """Word of a successor: seeds that the action captured."""
 SUCCESSOR_WORDS: Final = 8
-"""Words of a successor: those of a packed position but PLY, then the three above."""
+"""Words of a successor: a packed position without PLY, then the three above."""
 
 _TWO_OR_MORE: Final = U(0xFEFEFEFEFEFEFEFE)  # bits of a count that are set only from two seeds on
 
 
 @jit_inline
 def _write_successor(out, row, played, action):
-    """Put a move that has been played out into row ``row`` of ``out``."""
+    """Write a :class:`Played` move into row ``row`` of ``out``."""
     write_at(out, row, played.after)
     out[row, ACTION] = action
     out[row, RESULT] = played.result
@@ -45,11 +45,11 @@ def successors(rules, packed, out, base):
     Args:
         rules: the :class:`KernelRules`.
         packed: the position, a :class:`Packed`.
-        out: uint64[N, 8], filled from row ``base`` on in no order of meaning; 64 rows suffice.
+        out: uint64[N, 8], filled from row ``base`` on, in no particular order; 64 rows suffice.
         base: the first row.
 
     Returns:
-        how many there are; 0 means that the mover has no move and has lost (1.2, 1.5a).
+        their number; 0 means that the mover has no move and has lost (1.2, 1.5a).
     """
     found = candidates(rules, packed)
     capture_turn = (found & CAPTURE_TURN) != ZERO
@@ -73,10 +73,10 @@ def successors(rules, packed, out, base):
 
 @jit
 def is_stuck(packed):
-    """Whether a player has no candidate move and so has lost, told from their rows alone (1.2).
+    """Whether the mover has no candidate move, and so has lost, judged by their rows alone (1.2).
 
-    In namua a filled front hole is enough for a move; in mtaji a hole with two seeds is. The one
-    thing it does not see is a position all of whose candidates are infinite (1.5a).
+    In namua a filled front hole is enough for a move, in mtaji a hole with two seeds. This misses
+    only positions whose candidates are all infinite (1.5a).
     """
     namua = store_of(packed.meta) != ZERO
     playable = packed.front if namua else (packed.front | packed.back) & _TWO_OR_MORE

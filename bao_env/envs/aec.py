@@ -26,8 +26,8 @@ Observation = dict[str, npt.NDArray[Any]]
 def env(**kwargs: Any) -> AECEnv[str, Observation, int]:
     """:class:`raw_env` in PettingZoo's usual wrappers.
 
-    An illegal action ends the game: its player gets -1, the other 0. Calls in a wrong order are
-    errors. The wrappers cost four fifths of the speed. Arguments go to :class:`raw_env`.
+    An illegal action ends the game: its player gets -1, the other 0. Calls in the wrong order are
+    errors. The wrappers cost four fifths of the speed. Arguments are those of :class:`raw_env`.
     """
     wrapped = wrappers.TerminateIllegalWrapper(raw_env(**kwargs), illegal_reward=-1)
     wrapped = wrappers.AssertOutOfBoundsWrapper(wrapped)
@@ -39,7 +39,7 @@ class raw_env(AECEnv[str, Observation, int]):
 
     **Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pits 0..7 are the player's
     front row, 8..15 the back row, both from the player's left; direction 0 = left, 1 = right;
-    house 1 = play the house. The mask says which of them are legal.
+    house 1 = play the house. The mask says which actions are legal.
 
     **Observation.** A dict of fresh arrays, for either agent at any time:
 
@@ -48,32 +48,32 @@ class raw_env(AECEnv[str, Observation, int]):
     * ``"action_mask"``: int8[64], 1 = legal; all zero for the agent that is not to move, and for
       both once the game is won.
 
-    **Turns.** ``agent_selection`` is whoever the rules say: in rule set ``dutch`` a capture may
-    wait for its side, and the same agent acts again.
+    **Turns.** ``agent_selection`` follows the rules. In rule set ``dutch`` a capture may wait for
+    its side; then the same agent acts again.
 
     **Rewards.** On the last ply +1 for the winner and -1 for the loser, 0 on all others.
 
     **End.** Both agents terminate on the ply that wins: the opponent's front row is empty, or they
-    have no legal move. After 500 plies (``max_plies``) both are truncated with reward 0; in
+    have no legal move. After 500 plies (``max_plies``) both are truncated with reward 0. In
     ``dutch`` each action of a turn is a ply.
 
     **Illegal actions** raise :class:`bao_env.IllegalMoveError`, a ValueError, and change nothing.
 
     **Reset options.** ``{"first_player": "north"}`` lets North begin; ``{"position": text}`` starts
-    at a position text (:mod:`bao_env.notation`), plies counted from 0. Both hold for that one
-    game; other keys are ignored.
+    at a position text (:mod:`bao_env.notation`), and plies count from 0. Both hold for that game
+    only; other keys are ignored.
 
     **Version history.** v0: first version.
 
     Args:
         ruleset: a :class:`bao_env.Ruleset` or the name of one.
         max_plies: plies after which a game is cut short.
-        render_mode: ``"ansi"``: :meth:`render` returns the board as text; ``"rgb_array"``: as an
-            image, uint8[406, 820, 3]; ``"human"``: a window shows it after each reset and ply, two
-            a second at most (``metadata["render_fps"]``). The last two need pygame: ``pip install
-            pygame``, or in a checkout ``pip install -e '.[render]'``.
-        first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or by
-            lot, drawn by the environment's seeded generator.
+        render_mode: with ``"ansi"`` :meth:`render` returns the board as text, with ``"rgb_array"``
+            as an image, uint8[406, 820, 3]; with ``"human"`` a window shows it after each reset and
+            ply, at most two a second (``metadata["render_fps"]``). The last two need pygame:
+            ``pip install pygame``, or in a checkout ``pip install -e '.[render]'``.
+        first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or a
+            lot drawn by the environment's seeded generator.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.
@@ -129,7 +129,7 @@ class raw_env(AECEnv[str, Observation, int]):
         return self._game.masks.copy()
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Start a game; ``seed`` reseeds the lot that decides who begins, where there is one.
+        """Start a game; ``seed`` seeds the lot that decides who begins, if the rules draw one.
 
         Raises:
             ValueError: an option is wrong; the running game stays as it was.
@@ -160,7 +160,7 @@ class raw_env(AECEnv[str, Observation, int]):
         return {"observation": game.observation(seat), "action_mask": mask}
 
     def step(self, action: SupportsIndex | None) -> None:
-        """Play an action of ``agent_selection``; None, and nothing else, once that agent is done.
+        """Play an action of ``agent_selection``; once that agent is done, only None.
 
         Raises:
             ValueError: the action is illegal, and nothing has changed; or the agent is done.

@@ -9,8 +9,8 @@ import numpy as np
 from bao_env.engine.layout import NORTH, SOUTH
 
 MAX_PLIES: Final = 500
-"""Plies after which an environment cuts a game short unless told otherwise; the longest of
-100,000 random games took 254."""
+"""Plies after which an environment cuts a game short, by default. The longest of 100,000 random
+games took 254."""
 
 _SEATS: Final = {"south": SOUTH, "north": NORTH, SOUTH: SOUTH, NORTH: NORTH}
 
@@ -19,11 +19,11 @@ def seat_number(seat: str | int, name: str) -> int:
     """SOUTH or NORTH of ``"south"``, ``"north"`` or the number itself.
 
     Args:
-        seat: what the caller gave.
+        seat: the caller's value.
         name: of the argument, for the message.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: ``seat`` is none of these.
     """
     found = _SEATS.get(seat) if isinstance(seat, (str, int, np.integer)) else None
     if found is None:
@@ -44,7 +44,7 @@ def check_render_mode(render_mode: str | None, metadata: dict[str, Any]) -> str 
     """``render_mode`` as it is.
 
     Raises:
-        ValueError: it is neither None nor one of the environment's.
+        ValueError: it is neither None nor a mode of the environment.
     """
     modes = metadata["render_modes"]
     if render_mode is not None and render_mode not in modes:
@@ -56,10 +56,10 @@ def check_max_plies(max_plies: int) -> int:
     """``max_plies`` as it is.
 
     Raises:
-        ValueError: it is no integer from 1 up.
+        ValueError: it is not an integer of at least 1.
     """
     if not isinstance(max_plies, int) or max_plies < 1:
-        raise ValueError(f"max_plies={max_plies!r}: expected an integer from 1 up")
+        raise ValueError(f"max_plies={max_plies!r}: expected an integer of at least 1")
     return max_plies
 
 
@@ -70,4 +70,4 @@ def check_start(options: dict[str, Any]) -> None:
         ValueError: both ``"position"`` and ``"first_player"`` are given.
     """
     if options.get("position") is not None and options.get("first_player") is not None:
-        raise ValueError("options: a position says itself who is to move; drop first_player")
+        raise ValueError("options: a position already says who is to move; drop first_player")

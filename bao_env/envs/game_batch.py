@@ -1,4 +1,4 @@
-"""Many games side by side, from their start to their end: what the vector environment steps.
+"""Many games side by side, from start to end: what the vector environment steps.
 
 Who fills what in one step; every array has a row for each game::
 
@@ -7,11 +7,11 @@ Who fills what in one step; every array has a row for each game::
     GameStates > _settle -------> StepResult          rewards, terminated, truncated
                          -------> View                who is shown a game, what they may play
                          -------> FinalStates         a copy of each game that has just ended
-                         <------- Openings            where ended games of self-play begin anew
-    GameStates, View > fill_arrays > ObservationBuffer    boards, action masks: handed out
+                         <------- Openings            where ended games of self-play restart
+    GameStates, View > fill_arrays > ObservationBuffer    boards, action masks: returned
 
-Each thread does all of this for its own *part* of the batch, a slice of it (the agent is asked
-about all games at once). An array of *games* is int64[n], the indices of some of the B games.
+Each thread does all of this for its own *part* of the batch, a slice of it; only the agent answers
+for all games at once. An array of *games* is int64[n], the indices of some of the B games.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NO_LEARNER: Final = -1
 
 
 class GameStates(NamedTuple):
-    """How games stand, one row each; changed in place as they are played."""
+    """The state of games, one row each; changed in place as they are played."""
 
     positions: npt.NDArray[np.uint64]
     """Packed positions, uint64[n, 6]."""
@@ -59,7 +59,7 @@ class Openings(NamedTuple):
     """How the next games begin."""
 
     first_players: npt.NDArray[np.int8]
-    """The seat that will begin each game when it starts anew, int8[B]."""
+    """The seat that will begin each game when it restarts, int8[B]."""
     positions: npt.NDArray[np.uint64]
     """The opening with South and with North to move, uint64[2, 6]."""
     masks: npt.NDArray[np.uint64]
@@ -67,7 +67,7 @@ class Openings(NamedTuple):
 
 
 class StepResult(NamedTuple):
-    """What a step has brought, one row a game."""
+    """The result of a step, one row a game."""
 
     rewards: npt.NDArray[np.float64]
     """+1 for a win, -1 for a loss, else 0, float64[B]."""
@@ -80,7 +80,7 @@ class StepResult(NamedTuple):
 class View(NamedTuple):
     """Who is shown each game, and what they may play.
 
-    That is the player to move in self-play, and otherwise the learner.
+    In self-play that is the player to move, otherwise the learner.
     """
 
     viewers: npt.NDArray[np.int8]
@@ -104,11 +104,11 @@ class FinalStates(NamedTuple):
     viewers: npt.NDArray[np.int8]
     """Who is shown them, int8[B]; see :class:`View`."""
     legal: npt.NDArray[np.uint64]
-    """What the viewers could have played, had the game not been cut short, uint64[B]."""
+    """What the viewers could have played if the game had not been cut short, uint64[B]."""
 
 
 class ObservationBuffer(NamedTuple):
-    """The arrays of an observation, and the view that they are written from."""
+    """The arrays of an observation, and the view from which they are written."""
 
     boards: npt.NDArray[Any]
     """The boards as the viewers see them, float32 or uint8 [n, 52]."""
@@ -139,7 +139,7 @@ class ObservationBuffer(NamedTuple):
 
 @jit_inline
 def _mover(positions, g):
-    """The seat that is to move in game g."""
+    """The seat to move in game g."""
     return np.int8(mover_of(positions[g, META]))
 
 
@@ -157,14 +157,14 @@ def _set_viewer(state, view, g):
 
 @jit
 def _set_viewers(state, view):
-    """:func:`_set_viewer` of every row."""
+    """:func:`_set_viewer` for every row."""
     for g in range(state.masks.shape[0]):
         _set_viewer(state, view, g)
 
 
 @jit_inline
 def _keep_end(state, view, g, ends, row):
-    """Copy game g, as it has ended, to a row of ``ends``."""
+    """Copy game g, which has just ended, to a row of ``ends``."""
     ends.games[row] = g
     ends.viewers[row] = view.viewers[g]
     ends.legal[row] = view.legal[g]
@@ -174,7 +174,7 @@ def _keep_end(state, view, g, ends, row):
 
 @jit_inline
 def _restart(state, openings, g):
-    """Begin game g anew."""
+    """Restart game g."""
     first = openings.first_players[g]
     for word in range(WORDS):
         state.positions[g, word] = openings.positions[first, word]
@@ -186,9 +186,19 @@ def _restart(state, openings, g):
 def _settle(state, openings, restarts, max_plies, actors, low, high, result, view, ends):
     """Write what the last ply has brought to the games from ``low`` to ``high`` - 1.
 
-    ``actors``, int8[B], are the seats whose rewards are asked for. ``result`` and ``view`` get
-    their rows of these games; those that have ended are copied to the rows of ``ends`` from
-    ``low`` on and, if ``restarts``, begin anew. Returns how many have ended.
+    Args:
+        state: the :class:`GameStates` of all games.
+        openings: the :class:`Openings` at which ended games restart.
+        restarts: whether they do.
+        max_plies: plies after which a game is cut short.
+        actors: int8[B], the seats whose rewards are written.
+        low, high: the games.
+        result: the :class:`StepResult`; rows ``low`` to ``high`` - 1 are filled.
+        view: the :class:`View`; the same rows are filled, after restarts.
+        ends: the :class:`FinalStates`; filled from row ``low`` on with the games that have ended.
+
+    Returns:
+        how many games have ended.
     """
     row = low
     for g in range(U(low), U(high)):  # numba tests a signed index for a negative one each time
@@ -211,7 +221,7 @@ def _settle(state, openings, restarts, max_plies, actors, low, high, result, vie
 
 @jit
 def _find_unanswered(state, max_plies, games):
-    """Write the games that go on with the agent to move to ``games``, int64[B]; their number."""
+    """Write the running games with the agent to move to ``games``, int64[B]; their number."""
     count = 0
     for g in range(state.winners.shape[0]):
         running = state.winners[g] < 0 and state.positions[g, PLY] < max_plies
@@ -229,7 +239,7 @@ class GameBatch:
         size: number of games, B.
         max_plies: plies after which a game is cut short.
         threads: how many threads share the work; the games do not depend on it.
-        restarts: in self-play, begin an ended game anew at once.
+        restarts: in self-play, restart an ended game at once.
     """
 
     def __init__(
@@ -241,7 +251,7 @@ class GameBatch:
         self.max_plies = max_plies
         self.restarts = restarts
         self.agent: Agent | None = None
-        """Who plays against the learner; None is self-play."""
+        """Who plays against the learner; None in self-play."""
         self.state = GameStates(
             np.zeros((size, WORDS), np.uint64),
             np.zeros(size, np.uint64),
@@ -266,7 +276,7 @@ class GameBatch:
         positions: npt.NDArray[np.uint64] | None = None,
         masks: npt.NDArray[np.uint64] | None = None,
     ) -> None:
-        """Begin ``games`` anew, the agent's first plies included.
+        """Begin ``games``, the agent's first plies included.
 
         Args:
             games: which.
@@ -299,7 +309,7 @@ class GameBatch:
         """The packed positions of position texts, uint64[n, 6], and their masks, uint64[n].
 
         Raises:
-            ValueError: a text is no position, or the game is over there.
+            ValueError: a text is not a position, or the game is over there.
         """
         parsed = {text: parse_position(text, self.ruleset) for text in set(texts)}
         positions = np.zeros((len(texts), WORDS), np.uint64)
@@ -309,7 +319,8 @@ class GameBatch:
         self.engine.legal_masks(positions, masks, winners)
         for game in np.flatnonzero(winners >= 0)[:1]:
             raise ValueError(
-                f"position: the game is over there, for the mover has no legal move: {texts[game]}"
+                "position: the game is over there, because the mover has no legal move: "
+                f"{texts[game]}"
             )
         return positions, masks
 
@@ -324,14 +335,16 @@ class GameBatch:
 
         Args:
             actions: int64[B].
-            idle: games that stay as they are; what is returned about them means nothing.
+            idle: games that stay as they are; their rows of the result are meaningless.
             actors: int8[B], the seats whose rewards are returned.
-            buffer: of B games; is filled with what they show now.
+            buffer: of B games; filled with what they show now.
 
-        Returns the result, and the games that have ended: :meth:`final_observations` shows them.
+        Returns:
+            the result, and the games that have ended, int64[n]; :meth:`final_observations` shows
+            them.
 
         Raises:
-            ValueError: an action is illegal; nothing has changed then.
+            ValueError: an action is illegal; nothing has changed.
         """
         state, size = self.state, self.size
         restarts = self.restarts and self.agent is None
@@ -373,7 +386,7 @@ class GameBatch:
         return result, self._ends.games[self._end_rows]
 
     def final_observations(self, dtype: npt.DTypeLike) -> ObservationBuffer:
-        """What the games that ended in the last step showed at their end, boards of the dtype."""
+        """What the games that ended in the last step showed at their end; boards of ``dtype``."""
         rows, ends = self._end_rows, self._ends
         buffer = ObservationBuffer.empty(len(rows), dtype)
         buffer = buffer._replace(view=View(ends.viewers[rows], ends.legal[rows]))
@@ -391,7 +404,7 @@ class GameBatch:
         self.engine.share(self.size, work)
 
     def observe_some(self, games: GameIndices, buffer: ObservationBuffer) -> None:
-        """Fill the rows ``games`` of a buffer of B games with what these show now."""
+        """Fill the rows ``games`` of a buffer of B games with what those games show now."""
         state = self.state.rows(games)
         rows = ObservationBuffer.empty(len(games), buffer.boards.dtype)
         _set_viewers(state, rows.view)
@@ -402,7 +415,7 @@ class GameBatch:
         buffer.view.legal[games] = rows.view.legal
 
     def _reply(self, agent: Agent) -> None:
-        """The agent's plies, until in every game that goes on the learner is to move."""
+        """Play the agent's plies until the learner is to move in every running game."""
         state = self.state
         indices = np.empty(self.size, np.int64)
         while True:

@@ -1,4 +1,4 @@
-"""What an environment's ``render()`` hands out in each render mode."""
+"""What an environment's ``render()`` returns in each render mode."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from bao_env.render.text import ascii_board
 
 
 def result_line(position: Position, winner: int, truncated: bool) -> str | None:
-    """How a game has ended, or None while it runs.
+    """How a game ended, in words; None while it runs.
 
     Args:
-        position: where it has ended.
+        position: the last one.
         winner: the seat that has won, or -1.
         truncated: whether the game was cut short.
     """
@@ -40,9 +40,9 @@ def render_game(
     Args:
         position: what to show.
         result: its :func:`result_line`.
-        mode: ``"ansi"``: returns the board in plain characters; ``"rgb_array"``: a fresh image,
-            uint8[406, 820, 3]; ``"human"``: None, after drawing it in ``window``; None: None,
-            after a warning.
+        mode: ``"ansi"`` returns the board in plain characters, ``"rgb_array"`` a fresh image,
+            uint8[406, 820, 3]. ``"human"`` draws it in ``window`` and returns None; None warns and
+            returns None.
         metadata: the environment's, for its modes and frames a second.
         window: where ``"human"`` draws.
 
@@ -51,7 +51,7 @@ def render_game(
     """
     if mode is None:
         modes = ", ".join(metadata["render_modes"])
-        logger.warn(f"render() without a render_mode: make the environment with one of {modes}")
+        logger.warn(f"render() needs a render_mode: make the environment with one of {modes}")
         return None
     if mode == "ansi":
         return ascii_board(position, status=result)

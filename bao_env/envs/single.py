@@ -36,15 +36,15 @@ class BaoEnv(gymnasium.Env[Any, Any]):
 
     * ``"observation"``: float32[52] from 0 to 8, in units of eight seeds;
       :mod:`bao_env.observation` lists the numbers.
-    * ``"action_mask"``: int8[64], 1 = legal; all zero where the learner is not to move, which
-      happens at the end alone.
+    * ``"action_mask"``: int8[64], 1 = legal; all zero if the learner is not to move, which happens
+      only at the end.
 
-    With ``flat=True`` it is the float32[52] alone. The mask also stands in
-    ``info["action_mask"]`` and comes as bool[64] from :meth:`action_masks`; ``info["player"]`` is
-    the learner's seat, 0 = South, 1 = North.
+    With ``flat=True`` it is only the float32[52]. The mask is also in ``info["action_mask"]``, and
+    :meth:`action_masks` returns it as bool[64]; ``info["player"]`` is the learner's seat, 0 =
+    South, 1 = North.
 
-    **Turns.** In rule set ``dutch`` a capture may wait for its side: then the learner acts again
-    and the opponent has not moved between two steps.
+    **Turns.** In rule set ``dutch`` a capture may wait for its side. Then the learner acts again,
+    and the opponent has not moved between the two steps.
 
     **Rewards.** +1 when the learner wins, -1 when they lose, else 0.
 
@@ -55,7 +55,7 @@ class BaoEnv(gymnasium.Env[Any, Any]):
     ``illegal="raise"`` they raise :class:`bao_env.IllegalMoveError` and change nothing.
 
     **Reset options.** ``{"seat": "north"}``, ``{"first_player": "north"}`` and
-    ``{"position": text}`` (a position text, :mod:`bao_env.notation`) hold for that one episode;
+    ``{"position": text}`` (a position text, :mod:`bao_env.notation`) hold for that episode only;
     other keys are ignored.
 
     **Version history.** v0: first version.
@@ -63,18 +63,18 @@ class BaoEnv(gymnasium.Env[Any, Any]):
     Args:
         opponent: ``"random"``, ``"greedy"``, or an object with ``act(positions, masks)``
             (:class:`bao_env.bots.Agent`). ``reset(seed=...)`` seeds the random bot; an object
-            looks after its own randomness.
+            has its own randomness.
         ruleset: a :class:`bao_env.Ruleset` or the name of one.
         max_plies: plies after which a game is cut short.
         seat: the learner's, ``"south"`` or ``"north"``; None draws it at each reset.
         first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or
             by lot.
-        render_mode: ``"ansi"``: :meth:`render` returns the board as text; ``"rgb_array"``: as an
-            image, uint8[406, 820, 3]; ``"human"``: a window shows it after each reset and step, two
-            a second at most (``metadata["render_fps"]``). The last two need pygame: ``pip install
-            pygame``, or in a checkout ``pip install -e '.[render]'``.
-        illegal: ``"lose"`` or ``"raise"``.
-        flat: hand out the board without the dict around it.
+        render_mode: with ``"ansi"`` :meth:`render` returns the board as text, with ``"rgb_array"``
+            as an image, uint8[406, 820, 3]; with ``"human"`` a window shows it after each reset and
+            step, at most two a second (``metadata["render_fps"]``). The last two need pygame:
+            ``pip install pygame``, or in a checkout ``pip install -e '.[render]'``.
+        illegal: what an illegal action does, ``"lose"`` or ``"raise"``.
+        flat: return the board without the dict around it.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.
@@ -141,7 +141,7 @@ class BaoEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Start an episode; the opponent has moved already if they begin.
+        """Start an episode; if the opponent begins, they have already moved.
 
         Raises:
             ValueError: an option is wrong, or the episode ends before the learner can act.
@@ -173,7 +173,7 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         Raises:
             ResetNeeded: the episode is over.
             IllegalMoveError: the action is illegal, and ``illegal="raise"``.
-            TypeError: the action is no integer.
+            TypeError: the action is not an integer.
         """
         if not self._running:
             raise ResetNeeded("the episode is over or has not begun: call reset()")

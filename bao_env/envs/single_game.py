@@ -1,4 +1,4 @@
-"""One game from its start to its end: what the environments that play one at a time step."""
+"""One game from start to end: what the environments of a single game step."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from bao_env.observation.board import OBSERVATION_SIZE, observe
 
 @jit_inline
 def _mover(positions):
-    """The seat that is to move."""
+    """The seat to move."""
     return np.int64(mover_of(positions[0, META]))
 
 
 @jit
 def _mask_and_winner(rules, positions):
-    """The legal actions and the winner, or -1, of a game that no capture has ended."""
+    """The legal mask and the winner, or -1, of a game that no capture has ended."""
     mask = legal_mask(rules, positions[0])
     if mask == ZERO:  # Donkers 1.2, 1.5a: no legal move
         return mask, 1 - _mover(positions)
@@ -52,7 +52,7 @@ def _mask_and_winner(rules, positions):
 def _play(rules, positions, masks, action):
     """Play a legal action; ``positions`` uint64[1, 6] and ``masks`` uint64[1] change in place.
 
-    Returns the new mask, the winner or -1, and the seat that is to move.
+    Returns the new mask, the winner or -1, and the seat to move.
     """
     mover = _mover(positions)
     result = play(rules, positions[0], U(action))
@@ -68,14 +68,14 @@ def _play(rules, positions, masks, action):
 class SingleGame:
     """One game, for an environment that plays one at a time.
 
-    It has nothing but plain attributes, so that pickle and deepcopy keep a running game.
+    All its attributes are plain, so pickle and deepcopy keep a running game.
 
     Args:
         ruleset: the rules.
         max_plies: plies after which the game is cut short.
 
     Raises:
-        ValueError: ``max_plies`` is no integer from 1 up.
+        ValueError: ``max_plies`` is not an integer of at least 1.
     """
 
     def __init__(self, ruleset: Ruleset, max_plies: int) -> None:
@@ -86,9 +86,9 @@ class SingleGame:
         self.masks = np.zeros(1, np.uint64)
         """The legal actions as a batch of one, uint64[1]; 0 once somebody has won."""
         self.mask = 0
-        """The same as an integer: bit a = action a."""
+        """:attr:`masks` as an integer: bit a = action a."""
         self.mover = SOUTH
-        """The seat that is to move."""
+        """The seat to move."""
         self.winner = NO_WINNER
         """The seat that has won, or -1."""
         self.truncated = False
@@ -99,7 +99,7 @@ class SingleGame:
 
     @property
     def over(self) -> bool:
-        """Whether the game has ended, one way or the other."""
+        """Whether the game has ended, won or cut short."""
         return self.winner >= 0 or self.truncated
 
     @property
@@ -109,11 +109,11 @@ class SingleGame:
 
     @property
     def result_line(self) -> str | None:
-        """How the game has ended, in words, or None while it runs."""
+        """How the game ended, in words; None while it runs."""
         return result_line(self.position, self.winner, self.truncated)
 
     def start(self, position: Position) -> None:
-        """Begin a game at ``position``, its plies counted from 0.
+        """Begin a game at ``position``; plies count from 0.
 
         Raises:
             ValueError: the player to move has no legal move; the old game stays.
@@ -123,7 +123,7 @@ class SingleGame:
         positions[0, PLY] = 0
         mask, winner = _mask_and_winner(self._rules, positions)
         if winner >= 0:
-            raise ValueError("position: the game is over there, for the mover has no legal move")
+            raise ValueError("position: the game is over there, as the mover has no legal move")
         self.positions = positions
         self.masks = np.array([mask], np.uint64)
         self.mask, self.mover = int(mask), position.mover
@@ -135,13 +135,13 @@ class SingleGame:
         options: dict[str, Any],
         rng: np.random.Generator,
     ) -> None:
-        """Begin a game as an environment's arguments and its reset options want it.
+        """Begin a game by an environment's arguments and its reset options.
 
         Args:
             first_player: the seat that begins, or None for the rule set's own rule.
-            options: ``"first_player"`` overrides it for this game, ``"position"``, a position
-                text, starts elsewhere; other keys are left alone.
-            rng: draws the lot, where the rules want one, and nothing else.
+            options: ``"first_player"`` overrides it for this game; ``"position"``, a position
+                text, starts there; other keys are ignored.
+            rng: draws the lot, if the rules want one, and nothing else.
 
         Raises:
             ValueError: an option is wrong; the old game stays.
@@ -163,12 +163,12 @@ class SingleGame:
         return 0 <= action < NUM_ACTIONS and bool(self.mask >> action & 1)
 
     def play(self, action: Any) -> None:
-        """Play an action, an integer of whatever type.
+        """Play an action, an integer of any type.
 
         Raises:
-            IllegalMoveError: it is illegal; the message names the legal ones, and nothing has
+            IllegalMoveError: it is illegal; the message names the legal actions, and nothing has
                 changed.
-            TypeError: it is no integer.
+            TypeError: it is not an integer.
         """
         action = operator.index(action)
         if not self.is_legal(action):

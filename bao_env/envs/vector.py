@@ -37,33 +37,33 @@ Observation = dict[str, npt.NDArray[Any]]
 class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     """Many games of Bao la Kiswahili side by side, in self-play or against an opponent.
 
-    **Actions.** One a game, integers [B], coded as in :class:`bao_env.BaoEnv`. All of
-    ``Discrete(64)``, but only those that the masks allow: :meth:`sample_legal_actions` draws some.
+    **Actions.** One a game, integers [B], coded as in :class:`bao_env.BaoEnv`: those of
+    ``Discrete(64)`` that the masks allow. :meth:`sample_legal_actions` draws some.
 
     **Observation.** A dict, always of the player who is to act next, from their own side:
 
     * ``"observation"``: float32[B, 52] from 0 to 8, or, with
       ``observation_dtype=np.uint8``, uint8[B, 52] from 0 to 64 (faster);
       :mod:`bao_env.observation` lists the numbers.
-    * ``"action_mask"``: int8[B, 64], 1 = legal. It is ``infos["action_mask"]`` too (the same
-      array), and :meth:`action_masks` gives it as bool.
+    * ``"action_mask"``: int8[B, 64], 1 = legal. ``infos["action_mask"]`` is the same array, and
+      :meth:`action_masks` returns it as bool.
 
     ``infos["player"]``, int8[B], is the seat of that player, 0 = South, 1 = North.
 
-    **Self-play** (``opponent=None``). Each action is for whoever is to move, and the reward is for
+    **Self-play** (``opponent=None``). Each action is for the player to move, and the reward is for
     the player who *has just acted*. The observation that comes with it is the *next* mover's. That
-    is mostly their opponent, so a value bootstrapped from it changes its sign,
-    ``target = reward - discount * value(observation)``; but in rule set ``dutch`` the same player
-    may act again, and then it does not: compare ``infos["player"]`` before and after the step.
+    is usually the opponent, so a value bootstrapped from it changes sign:
+    ``target = reward - discount * value(observation)``. In rule set ``dutch`` the same player may
+    act again, and then the sign stays: compare ``infos["player"]`` before and after the step.
 
-    **Against an opponent.** Each step is the learner's ply and all that the opponent answers, as
-    in :class:`bao_env.BaoEnv`; rewards and observations are the learner's, whose seat is drawn
-    for each game unless given.
+    **Against an opponent.** Each step is the learner's ply and the opponent's answers, as in
+    :class:`bao_env.BaoEnv`. Rewards and observations are the learner's, whose seat is drawn for
+    each game unless given.
 
     **Rewards.** float64[B]: +1 for a win and -1 for a loss, on the last ply, else 0.
 
     **End.** Terminated when the game is won; truncated after 500 plies (``max_plies``, both
-    players' plies together) with reward 0. How the next game begins, ``autoreset_mode`` says, as in
+    players' plies together) with reward 0. ``autoreset_mode`` says when the next game begins, as in
     Gymnasium:
 
     * ``SAME_STEP`` (default): in the same step. ``infos["final_obs"]`` (objects [B]) and
@@ -71,12 +71,12 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     * ``NEXT_STEP``: in the next step, which ignores that game's action; reward 0.
     * ``DISABLED``: by ``reset(options={"reset_mask": bool[B]})``; a step before that is an error.
 
-    **Illegal actions** raise a ValueError that names the game and its legal actions; nothing has
-    changed then.
+    **Illegal actions** raise a ValueError that names the game and its legal actions, and change
+    nothing.
 
     **Reset options.** ``"seat"``, ``"first_player"`` and ``"position"`` as in
-    :class:`bao_env.BaoEnv`, one for all games or a sequence of B; they hold for the games that this
-    reset begins. ``"reset_mask"``, bool[B], resets only some games. Other keys are ignored.
+    :class:`bao_env.BaoEnv`, each one for all games or a sequence of B. They hold for the games that
+    this reset begins. ``"reset_mask"``, bool[B], resets only some games. Other keys are ignored.
 
     **Version history.** v0: first version.
 
@@ -84,18 +84,18 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         num_envs: number of games, B.
         ruleset: a :class:`bao_env.Ruleset` or the name of one.
         opponent: None, ``"random"``, ``"greedy"``, or an object with ``act(positions, masks)``
-            (:class:`bao_env.bots.Agent`); it is asked for all games that wait for it at once.
+            (:class:`bao_env.bots.Agent`), called for all games that wait for it at once.
         max_plies: plies after which a game is cut short.
         threads: how many threads share the work; the games do not depend on it.
         autoreset_mode: an :class:`gymnasium.vector.AutoresetMode` or its value.
-        copy: hand out fresh arrays. False reuses two sets of observation arrays in turn: what a
-            step returns is overwritten by the second step or reset after it.
+        copy: return fresh arrays. False reuses two sets of observation arrays in turn: the second
+            step or reset after a step overwrites what it returned.
         observation_dtype: ``np.float32`` or ``np.uint8``.
         first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or by
             lot.
         seat: the learner's, ``"south"`` or ``"north"``; None draws it for each game.
         render_mode: None or ``"ansi"``: :meth:`render` returns the boards as text.
-        max_episode_steps: ignored; ``gymnasium.make_vec`` may pass it on. Use ``max_plies``.
+        max_episode_steps: ignored; ``gymnasium.make_vec`` may pass it. Use ``max_plies``.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.
@@ -126,7 +126,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if num_envs < 1:
             raise ValueError(f"num_envs={num_envs}: expected at least 1")
         if seat is not None and opponent is None:
-            raise ValueError("seat: there is a learner's seat only against an opponent")
+            raise ValueError("seat: self-play has no learner's seat; drop it or give an opponent")
         self.num_envs = num_envs
         self.max_plies = check_max_plies(max_plies)
         self.render_mode = check_render_mode(render_mode, self.metadata)
@@ -153,10 +153,10 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Generator states of :meth:`sample_legal_actions`, uint64[B]."""
         self._started = False
         self._reused_buffers: list[ObservationBuffer] = []
-        """The two that take turns, without ``copy``."""
+        """The two that are used in turn, without ``copy``."""
         self._shown = ObservationBuffer.empty(num_envs, self._dtype)
-        """What was handed out last. The caller may have written on its boards and action masks
-        since; its view is the environment's own."""
+        """What was returned last. The caller may have changed its boards and action masks since;
+        its view is the environment's own."""
         self._shown.view.legal.fill(0)
 
     # --- what the games look like ---------------------------------------------------------------
@@ -216,8 +216,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         :meth:`sample_legal_actions`.
 
         Raises:
-            ResetNeeded: the first reset is to begin some games only.
-            TypeError: the mask is no bool array.
+            ResetNeeded: the first reset would begin only some games.
+            TypeError: the mask is not a bool array.
             ValueError: an option is wrong, or a game ends before the learner can act.
         """
         super().reset(seed=seed)
@@ -248,9 +248,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Play one action in every game.
 
         Raises:
-            ResetNeeded: nothing was reset yet, or (DISABLED) a game that is over was not.
+            ResetNeeded: reset() was never called, or (DISABLED) not for a game that is over.
             ValueError: an action is illegal, or ``actions`` are not B integers; nothing has
-                changed then.
+                changed.
         """
         if not self._started:
             raise ResetNeeded("call reset() before step()")
@@ -263,7 +263,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if len(waiting) and self.autoreset_mode is AutoresetMode.DISABLED:
             raise ResetNeeded(
                 f"games {waiting[:16].tolist()} are over: "
-                "reset(options={'reset_mask': ...}) begins them anew"
+                "restart them with reset(options={'reset_mask': ...})"
             )
         batch, buffer = self._batch, self._next_buffer()
         actors = self._shown.view.viewers
@@ -272,7 +272,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             if len(ended):
                 infos = self._final_infos(ended)
-                if self._opponent is None:  # they have begun anew already
+                if self._opponent is None:  # they have already restarted
                     self._draw_first_players(ended)
                 else:
                     self._begin(ended)
@@ -291,7 +291,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     # --- the beginning of games -----------------------------------------------------------------
 
     def _masked_games(self, mask: Any) -> GameIndices:
-        """The games that a reset is to begin."""
+        """The games that a reset begins, from its ``reset_mask``."""
         if mask is None:
             return np.arange(self.num_envs)
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
@@ -311,7 +311,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         seats: npt.NDArray[np.int8] | None = None,
         start: tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None = None,
     ) -> None:
-        """Begin games anew, by themselves or at positions with their masks."""
+        """Begin games, at their openings or at positions with their masks."""
         if seats is not None:
             self._batch.state.learner_seats[games] = seats
         elif self._fixed_seat is not None:
@@ -322,7 +322,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self._draw_first_players(games)
 
     def _draw_first_players(self, games: GameIndices) -> None:
-        """Decide who will begin these games when they start anew."""
+        """Decide who will begin these games when they restart."""
         first_players = self._batch.openings.first_players
         if self._first_player is not None:
             first_players[games] = self._first_player
@@ -332,13 +332,13 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             first_players[games] = SOUTH
 
     def _begin_by_options(self, games: GameIndices, options: dict[str, Any]) -> None:
-        """Begin games as a reset's options want it."""
+        """Begin games by a reset's options."""
         check_start(options)
         texts = self._per_game(options, "position", str)
         firsts = self._per_game(options, "first_player", lambda s: seat_number(s, "first_player"))
         seats = self._per_game(options, "seat", lambda s: seat_number(s, "seat"))
         if seats is not None and self._opponent is None:
-            raise ValueError("options['seat']: there is a learner's seat only against an opponent")
+            raise ValueError("options['seat']: self-play has no learner's seat; drop this option")
         start = None
         if texts is not None:
             start = self._batch.parse_positions([texts[game] for game in games])
@@ -348,7 +348,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self._begin(games, None if seats is None else np.array(seats, np.int8)[games], start)
 
     def _per_game(self, options: dict[str, Any], key: str, read: Callable[[Any], Any]) -> Any:
-        """B values of an option that is one for all or a sequence of B; None without it."""
+        """The B values of an option that is one value or a sequence of B; None if it is missing."""
         value = options.get(key)
         if value is None:
             return None
@@ -363,7 +363,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     # --- what a step returns --------------------------------------------------------------------
 
     def _next_buffer(self) -> ObservationBuffer:
-        """A buffer of all games to fill: a fresh one, or without ``copy`` the older of two."""
+        """A buffer of all games, to fill: a fresh one or, without ``copy``, the older of two."""
         if self.copy:
             return ObservationBuffer.empty(self.num_envs, self._dtype)
         if len(self._reused_buffers) < 2:

@@ -5,7 +5,7 @@ A move text leaves out what the position already says, so both ways need the pos
     Donkers    kibao       meaning
     7L*        7<*         namua (no row letter): hole 7 to the left; a takasa
     8>         8+          namua capture at 8, where the side is forced; plays the house
-    A6R  b7R   A6>  b7>    mtaji: the row letter, lower case for North, is a must
+    A6R  b7R   A6>  b7>    mtaji: the row letter is required, lower case for North
     A4R**      A4>**       a takasa that bars one of the opponent's holes by takasia
 
 Sources: Donkers part 5; the appendix of the kibao rules.
@@ -37,9 +37,9 @@ _HOUSE_SIGN: Final = {"donkers": ">", "kibao": "+"}
 
 
 def may_start(words: Words, ruleset: Ruleset, action: int) -> bool:
-    """Whether the rules let an action's hole and direction start, infinite or not.
+    """Whether the rules allow a move from an action's hole in its direction, infinite or not.
 
-    Its house choice is not looked at. ``words`` is uint64[6].
+    The house choice is ignored. ``words`` is uint64[6].
 
     Raises:
         ValueError: ``action`` is not in 0..63.
@@ -117,7 +117,7 @@ def stars(words: Words, ruleset: Ruleset, action: int) -> str:
 
 
 def _side_is_forced(position: Position, captures: bool, pit: int) -> bool:
-    """Whether a capture's side goes without saying (Donkers 1.4b)."""
+    """Whether a capture's side is forced, and so not written (Donkers 1.4b)."""
     return captures and stage_of(position) is Stage.NAMUA and pit in (0, 1, 6, 7)
 
 
@@ -131,7 +131,7 @@ def format_move(words: Words, ruleset: Ruleset, action: int, spelling: str = "do
         spelling: ``"donkers"`` or ``"kibao"``.
 
     Raises:
-        ValueError: no spelling has that name, or ``action`` is not in 0..63.
+        ValueError: the spelling is unknown, or ``action`` is not in 0..63.
     """
     check_spelling(spelling)
     pit, direction, house = unpack_action(action)
@@ -166,14 +166,14 @@ def read_move(
         words: uint64[6], the position before the move; left as it is.
         ruleset: the rules in force.
         spelling: ``"donkers"`` or ``"kibao"``; None takes whichever makes a legal move. Only
-            ``>`` can mean two things, play the house or to the right; if both are legal moves,
+            ``>`` is ambiguous: it plays the house or goes to the right. If both are legal moves,
             the spelling must be given.
-        strict: the stars must be right; otherwise they are not looked at.
+        strict: the stars must be right; otherwise they are ignored.
 
     Raises:
         NotationError: the text is malformed, ambiguous, illegal or, when strict, has the wrong
             stars; the error lists the legal moves.
-        ValueError: no spelling has that name.
+        ValueError: the spelling is unknown.
     """
     if spelling is not None:
         check_spelling(spelling)

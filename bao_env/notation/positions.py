@@ -4,13 +4,13 @@ The **position text** is one line, counts from each owner's left, the mover's ow
 
     A1..A8/B1..B8/a1..a8/b1..b8 store,store HOUSES MOVER BARRED [PENDING:SOWN]
 
-Rows and stores stand South first; HOUSES names the owners of a house (``SN``, ``S``, ``N``,
-``-``); BARRED is the hole that takasia bars (``A3`` or ``-``); PENDING a capture that waits for
-its side, with the seeds that the move has sown so far (``A3:17``).
+Rows and stores list South first. HOUSES names the owners of a house (``SN``, ``S``, ``N``, ``-``).
+BARRED is the hole that takasia bars (``A3`` or ``-``). PENDING is a capture that waits for its
+side, with the seeds that the move has sown so far (``A3:17``).
 
-A **canonical name** stands for an action whatever the position: the mover's own row ``A``
-(front) or ``B`` (back), the hole 1..8 from his left, ``L`` or ``R``, and ``>`` if he plays
-the house: ``A6L``, ``A5R>``.
+A **canonical name** means the same action in every position: the mover's own row ``A`` (front) or
+``B`` (back), the hole 1..8 from the mover's left, ``L`` or ``R``, and ``>`` to play the house:
+``A6L``, ``A5R>``.
 
 How players write a move is in :mod:`bao_env.notation.moves`, whole games in
 :mod:`bao_env.notation.transcript`. ``python -m bao_env --help`` shows the command line.
@@ -35,7 +35,7 @@ _PENDING: Final = re.compile(r"[Aa]([1-8]):(0|[1-9][0-9]{0,6})")
 
 
 class NotationError(ValueError):
-    """A text that is no move, position or transcript, or a move that the rules forbid.
+    """A text that is not a move, position or transcript, or a move that the rules forbid.
 
     Args:
         reason: what is wrong.
@@ -67,7 +67,7 @@ class NotationError(ValueError):
     def located(
         self, file: str | None, line: int | None, number: int | None, token: str | None = None
     ) -> Self:
-        """This error with its place filled in, where it had none."""
+        """This error, with the missing parts of its place filled in."""
         self.file = self.file or file
         self.line = self.line or line
         self.number = self.number or number
@@ -90,7 +90,7 @@ class NotationError(ValueError):
 
 
 def quoted(text: str) -> str:
-    """A text between quotes for a message: ASCII only, cut after 40 characters."""
+    """A text in quotes for a message: ASCII only, cut after 40 characters."""
     return ascii(text if len(text) <= 40 else f"{text[:40]}...")
 
 
@@ -164,7 +164,7 @@ def _counts(text: str, size: int, what: str) -> tuple[int, ...]:
         raise ValueError(f"{what}: {len(numbers)} counts between commas; expected {size}")
     for number in numbers:
         if not _COUNT.fullmatch(number):
-            raise ValueError(f"{what}: {quoted(number)} is no count of seeds (0 to 64)")
+            raise ValueError(f"{what}: {quoted(number)} is not a count of seeds (0 to 64)")
     return tuple(map(int, numbers))
 
 
@@ -211,7 +211,7 @@ def move_to_action(text: str) -> int:
     """The action of a canonical name: ``move_to_action("A6L") == 20``.
 
     Raises:
-        NotationError: ``text`` is no canonical name.
+        NotationError: ``text`` is not a canonical name.
     """
     found = _CANONICAL.fullmatch(text)
     if found is None:

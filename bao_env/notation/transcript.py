@@ -9,17 +9,21 @@ A game is a head of ``Key: value`` lines and one line for every two turns::
     2: 6R* 6R*; anything after the semicolon is a comment
     3: 7R*;
 
-Several games may follow one another in a file, each with a head. Keys that mean something here,
-in either case: ``ruleset`` (a name), ``rules`` (switches that differ from zanzibar's, as a JSON
-object, for rules of one's own), ``position`` (the start, as a position text),
-``first player`` (``South`` or ``North``), ``spelling`` (``donkers`` or ``kibao``), ``winner`` or
-``result`` (a seat or the name of a player). Other keys are kept as they are. A game may stop
-before the rules end it: a player has resigned.
+A file may hold several games, each with a head. These keys have a meaning, in upper or lower case:
 
-This project adds two things to Donkers' notation. Where North begins, ``-`` stands in South's
-place in the first line. And where the captures of namua choose their side anew (the Dutch rule
-set), a player acts several times in one turn; a slash joins each later choice to the turn:
-``5R/3L`` captures at 5, sows from the right, captures at 3 and sows from the left.
+* ``ruleset``: a name;
+* ``rules``: for your own rules, the switches that differ from zanzibar's, as a JSON object;
+* ``position``: the start, as a position text;
+* ``first player``: ``South`` or ``North``;
+* ``spelling``: ``donkers`` or ``kibao``;
+* ``winner`` or ``result``: a seat or the name of a player.
+
+Other keys are kept as they are. A game may stop before the rules end it: a player has resigned.
+
+This project adds two things to Donkers' notation. If North begins, ``-`` takes South's place in the
+first line. In the Dutch rule set, where a player chooses the side of each later capture of namua, a
+slash joins each further choice to the turn: ``5R/3L`` captures at 5, sows from the right, captures
+at 3 and sows from the left.
 """
 
 from __future__ import annotations
@@ -49,7 +53,7 @@ _NOBODY: Final = "-"
 
 @dataclass(frozen=True)
 class Turn:
-    """What one player did before the other's turn came, as text."""
+    """What one player did before the other's turn, as text."""
 
     text: str
     """One move text, or several joined by slashes."""
@@ -58,12 +62,12 @@ class Turn:
     number: int
     """Move number, from 1."""
     line: int = field(default=0, compare=False)
-    """Line in the file, from 1; 0 if it never was in one."""
+    """Line in the file, from 1; 0 if it was not read from one."""
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """A game as text. Two are equal if they say the same, wherever they were read."""
+    """A game as text. Two are equal if they say the same, whichever file they come from."""
 
     head: Mapping[str, str] = field(default_factory=dict)
     """The head, keys as written."""
@@ -82,7 +86,7 @@ class Transcript:
         return None
 
     def stated_winner(self) -> int | None:
-        """The seat that ``winner`` or ``result`` names, itself or by its player; else None."""
+        """The seat that ``winner`` or ``result`` names, by seat or by player; else None."""
         stated = (self.get("winner") or self.get("result") or "").casefold()
         stated = stated.removesuffix("wins").strip()
         for seat, name in enumerate(SEAT_NAMES):
@@ -105,7 +109,7 @@ class Replay:
     positions: tuple[Position, ...]
     """The position after each action."""
     outcome: Outcome | None
-    """The end under the rules; None if the game stopped before it."""
+    """How the game ended under the rules; None if it stopped before that."""
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -119,7 +123,7 @@ def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
         file: its name, for messages.
 
     Raises:
-        NotationError: the text is no sequence of games; the error names the line.
+        NotationError: the text is not a sequence of games; the error names the line.
     """
     if len(text) > MAX_TEXT:
         raise NotationError(f"too long: at most {MAX_TEXT} characters", file=file)
@@ -156,7 +160,7 @@ def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
 
 
 def _checked_line(line: str) -> str:
-    """A line without the blanks around it; NotationError if it holds what no line may."""
+    """A line without the spaces around it; NotationError if it is too long or not plain ASCII."""
     if len(line) > _MAX_LINE:
         raise NotationError(f"too long: a line has at most {_MAX_LINE} characters")
     line = line.removesuffix("\r").replace("\t", " ")
@@ -192,7 +196,7 @@ def _read_move_line(line: str, line_number: int, before: Sequence[Turn]) -> tupl
     if number != due or number > _MAX_TURNS:
         raise NotationError(f"move number {number}; expected {due}")
     if before and before[-1].seat == SOUTH:
-        raise NotationError(f"move {due - 1} lacks North's part, yet the game goes on")
+        raise NotationError(f"move {due - 1} lacks North's part, but the game continues")
     tokens = found[2].split()
     if not 1 <= len(tokens) <= 2:
         raise NotationError(f"{len(tokens)} moves; expected South's and North's", number=number)
@@ -220,11 +224,11 @@ def replay(
         ruleset: the rules; None takes those that the head names, or zanzibar.
         spelling: ``"donkers"`` or ``"kibao"``; None takes what the head names, or works it out
             from the signs used.
-        strict: stars must be right; otherwise they are not looked at.
+        strict: stars must be right; otherwise they are ignored.
 
     Raises:
         NotationError: a move is malformed or illegal, or the head contradicts the game; the
-            error names the place and the moves that would have been legal.
+            error names the place and the legal moves there.
         ValueError: ``ruleset`` or ``spelling`` is unknown.
     """
     file = transcript.file
@@ -257,7 +261,7 @@ def replay(
 def _settings(
     transcript: Transcript, ruleset: str | Ruleset | None, spelling: str | None
 ) -> tuple[Ruleset, str | None]:
-    """The rule set and the spelling to replay with; what the head says must make sense."""
+    """The rule set and the spelling to replay with; NotationError if the head's are unknown."""
     if ruleset is None:
         ruleset = _stated_rules(transcript)
     if spelling is None:
@@ -271,7 +275,7 @@ def _settings(
 
 
 def _stated_rules(transcript: Transcript) -> Ruleset:
-    """The rules that the head names, or, by its switches, describes."""
+    """The rules that the head names, or describes by switches."""
     name, switches = transcript.get("ruleset"), transcript.get("rules")
     try:
         if switches is None:
@@ -281,11 +285,11 @@ def _stated_rules(transcript: Transcript) -> Ruleset:
             raise ValueError("rules: expected a JSON object of switches")
         return Ruleset.from_dict({**read, **({"name": name} if name else {})})
     except (TypeError, ValueError, RecursionError) as error:
-        raise NotationError(str(error) or "rules: not readable") from None
+        raise NotationError(str(error) or "rules: expected a JSON object of switches") from None
 
 
 def rules_head(ruleset: Ruleset) -> dict[str, str]:
-    """Head lines from which :func:`replay` knows the rules again, named or your own."""
+    """Head lines that tell :func:`replay` the rules, named ones or your own."""
     if RULESETS.get(ruleset.name) == ruleset:
         return {"ruleset": ruleset.name}
     plain = Ruleset().to_dict()
@@ -294,7 +298,7 @@ def rules_head(ruleset: Ruleset) -> dict[str, str]:
 
 
 def _spelling_of(turns: Sequence[Turn]) -> str | None:
-    """The spelling whose own signs the turns use; None if the signs don't tell."""
+    """The spelling that the signs in the turns tell; None if they fit both or neither."""
     signs = set().union(*(turn.text for turn in turns))
     donkers, kibao = bool(signs & set("LR")), bool(signs & set("<+"))
     if donkers == kibao:
@@ -321,7 +325,7 @@ def _start(transcript: Transcript, ruleset: Ruleset) -> Position:
 
 
 def _check_turn(turn: Turn, index: int, words: Words, underway: bool) -> None:
-    """Check that the ``index``-th move text of a turn comes when it is due."""
+    """Check that the ``index``-th move text of a turn belongs at this point of the game."""
     position = unpack(words)
     if position.pending is not None and index == 0 and underway:
         waiting = hole_name(position.mover, position.pending)
@@ -332,7 +336,7 @@ def _check_turn(turn: Turn, index: int, words: Words, underway: bool) -> None:
         raise NotationError("no capture waits for a side, so nothing can follow the '/'")
     if position.mover != turn.seat:
         raise NotationError(
-            f"{SEAT_NAMES[position.mover]} is to move; where North begins, the first line has "
+            f"{SEAT_NAMES[position.mover]} is to move; if North begins, the first line needs "
             "'-' in South's place"
         )
 
@@ -349,7 +353,7 @@ def transcribe(
     head: Mapping[str, str] | None = None,
     comments: Mapping[int, str] | None = None,
 ) -> Transcript:
-    """The transcript of a game given as actions, all of them legal in their turn.
+    """The transcript of a game given as actions, each of them legal in its position.
 
     Raises:
         ValueError: ``spelling`` is unknown.
@@ -376,8 +380,8 @@ def format_transcript(transcript: Transcript) -> str:
     """The text of a game, one line for two turns; :func:`parse_transcripts` reads it back.
 
     Raises:
-        NotationError: it would not be read back as the same game, say because a comment holds a
-            line break or the turns do not alternate.
+        NotationError: it would not be read back as the same game, for example because a comment
+            has a line break or the turns do not alternate.
     """
     lines = [f"{key}: {value}".rstrip() for key, value in transcript.head.items()]
     numbered: dict[int, list[str]] = {}
@@ -389,5 +393,8 @@ def format_transcript(transcript: Transcript) -> str:
         lines.append(f"{number}: {' '.join(moves)}; {comment}".rstrip())
     text = "".join(f"{line}\n" for line in lines)
     if text and parse_transcripts(text) != [transcript]:
-        raise NotationError("this game cannot be written down so that it reads back the same")
+        raise NotationError(
+            "this game would not read back the same: head lines and comments must each fit one "
+            "line, and turns must alternate"
+        )
     return text

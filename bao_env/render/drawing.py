@@ -1,8 +1,7 @@
 """The one drawing of the board: a carved wooden board as circles, rectangles and texts.
 
 Every picture is made from it: the SVG (:mod:`bao_env.render.svg`), images and windows
-(:mod:`bao_env.render.raster`) and the board in a browser, which moves the seeds from place to
-place.
+(:mod:`bao_env.render.raster`), and the board in a browser, which animates its seeds.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ TALL: Final = Layout(
     far=(38, 26, 8 * PIT, _TROUGH),
     near=(38, 140 + _ROWS_HEIGHT + 32, 8 * PIT, _TROUGH),
 )
-"""Each store lies before its player: for narrow screens."""
+"""Each store lies in front of its player: for narrow screens."""
 WIDTH: Final = WIDE.width
 """Width of a drawing, in its own units."""
 HEIGHT: Final = WIDE.height
@@ -208,7 +207,7 @@ def _between(share: float) -> str:
 
 
 def ground(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Shape]:
-    """The empty board: wood, pits, stores, and the names of rows and columns."""
+    """The empty board: wood, pits, stores, letters of rows and numbers of columns."""
     right, bottom = layout.width - 10, layout.board
     shapes: list[Shape] = [
         Rect(10, 10, right - 10, bottom - 10, 30, _WOOD_DARK),
@@ -285,9 +284,8 @@ def _noise(i: int, j: int) -> float:
 def seed_spots(place: Place, count: int) -> list[tuple[float, float, int]]:
     """x, y and colour (0 to SEED_COLOURS - 1) of the first ``count`` seeds of a place.
 
-    Seeds are strewn over an ellipse, from its middle outward and then in a second layer. A
-    seed's spot depends on its number and its place alone, so that the seeds of a growing heap
-    lie still.
+    Seeds lie scattered over an ellipse, from its middle outward and then in a second layer. A
+    seed's spot depends only on its number and its place, so the seeds of a growing heap lie still.
     """
     salt = 32 + place.seat if place.pit is None else 16 * place.seat + place.pit
     layer = min(36, round(place.reach_x * place.reach_y / 18))
@@ -331,7 +329,7 @@ def status_line(position: Position) -> str:
 
 
 def notes(position: Position) -> list[str]:
-    """What the board itself doesn't show: a barred hole, a capture that waits."""
+    """What the seeds do not show: a barred hole, a capture that waits."""
     found = []
     if position.barred is not None:
         found.append(f"takasia bars {hole_name(position.mover, position.barred)}")
@@ -353,8 +351,8 @@ def drawing(
     Args:
         position: what to show.
         marked: (seat, pit) of holes to ring in yellow.
-        status: the line below the board, if it is to be other than who moves in which stage.
-        layout: where everything lies; it says how large the drawing is.
+        status: the line below the board; by default, who is to move in which stage.
+        layout: where everything lies, and so the size of the drawing.
         viewer: the seat at the bottom.
     """
     shapes: list[Shape] = [

@@ -1,8 +1,8 @@
 """Pictures in pixels: a drawing as a pygame surface, as an array, and in a window.
 
-pygame is an extra, imported when something is painted: ``pip install pygame``, or in a checkout
-``pip install -e '.[render]'``. The shapes are those of :mod:`bao_env.render.drawing`, so that a
-window shows what the SVG shows.
+pygame is optional and imported when something is painted: ``pip install pygame``, or in a checkout
+``pip install -e '.[render]'``. The shapes are those of :mod:`bao_env.render.drawing`, so a window
+shows what the SVG shows.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import pygame
 
 IMAGE_WIDTH: Final = round(WIDTH)
-"""Width of an image in pixels unless told otherwise: one pixel a unit of the drawing."""
+"""Default width of an image in pixels: one pixel a unit of the drawing."""
 _FINER: Final = 4
 """Shapes are painted this many times too large and averaged, which smooths their edges. pygame
-averages exactly by powers of two; by 3, every colour comes out up to two levels darker."""
+averages exactly by powers of two; by 3, colours come out up to two levels darker."""
 
 
 def _pygame() -> Any:
@@ -51,7 +51,7 @@ def image_size(width: int = IMAGE_WIDTH) -> tuple[int, int]:
 
 
 def paint(shapes: Iterable[Shape], *, width: int = IMAGE_WIDTH) -> pygame.Surface:
-    """The shapes on a new surface of :func:`image_size`; no window and no display is needed.
+    """The shapes on a new surface of :func:`image_size`; needs neither a window nor a display.
 
     Raises:
         DependencyNotInstalled: pygame is missing.
@@ -104,13 +104,13 @@ class _Brush:
         fill(shape, -half, shape.fill)
 
     def _disc(self, shape: Circle, grown: float, colour: str, ring: int = 0) -> None:
-        """A disc grown by some units, or only a ring of so many pixels at its edge."""
+        """A disc grown by ``grown`` units; a ``ring`` of pixels paints only its edge."""
         centre = round(shape.x * self._scale), round(shape.y * self._scale)
         radius = round((shape.radius + grown) * self._scale)
         self._pygame.draw.circle(self._surface, colour, centre, radius, ring)
 
     def _box(self, shape: Rect, grown: float, colour: str, ring: int = 0) -> None:
-        """The same for a rectangle."""
+        """:meth:`_disc` for a rectangle."""
         left, top = round((shape.x - grown) * self._scale), round((shape.y - grown) * self._scale)
         right = round((shape.x + shape.w + grown) * self._scale)
         bottom = round((shape.y + shape.h + grown) * self._scale)
@@ -135,8 +135,8 @@ class _Brush:
 class Window:
     """A window on the screen that shows drawings; it opens with the first of them.
 
-    pygame has one window a process: environments that show at the same time share it. A copy or
-    a pickle of a window is a closed one.
+    pygame has one window a process: environments that show at the same time share it. A copied or
+    unpickled window is closed.
     """
 
     def __init__(self, title: str) -> None:

@@ -17,7 +17,7 @@ def ascii_board(position: Position, *, status: str | None = None) -> str:
 
     Args:
         position: what to show.
-        status: the last line, if it is to be other than who moves in which stage.
+        status: the last line; by default, who is to move in which stage.
     """
     lines = ["       8    7    6    5    4    3    2    1"]
     for seat, pits in rows():

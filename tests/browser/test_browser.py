@@ -223,7 +223,7 @@ def test_an_illegal_click_names_the_rule(open_page: Open, shoot: Shoot) -> None:
     page = open_page()
     page.locator("[data-pit=A5]").click()
     expect(page.locator("#message")).to_have_text(
-        "A5 cannot be played so: no takasa starts from the house with 6 seeds or more "
+        "A5 cannot be played that way: no takasa starts from the house with 6 seeds or more "
         "(Donkers 2.4b)"
     )
     shoot(page, "illegal")

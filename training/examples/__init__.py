@@ -1,1 +1,1 @@
-"""Other RL libraries on Bao: a short script a library and route, run by ``check``."""
+"""Other RL libraries on Bao: a short script for each library and route, run by ``check``."""

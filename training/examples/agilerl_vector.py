@@ -22,7 +22,7 @@ GAMES, ROLLOUT, STEPS = 128, 64, 600_000
 
 
 class Boards(bao_env.BaoVectorEnv):
-    """The vector environment with plain boards as observations: the mask stands in ``infos``.
+    """The vector environment with plain boards as observations; the mask is in ``infos``.
 
     Gymnasium's wrapper for this, ``TransformObservation``, refuses the autoreset mode SAME_STEP.
     """

@@ -1,4 +1,4 @@
-"""Run the examples of other RL libraries, each library in a virtual environment of its own.
+"""Run the examples of other RL libraries, each library in its own virtual environment.
 
     python -m training.examples.check sb3 skrl
     python -m training.examples.check --all
@@ -35,7 +35,7 @@ def examples_of(library: str) -> list[str]:
 
 
 def default_folder() -> Path:
-    """Where the virtual environments lie unless told otherwise."""
+    """The default folder of the virtual environments."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "bao_env" / "venvs"
 
@@ -61,7 +61,7 @@ def prepare(library: str, folder: Path, fresh: bool) -> Path:
     command = [str(python), "-m", "pip", "install", "--quiet"]
     command += ["-r", str(requirements), "-e", str(ROOT)]
     print(f"installing {library}", file=sys.stderr)
-    # What pip prints must not get between the rows of the table.
+    # Keep what pip prints out of the table.
     subprocess.run(command, check=True, stdout=sys.stderr)
     return python
 
@@ -106,7 +106,7 @@ def main(argv: list[str] | None = None) -> int:
         metavar="DIR",
         help="where the virtual environments are kept (default: %(default)s)",
     )
-    parser.add_argument("--fresh", action="store_true", help="make the environments anew")
+    parser.add_argument("--fresh", action="store_true", help="make the environments again")
     args = parser.parse_args(argv)
     unknown = [name for name in args.libraries if name not in LIBRARIES]
     if unknown:

@@ -19,7 +19,7 @@ from bao_env.observation.board import OBSERVATION_SIZE, observe
 
 PAIRS: Final = 100
 SEED: Final = 1
-"""Of the openings and of the random player; the examples train with it too."""
+"""Seed of the openings and of the random player; the examples train with it, too."""
 
 Choose = Callable[[npt.NDArray[np.float32], npt.NDArray[np.bool_]], npt.NDArray[Any]]
 """From observations float32[B, 52] and masks bool[B, 64] to actions, integers [B]."""

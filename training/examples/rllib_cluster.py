@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-# Ray lets in only who knows the cluster's token, and reads it when it is imported; the nodes and
-# their workers inherit it. On a cluster of your own it is set already.
+# Ray admits only processes with the cluster's token and reads it on import; the nodes and their
+# workers inherit it. On your own cluster it is already set.
 os.environ.setdefault("RAY_AUTH_MODE", "token")
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
@@ -76,7 +76,7 @@ def wait_for(address: str, count: int, nodes: list[subprocess.Popen[bytes]]) -> 
     """Connect and wait until ``count`` nodes are alive.
 
     Raises:
-        RuntimeError: a node has ended, or they are not there after a minute.
+        RuntimeError: a node has ended, or they are not all alive after a minute.
     """
     deadline = time.monotonic() + 60.0
     while time.monotonic() < deadline:

@@ -29,7 +29,7 @@ def main() -> None:
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(SEED)
     env = PettingZooWrapper(env=bao_env.raw_env(), use_mask=True, seed=SEED)
-    seats = list(env.group_map)  # a group each: the losses below are taken for one seat at a time
+    seats = list(env.group_map)  # a group each: the losses below are for one seat at a time
     shape = {"in_features": 52, "num_cells": [128, 128], "activation_class": torch.nn.ReLU}
     logits, critic = MLP(out_features=64, **shape), MLP(out_features=1, **shape)
     actors, losses = {}, {}

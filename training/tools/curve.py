@@ -2,9 +2,9 @@
 
     python -m training.tools.curve runs/zanzibar --against greedy alphabeta:2 alphabeta:4
 
-All generations (``step-*.safetensors`` and ``final.safetensors``), each with its network alone,
-and the bots play one tournament (:mod:`agents.arena.round_robin`), in ``RUN/curve/``, that can be
-stopped and gone on with; ``curve.png`` there shows Elo against hours, the bots as lines.
+All generations (``step-*.safetensors`` and ``final.safetensors``), each as its network alone, play
+one tournament with the bots (:mod:`agents.arena.round_robin`), in ``RUN/curve/``. A stopped
+tournament can be continued. ``curve.png`` there shows Elo against hours, with the bots as lines.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def generations(folder: Path) -> dict[str, tuple[Path, float]]:
     """Name, file and hours of training of each saved generation of a run, the oldest first.
 
     Raises:
-        ValueError: there are not at least two, or one cannot be read.
+        ValueError: there are fewer than two, or one cannot be read.
     """
     found = {}
     for path in [*folder.glob("step-*.safetensors"), *folder.glob("final.safetensors")]:
@@ -105,7 +105,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nstopped; the same command goes on", file=sys.stderr)
+        print("\nstopped; the same command continues", file=sys.stderr)
         return 130
     return 0
 

@@ -2,9 +2,9 @@
 
     python -m training.tools.scaling
 
-Two tables: random games a second of the engine, and self-play training by each method, on as
-many workers as there are threads and processes together (torchrun where there are several).
-``training/SCALING.md`` keeps a run of it.
+It prints two tables: random games a second of the engine; and self-play training by each method,
+with different numbers of workers, in one process or in several under torchrun.
+``training/SCALING.md`` keeps the tables of one run.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from training.train import load_config
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = (ROOT / "configs" / "quick.toml", ROOT / "configs" / "zanzibar.toml")
-"""One of each training method."""
+"""One for each training method."""
 BATCHES = (1, 16, 256, 4096, 65536)
 
 
 def play(batch: int, threads: int, seconds: float, start: Barrier | None = None) -> float:
-    """Random games a second that the engine plays to their end, with ``batch`` at once."""
+    """Random games a second that the engine plays to their ends, ``batch`` at once."""
     engine = Engine("zanzibar", threads)
     opening, mask = engine.opening()
     positions, masks = np.tile(opening, (batch, 1)), np.full(batch, mask)
@@ -64,7 +64,7 @@ def _join(start: Barrier) -> None:
 
 
 def play_in_processes(batch: int, processes: int, seconds: float) -> float:
-    """The same, each process with games and one thread of its own; they begin together."""
+    """:func:`play` in several processes of one thread, which begin together; games a second."""
     context = multiprocessing.get_context("spawn")
     start = context.Barrier(processes)
     with context.Pool(processes, initializer=_join, initargs=(start,)) as pool:
@@ -75,7 +75,7 @@ def train(config: Path, workers: int, processes: int, updates: int) -> tuple[flo
     """Time and memory of a short run of a configuration.
 
     Returns:
-        steps a second (median of the updates but the first third), and the largest resident
+        steps a second (median of the updates without the first third), and the largest resident
         memory of a process in MiB.
 
     Raises:

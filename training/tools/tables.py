@@ -3,10 +3,10 @@
     python -m training.tools.tables            # rewrite them
     python -m training.tools.tables --check    # exit with 1 if one is out of date
 
-A tournament leaves ``table.json``. The one that the project publishes is kept as
-``training/ladder.json``; its Elo table and crosstable stand in ``training/RESULTS.md``
-between ``<!-- ladder -->`` and ``<!-- /ladder -->``. To publish a new tournament, copy its
-``table.json`` and ``elo.png`` over ``ladder.json`` and ``ladder.png`` and run this command.
+A tournament writes ``table.json``. The published one is ``training/ladder.json``; its Elo table and
+crosstable are in ``training/RESULTS.md``, between ``<!-- ladder -->`` and ``<!-- /ladder -->``. To
+publish a new tournament, copy its ``table.json`` and ``elo.png`` over ``ladder.json`` and
+``ladder.png``, and run this command.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def points_of(pairs_by_points: list[int]) -> npt.NDArray[np.float64]:
 
     Args:
         pairs_by_points: numbers of pairs whose two games brought 0, 0.5, 1, 1.5 and 2 points.
-            How a pair's points fall on its two games is not kept, so both get half of them.
+            How a pair's points were split between its two games is not kept, so both get half.
     """
     halves = np.repeat(np.arange(5) / 4, pairs_by_points)
     return np.stack([halves, halves], axis=1)
@@ -86,7 +86,7 @@ def main(argv: list[str] | None = None) -> int:
         prog="python -m training.tools.tables",
         description="Write the tables of training/RESULTS.md from training/ladder.json.",
     )
-    parser.add_argument("--check", action="store_true", help="write nothing; say if it is due")
+    parser.add_argument("--check", action="store_true", help="write nothing; check")
     args = parser.parse_args(argv)
     old = RESULTS.read_text(encoding="utf-8")
     new = replace_between(

@@ -3,11 +3,10 @@
     python -m training.tools.tactics make --out tests/data/tactics-zanzibar.txt
     python -m training.tools.tactics test tests/data/tactics-zanzibar.txt search:zanzibar:200
 
-A position belongs in the suite if the player to move can force a win within at most seven
-plies, and some legal action is not known to win at all within nine. A player makes a
-mistake where a deeper search does not find that the win can still be forced after its
-action. Each line of a suite is a position text, a semicolon, the plies to the win, a
-semicolon, and the actions that keep a win within seven plies.
+A position belongs in the suite if the player to move can force a win within seven plies, and some
+legal action is not known to win within nine. A player makes a mistake if a deeper search does not
+find a forced win after the player's action. Each line of a suite is a position text, a semicolon,
+the plies to the win, a semicolon, and the actions that keep a win within seven plies.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from bao_env.rule_files import RULESET_HELP, ruleset_argument
 
 DEPTH = 7
 CHECK_NODES = 500_000
-"""Nodes of the search that looks whether an action not in the suite wins all the same."""
+"""Nodes of the search that checks whether an action that the suite does not list wins, too."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,8 @@ def winning_actions(
 
 
 def find(ruleset: Ruleset, count: int, seed: int) -> list[Tactic]:
-    """Positions of games between shallow searches, each with a forced win in one, three, five or
-    seven plies that some legal action misses; as many of each length as can be had."""
+    """Positions from games between shallow searches, each with a forced win in one, three, five or
+    seven plies that some legal action misses; equally many of each length, or all that it finds."""
     engine = Engine(ruleset)
     player = AlphaBetaAgent(ruleset, depth=2)
     prover = AlphaBetaAgent(ruleset, depth=DEPTH)
@@ -117,7 +116,7 @@ def find(ruleset: Ruleset, count: int, seed: int) -> list[Tactic]:
                     winning = winning_actions(keeper, ruleset, positions[g])
                     if len(winning) == int(masks[g]).bit_count():
                         continue
-                    # What wins later than within seven plies is no mistake to be counted.
+                    # An action that wins after more than seven plies is not a mistake.
                     if len(winning_actions(deeper, ruleset, positions[g])) > len(winning):
                         continue
                     chosen[plies].append(Tactic(positions[g].copy(), plies, winning))
@@ -146,7 +145,7 @@ def read(path: Path, ruleset: Ruleset) -> list[Tactic]:
     """Read a suite.
 
     Raises:
-        ValueError: a line is not as it should be; the message names it.
+        ValueError: a line is malformed; the message names it.
     """
     tactics = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -160,15 +159,15 @@ def read(path: Path, ruleset: Ruleset) -> list[Tactic]:
         except (ValueError, NotationError) as error:
             raise ValueError(f"{path}, line {number}: {error}") from error
     if not tactics:
-        raise ValueError(f"{path} holds no positions")
+        raise ValueError(f"{path} holds no positions: make a suite with the command 'make'")
     return tactics
 
 
 def mistakes(player: Agent, tactics: list[Tactic], ruleset: Ruleset) -> npt.NDArray[np.bool_]:
     """Where a player throws the win away, bool[len(tactics)].
 
-    An action that the suite does not list is no mistake if a deeper search, of
-    :data:`CHECK_NODES` nodes, proves that it wins as well, only later.
+    An action that the suite does not list is not a mistake if a deeper search, of
+    :data:`CHECK_NODES` nodes, proves that it also wins, only later.
     """
     positions = np.array([tactic.words for tactic in tactics])
     rules = ruleset.kernel_rules()

@@ -273,7 +273,7 @@ export class Board {
     }
   }
 
-  // After an event the board is as the server says, whatever the animation did.
+  // After an event the board shows what the server says, whatever the animation did.
   settle(event) {
     this.reconcile(event.counts, event.store);
     while (this.hand.length > event.hand) this.hand.pop().remove();

@@ -194,7 +194,7 @@ async function main() {
       await table.begin(Promise.resolve({ id: known, state }));
       for (const i of [0, 1]) players[i].spec = state.seats[i];
     } catch {
-      await newGame(); // the server has forgotten it
+      await newGame(); // the server no longer has it
     }
   } else await newGame();
   document.body.dataset.ready = "true";

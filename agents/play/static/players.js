@@ -1,8 +1,8 @@
-// The choice of a player and of how much it may think. The kinds are the server's.
+// The choice of a player and of how much it may think. The server lists the kinds.
 
 import { spoken, t } from "./texts.js";
 
-// A list and the number beside it: what they say as the name of a player, and the reverse.
+// A list and the number beside it, from and to the name of a player.
 export class PlayerInput {
   constructor(select, input, choices, people) {
     this.select = select;
@@ -53,7 +53,7 @@ export class PlayerInput {
         return;
       }
     }
-    if (spec === "human") this.select.value = spec; // else one that the list does not have
+    if (spec === "human") this.select.value = spec; // else a player that is not in the list
     this.showBudget(true);
   }
 }

@@ -1,4 +1,4 @@
-// Hints, the evaluation bar, and the story of a move told event by event.
+// Hints, the evaluation bar, and the story of a move, event by event.
 
 import { post } from "./api.js";
 import { eventWords, seatName, spoken, t } from "./texts.js";
@@ -26,7 +26,7 @@ export class Study {
     if (chosen) select.value = chosen;
   }
 
-  // A new position is shown: what was said of the old one goes.
+  // A new position is shown: drop what was said about the old one.
   forget() {
     this.asked += 1;
     $("hints").replaceChildren();
@@ -156,7 +156,7 @@ export class Study {
     $("rule").lang = "en";
   }
 
-  // One event on or back; past the last, on to the next move.
+  // One event forward or back; past the last, to the next move.
   async step(by) {
     if (!this.story || this.table.busy) return;
     const story = this.story;

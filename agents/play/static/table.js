@@ -18,7 +18,7 @@ export class Table extends View {
     this.running = Promise.resolve(); // the last animation
     this.sending = false; // a person's move is on its way
     this.waiting = false; // a bot thinks
-    this.round = 0; // raised whenever what was under way no longer counts
+    this.round = 0; // raised when pending requests and animations no longer count
     this.changed = () => {};
     $("undo").addEventListener("click", () => this.undo());
     $("redo").addEventListener("click", () => this.redo());
@@ -42,7 +42,7 @@ export class Table extends View {
 
   begin(promise) {
     const begun = this.start(promise);
-    this.beginning = begun.catch(() => {}); // whoever began the game hears of a failure
+    this.beginning = begun.catch(() => {}); // the caller who began the game handles a failure
     return begun;
   }
 
@@ -51,7 +51,7 @@ export class Table extends View {
     this.skip();
     const made = await promise;
     if (round !== this.round) return;
-    this.round += 1; // what was asked of the old game meanwhile no longer counts
+    this.round += 1; // requests for the old game no longer count
     this.id = made.id;
     location.hash = made.id;
     this.paused = made.state.ply < made.state.length;
@@ -75,7 +75,7 @@ export class Table extends View {
   async take(state) {
     const round = this.round;
     this.skip();
-    await this.running; // or it would go on over the new position
+    await this.running; // or it would continue over the new position
     if (round !== this.round) return;
     this.state = state;
     await this.layOut();
@@ -86,7 +86,7 @@ export class Table extends View {
 
   // --- moving ---
 
-  // Runs an animation that nothing else may join; false if it no longer counts.
+  // Runs an animation alone; false if it no longer counts.
   async alone(work) {
     const round = this.round;
     this.busy = true;
@@ -279,7 +279,7 @@ export class Table extends View {
     }
   }
 
-  // Undo goes back to where a person was to move, if a person plays.
+  // If a person plays, undo goes back to that person's last turn.
   undo() {
     const { moves, ply } = this.state;
     let target = ply - 1;

@@ -29,7 +29,7 @@ export function t(key, values = {}) {
   return text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 }
 
-// A text that the server sends by language: in the one chosen, else in English.
+// A text that the server sends in several languages: the chosen one, else English.
 export function spoken(texts) {
   return texts[document.documentElement.lang] ?? texts.en;
 }
@@ -48,7 +48,7 @@ export function seeds(count) {
   return t(count === 1 ? "one_seed" : "seeds", { count });
 }
 
-// An event of a move in words: the server's own in English, else from a pattern.
+// An event of a move in words: the server's own in English, else by a pattern.
 export function eventWords(event) {
   const pattern = `event ${event.kind}`;
   if (!has(pattern)) return event.words.replace(/ \([^()]*\)$/, "");

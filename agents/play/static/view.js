@@ -66,7 +66,7 @@ export class View {
     if (this.state) this.show();
   }
 
-  // The direction, as the pit's owner sees it, of a hand that goes to one side of the screen.
+  // The direction, as the pit's owner sees it, of a hand that moves to one side of the screen.
   direction(seat, side) {
     return (side === "left") === (seat === this.viewer) ? 0 : 1;
   }

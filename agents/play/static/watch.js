@@ -1,4 +1,4 @@
-// Two players on many boards: asks for a ply at a time and shows all boards.
+// Two players on many boards: asks for one ply at a time and shows all boards.
 
 import { post } from "./api.js";
 import { Board, boardParts } from "./board.js";
