@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from bao_env.board import Board
 from bao_env.bots import Agent
+from bao_env.engine.action import mask_of
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ class NamedPlayer:
         legal = board.legal_actions
         if not legal:
             raise ValueError("the game is over: there is no move to choose")
-        mask = sum(1 << action for action in legal)
-        return int(self.act(board.words[None], np.array([mask], np.uint64))[0])
+        masks = np.array([mask_of(legal)], np.uint64)
+        return int(self.act(board.words[None], masks)[0])
 
     def __repr__(self) -> str:
         return f"<player {self.name}>"

@@ -653,14 +653,17 @@ def test_pictures() -> None:
     assert boards is not None and len(boards) == 3
     assert all("South to move" in board for board in boards)
     run(env, 2)
-    assert all("cut short after 2 plies" in board for board in env.render() or ())
+    cut_short = env.render()
+    assert cut_short is not None and len(cut_short) == 3
+    assert all("cut short after 2 plies" in board for board in cut_short)
     env = BaoVectorEnv(30, render_mode="ansi", autoreset_mode=NEXT)
     env.reset(seed=0)
     won = np.zeros(30, bool)
     while not won.any():
         won = env.step(env.sample_legal_actions())[2]
-    for game, board in enumerate(env.render() or ()):
-        assert ("wins" in board) == won[game]
+    boards = env.render()
+    assert boards is not None
+    assert ["wins" in board for board in boards] == won.tolist()
     assert BaoVectorEnv(3).render() is None
 
 

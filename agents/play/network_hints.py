@@ -10,6 +10,7 @@ from agents.nets.legal_actions import probabilities
 from agents.nets.policy import PolicyAgent
 from agents.play.networks import Networks
 from bao_env.board import Board
+from bao_env.engine.action import mask_of
 
 
 def evaluate(
@@ -49,7 +50,7 @@ def _by_network(
     agent: PolicyAgent, board: Board, legal: list[int]
 ) -> tuple[dict[int, float], dict[int, float]]:
     """Probability of each action and the mover's chance after it, from the network alone."""
-    mask = np.array([sum(1 << action for action in legal)], np.uint64)
+    mask = np.array([mask_of(legal)], np.uint64)
     found = agent.evaluate(board.words[None], mask)
     actions = [int(legal_action) & 63 for legal_action in found.legal_actions]
     shares = dict(zip(actions, map(float, probabilities(found.logits)), strict=True))
@@ -64,7 +65,7 @@ def _by_network(
         if outcome is not None:
             values[action] = float(outcome.winner == board.turn)
             continue
-        replies = np.array([sum(1 << reply for reply in after.legal_actions)], np.uint64)
+        replies = np.array([mask_of(after.legal_actions)], np.uint64)
         value = _share(float(agent.evaluate(after.words[None], replies).values[0]))
         values[action] = value if after.turn == board.turn else 1 - value
     return shares, values

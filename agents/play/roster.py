@@ -22,6 +22,7 @@ from agents.play.networks import Networks, file_version
 from agents.play.refused import Refused
 from bao_env.board import Board
 from bao_env.bots import Agent
+from bao_env.engine.action import mask_of
 from bao_env.engine.ruleset import Ruleset
 
 HUMAN: Final = "human"
@@ -150,7 +151,7 @@ class Roster:
                 which.
         """
         seated = self._seat(self.parse(spec), ruleset)
-        masks = [sum(1 << action for action in board.legal_actions) for board in boards]
+        masks = [mask_of(board.legal_actions) for board in boards]
         positions = np.stack([board.words for board in boards])
         try:
             with seated.lock:

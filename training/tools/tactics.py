@@ -28,7 +28,7 @@ from agents.arena.openings import draw_openings
 from agents.search.alphabeta import AlphaBetaAgent
 from agents.search.transposition import PROVEN, WIN
 from bao_env.bots import Agent
-from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine, random_actions, random_states
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import WORDS, pack, unpack
@@ -58,11 +58,8 @@ def winning_actions(
 ) -> tuple[int, ...]:
     """The actions that win by force, at once or within the depth of ``searcher`` after them."""
     rules = ruleset.kernel_rules()
-    mask = int(legal_mask(rules, words))
     found = []
-    for action in range(NUM_ACTIONS):
-        if not mask >> action & 1:
-            continue
+    for action in actions_of(legal_mask(rules, words)):
         after = words.copy()
         result = int(play(rules, after, np.uint64(action)))
         if result == 0:
