@@ -17,10 +17,19 @@ from agents.search.evaluation import (
     features,
     load_weights,
 )
-from agents.search.transposition import PROVEN, WIN
+from agents.search.transposition import NO_ACTION, PROVEN, WIN, make_table, probe, store
 from bao_env import Board
+from bao_env.engine.bits import U
 from bao_env.engine.kernel import candidates, legal_mask, play
-from bao_env.engine.position import META, WORDS, Packed, pack, packed_opening, unpack
+from bao_env.engine.position import (
+    META,
+    WORDS,
+    Packed,
+    pack,
+    packed_opening,
+    same_mover,
+    unpack,
+)
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.engine.successors import (
     ACTION,
@@ -64,7 +73,7 @@ def minimax(
             continue
         after = words.copy()
         result = int(play(rules, after, np.uint64(action)))
-        waits = int(after[META]) >> 32 & 255 != 255
+        waits = same_mover(after[META])
         if result:
             value = WIN - ply - 1 if result == 1 else ply + 1 - WIN
         elif depth == 1 and not waits:
@@ -183,6 +192,54 @@ def test_choice_depends_on_the_position_alone() -> None:
         part = slice(i, i + 1)
         assert agent.act(batch[part], masks[part])[0] == actions[i]
         assert int(masks[i]) >> int(actions[i]) & 1
+
+
+def test_table_gives_back_what_it_can_vouch_for() -> None:
+    """Exact values and bounds within their meaning, of the depth and the search asked for."""
+    epoch, key = U(5), U(0x123456789ABCDEF)
+    table = make_table(4)
+
+    def look_up(
+        key: object, depth: int, deeper: bool, alpha: int, beta: int
+    ) -> tuple[bool, int, int]:
+        known, value, action = probe(table, epoch, key, depth, deeper, alpha, beta, 0)
+        return bool(known), int(value), int(action)
+
+    assert look_up(key, 4, False, -9, 9) == (False, 0, NO_ACTION)
+    store(table, epoch, key, 4, -50, 50, 0, 7, 63)  # within the window: exact
+    assert look_up(key, 4, False, 100, 101) == (True, 7, 63)
+    assert look_up(key, 3, False, -9, 9) == (False, 7, 63)
+    assert look_up(key, 3, True, -9, 9) == (True, 7, 63)
+    assert look_up(key, 5, True, -9, 9) == (False, 7, 63)
+    assert look_up(key + U(1), 4, False, -9, 9) == (False, 0, NO_ACTION)
+    store(table, epoch, key, 4, -50, 50, 0, 60, 1)  # beta or more: a lower bound
+    assert look_up(key, 4, False, -9, 60) == (True, 60, 1)
+    assert look_up(key, 4, False, -9, 61) == (False, 60, 1)
+    store(table, epoch, key, 4, -50, 50, 0, -60, 2)  # alpha or less: an upper bound
+    assert look_up(key, 4, False, -60, 9) == (True, -60, 2)
+    assert look_up(key, 4, False, -61, 9) == (False, -60, 2)
+    epoch += U(1)
+    assert look_up(key, 4, False, -9, 9) == (False, 0, NO_ACTION)
+
+
+def test_table_counts_wins_from_the_position() -> None:
+    """A win found 5 plies from the root is as far from the position wherever it is met again."""
+    table, key = make_table(4), U(77)
+    for sign in (1, -1):
+        store(table, U(1), key, 3, -WIN, WIN, 5, sign * (WIN - 8), 0)
+        assert probe(table, U(1), key, 3, False, 0, 1, 2)[1] == sign * (WIN - 5)
+
+
+def test_table_keeps_the_deepest_of_a_pair() -> None:
+    """The first entry of a slot stays for what is less deep; the second one is replaced."""
+    table, epoch = make_table(4), U(1)
+    deep, shallow, last = (U(i << 32) for i in (1, 2, 3))  # of one slot
+    for key, depth in ((deep, 9), (shallow, 3), (last, 2)):
+        store(table, epoch, key, depth, -9, 9, 0, 0, 10 + depth)
+    found = [int(probe(table, epoch, key, 0, True, 0, 1, 0)[2]) for key in (deep, shallow, last)]
+    assert found == [19, NO_ACTION, 12]
+    store(table, epoch, shallow, 9, -9, 9, 0, 0, 20)
+    assert int(probe(table, epoch, deep, 0, True, 0, 1, 0)[2]) == NO_ACTION
 
 
 def test_limits() -> None:

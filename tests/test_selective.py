@@ -16,26 +16,27 @@ from agents.nets.policy import PolicyAgent
 from agents.search.alphabeta import AlphaBetaAgent
 from agents.search.evaluation import evaluate, load_weights
 from agents.search.selective import (
-    CONSULT_DEPTH,
-    REDUCE_DEPTH,
-    ROW_NODES,
-    consult,
+    ENCODING_NODES,
+    GAP_UNIT,
+    MIN_POLICY_DEPTH,
+    MIN_REDUCED_DEPTH,
+    is_worth_asking,
     make_guides,
-    reduction,
+    order_by_policy,
     reduction_by_order,
+    reduction_by_policy,
 )
 from agents.search.transposition import PROVEN, WIN
+from agents.search.workspace import make_workspace
 from bao_env.engine.kernel import legal_mask
-from bao_env.engine.position import META, Packed
+from bao_env.engine.position import META, Packed, same_mover
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.engine.successors import (
     ACTION,
-    CAPTURED,
     MAX_SUCCESSORS,
     RESULT,
     SUCCESSOR_WORDS,
     is_stuck,
-    same_mover,
     successors,
 )
 
@@ -74,62 +75,63 @@ def test_what_it_calls_proven_is(name: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_network_orders_the_actions(kind: str) -> None:
-    """As the bare policy likes them, known results and the hint apart."""
+    """As the bare policy likes them, known results and the table's action apart."""
     ruleset = get_ruleset("zanzibar")
     rules, net = ruleset.kernel_rules(), network(kind)
     guide = make_guides(net, 1)[0]
     batch, masks = batch_of("zanzibar", 40, 16)
     policy = PolicyAgent(net, ruleset).evaluate(batch, masks)
+    memory = make_workspace(1).memory
+    stack, scores, frame = memory["stack"][0], memory["scores"][0], memory["frames"][0, 3:4]
+    gaps = memory["gaps"][0, 3]
+    frame["row"], frame["first"] = 0, 1
     compared = 0
     for i, words in enumerate(batch):
-        stack = np.zeros((1 + MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
-        scores = np.zeros(1 + MAX_SUCCESSORS, np.int64)
+        stack[0, : META + 1] = words[: META + 1]
         count = successors(rules, Packed.of(words), stack, 1)
         part = slice(policy.indptr[i], policy.indptr[i + 1])
         logits = dict(zip(policy.legal_actions[part] & 63, policy.logits[part], strict=True))
-        hint = int(stack[count, ACTION])
-        asked = consult(
-            rules, guide, stack, scores, 1, count, Packed.of(words), np.int64(CONSULT_DEPTH), hint
-        )
+        tt_move = int(stack[count, ACTION])
+        frame["end"], frame["tt_move"], frame["by_policy"] = 1 + count, tt_move, 0
+        memory["nodes"] = 0
+        order_by_policy(rules, guide, memory[0], 3)
+        assert frame["by_policy"] == 1
         if count == 1 or stack[1 : 1 + count, RESULT].any():
             continue
-        assert asked == ROW_NODES * (count if kind == "moves" else 1)
+        assert memory["nodes"] == ENCODING_NODES * (count if kind == "moves" else 1)
         compared += 1
         top = max(logits.values())
         for k in range(1, 1 + count):
             action = int(stack[k, ACTION])
-            gap = int(stack[k, CAPTURED]) / 1024
-            assert gap == pytest.approx(top - logits[action], abs=0.1)
-            assert scores[k] == (1 if action == hint else -int(stack[k, CAPTURED]))
-        assert (
-            consult(
-                rules,
-                guide,
-                stack,
-                scores,
-                1,
-                count,
-                Packed.of(words),
-                np.int64(CONSULT_DEPTH - 1),
-                hint,
-            )
-            == 0
-        )
+            assert gaps[action] / GAP_UNIT == pytest.approx(top - logits[action], abs=0.1)
+            assert scores[k] == (1 if action == tt_move else -gaps[action])
     assert compared > 20
+
+
+@pytest.mark.parametrize(
+    ("depth", "actions", "asked"),
+    [(MIN_POLICY_DEPTH, 2, True), (MIN_POLICY_DEPTH - 1, 2, False), (MIN_POLICY_DEPTH, 1, False)],
+)
+def test_the_network_is_asked_far_from_the_horizon(depth: int, actions: int, asked: bool) -> None:
+    frame = make_workspace(1).memory["frames"][0, :1]
+    frame["depth"], frame["first"], frame["end"] = depth, 5, 5 + actions
+    assert is_worth_asking(frame[0]) == asked
 
 
 def test_reductions() -> None:
     """The less likely, the less deep; nothing is dropped altogether."""
     for depth in range(2, 40):
-        by_gap = [reduction(np.int64(depth), np.uint64(gap)) for gap in range(0, 60_000, 500)]
+        by_gap = [
+            reduction_by_policy(np.int64(depth), np.int64(gap)) for gap in range(0, 60_000, 500)
+        ]
         by_place = [reduction_by_order(np.int64(depth), place) for place in range(1, 30)]
         for plies in (by_gap, by_place):
             assert plies == sorted(plies)
             assert plies[0] >= 0 and plies[-1] <= depth - 2
-        if depth < REDUCE_DEPTH:
+        if depth < MIN_REDUCED_DEPTH:
             assert by_place[-1] == 0
-    assert reduction(np.int64(20), np.uint64(0)) == 0
-    assert reduction(np.int64(20), np.uint64(10 * 1024)) > 5
+    assert reduction_by_policy(np.int64(20), np.int64(0)) == 0
+    assert reduction_by_policy(np.int64(20), np.int64(10 * GAP_UNIT)) > 5
 
 
 def literal(ruleset: Ruleset, words: np.ndarray, depth: int, saved: int, ply: int) -> int:
@@ -167,7 +169,7 @@ def test_forced_actions_are_looked_past(plies: int) -> None:
     ruleset = get_ruleset("zanzibar")
     batch, _ = batch_of("zanzibar", 60, plies)
     changed = 0
-    for depth in range(1, REDUCE_DEPTH):
+    for depth in range(1, MIN_REDUCED_DEPTH):
         full = AlphaBetaAgent(depth=depth, threads=1)
         guided = AlphaBetaAgent(depth=depth, network=network(), threads=1)
         for words in batch:
@@ -192,7 +194,7 @@ def test_it_looks_further_at_the_same_cost() -> None:
     full = AlphaBetaAgent(nodes=20_000, threads=1)
     depths = np.array([(shipped._agent.search(w).depth, full.search(w).depth) for w in batch])
     assert np.median(depths[:, 0]) >= np.median(depths[:, 1]) + 2
-    assert all(shipped._agent.search(w).nodes < 20_000 + 64 * ROW_NODES for w in batch)
+    assert all(shipped._agent.search(w).nodes < 20_000 + 64 * ENCODING_NODES for w in batch)
 
 
 @pytest.mark.parametrize(

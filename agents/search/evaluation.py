@@ -170,6 +170,7 @@ def check_weights(weights: npt.NDArray[np.int16]) -> None:
 
 @cache
 def _fitted() -> dict[str, npt.NDArray[np.int16]]:
+    """The weights in :data:`FILE`, by rule set."""
     with np.load(FILE, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 

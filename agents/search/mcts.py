@@ -47,28 +47,37 @@ PLAYOUT_PLIES: Final = 1000
 MAX_SIMULATIONS: Final = 10_000_000
 """Most that one search may make."""
 _NODES_PER_SIMULATION: Final = 4
+"""Nodes that a tree has room for, for each simulation; a node is expanded at its second visit."""
 _MAX_NODES: Final = 1 << 21
-"""Where the tree is full, leaves are played out unexpanded."""
+"""Most nodes of a tree, 160 MiB. Once it is full, leaves are played out unexpanded."""
 
-_MIX_SHIFT = U(29)
-_HALF = U(32)
-_MIX = U(0x9E3779B97F4A7C15)
-_WIN_SCORE = U(1000)
+_SEED_SHIFT = U(29)
+_HALF_WORD = U(32)
+_GOLDEN_RATIO = U(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: odd, bits that look random
+_WIN_SCORE = U(1000)  # more than any capture
 
 
 @jit
 def _random_move(rules, packed, rng):
-    """Draw a start and, should it come to a house, a choice; redraw what proves infinite.
+    """Draw a start and, should it come to a house, a choice; draw again if it proves infinite.
 
-    No mask is needed: only what is drawn is simulated. Returns the generator, the position
-    after the move and its result; a mover without a move has lost (FULL).
+    No mask is needed: only what is drawn is simulated.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        packed: the position, a :class:`Packed`.
+        rng: state of a generator (:func:`xorshift`), uint64.
+
+    Returns:
+        the generator; the position after the move, a :class:`Packed`; and the move's result: ONE
+        if the mover has won, FULL if they have lost or have no move (1.2), else ZERO.
     """
     found = candidates(rules, packed)
     capture_turn = (found & CAPTURE_TURN) != ZERO
     starts = found & STARTS
     while starts != ZERO:
         rng = xorshift(rng)
-        start = select_bit(starts, ((rng >> _HALF) * popcount(starts)) >> _HALF)
+        start = select_bit(starts, ((rng >> _HALF_WORD) * popcount(starts)) >> _HALF_WORD)
         stops = ZERO - (rng & ONE)
         played = simulate(rules, packed, capture_turn, start, stops)
         if played.tally & INFINITE and stops == ZERO:
@@ -83,7 +92,7 @@ def _random_move(rules, packed, rng):
 def _greedy_move(rules, packed, rng):
     """The move that captures most; among equals, and where none captures, a random one.
 
-    Returns what :func:`_random_move` returns.
+    Arguments and results are those of :func:`_random_move`.
     """
     found = candidates(rules, packed)
     capture_turn = (found & CAPTURE_TURN) != ZERO
@@ -101,20 +110,23 @@ def _greedy_move(rules, packed, rng):
             if (played.tally & INFINITE) == ZERO:
                 rng = xorshift(rng)
                 captured = _WIN_SCORE if played.result == ONE else played.captured
-                score = (captured << _HALF) | (rng >> _HALF) | ONE
+                score = (captured << _HALF_WORD) | (rng >> _HALF_WORD) | ONE
                 if score > best:
                     best = score
                     best_after, best_result = played.after, played.result
             if stops != ZERO or (played.tally & CHOICE) == ZERO:
                 break
-            stops = FULL
+            stops = FULL  # 2.5b: the house may be kept
     return rng, best_after, best_result
 
 
 @jit
 def _playout(rules, packed, rng, greedy):
-    """Play to the end. Returns the generator and the result for the player who is to move
-    first, 1, -1, or 0 after too many plies."""
+    """Play a position to the end of the game, by greedy or by random moves.
+
+    Returns the generator and the result for the player who moves first: 1, -1, or 0 after
+    :data:`PLAYOUT_PLIES`.
+    """
     sign = np.int64(1)
     for _ in range(PLAYOUT_PLIES):
         if greedy:
@@ -128,31 +140,32 @@ def _playout(rules, packed, rng, greedy):
     return rng, np.int64(0)
 
 
-class _Tree(NamedTuple):
-    """What one thread searches with; node 0 is the root."""
+class Tree(NamedTuple):
+    """A search tree, one for each thread; node 0 is the root."""
 
     words: npt.NDArray[np.uint64]
     """uint64[N, 8], each node as :mod:`bao_env.engine.successors` writes it."""
-    first: npt.NDArray[np.int32]
-    """int32[N], the first child of a node that has been expanded; 0 before."""
-    children: npt.NDArray[np.int32]
-    """int32[N], how many children it has."""
-    visits: npt.NDArray[np.int32]
+    first_child: npt.NDArray[np.int32]
+    """int32[N], of a node that has been expanded; 0 before."""
+    num_children: npt.NDArray[np.int32]
+    """int32[N], how many children follow one another from there."""
+    node_visits: npt.NDArray[np.int32]
     """int32[N]."""
-    total: npt.NDArray[np.int32]
-    """int32[N], sum of results for the player who moved to the node."""
+    result_sums: npt.NDArray[np.int32]
+    """int32[N], results of those visits, for the player who moved to the node."""
     path: npt.NDArray[np.int32]
-    """int32[1000], the nodes of the simulation under way."""
+    """int32[PLAYOUT_PLIES], the nodes of the simulation under way."""
 
 
-def _tree(simulations: int) -> _Tree:
+def _make_tree(simulations: int) -> Tree:
+    """Room for the tree of a search of ``simulations``."""
     size = min(_NODES_PER_SIMULATION * simulations, _MAX_NODES) + 2 * MAX_SUCCESSORS
-    return _Tree(
+    return Tree(
         words=np.empty((size, SUCCESSOR_WORDS), np.uint64),
-        first=np.zeros(size, np.int32),
-        children=np.zeros(size, np.int32),
-        visits=np.zeros(size, np.int32),
-        total=np.zeros(size, np.int32),
+        first_child=np.zeros(size, np.int32),
+        num_children=np.zeros(size, np.int32),
+        node_visits=np.zeros(size, np.int32),
+        result_sums=np.zeros(size, np.int32),
         path=np.zeros(PLAYOUT_PLIES, np.int32),
     )
 
@@ -163,26 +176,26 @@ def _choose_child(tree, node, exploration, rng):
 
     Returns the generator and the child.
     """
-    first = np.int64(tree.first[node])
-    last = first + np.int64(tree.children[node])
+    first = np.int64(tree.first_child[node])
+    last = first + np.int64(tree.num_children[node])
     fresh = np.int64(0)
     for child in range(first, last):
-        if tree.visits[child] == 0:
+        if tree.node_visits[child] == 0:
             fresh += 1
     if fresh:
         rng = xorshift(rng)
-        skip = np.int64(((rng >> _HALF) * U(fresh)) >> _HALF)
+        skip = np.int64(((rng >> _HALF_WORD) * U(fresh)) >> _HALF_WORD)
         for child in range(first, last):
-            if tree.visits[child] == 0:
+            if tree.node_visits[child] == 0:
                 if skip == 0:
                     return rng, child
                 skip -= 1
-    log = math.log(tree.visits[node])
+    log = math.log(tree.node_visits[node])
     best = first
     best_bound = -math.inf
     for child in range(first, last):
-        visits = float(tree.visits[child])
-        bound = tree.total[child] / visits + exploration * math.sqrt(log / visits)
+        visits = float(tree.node_visits[child])
+        bound = tree.result_sums[child] / visits + exploration * math.sqrt(log / visits)
         if bound > best_bound:
             best_bound = bound
             best = child
@@ -190,8 +203,36 @@ def _choose_child(tree, node, exploration, rng):
 
 
 @jit
-def _simulate_once(rules, tree, used, exploration, greedy, rng):
-    """One simulation. Returns the generator and how many nodes the tree has now."""
+def _expand(rules, tree, node, size):
+    """Give a node its children, never visited, behind the last node of the tree.
+
+    Returns how many nodes the tree has now.
+    """
+    count = successors(rules, read_at(tree.words, node), tree.words, size)
+    tree.first_child[node] = size
+    tree.num_children[node] = count
+    for child in range(size, size + count):
+        tree.first_child[child] = 0
+        tree.node_visits[child] = 0
+        tree.result_sums[child] = 0
+    return size + count
+
+
+@jit
+def _simulate_once(rules, tree, size, exploration, greedy, rng):
+    """One simulation: select, expand, play out, back up.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        tree: the :class:`Tree`.
+        size: how many nodes it has.
+        exploration: weight of the confidence bound.
+        greedy: whether playouts are greedy.
+        rng: state of a generator, uint64.
+
+    Returns:
+        the generator, and how many nodes the tree has now.
+    """
     words, path = tree.words, tree.path
     node = np.int64(0)
     length = 0
@@ -202,21 +243,14 @@ def _simulate_once(rules, tree, used, exploration, greedy, rng):
         if words[node, RESULT] != ZERO:  # the move that led here won, or lost
             result = np.int64(-1) if words[node, RESULT] == ONE else np.int64(1)
             break
-        fresh = tree.visits[node] == 0 and node != 0
-        room = used + MAX_SUCCESSORS <= words.shape[0] and length + 1 < path.shape[0]
-        if fresh or (tree.first[node] == 0 and not room):
+        fresh = tree.node_visits[node] == 0 and node != 0
+        room = size + MAX_SUCCESSORS <= words.shape[0] and length + 1 < path.shape[0]
+        if fresh or (tree.first_child[node] == 0 and not room):
             rng, result = _playout(rules, read_at(words, node), rng, greedy)
             break
-        if tree.first[node] == 0:
-            count = successors(rules, read_at(words, node), words, used)
-            tree.first[node] = used
-            tree.children[node] = count
-            for child in range(used, used + count):
-                tree.first[child] = 0
-                tree.visits[child] = 0
-                tree.total[child] = 0
-            used += count
-        if tree.children[node] == 0:  # no move: the mover has lost (1.2)
+        if tree.first_child[node] == 0:
+            size = _expand(rules, tree, node, size)
+        if tree.num_children[node] == 0:  # no move: the mover has lost (1.2)
             result = np.int64(-1)
             break
         rng, node = _choose_child(tree, node, exploration, rng)
@@ -226,53 +260,78 @@ def _simulate_once(rules, tree, used, exploration, greedy, rng):
         node = np.int64(path[i])
         if not same_mover(words[node, META]):
             result = -result  # now for the player who moved to the node
-        tree.visits[node] += 1
-        tree.total[node] += result
-    return rng, used
+        tree.node_visits[node] += 1
+        tree.result_sums[node] += result
+    return rng, size
 
 
 @jit
-def _grow(rules, tree, position, seed, simulations, exploration, greedy, stop):
-    """Search one position; the tree's root has the answer. Returns the simulations made."""
+def _search(rules, tree, position, seed, simulations, exploration, greedy, stop):
+    """Search one position; the tree's root has the answer.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        tree: the :class:`Tree`, overwritten.
+        position: uint64[6].
+        seed: of the agent, uint64.
+        simulations: how many to make.
+        exploration, greedy: see :func:`_simulate_once`.
+        stop: int64[1], set from outside when the time is up.
+
+    Returns:
+        the simulations made, at least two, so that the root is expanded.
+    """
     rng = seed
     for word in range(META + 1):
         tree.words[0, word] = position[word]
-        rng = (rng ^ position[word] ^ (rng >> _MIX_SHIFT)) * _MIX
-    rng = (rng ^ position[PLY] ^ (rng >> _MIX_SHIFT)) * _MIX | ONE
+        rng = (rng ^ position[word] ^ (rng >> _SEED_SHIFT)) * _GOLDEN_RATIO
+    rng = (rng ^ position[PLY] ^ (rng >> _SEED_SHIFT)) * _GOLDEN_RATIO | ONE
     tree.words[0, RESULT] = ZERO
-    tree.first[0] = 0
-    tree.visits[0] = 0
-    tree.total[0] = 0
-    used = np.int64(1)
+    tree.first_child[0] = 0
+    tree.node_visits[0] = 0
+    tree.result_sums[0] = 0
+    size = np.int64(1)
     for done in range(simulations):
-        if stop[0] != 0 and done > 1:  # at least the root is expanded
+        if stop[0] != 0 and done > 1:
             return done
-        rng, used = _simulate_once(rules, tree, used, exploration, greedy, rng)
+        rng, size = _simulate_once(rules, tree, size, exploration, greedy, rng)
     return simulations
+
+
+@jit
+def _best_child(tree):
+    """The child of the root that was visited most; of equals, the one with the better result."""
+    first = np.int64(tree.first_child[0])
+    best = first
+    for child in range(first + 1, first + np.int64(tree.num_children[0])):
+        visits, most_visits = tree.node_visits[child], tree.node_visits[best]
+        better = tree.result_sums[child] > tree.result_sums[best]
+        if visits > most_visits or (visits == most_visits and better):
+            best = child
+    return best
 
 
 @jit
 def _search_many(
     rules, tree, positions, masks, seed, simulations, exploration, greedy, stop, actions
 ):
-    """The action visited most in each position that has one; of equals, the better result."""
+    """Search each position of a batch that leaves a choice.
+
+    Args:
+        rules, tree, seed, simulations, exploration, greedy, stop: those of :func:`_search`.
+        positions: uint64[B, 6].
+        masks: uint64[B], their legal actions.
+        actions: int64[B], filled with the actions visited most; 0 where there is none.
+    """
     for g in range(positions.shape[0]):
         actions[g] = 0
         if masks[g] == ZERO:
             continue
-        actions[g] = trailing_zeros(masks[g])
         if (masks[g] & (masks[g] - ONE)) == ZERO:
-            continue  # nothing to think about
-        _grow(rules, tree, positions[g], seed, simulations, exploration, greedy, stop)
-        first = np.int64(tree.first[0])
-        best = first
-        for child in range(first, first + np.int64(tree.children[0])):
-            if tree.visits[child] > tree.visits[best] or (
-                tree.visits[child] == tree.visits[best] and tree.total[child] > tree.total[best]
-            ):
-                best = child
-        if first != 0:
-            actions[g] = tree.words[best, ACTION]
+            actions[g] = trailing_zeros(masks[g])  # nothing to think about
+            continue
+        _search(rules, tree, positions[g], seed, simulations, exploration, greedy, stop)
+        actions[g] = tree.words[_best_child(tree), ACTION]
 
 
 class MctsAgent:
@@ -317,7 +376,7 @@ class MctsAgent:
         self._exploration = exploration
         self._seed = U(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
         self._threads = check_threads(threads)
-        self._trees = [_tree(self._simulations) for _ in range(self._threads)]
+        self._trees = [_make_tree(self._simulations) for _ in range(self._threads)]
         self._stops = [np.zeros(1, np.int64) for _ in range(self._threads)]
         if seconds is not None:  # compile before the clock runs
             opening = packed_opening(get_ruleset(ruleset))[None]
