@@ -234,9 +234,10 @@ def random_board(rng: random.Random, rules: Any, mover: str, seeds: int) -> dict
 def random_position(rng: random.Random, rules: Any) -> str:
     """A random valid position text, rich in corner cases.
 
-    64 seeds, no empty front row, no empty owned house, stores as they occur in play (either
-    player may have begun the game), takasia only where it could be: the mover in mtaji, without
-    a capture, and a front hole that is not exempt. No position waits for a side.
+    64 seeds, no empty front row, no owned house that is empty or, where the rules end it then,
+    below its minimum; stores as they occur in play (either player may have begun the game);
+    takasia only where it could be: the mover in mtaji, without a capture, and a front hole that
+    is not exempt. No position waits for a side.
     """
     stores, mover = random_stores(rng, rules)
     seeds = 64 - stores[SOUTH] - stores[NORTH]
@@ -249,7 +250,10 @@ def random_position(rng: random.Random, rules: Any) -> str:
         holes=holes,
         stores=stores,
         owned={
-            player: rules.house and holes[HOUSE[player]] > 0 and rng.random() < 0.65
+            player: rules.house
+            and holes[HOUSE[player]] > 0
+            and rng.random() < 0.65
+            and not (rules.house_lost_below_min and holes[HOUSE[player]] < rules.house_min)
             for player in (SOUTH, NORTH)
         },
         mover=mover,

@@ -226,7 +226,7 @@ def test_the_position_says_who_acts(ruleset: str) -> None:
                 assert game.agent_selection != last
             last = game.agent_selection
             game.step(random_action(game, rng))
-    assert (repeated > 0) == (ruleset == "dutch")
+    assert (repeated > 0) == (RULESETS[ruleset].capture_side == "free")
 
 
 # --- rewards and ends ---------------------------------------------------------------------------
@@ -250,7 +250,8 @@ def test_rewards_come_on_the_last_ply_for_both(ruleset: str) -> None:
         winners.add(max(rewards, key=rewards.__getitem__))
         position = game.position
         lost_front = not any(position.front[AGENTS.index(loser)])
-        assert lost_front or AGENTS[position.mover] == loser or ruleset == "kujifunza"
+        lone_kichwa = RULESETS[ruleset].lone_kichwa_takasa == "loses"
+        assert lost_front or AGENTS[position.mover] == loser or lone_kichwa
         seen = {}
         for agent in game.agent_iter():
             _, reward, terminated, truncated, _ = game.last()

@@ -77,16 +77,9 @@ def test_random_positions_match_the_reference(name: str, thorough: bool) -> None
     count = (20_000 if name == "zanzibar" else 3_000) if thorough else 700
     ruleset = RULESETS.get(name) or VARIANTS[name]
     rng = random.Random(f"positions of {name}")
-    checked = 0
-    while checked < count:
+    for _ in range(count):
         text = random_position(rng, ruleset)
-        try:
-            parse_position(text, ruleset)
-        except ValueError:
-            assert ruleset.house_lost_below_min  # the only positions that the reference alone takes
-            continue
         assert kernel_moves(ruleset, text) == reference.legal_moves(text, ruleset), text
-        checked += 1
 
 
 @pytest.mark.parametrize("name", [*RULESETS, *VARIANTS])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -170,7 +171,9 @@ def replaced(place: int | str, module: nn.Module) -> PolicyNetwork:
         (lambda: OtherNetwork(NetworkConfig(hidden=(8,))), "OtherNetwork"),
     ],
 )
-def test_only_what_is_understood_is_compiled(network, found: str) -> None:
+def test_only_what_is_understood_is_compiled(
+    network: Callable[[], PolicyNetwork], found: str
+) -> None:
     made = network()
     assert not is_compilable(made)
     for make in (

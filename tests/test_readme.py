@@ -6,6 +6,8 @@ import doctest
 import re
 from pathlib import Path
 
+import pytest
+
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 ROOT = Path(__file__).parent.parent
@@ -13,6 +15,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_examples() -> None:
+    for package in ("pygame", "scipy"):
+        pytest.importorskip(package)
     results = doctest.testfile(
         str(ROOT / "README.md"), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
     )

@@ -296,10 +296,10 @@ class AlphaZeroWorker:
                     targets,
                     weights,
                 )
-            done = self.replica.forward(encodings, legal_actions)
+            forward = self.replica.forward(encodings, legal_actions)
             search_gradient(
-                done.logits,
-                done.values,
+                forward.logits,
+                forward.values,
                 indptr,
                 legal_actions,
                 buffer.policies[index],
@@ -307,11 +307,11 @@ class AlphaZeroWorker:
                 weights,
                 np.float32(1.0 / minibatch),
                 np.float32(self.config.value_weight),
-                done.logit_gradient,
-                done.value_gradient,
+                forward.logit_gradient,
+                forward.value_gradient,
                 stats,
             )
-            self.replica.backward(done)
+            self.replica.backward(forward)
         return stats
 
     # How it is saved.

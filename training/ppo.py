@@ -344,10 +344,10 @@ class PpoWorker:
             encodings = padded_encodings(int(counts.sum()))
             gather_encodings(roll.encodings, roll.starts.reshape(-1)[index], counts, encodings)
             advantage = roll.advantages.reshape(-1)[index]
-            done = self.replica.forward(encodings, legal_actions)
+            forward = self.replica.forward(encodings, legal_actions)
             ppo_gradient(
-                done.logits,
-                done.values,
+                forward.logits,
+                forward.values,
                 indptr,
                 chosen,
                 chosen if per_action else np.arange(len(index)),
@@ -358,11 +358,11 @@ class PpoWorker:
                 np.float32(self.ppo.clip),
                 np.float32(self.config.value_weight),
                 np.float32(entropy_weight),
-                done.logit_gradient,
-                done.value_gradient,
+                forward.logit_gradient,
+                forward.value_gradient,
                 stats,
             )
-            self.replica.backward(done)
+            self.replica.backward(forward)
         return stats
 
     # How it is saved.

@@ -97,13 +97,13 @@ class Replica:
             value_gradient=np.zeros(len(values), np.float32),
         )
 
-    def backward(self, done: ForwardPass) -> None:
+    def backward(self, forward: ForwardPass) -> None:
         """Propagate the two gradients through the network; adds to :attr:`gradients`."""
         torch.autograd.backward(
-            done.outputs,
+            forward.outputs,
             [
-                torch.from_numpy(done.logit_gradient).to(self.device),
-                torch.from_numpy(done.value_gradient).to(self.device),
+                torch.from_numpy(forward.logit_gradient).to(self.device),
+                torch.from_numpy(forward.value_gradient).to(self.device),
             ],
         )
         with torch.no_grad():

@@ -2,36 +2,45 @@
 
 Names and methods are those of chess programming (https://www.chessprogramming.org). Values
 are for the player to move: evaluations within plus and minus
-:data:`agents.search.evaluation.LIMIT`, and ``WIN - n`` for a win within n plies. A search to
-depth D has the value of plain minimax to that depth: nothing is pruned on a guess. An action is
-a ply; where the same player acts again (a capture that waits for its side, Dutch I.a) the value
-keeps its sign, and a capture that waits is never evaluated but played on, at no cost of depth.
+:data:`agents.search.evaluation.LIMIT`, and ``WIN - n`` for a win within n plies. An action is a
+ply. Where the same player acts again (a capture that waits for its side, Dutch I.a) the value
+keeps its sign. Such a position is never evaluated but played on, at no cost of depth.
 
-A *guided* search does prune on guesses: it looks less deep at actions that a network, or the
-order of moves, thinks little of, and deeper where actions are forced
+A *full* search to depth D has the value of plain minimax to that depth: nothing is pruned on a
+guess. A *guided* search does prune on guesses: it looks less deep at actions that a network, or
+their order, thinks little of, and deeper where actions are forced
 (:mod:`agents.search.selective`).
 
 Nothing is carried from one search to the next, so that an agent's choice depends on the
 position alone, not on what else is in the batch or on the number of threads.
+
+Read :func:`_search` first; :func:`_deepen` calls it for depths 1, 2, 3 and so on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from agents.search.evaluation import check_weights, evaluate, load_weights
+from agents.search.ordering import (
+    forget_cutoffs,
+    pick_best,
+    remember_cutoff,
+    score_successors,
+)
 from agents.search.selective import (
-    EXTEND_PLIES,
-    Guide,
-    consult,
-    half_plies_saved,
+    PolicyGuide,
+    extension_half_plies,
+    is_extended_frontier,
+    is_worth_asking,
     make_guides,
+    order_by_policy,
     reduction,
-    reduction_by_order,
 )
 from agents.search.threads import check_seconds, check_threads, share, stop_after
 from agents.search.transposition import (
@@ -40,21 +49,28 @@ from agents.search.transposition import (
     SMALL_TABLE_BITS,
     TABLE_BITS,
     WIN,
-    keep,
     position_hash,
     probe,
+    store,
 )
-from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
-from bao_env.engine.compile import jit
+from agents.search.workspace import MAX_DEPTH, MAX_PLIES, make_workspace
+from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
+from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates, simulate
-from bao_env.engine.position import META, mover_of, packed_opening, read_at, same_mover
+from bao_env.engine.position import (
+    META,
+    mover_of,
+    packed_opening,
+    read,
+    read_at,
+    same_mover,
+    write_at,
+)
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.successors import (
     ACTION,
-    CAPTURED,
     MAX_SUCCESSORS,
     RESULT,
-    SUCCESSOR_WORDS,
     is_stuck,
     successors,
 )
@@ -62,45 +78,7 @@ from bao_env.engine.successors import (
 if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
     from agents.nets.network import PolicyNetwork
 
-MAX_DEPTH: Final = 60
-"""Deepest search, in plies."""
-
-_PLIES: Final = 2 * MAX_DEPTH  # room for captures that wait, which cost no depth at the horizon
 _INFINITY: Final = WIN + 1
-
-# State of a search, int64[...]: what every node shares.
-_NODES: Final = 0
-_NODE_LIMIT: Final = 1
-_STOPPED: Final = 2
-_TABLE_MASK: Final = 3
-_EPOCH: Final = 4
-_ROOT_ACTION: Final = 5
-_ROOT_VALUE: Final = 6
-_KILLERS: Final = 7  # one action a ply
-_HISTORY: Final = _KILLERS + _PLIES  # one count for each action of either seat
-_STATE: Final = _HISTORY + 2 * 64
-
-# State of a node, int64[...]: what a recursive search would hold in its variables.
-(
-    _ROW,
-    _DEPTH,
-    _ALPHA,
-    _BETA,
-    _AGAIN,
-    _SIDE,
-    _LOW,
-    _HIGH,
-    _BEST,
-    _BEST_ACTION,
-    _FIRST,
-    _NEXT,
-    _END,
-    _CONSULTED,
-    _REDUCED,
-    _SAVED,
-    _FIELDS,
-) = range(17)
-_ENTER, _CHOOSE, _RETURN, _UPDATE = range(4)
 
 _SMALL_DEPTH: Final = 8  # searches of at most this depth make do with a small table
 _CHUNK: Final = 16
@@ -116,22 +94,40 @@ class SearchResult(NamedTuple):
     depth: int
     """Depth of the last iteration that was finished."""
     nodes: int
-    """Positions visited; in a guided search also what the network's rows count as."""
+    """Positions visited. In a guided search what the network reads counts too."""
     line: tuple[int, ...]
     """Best play for both sides, as actions, beginning with ``action``."""
 
 
 @jit
-def _leaf(weights, packed, ply):
+def _horizon_value(weights, packed, ply):
     """Value of a position at the horizon, for its mover."""
+    # 1.2: a player without a move has lost, which shows in their rows alone. Only a player all
+    # of whose moves would be infinite (1.5a) is missed here and evaluated: a search one ply
+    # deeper finds that out.
     if is_stuck(packed):
         return np.int64(ply - WIN)
     return evaluate(weights, packed)
 
 
 @jit
-def _frontier(rules, weights, state, packed, ply, beta):
-    """Value of a position one ply above the horizon; its moves are tried as they come."""
+def _search_frontier(rules, weights, work, packed, ply, beta):
+    """Value of a position one ply above the horizon.
+
+    A short form of :func:`_search` for the nodes that are by far the most: each move is played,
+    evaluated and forgotten, in the order in which it comes.
+
+    Args:
+        rules: the :class:`KernelRules`, of which no capture waits for its side.
+        weights: int16[WEIGHTS] of the evaluation.
+        work: that of :func:`_search`; the moves are counted as nodes.
+        packed: the position, a :class:`Packed`.
+        ply: plies from the root to it.
+        beta: a move that is worth this much ends the search.
+
+    Returns:
+        the value for the mover, int64; if it is ``beta`` or more, a lower bound.
+    """
     found = candidates(rules, packed)
     capture_turn = (found & CAPTURE_TURN) != ZERO
     starts = found & STARTS
@@ -150,331 +146,360 @@ def _frontier(rules, weights, state, packed, ply, beta):
                 elif played.result == FULL:
                     value = np.int64(ply + 1 - WIN)
                 else:
-                    value = -_leaf(weights, played.after, ply + 1)
+                    value = -_horizon_value(weights, played.after, ply + 1)
                 if value > best:
                     best = value
                     if best >= beta:
-                        state[_NODES] += nodes
+                        work.nodes += nodes
                         return best
             if stops != ZERO or (played.tally & CHOICE) == ZERO:
                 break
             stops = FULL  # 2.5b: the house may be kept
-    state[_NODES] += nodes
+    work.nodes += nodes
     return best
 
 
 @jit
-def _is_forced(rules, packed):
-    """Whether the mover has but one pit and direction to begin with, or none."""
-    starts = candidates(rules, packed) & STARTS
-    return (starts & (starts - ONE)) == ZERO
-
-
-@jit
-def _order(stack, scores, state, base, count, ply, side, hint):
-    """Score the successors of a node: the higher, the earlier it is searched."""
-    killer = state[_KILLERS + ply]
-    history = _HISTORY + side * 64
-    for k in range(base, base + count):
-        action = np.int64(stack[k, ACTION])
-        if action == hint:
-            scores[k] = 1 << 40
-        elif stack[k, RESULT] == ONE:
-            scores[k] = 1 << 39
-        else:
-            score = np.int64(stack[k, CAPTURED]) * 64 + min(state[history + action], 1 << 20)
-            if action == killer:
-                score += 256
-            scores[k] = score
-
-
-@jit
-def _pick(stack, scores, k, end):
-    """Bring the best of successors k..end-1 to row k."""
-    top = k
-    for j in range(k + 1, end):
-        if scores[j] > scores[top]:
-            top = j
-    if top != k:
-        scores[top] = scores[k]
-        for word in range(SUCCESSOR_WORDS):
-            swapped = stack[top, word]
-            stack[top, word] = stack[k, word]
-            stack[k, word] = swapped
-
-
-@jit
-def _new_best(state, pv, ply, action, value):
-    """The best line of a node now begins with ``action`` and goes on as its successor's does."""
-    pv[ply, 0] = action
-    i = 0
-    while pv[ply + 1, i] != NO_ACTION:
-        pv[ply, i + 1] = pv[ply + 1, i]
-        i += 1
-    pv[ply, i + 1] = NO_ACTION
-    if ply == 0:
-        state[_ROOT_ACTION] = action
-        state[_ROOT_VALUE] = value
-
-
-@jit
-def _search(rules, weights, work, depth, guide):
+def _search(rules, weights, guide, table, work, depth):
     """Value of the position in row 0 of the stack, ``depth`` >= 1 plies deep.
 
-    Depth first, without recursion: ``frames`` holds what a recursive function would hold in
-    its variables. Returns 0 once the search has been stopped. Without a guide (None) numba
-    compiles none of what is done with one.
+    Depth first, as a loop: ``work.frames`` takes the place of recursion, which numba compiles to
+    slower code. ``ply`` says where on the line under way the loop is. The steps that it takes are
+    numbered in the functions below.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        weights: int16[WEIGHTS] of the evaluation.
+        guide: a :class:`PolicyGuide`; None for a full search, from which all that is done with
+            one is left out.
+        table: the transposition table.
+        work: a record of :data:`agents.search.workspace.MEMORY`. ``work.lines[0]`` takes the best
+            line.
+        depth: plies to the horizon.
+
+    Returns:
+        the value for the mover, int64; nothing of use once ``work.stopped`` is set.
     """
-    table, state, stop, stack, scores, frames, keys, pv = work
-    mask, epoch = U(state[_TABLE_MASK]), U(state[_EPOCH])
-    frames[0, _DEPTH] = depth
-    frames[0, _ALPHA] = -_INFINITY
-    frames[0, _BETA] = _INFINITY
-    frames[0, _ROW] = 0
-    frames[0, _SAVED] = 0
-    ply = 0
-    step = _ENTER
-    value = np.int64(0)
+    guided = guide is not None
+    work.iteration = depth
+    _ask(work.frames[0], 0, depth, -_INFINITY, _INFINITY, 0)
+    ply = np.int64(0)
+    entering = True
     while True:
-        if step == _ENTER:
-            state[_NODES] += 1
-            over = state[_NODES] >= state[_NODE_LIMIT] or stop[0] != 0
-            if over and frames[0, _DEPTH] > 1:  # whatever the limit, one ply is looked at
-                state[_STOPPED] = 1
-                return np.int64(0)
-            row = frames[ply, _ROW]
-            depth = frames[ply, _DEPTH]
-            alpha = frames[ply, _ALPHA]
-            beta = frames[ply, _BETA]
-            packed = read_at(stack, row)
-            if ply > 0:  # the line of the last depth stands until there is a better one
-                pv[ply, 0] = NO_ACTION
-            step = _RETURN
-            frontier = depth == 1 and ply > 0 and rules.free_side == ZERO
-            if guide is not None and frontier and ply < EXTEND_PLIES:
-                frontier = not _is_forced(rules, packed)
-            if frontier:
-                value = _frontier(rules, weights, state, packed, ply, beta)
-            else:
-                key = position_hash(packed)
-                known, value, hint = probe(
-                    table, mask, epoch, key, depth, guide is not None, alpha, beta, ply
-                )
-                if known and ply > 0:
-                    pv[ply, 0] = hint
-                    pv[ply, 1] = NO_ACTION
-                else:
-                    base = 1 + ply * MAX_SUCCESSORS
-                    count = successors(rules, packed, stack, base)
-                    value = np.int64(ply - WIN)
-                    if count > 0:
-                        side = np.int64(mover_of(packed.meta))
-                        _order(stack, scores, state, base, count, ply, side, hint)
-                        keys[ply] = key
-                        frames[ply, _SIDE] = side
-                        frames[ply, _LOW] = alpha
-                        frames[ply, _BEST] = -_INFINITY
-                        frames[ply, _BEST_ACTION] = NO_ACTION
-                        frames[ply, _FIRST] = base
-                        frames[ply, _NEXT] = base
-                        frames[ply, _END] = base + count
-                        if guide is not None:
-                            asked = consult(
-                                rules,
-                                guide,
-                                stack,
-                                scores,
-                                base,
-                                count,
-                                packed,
-                                depth,
-                                hint,
-                            )
-                            state[_NODES] += asked
-                            frames[ply, _CONSULTED] = asked
-                        step = _CHOOSE
-
-        if step == _CHOOSE:
-            k = frames[ply, _NEXT]
-            if k == frames[ply, _END]:
-                value = frames[ply, _BEST]
-                keep(
-                    table,
-                    mask,
-                    epoch,
-                    keys[ply],
-                    frames[ply, _DEPTH],
-                    frames[ply, _ALPHA],
-                    frames[ply, _BETA],
-                    ply,
-                    value,
-                    frames[ply, _BEST_ACTION],
-                )
-                step = _RETURN
-            else:
-                _pick(stack, scores, k, frames[ply, _END])
-                meta = stack[k, META]
-                again = same_mover(meta)
-                deeper = frames[ply, _DEPTH] - 1
-                if again and deeper == 0:
-                    deeper = 1
-                if guide is not None:
-                    saved = frames[ply, _SAVED]
-                    if 0 < ply < EXTEND_PLIES:
-                        saved += half_plies_saved(frames[ply, _END] - frames[ply, _FIRST])
-                    deeper += saved // 2
-                    frames[ply + 1, _SAVED] = saved % 2
-                pv[ply + 1, 0] = NO_ACTION
-                step = _UPDATE
-                if stack[k, RESULT] != ZERO:
-                    state[_NODES] += 1
-                    value = np.int64(WIN - ply - 1)
-                    if stack[k, RESULT] != ONE:
-                        value = -value
-                elif deeper == 0 or ply + 2 >= _PLIES:
-                    state[_NODES] += 1
-                    value = _leaf(weights, read_at(stack, k), ply + 1)
-                    if not again:
-                        value = -value
-                else:
-                    low = frames[ply, _LOW]
-                    high = frames[ply, _BETA]
-                    if k != frames[ply, _FIRST]:
-                        high = low + 1  # principal variation search: is it better at all?
-                    frames[ply, _HIGH] = high
-                    if guide is not None:
-                        reduced = np.int64(0)
-                        if not again and k != frames[ply, _FIRST]:
-                            if frames[ply, _CONSULTED] != 0:
-                                reduced = reduction(frames[ply, _DEPTH], stack[k, CAPTURED])
-                            else:
-                                place = k - frames[ply, _FIRST]
-                                reduced = reduction_by_order(frames[ply, _DEPTH], place)
-                        frames[ply, _REDUCED] = reduced
-                        deeper -= reduced
-                    ply += 1
-                    frames[ply, _AGAIN] = np.int64(again)
-                    frames[ply, _DEPTH] = deeper
-                    frames[ply, _ALPHA] = low if again else -high
-                    frames[ply, _BETA] = high if again else -low
-                    frames[ply, _ROW] = k
-                    step = _ENTER
-                    continue
-
-        if step == _RETURN:
-            if ply == 0:
+        # Down: enter the node at `ply`, if it is new.
+        expanded, value = True, np.int64(0)
+        if entering:
+            expanded, value = _enter_node(rules, weights, guided, table, work, ply)
+            if work.stopped != 0:
                 return value
-            again = frames[ply, _AGAIN] != 0
-            if not again:
-                value = -value
-            low = frames[ply - 1, _LOW]
-            beta = frames[ply - 1, _BETA]
-            if guide is not None and low < value and frames[ply - 1, _REDUCED] != 0:
-                high = frames[ply - 1, _HIGH]  # better than was thought: look as deep as at others
-                frames[ply, _DEPTH] += frames[ply - 1, _REDUCED]
-                frames[ply - 1, _REDUCED] = 0
-                frames[ply, _ALPHA] = low if again else -high
-                frames[ply, _BETA] = high if again else -low
-                step = _ENTER
-                continue
-            if low < value and value < beta and frames[ply - 1, _HIGH] < beta:
-                frames[ply - 1, _HIGH] = beta  # it is: search it again for its value
-                frames[ply, _ALPHA] = low if again else -beta
-                frames[ply, _BETA] = beta if again else -low
-                step = _ENTER
-                continue
-            ply -= 1
-            step = _UPDATE
+            if guide is not None and expanded and is_worth_asking(work.frames[ply]):
+                order_by_policy(rules, guide, work, ply)
 
-        if step == _UPDATE:
-            k = frames[ply, _NEXT]
-            frames[ply, _NEXT] = k + 1
-            if value > frames[ply, _BEST]:
-                action = np.int64(stack[k, ACTION])
-                frames[ply, _BEST] = value
-                frames[ply, _BEST_ACTION] = action
-                if value > frames[ply, _LOW]:
-                    frames[ply, _LOW] = value
-                    _new_best(state, pv, ply, action, value)
-                if value >= frames[ply, _BETA]:
-                    depth = frames[ply, _DEPTH]
-                    state[_KILLERS + ply] = action
-                    state[_HISTORY + frames[ply, _SIDE] * 64 + action] += depth * depth
-                    frames[ply, _NEXT] = frames[ply, _END]
-            step = _CHOOSE
+        # On: try its actions until one needs a search of its own.
+        if expanded:
+            if _try_actions(weights, guided, work, ply):
+                ply += 1
+                entering = True
+                continue
+            value = _leave_node(table, work, ply)
+
+        # Up: hand its value to the node above it, which may want to have it searched again.
+        if ply == 0:
+            return value
+        entering = _hand_up(work, ply - 1, value)
+        if not entering:
+            ply -= 1
+
+
+@jit_inline
+def _ask(frame, row, depth, alpha, beta, half_plies):
+    """Ask for the value of a node: fill the first part of its frame.
+
+    Args:
+        frame: the node's :data:`agents.search.workspace.FRAME`.
+        row: of the stack, where the position is.
+        depth: plies to the horizon.
+        alpha, beta: the window. Only a value between them needs to be exact.
+        half_plies: 0 or 1, saved by forced actions before and not used yet.
+    """
+    frame.row = row
+    frame.depth = depth
+    frame.alpha = alpha
+    frame.beta = beta
+    frame.half_plies = half_plies
+
+
+@jit_inline
+def _enter_node(rules, weights, guided, table, work, ply):
+    """Steps 1 to 5: the value of a node if it is to be had at once, else its actions in order.
+
+    Args:
+        rules, weights, table, work: those of :func:`_search`.
+        guided: whether the search is selective.
+        ply: plies from the root to the node; its frame says what is asked.
+
+    Returns:
+        whether the node has been expanded; and its value, int64, if it has not.
+    """
+    frame, lines = work.frames[ply], work.lines
+
+    # Step 1. Limits. Whatever they are, one ply is looked at.
+    work.nodes += 1
+    if (work.nodes >= work.node_limit or work.stop != 0) and work.iteration > 1:
+        work.stopped = 1
+        return False, np.int64(0)
+    if ply > 0:  # the root keeps the line of the last iteration until it has a better one
+        lines[ply, 0] = NO_ACTION
+    packed = read_at(work.stack, frame.row)
+
+    # Step 2. Frontier node. Captures wait for their side only where the rules leave it free
+    # (Dutch I.a). Where they don't, the other player moves after every action. So each successor
+    # is decided or evaluated, none is searched, and the short form is exact.
+    frontier = frame.depth == 1 and ply > 0 and rules.free_side == ZERO
+    if frontier and not is_extended_frontier(guided, rules, packed, ply):
+        return False, _search_frontier(rules, weights, work, packed, ply, frame.beta)
+
+    # Step 3. Transposition table.
+    frame.key = position_hash(packed)
+    known, value, frame.tt_move = probe(
+        table, work.epoch, frame.key, frame.depth, guided, frame.alpha, frame.beta, ply
+    )
+    if known and ply > 0:  # the root needs a line, not only a value
+        lines[ply, 0] = frame.tt_move
+        lines[ply, 1] = NO_ACTION
+        return False, value
+
+    # Step 4. Expand. A player without a move has lost (1.2).
+    frame.first = 1 + ply * MAX_SUCCESSORS
+    frame.end = frame.first + successors(rules, packed, work.stack, frame.first)
+    if frame.end == frame.first:
+        return False, np.int64(ply - WIN)
+
+    # Step 5. Order. A network may do it anew (selective.order_by_policy).
+    score_successors(work, ply, np.int64(mover_of(packed.meta)))
+    frame.by_policy = 0
+    frame.next = frame.first
+    frame.low = frame.alpha
+    frame.best = -_INFINITY
+    frame.best_action = NO_ACTION
+    return True, np.int64(0)
+
+
+@jit_inline
+def _try_actions(weights, guided, work, ply):
+    """Steps 6 to 9: try the actions of a node until one needs a search of its own.
+
+    Args:
+        weights, work: those of :func:`_search`.
+        guided: whether the search is selective.
+        ply: plies from the root to the node.
+
+    Returns:
+        whether the node at ``ply + 1`` has been asked for; if not, no action is left to try.
+    """
+    frame, stack = work.frames[ply], work.stack
+    while frame.next < frame.end:
+        # Step 6. Next action.
+        k = frame.next
+        pick_best(work, k, frame.end)
+        again = same_mover(stack[k, META])
+
+        # Step 7. Its depth. A capture that waits is played on; forced actions cost less.
+        plies = frame.depth - 1
+        if again and plies == 0:
+            plies = np.int64(1)
+        saved = frame.half_plies + extension_half_plies(guided, ply, frame.end - frame.first)
+        plies += saved // 2
+
+        # Step 8. The end of the game, or the horizon.
+        if stack[k, RESULT] != ZERO or plies == 0 or ply + 2 >= MAX_PLIES:
+            work.nodes += 1
+            work.lines[ply + 1, 0] = NO_ACTION
+            _take_value(work, ply, _leaf_value(weights, stack, k, ply))
+            continue
+
+        # Step 9. Have it searched: the first action with the whole window, the others only for
+        # whether they are better at all (principal variation search), and less deep.
+        frame.again = np.int64(again)
+        frame.high = frame.beta
+        frame.reduced = 0
+        if k != frame.first:
+            frame.high = frame.low + 1
+            if not again:
+                frame.reduced = reduction(guided, work, ply)
+        alpha, beta = _window(frame)
+        _ask(work.frames[ply + 1], k, plies - frame.reduced, alpha, beta, saved % 2)
+        return True
+    return False
+
+
+@jit_inline
+def _leaf_value(weights, stack, k, ply):
+    """Value of a successor that is not searched, for the mover of the node above it.
+
+    Args:
+        weights: int16[WEIGHTS] of the evaluation.
+        stack: uint64[N, 8].
+        k: row of the successor.
+        ply: plies from the root to the node above it.
+    """
+    if stack[k, RESULT] == ONE:
+        return np.int64(WIN - ply - 1)
+    if stack[k, RESULT] == FULL:
+        return np.int64(ply + 1 - WIN)
+    value = _horizon_value(weights, read_at(stack, k), ply + 1)
+    return value if same_mover(stack[k, META]) else -value
+
+
+@jit_inline
+def _window(frame):
+    """The window of the successor that is being searched, as whoever moves there sees it."""
+    if frame.again != 0:
+        return frame.low, frame.high
+    return -frame.high, -frame.low
+
+
+@jit_inline
+def _hand_up(work, ply, value):
+    """Steps 10 and 11: what a node makes of the value of a successor that has been searched.
+
+    Args:
+        work: that of :func:`_search`.
+        ply: plies from the root to the node.
+        value: of the successor, for whoever moves there.
+
+    Returns:
+        whether it must be searched again; the frame at ``ply + 1`` says how.
+    """
+    frame, successor = work.frames[ply], work.frames[ply + 1]
+    if frame.again == 0:
+        value = -value
+
+    # Step 10. Better than was thought: search it again, first as deep as the others, then for
+    # its exact value.
+    if value > frame.low and frame.reduced != 0:
+        successor.depth += frame.reduced
+        frame.reduced = 0
+    elif frame.low < value and value < frame.beta and frame.high < frame.beta:
+        frame.high = frame.beta
+    else:
+        _take_value(work, ply, value)
+        return False
+    successor.alpha, successor.beta = _window(frame)
+    return True
+
+
+@jit_inline
+def _take_value(work, ply, value):
+    """Step 11: note the value of the successor under way, and go on to the next one.
+
+    Args:
+        work: that of :func:`_search`.
+        ply: plies from the root to the node.
+        value: for the node's mover. If it is ``beta`` or more, no other action is tried.
+    """
+    frame = work.frames[ply]
+    k = frame.next
+    frame.next = k + 1
+    if value <= frame.best:
+        return
+    action = np.int64(work.stack[k, ACTION])
+    frame.best = value
+    frame.best_action = action
+    if value > frame.low:
+        frame.low = value
+        _set_line(work.lines, ply, action)
+        if ply == 0:
+            work.value = value
+    if value >= frame.beta:
+        seat = np.int64(mover_of(work.stack[frame.row, META]))
+        remember_cutoff(work, ply, seat, action, frame.depth)
+        frame.next = frame.end
+
+
+@jit_inline
+def _set_line(lines, ply, action):
+    """The best line at ``ply`` now begins with ``action`` and goes on as its successor's does."""
+    lines[ply, 0] = action
+    i = 0
+    while lines[ply + 1, i] != NO_ACTION:
+        lines[ply, i + 1] = lines[ply + 1, i]
+        i += 1
+    lines[ply, i + 1] = NO_ACTION
+
+
+@jit_inline
+def _leave_node(table, work, ply):
+    """Step 12: store a node whose actions have been tried.
+
+    Args:
+        table, work: those of :func:`_search`.
+        ply: plies from the root to the node.
+
+    Returns:
+        its value for its mover, int64.
+    """
+    frame = work.frames[ply]
+    store(
+        table,
+        work.epoch,
+        frame.key,
+        frame.depth,
+        frame.alpha,
+        frame.beta,
+        ply,
+        frame.best,
+        frame.best_action,
+    )
+    return frame.best
 
 
 @jit
-def _deepen(rules, weights, work, words, depth, guide):
+def _deepen(rules, weights, guide, workspace, position, depth):
     """Search a position to depths 1, 2, ... ``depth``, or until stopped.
 
-    Returns the last depth finished; the rest is in ``state`` and ``pv[0]``.
+    Args:
+        rules, weights, guide: those of :func:`_search`.
+        workspace: a :class:`Workspace`. Its memory takes nodes, value and best line.
+        position: uint64[6].
+        depth: the last depth.
+
+    Returns:
+        the last depth finished, int64.
     """
-    state = work.state
-    for word in range(META + 1):
-        work.stack[0, word] = words[word]
-    state[_NODES] = 0
-    state[_STOPPED] = 0
-    state[_EPOCH] += 1
-    state[_ROOT_ACTION] = NO_ACTION
-    state[_ROOT_VALUE] = 0
-    work.pv[0, 0] = NO_ACTION
-    for i in range(_KILLERS, _STATE):
-        state[i] = 0
-    for i in range(_PLIES):
-        state[_KILLERS + i] = NO_ACTION
-    finished = 0
-    for d in range(1, depth + 1):
-        value = _search(rules, weights, work, d, guide)
-        if state[_STOPPED] != 0:
+    work = workspace.memory[0]
+    work.nodes = 0
+    work.stopped = 0
+    work.value = 0
+    work.epoch += ONE
+    work.lines[0, 0] = NO_ACTION
+    forget_cutoffs(work)
+    write_at(work.stack, 0, read(position))
+    finished = np.int64(0)
+    for iteration in range(1, depth + 1):
+        value = _search(rules, weights, guide, workspace.table, work, iteration)
+        if work.stopped != 0:
             break
-        finished = d
-        state[_ROOT_VALUE] = value
+        finished = np.int64(iteration)
+        work.value = value
         if value > PROVEN or value < -PROVEN:
             break  # a proven result does not change
     return finished
 
 
-class _Workspace(NamedTuple):
-    """What one thread searches with."""
-
-    table: npt.NDArray[np.uint64]
-    """uint64[4 * slots], the transposition table: two entries of two words a slot."""
-    state: npt.NDArray[np.int64]
-    """int64[_STATE]."""
-    stop: npt.NDArray[np.int64]
-    """int64[1], set from outside when the time is up."""
-    stack: npt.NDArray[np.uint64]
-    """uint64[N, 8]: the root, then room for 64 successors of the node at each ply."""
-    scores: npt.NDArray[np.int64]
-    """int64[N], what the successors are ordered by."""
-    frames: npt.NDArray[np.int64]
-    """int64[plies, _FIELDS], the state of the node at each ply."""
-    keys: npt.NDArray[np.uint64]
-    """uint64[plies], the hash of the node at each ply."""
-    pv: npt.NDArray[np.int8]
-    """int8[plies, plies + 1], the best line from each ply on; 64 ends it."""
-
-
-def _workspace(table_bits: int) -> _Workspace:
-    rows = 1 + _PLIES * MAX_SUCCESSORS
-    state = np.zeros(_STATE, np.int64)
-    state[_TABLE_MASK] = (1 << table_bits) - 1
-    return _Workspace(
-        table=np.zeros(4 << table_bits, np.uint64),
-        state=state,
-        stop=np.zeros(1, np.int64),
-        stack=np.zeros((rows, SUCCESSOR_WORDS), np.uint64),
-        scores=np.zeros(rows, np.int64),
-        frames=np.zeros((_PLIES, _FIELDS), np.int64),
-        keys=np.zeros(_PLIES, np.uint64),
-        pv=np.full((_PLIES, _PLIES + 1), NO_ACTION, np.int8),
-    )
-
-
 @jit
-def _search_many(rules, weights, work, positions, masks, depth, guide, actions, values):
-    """The best action of each position that has one, and its value if ``values`` has room."""
+def _search_many(rules, weights, guide, workspace, positions, masks, depth, actions, values):
+    """Search each position of a batch that has legal actions.
+
+    Args:
+        rules, weights, guide, workspace: those of :func:`_deepen`.
+        positions: uint64[B, 6].
+        masks: uint64[B], their legal actions.
+        depth: of the deepest search.
+        actions: int64[B], filled with the best actions; 0 where there is none.
+        values: int64[B], filled with the values of positions that have actions; or int64[0] if
+            they are not wanted. Then an only action is taken without a search.
+    """
     for g in range(positions.shape[0]):
         actions[g] = 0
         if masks[g] == ZERO:
@@ -482,10 +507,11 @@ def _search_many(rules, weights, work, positions, masks, depth, guide, actions, 
         if (masks[g] & (masks[g] - ONE)) == ZERO and values.shape[0] == 0:
             actions[g] = trailing_zeros(masks[g])  # nothing to think about
             continue
-        _deepen(rules, weights, work, positions[g], depth, guide)
+        _deepen(rules, weights, guide, workspace, positions[g], depth)
+        work = workspace.memory[0]
         if values.shape[0] != 0:
-            values[g] = work.state[_ROOT_VALUE]
-        actions[g] = work.state[_ROOT_ACTION]
+            values[g] = work.value
+        actions[g] = work.lines[0, 0]
 
 
 class AlphaBetaAgent:
@@ -534,28 +560,19 @@ class AlphaBetaAgent:
         self._seconds = seconds
         check_weights(self._weights)
         self._threads = check_threads(threads)
-        self._works = [
-            _workspace(SMALL_TABLE_BITS if depth <= _SMALL_DEPTH else TABLE_BITS)
-            for _ in range(self._threads)
-        ]
-        self._guides: Sequence[Guide | None] = [None] * self._threads
+        table_bits = SMALL_TABLE_BITS if depth <= _SMALL_DEPTH else TABLE_BITS
+        self._workspaces = [make_workspace(table_bits, nodes) for _ in range(self._threads)]
+        self._guides: Sequence[PolicyGuide | None] = [None] * self._threads
         if network is not None:
             self._guides = make_guides(network, self._threads)
-        for work in self._works:
-            work.state[_NODE_LIMIT] = nodes if nodes is not None else 1 << 62
         if seconds is not None:  # compile before the clock runs
-            opening = packed_opening(rules)[None]
-            actions, values = np.zeros(1, np.int64), np.zeros(1, np.int64)
-            _search_many(
-                self._rules,
-                self._weights,
-                self._works[0],
-                opening,
+            self._search_part(
+                0,
+                packed_opening(rules)[None],
                 np.ones(1, np.uint64),
                 1,
-                self._guides[0],
-                actions,
-                values,
+                np.zeros(1, np.int64),
+                np.zeros(1, np.int64),
             )
 
     def act(
@@ -581,42 +598,51 @@ class AlphaBetaAgent:
         actions: npt.NDArray[np.int64],
         values: npt.NDArray[np.int64],
     ) -> None:
-        """Search every position."""
+        """:func:`_search_many` on all threads, each position with its own time."""
 
         def search(part: slice, thread: int) -> None:
-            work = self._works[thread]
-            with stop_after(work.stop, self._seconds):
-                _search_many(
-                    self._rules,
-                    self._weights,
-                    work,
-                    positions[part],
-                    masks[part],
-                    self._depth,
-                    self._guides[thread],
-                    actions[part],
-                    values[part],
+            with stop_after(self._workspaces[thread].memory["stop"], self._seconds):
+                self._search_part(
+                    thread, positions[part], masks[part], self._depth, actions[part], values[part]
                 )
 
         share(len(masks), _CHUNK if self._seconds is None else 1, self._threads, search)
 
+    def _search_part(
+        self,
+        thread: int,
+        positions: npt.NDArray[np.uint64],
+        masks: npt.NDArray[np.uint64],
+        depth: int,
+        actions: npt.NDArray[np.int64],
+        values: npt.NDArray[np.int64],
+    ) -> None:
+        """:func:`_search_many` on one thread."""
+        _search_many(
+            self._rules,
+            self._weights,
+            self._guides[thread],
+            self._workspaces[thread],
+            positions,
+            masks,
+            depth,
+            actions,
+            values,
+        )
+
     def search(self, position: npt.NDArray[np.uint64]) -> SearchResult:
         """Search one position, uint64[6], and tell all that was found."""
-        work = self._works[0]
-        with stop_after(work.stop, self._seconds):
+        workspace = self._workspaces[0]
+        with stop_after(workspace.memory["stop"], self._seconds):
             depth = _deepen(
-                self._rules, self._weights, work, position, self._depth, self._guides[0]
+                self._rules, self._weights, self._guides[0], workspace, position, self._depth
             )
-        line = []
-        for action in work.pv[0]:
-            if action == NO_ACTION:
-                break
-            line.append(int(action))
-        action = int(work.state[_ROOT_ACTION])
+        work = workspace.memory[0]
+        line = list(takewhile(lambda action: action != NO_ACTION, work.lines[0].tolist()))
         return SearchResult(
-            action=-1 if action == NO_ACTION else action,
-            value=int(work.state[_ROOT_VALUE]),
+            action=line[0] if line else -1,
+            value=int(work.value),
             depth=int(depth),
-            nodes=int(work.state[_NODES]),
+            nodes=int(work.nodes),
             line=tuple(line),
         )

@@ -1,19 +1,23 @@
-"""A network that guides alpha-beta: which actions come first, and how deep each is worth a look.
+"""What makes alpha-beta selective: a network that orders actions, reductions and extensions.
 
 A full search spends most of its time on actions that nobody would play. A guided search looks
-at them less deep and, should one of them do better than expected after all, once more as deep as at
-the others (late move reductions, https://www.chessprogramming.org/Late_Move_Reductions). Which
-actions those are, a policy network says at nodes far from the horizon, as in Tsuruoka, Yokoyama and
-Chikayama, "Game-tree search algorithm based on realization probability" (2002), where the depth
-of an action follows from its probability; near the horizon, where a network would cost more than it
-saves, the order of moves says it.
+at them less deep. Should one of them do better than expected after all, it is searched once more
+as deep as the others (late move reductions,
+https://www.chessprogramming.org/Late_Move_Reductions). Far from the horizon a policy network says
+which actions those are. Tsuruoka, Yokoyama and Chikayama, "Game-tree search algorithm based on
+realization probability" (2002), derive the depth of an action from its probability in the same
+way. Near the horizon a network would cost more than it saves, and the order of actions decides.
 
-The other way round, an action without an alternative costs no depth and one of two costs half
-a ply (one-reply extensions, https://www.chessprogramming.org/One_Reply_Extensions): captures are
-mandatory, so forced lines are long, and a horizon in the midst of one tells little.
+Forced lines, on the other hand, are searched deeper: the only action of a node costs no depth, and
+one of two costs half a ply (one-reply extensions,
+https://www.chessprogramming.org/One_Reply_Extensions). Captures are mandatory, so forced lines are
+long, and an evaluation in the midst of one tells little.
 
-A result that the search calls proven is proven: reductions change how far it looks, not what
-the end of a game is.
+A result that the search calls proven is proven: reductions and extensions change how far it looks,
+not what the end of a game is.
+
+The functions that a full search calls, too, take ``guided``. Where it is false they change nothing,
+and as it is a constant of the compiled search, their code is left out.
 """
 
 from __future__ import annotations
@@ -34,53 +38,56 @@ from agents.nets.compiled import (
 from agents.nets.encoding import encode_successors
 from agents.nets.features import ENCODING_SIZE
 from agents.nets.head import action_logit, expected_result
-from bao_env.engine.bits import ONE, ZERO, U
-from bao_env.engine.compile import jit
-from bao_env.engine.position import META, write
-from bao_env.engine.successors import ACTION, CAPTURED, MAX_SUCCESSORS, RESULT
+from bao_env.engine.bits import ONE, ZERO
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.kernel import STARTS, candidates
+from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
 
 if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
     from agents.nets.network import PolicyNetwork
 
-CONSULT_DEPTH: Final = 7
-"""Plies above the horizon from which on the network is asked."""
-ROW_NODES: Final = 7
-"""A row that the network reads counts as so many nodes, for it takes about as long."""
-REDUCE_DEPTH: Final = 3
-"""Plies above the horizon from which on actions are looked at less deep."""
-EXTEND_PLIES: Final = 60
-"""Plies from the root from which on forced actions cost depth too, for they may go on for ever."""
+MIN_POLICY_DEPTH: Final = 7
+"""The network is asked at nodes at least so many plies from the horizon."""
+ENCODING_NODES: Final = 7
+"""An encoding that the network reads counts as so many nodes, for it takes about as long."""
+MIN_REDUCED_DEPTH: Final = 3
+"""Where the network is not asked, actions are reduced at least so many plies from the horizon."""
+MAX_EXTENDED_PLY: Final = 60
+"""Forced actions this far from the root cost depth like any other, for they may never end."""
 
-_UNIT: Final = 1024.0
+GAP_UNIT: Final = 1024.0
+"""Units of a gap in one logit."""
 _MAX_GAP: Final = 60.0  # logits
 
 
-class Guide(NamedTuple):
-    """A network, and what one thread asks it with."""
+class PolicyGuide(NamedTuple):
+    """A policy network, and the memory in which one thread asks it."""
 
     weights: Weights
-    workspace: NetworkWorkspace
+    network_workspace: NetworkWorkspace
     per_action: int
     """1 for a network that reads each legal action, else 0."""
-    position: npt.NDArray[np.uint64]
-    """uint64[5], the node's."""
     encodings: npt.NDArray[np.uint8]
-    """uint8[64, ENCODING_SIZE]."""
+    """uint8[64, ENCODING_SIZE], what the network reads."""
     outputs: npt.NDArray[np.float32]
-    """float32[64, 65 or 2]."""
+    """float32[64, 65 or 2], what it says."""
     logits: npt.NDArray[np.float32]
-    """float32[64], of a node's actions."""
+    """float32[64], of a node's successors in their order."""
 
 
-def make_guides(network: PolicyNetwork, threads: int) -> list[Guide]:
-    """A guide for each thread, with the network's weights as they are now."""
+def make_guides(network: PolicyNetwork, threads: int) -> list[PolicyGuide]:
+    """A guide for each thread, with the network's weights as they are now.
+
+    Args:
+        network: the policy network.
+        threads: how many guides.
+    """
     weights = compile_network(network)
     return [
-        Guide(
+        PolicyGuide(
             weights=weights,
-            workspace=make_network_workspace(weights),
+            network_workspace=make_network_workspace(weights),
             per_action=int(network.config.per_action),
-            position=np.zeros(META + 1, np.uint64),
             encodings=np.zeros((MAX_SUCCESSORS, ENCODING_SIZE), np.uint8),
             outputs=np.zeros((MAX_SUCCESSORS, int(weights.widths[-1])), np.float32),
             logits=np.zeros(MAX_SUCCESSORS, np.float32),
@@ -89,92 +96,151 @@ def make_guides(network: PolicyNetwork, threads: int) -> list[Guide]:
     ]
 
 
+@jit_inline
+def is_worth_asking(frame):
+    """Whether the network is asked about a node, a :data:`agents.search.workspace.FRAME`."""
+    return frame.depth >= MIN_POLICY_DEPTH and frame.end - frame.first >= 2
+
+
 @jit
-def consult(
-    rules,
-    guide,
-    stack,
-    scores,
-    base,
-    count,
-    packed,
-    depth,
-    hint,
-):
-    """Order the actions of a node as the network likes them, if it is worth asking.
+def order_by_policy(rules, guide, work, ply):
+    """Order the actions of the node at ``ply`` as the network likes them.
+
+    The action of the transposition table comes first all the same. Asking counts as
+    :data:`ENCODING_NODES` nodes for each encoding that is read.
 
     Args:
         rules: the :class:`KernelRules`.
-        guide: a :class:`Guide`.
-        stack: uint64[N, 8], with the node's successors; their word CAPTURED, of no more use,
-            takes how far the logit of each lies below the highest, in 1024ths.
-        scores: int64[N], filled: the higher, the earlier it is searched.
-        base, count: where the successors begin, and how many there are.
-        packed: the node's position.
-        depth: plies from the horizon.
-        hint: the action that comes first in any case.
+        guide: a :class:`PolicyGuide`.
+        work: a record of :data:`agents.search.workspace.MEMORY`. Scores and gaps are filled;
+            successors that prove to leave a player without a move get their result entered.
+        ply: plies from the root to the node, which has been expanded.
+    """
+    frame, stack = work.frames[ply], work.stack
+    asked = encode_successors(
+        rules,
+        guide.per_action,
+        stack[frame.row],
+        stack,
+        frame.first,
+        frame.end,
+        guide.encodings,
+        np.int64(0),
+    )
+    forward(guide.weights, guide.encodings, asked, guide.network_workspace, guide.outputs)
+    top = _read_logits(guide, stack, frame.first, frame.end)
+    for k in range(frame.first, frame.end):
+        action = np.int64(stack[k, ACTION])
+        logit = guide.logits[k - frame.first]
+        gap = np.int64(min(float(top - logit), _MAX_GAP) * GAP_UNIT)
+        work.gaps[ply, action] = gap
+        work.scores[k] = 1 if action == frame.tt_move else -gap
+    frame.by_policy = 1
+    work.nodes += np.int64(ENCODING_NODES) * max(asked, np.int64(1))
+
+
+@jit
+def _read_logits(guide, stack, first, end):
+    """Fill ``guide.logits`` from what the network has said of successors.
+
+    A decided successor has no output of its own: a win is put far above the others, a loss below.
+
+    Args:
+        guide: a :class:`PolicyGuide`.
+        stack: uint64[N, 8], the successors in rows ``first`` to ``end`` - 1.
+        first, end: see ``stack``.
 
     Returns:
-        the nodes that it counts as; 0 if the network was not asked.
+        the highest logit, float32.
     """
-    if depth < CONSULT_DEPTH or count < 2:
-        return np.int64(0)
-    last = base + count
-    position = guide.position
-    write(position, packed)
-    asked = encode_successors(
-        rules, guide.per_action, position, stack, base, last, guide.encodings, np.int64(0)
-    )
-    forward(guide.weights, guide.encodings, asked, guide.workspace, guide.outputs)
-    logits = guide.logits
-    at = 0
+    logits, outputs = guide.logits, guide.outputs
+    output = 0
     top = np.float32(-np.inf)
-    for i in range(count):
-        k = base + i
+    for k in range(first, end):
+        i = k - first
         if stack[k, RESULT] != ZERO:
             logits[i] = _MAX_GAP if stack[k, RESULT] == ONE else -_MAX_GAP
         elif guide.per_action != 0:
-            logits[i] = action_logit(guide.outputs[at, 0], expected_result(guide.outputs[at, 1]))
-            at += 1
+            logits[i] = action_logit(outputs[output, 0], expected_result(outputs[output, 1]))
+            output += 1
         else:
-            logits[i] = guide.outputs[0, np.int64(stack[k, ACTION])]
+            logits[i] = outputs[0, np.int64(stack[k, ACTION])]
         top = max(top, logits[i])
-    for i in range(count):
-        k = base + i
-        gap = min(float(top - logits[i]), _MAX_GAP)
-        stack[k, CAPTURED] = U(gap * _UNIT)
-        scores[k] = np.int64(-gap * _UNIT)
-        if np.int64(stack[k, ACTION]) == hint:
-            scores[k] = 1
-    return np.int64(ROW_NODES) * max(asked, np.int64(1))
+    return top
 
 
-@jit
-def _limited(plies, depth):
-    """A reduction that leaves at least a ply below the action."""
-    return max(np.int64(0), min(np.int64(plies), depth - 2))
+@jit_inline
+def is_extended_frontier(guided, rules, packed, ply):
+    """Whether a node one ply above the horizon must be searched like any other.
 
-
-@jit
-def reduction(depth, gap):
-    """By how many plies less to look at an action.
+    So it is where the mover has but one pit and direction to begin with, for an only action
+    costs no depth.
 
     Args:
-        depth: of the node, in plies from the horizon.
-        gap: how far the action's logit lies below the highest, in 1024ths (:func:`consult`).
+        guided: whether the search is selective.
+        rules: the :class:`KernelRules`.
+        packed: the node's position, a :class:`Packed`.
+        ply: plies from the root to the node.
     """
-    return _limited(0.3 + math.log(depth) * float(gap) / (2.5 * _UNIT), depth)
+    if not guided or ply >= MAX_EXTENDED_PLY:
+        return False
+    starts = candidates(rules, packed) & STARTS
+    return (starts & (starts - ONE)) == ZERO
+
+
+@jit_inline
+def extension_half_plies(guided, ply, actions):
+    """By how much less than two half plies an action costs where there are ``actions`` of them.
+
+    Args:
+        guided: whether the search is selective.
+        ply: plies from the root to the node; the root extends nothing.
+        actions: legal actions of the node.
+
+    Returns:
+        0, 1 or 2, int64.
+    """
+    if not guided or ply == 0 or ply >= MAX_EXTENDED_PLY:
+        return np.int64(0)
+    return max(np.int64(0), np.int64(3) - actions)
+
+
+@jit_inline
+def reduction(guided, work, ply):
+    """By how many plies less to look at the successor under way of the node at ``ply``.
+
+    Args:
+        guided: whether the search is selective.
+        work: a record of :data:`agents.search.workspace.MEMORY`.
+        ply: plies from the root to the node.
+
+    Returns:
+        int64, at least 0; it leaves at least a ply below the action.
+    """
+    if not guided:
+        return np.int64(0)
+    frame = work.frames[ply]
+    if frame.by_policy != 0:
+        action = np.int64(work.stack[frame.next, ACTION])
+        return reduction_by_policy(frame.depth, work.gaps[ply, action])
+    return reduction_by_order(frame.depth, frame.next - frame.first)
 
 
 @jit
-def half_plies_saved(actions):
-    """By how much less than two half plies an action costs where there are ``actions`` of them."""
-    return max(np.int64(0), np.int64(3) - actions)
+def reduction_by_policy(depth, gap):
+    """:func:`reduction` of an action ``gap`` 1024ths of a logit below the best one."""
+    return _limited(0.3 + math.log(depth) * float(gap) / (2.5 * GAP_UNIT), depth)
 
 
 @jit
 def reduction_by_order(depth, place):
-    """:func:`reduction` where the network was not asked; ``place`` counts actions from 0."""
-    if depth < REDUCE_DEPTH:
+    """:func:`reduction` of an action that ``place`` others come before."""
+    if depth < MIN_REDUCED_DEPTH:
         return np.int64(0)
     return _limited(0.5 + 0.5 * math.log(depth) * math.log(place + 1.0), depth)
+
+
+@jit
+def _limited(plies, depth):
+    """A reduction in whole plies that leaves at least a ply below the action."""
+    return max(np.int64(0), min(np.int64(plies), depth - 2))
