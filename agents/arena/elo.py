@@ -139,7 +139,7 @@ def likelihood_of_superiority(points: npt.NDArray[np.float64]) -> float:
 def _check_points(points: npt.NDArray[np.float64]) -> None:
     if points.ndim != 2 or points.shape[1] != 2 or not len(points):
         raise ValueError(
-            f"points: expected an array of shape (pairs, 2), at least one pair, not {points.shape}"
+            f"points: expected one or more pairs of games, shape (pairs, 2), not {points.shape}"
         )
 
 

@@ -126,7 +126,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if num_envs < 1:
             raise ValueError(f"num_envs={num_envs}: expected at least 1")
         if seat is not None and opponent is None:
-            raise ValueError("seat: self-play has no learner's seat; drop it or give an opponent")
+            raise ValueError("seat: self-play has none; give one only against an opponent")
         self.num_envs = num_envs
         self.max_plies = check_max_plies(max_plies)
         self.render_mode = check_render_mode(render_mode, self.metadata)
@@ -338,7 +338,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         firsts = self._per_game(options, "first_player", lambda s: seat_number(s, "first_player"))
         seats = self._per_game(options, "seat", lambda s: seat_number(s, "seat"))
         if seats is not None and self._opponent is None:
-            raise ValueError("options['seat']: self-play has no learner's seat; drop this option")
+            raise ValueError("options['seat']: give a seat only against an opponent")
         start = None
         if texts is not None:
             start = self._batch.parse_positions([texts[game] for game in games])
