@@ -163,7 +163,7 @@ class CollectTotals:
     plies: int = 0
     """Plies of those games."""
     network_seconds: float = 0.0
-    """Seconds in the network on a GPU; 0 on a CPU, where it is compiled into the search."""
+    """Seconds in the network; 0 where it is compiled into the search."""
 
 
 class AlphaZeroWorker:
@@ -374,7 +374,7 @@ class AlphaZeroTrainer(Trainer[AlphaZeroWorker]):
             "search_share": (play - network) / seconds,
             "learn_share": learn / seconds,
         }
-        if network:  # on a GPU; on a CPU it is compiled into the search
+        if network:  # else it is compiled into the search
             row["network_share"] = network / seconds
         games = sum(total.games for total in totals)
         if games:

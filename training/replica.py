@@ -33,13 +33,13 @@ class ForwardPass(NamedTuple):
     outputs: tuple[Tensor, Tensor]
     """Logits and values with their autograd graph."""
     logits: npt.NDArray[np.float32]
-    """float32[K]."""
+    """float32[K], or float32[R] for a network that judges each legal action."""
     values: npt.NDArray[np.float32]
     """float32[R]."""
     logit_gradient: npt.NDArray[np.float32]
-    """float32[K], zeros, for the caller to fill."""
+    """Zeros like the logits, for the caller to fill."""
     value_gradient: npt.NDArray[np.float32]
-    """float32[R], zeros, for the caller to fill."""
+    """Zeros like the values, for the caller to fill."""
 
 
 class Replica:
