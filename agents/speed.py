@@ -72,12 +72,11 @@ def cases(ruleset: Ruleset, positions: npt.NDArray[np.uint64]) -> dict[str, Work
 
     def mcts(greedy: bool) -> Work:
         agent = MctsAgent(ruleset, simulations=SIMULATIONS, greedy=greedy, threads=1)
-        several = positions[(masks & (masks - np.uint64(1))) != 0]  # it searches only these
-        theirs = masks[(masks & (masks - np.uint64(1))) != 0]
+        has_choice = (masks & (masks - np.uint64(1))) != 0  # it searches only these
 
         def work() -> int:
-            agent.act(several, theirs)
-            return SIMULATIONS * len(several)
+            agent.act(positions[has_choice], masks[has_choice])
+            return SIMULATIONS * int(has_choice.sum())
 
         return work
 

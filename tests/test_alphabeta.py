@@ -218,6 +218,10 @@ def test_table_gives_back_what_it_can_vouch_for() -> None:
     store(table, epoch, key, 4, -50, 50, 0, -60, 2)  # alpha or less: an upper bound
     assert look_up(key, 4, False, -60, 9) == (True, -60, 2)
     assert look_up(key, 4, False, -61, 9) == (False, -60, 2)
+    for edge, action in ((50, 3), (-50, 4)):  # on the edge of the window: still a bound
+        store(table, epoch, key, 4, -50, 50, 0, edge, action)
+        assert look_up(key, 4, False, edge, edge + 1) == (edge < 0, edge, action)
+        assert look_up(key, 4, False, edge - 1, edge) == (edge > 0, edge, action)
     epoch += U(1)
     assert look_up(key, 4, False, -9, 9) == (False, 0, NO_ACTION)
 

@@ -30,7 +30,7 @@ ENCODING_STEP: Final = 512
 def padded_encodings(count: int) -> npt.NDArray[np.uint8]:
     """Zeros for ``count`` encodings, uint8[R, ENCODING_SIZE], R rounded up.
 
-    Torch prepares a matrix product anew for each shape it has not met, which takes longer
+    Torch prepares a matrix product for each shape that it has not met yet, which takes longer
     than the product; rounding leaves it few shapes.
     """
     return np.zeros((-(-count // ENCODING_STEP) * ENCODING_STEP, ENCODING_SIZE), np.uint8)

@@ -25,7 +25,7 @@ class SearchAgent:
         network: it is put into evaluation mode.
         ruleset: the rules to play by.
         simulations: of each search.
-        threads: threads that a batch is shared out over; by default one a core.
+        threads: threads that share a batch; by default one a core.
 
     Raises:
         ValueError: ``simulations`` is out of range.

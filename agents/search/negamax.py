@@ -155,7 +155,7 @@ def _enter_node(rules, weights, guided, table, work, ply):
     if frame.end == frame.first:
         return False, np.int64(ply - WIN)
 
-    # Step 5. Order. A network may do it anew (selective.order_by_policy).
+    # Step 5. Order. A network may do it again (selective.order_by_policy).
     score_successors(work, ply, np.int64(mover_of(packed.meta)))
     frame.by_policy = 0
     frame.next = frame.first

@@ -1,4 +1,4 @@
-"""How a searching agent uses its cores and its time: a batch shared out, a search stopped."""
+"""How a searching agent uses its cores and its time: splitting a batch, stopping a search."""
 
 from __future__ import annotations
 
