@@ -33,7 +33,6 @@ NORTH: Final = 1
 LEFT: Final = 0
 RIGHT: Final = 1
 
-NUM_PITS: Final = 16
 NUM_SEEDS: Final = 64
 HOUSE: Final = 4
 """Ring index and pit index of the nyumba, hole 5 of the front row."""
