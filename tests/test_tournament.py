@@ -160,7 +160,7 @@ def test_other_tournaments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TournamentError, match="does not describe a tournament"):
         run(asked, tmp_path)
     (tmp_path / "tournament.json").unlink()
-    with pytest.raises(TournamentError, match=r"no tournament\.json"):
+    with pytest.raises(TournamentError, match=r"without their tournament\.json"):
         run(asked, tmp_path)
 
 
