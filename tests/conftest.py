@@ -11,13 +11,16 @@ import pytest
 
 OPTIONAL: Final = {
     "PIL": "picture",
+    "cachetools": "play",
     "httpx2": "test",
     "importlinter": "test",
     "matplotlib": "train",
+    "pydantic": "train",
     "pygame": "render",
     "safetensors": "train",
     "scipy": "train",
     "starlette": "play",
+    "tabulate": "train",
     "tensorboard": "train",
     "torch": "train",
     "tqdm": "train",

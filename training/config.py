@@ -93,7 +93,8 @@ class TrainConfig(Settings):
     max_plies: int = Field(500, ge=10, le=100_000)
     """A game that reaches this length is cut off as a draw."""
     bfloat16: bool = True
-    """Compute the network in bfloat16; its weights stay float32."""
+    """Compute the network in bfloat16 where the device has it in hardware, else in float32; its
+    weights stay float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the network computes; ``auto`` takes a GPU if there is one."""
     evaluate_every: int = Field(10_000_000, ge=0, le=10**15)

@@ -24,6 +24,13 @@ def chunks(index: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
         yield index[low : low + _MAX_CHUNK]
 
 
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether a device multiplies bfloat16 in hardware: a GPU, or a CPU with AVX-512."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported()
+    return torch.backends.cpu.get_cpu_capability().startswith("AVX512")
+
+
 class ForwardPass(NamedTuple):
     """The network's outputs for the K legal actions of a batch, and room for the loss's gradients.
 
@@ -47,12 +54,14 @@ class Replica:
 
     Args:
         network: the float32 network to copy.
-        bfloat16: compute in bfloat16 instead of float32.
+        bfloat16: compute in bfloat16 instead of float32, where the device has it in hardware: in
+            software it takes twenty times as long.
     """
 
     def __init__(self, network: PolicyNetwork, bfloat16: bool) -> None:
         self.device = next(network.parameters()).device
-        self.network = copy.deepcopy(network).to(torch.bfloat16 if bfloat16 else torch.float32)
+        dtype = torch.bfloat16 if bfloat16 and has_bfloat16(self.device) else torch.float32
+        self.network = copy.deepcopy(network).to(dtype)
         self._parameters = list(self.network.parameters())
         self.gradients = [torch.zeros_like(p) for p in network.parameters()]
         """float32, one for each parameter: what :meth:`backward` adds to."""
