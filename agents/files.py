@@ -1,9 +1,54 @@
-"""Files are replaced whole, or not at all."""
+"""Files are replaced whole, or not at all; a folder has one writer at a time."""
 
 from __future__ import annotations
 
 import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+
+class HeldError(ValueError):
+    """Another process writes into this folder."""
+
+
+@contextmanager
+def hold(folder: Path) -> Iterator[None]:
+    """Be the only process that writes into ``folder`` until the end of the block.
+
+    The operating system drops the lock of a process that has ended, however it ended.
+
+    Args:
+        folder: it is made if it is missing.
+
+    Raises:
+        HeldError: another process holds it; the message says which.
+        OSError: the folder cannot be made or written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    holder = folder / ".holder"
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        try:
+            who = holder.read_text(encoding="utf-8", errors="replace").strip()[:200]
+        except OSError:
+            who = "another process"
+        raise HeldError(
+            f"{folder} is in use by {who}: wait until it has ended, or choose another folder"
+        ) from None
+    try:
+        now = datetime.now().isoformat(" ", "seconds")
+        holder.write_text(f"process {os.getpid()} on {platform.node()}, since {now}\n")
+        yield
+    finally:
+        holder.unlink(missing_ok=True)
+        lock.release()
 
 
 def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Final, Literal, Protocol, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from bao_env.engine.action import NUM_ACTIONS, actions_of
+from bao_env.engine.arrays import as_batch
 from bao_env.engine.batch import random_actions, random_states
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
@@ -30,6 +32,37 @@ class Agent(Protocol):
         number will do.
         """
         ...
+
+
+def check_actions(answer: object, masks: npt.NDArray[np.uint64], who: str) -> npt.NDArray[Any]:
+    """What a player answered, if it is one legal action for each position.
+
+    Args:
+        answer: as :meth:`Agent.act` returned it.
+        masks: uint64[B], the legal actions; where a mask is 0, any number will do.
+        who: answered, for the message.
+
+    Returns:
+        integers [B].
+
+    Raises:
+        ValueError: it is anything else.
+    """
+    actions = np.asarray(answer)
+    if actions.shape != masks.shape or actions.dtype.kind not in "iu":
+        raise ValueError(
+            f"{who} answered {actions.dtype}{list(actions.shape)} to {len(masks)} positions: "
+            "expected one integer for each"
+        )
+    inside = (actions >= 0) & (actions < NUM_ACTIONS)
+    bits = masks >> np.where(inside, actions, 0).astype(np.uint64)
+    wrong = np.flatnonzero((masks != 0) & ~(inside & (bits & np.uint64(1) != 0)))
+    if len(wrong):
+        raise ValueError(
+            f"{who} chose action {actions[wrong[0]]}, which is illegal; legal: "
+            f"{actions_of(masks[wrong[0]])}"
+        )
+    return actions
 
 
 BotName = Literal["random", "greedy"]
@@ -55,6 +88,7 @@ class RandomAgent:
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
         """See :meth:`Agent.act`."""
+        positions, masks = as_batch(positions, masks)
         missing = len(masks) - len(self._states)
         if missing > 0:
             more = random_states(missing, self._seeds.spawn(1)[0])
@@ -112,6 +146,7 @@ class GreedyAgent:
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
         """See :meth:`Agent.act`."""
+        positions, masks = as_batch(positions, masks)
         actions = np.empty(len(masks), np.int64)
         _greedy_actions(self._rules, positions, masks, actions)
         return actions

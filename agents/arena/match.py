@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from agents.arena.elo import Score, Sprt, score_pairs
 from agents.arena.openings import BALANCE, OPENING_PLIES, Openings, draw_openings
-from bao_env.bots import Agent
-from bao_env.engine.action import actions_of
+from bao_env.bots import Agent, check_actions
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, movers, opening
@@ -128,10 +127,10 @@ def play_games(
         for i, index in enumerate((running[first_moves], running[~first_moves])):
             if len(index):
                 start = time.perf_counter()
-                chosen = np.asarray(players[i].act(positions[index], masks[index]))
+                chosen = players[i].act(positions[index], masks[index])
                 seconds[i] += time.perf_counter() - start
-                _check(chosen, masks[index], ("first", "second")[i])
-                actions[index] = chosen
+                who = ("the first player", "the second player")[i]
+                actions[index] = check_actions(chosen, masks[index], who)
                 moves[i] += len(index)
         row = np.full(size, NO_ACTION, np.uint8)
         row[running] = actions[running]
@@ -148,27 +147,6 @@ def play_games(
         moves=(moves[0], moves[1]),
         seconds=(seconds[0], seconds[1]),
     )
-
-
-def _check(actions: npt.NDArray[np.int64], masks: npt.NDArray[np.uint64], who: str) -> None:
-    """Check a player's answer.
-
-    Raises:
-        ValueError: it is not one legal action for each position.
-    """
-    if actions.shape != masks.shape or actions.dtype.kind not in "iu":
-        raise ValueError(
-            f"the {who} player answered {actions.dtype}{list(actions.shape)} to {len(masks)} "
-            f"positions: expected one integer for each"
-        )
-    inside = (actions >= 0) & (actions < 64)
-    bits = masks >> np.where(inside, actions, 0).astype(np.uint64)
-    wrong = np.flatnonzero(~(inside & (bits & np.uint64(1) != 0)))
-    if len(wrong):
-        legal = actions_of(masks[wrong[0]])
-        raise ValueError(
-            f"the {who} player chose action {actions[wrong[0]]}, which is illegal; legal: {legal}"
-        )
 
 
 def play_match(

@@ -1,0 +1,100 @@
+"""Checks of the arrays that callers own, before compiled code reads or fills them.
+
+Compiled code checks no bounds: an array that is too short would be read, or written, beyond its
+end. These checks take constant time; they look at what an array is, not at its content.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from bao_env.engine.position import WORDS
+
+UINT64: Final = np.dtype(np.uint64)
+INT8: Final = np.dtype(np.int8)
+
+
+def check_array(name: str, array: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    """Refuse an array that compiled code cannot read.
+
+    Args:
+        name: of the argument, for the message.
+        array: it must be a C-contiguous array of this type and shape, in the machine's byte order.
+        dtype, shape: those expected.
+
+    Raises:
+        TypeError: it is no array, or has another dtype.
+        ValueError: it has another shape, or is not contiguous.
+    """
+    if not (
+        isinstance(array, np.ndarray)
+        and array.dtype == dtype
+        and array.shape == shape
+        and array.flags.c_contiguous
+        and array.flags.aligned
+    ):
+        _refuse(name, array, dtype, shape)
+
+
+def check_output(name: str, array: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    """:func:`check_array`, for an array that compiled code fills.
+
+    Raises:
+        TypeError, ValueError: see :func:`check_array`; ValueError also if it is read-only.
+    """
+    if not (
+        isinstance(array, np.ndarray)
+        and array.dtype == dtype
+        and array.shape == shape
+        and array.flags.carray  # contiguous, aligned and writable
+    ):
+        _refuse(name, array, dtype, shape)
+
+
+def batch_size(positions: object) -> int:
+    """The number of games of ``positions``, uint64[B, 6].
+
+    Raises:
+        TypeError, ValueError: see :func:`check_array`.
+    """
+    size = len(positions) if isinstance(positions, np.ndarray) and positions.ndim else 0
+    check_array("positions", positions, UINT64, (size, WORDS))
+    return size
+
+
+def as_batch(
+    positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """What a player is handed, as compiled code can read it: copied only if not contiguous.
+
+    Args:
+        positions: uint64[B, 6].
+        masks: uint64[B], their legal actions.
+
+    Raises:
+        TypeError, ValueError: see :func:`check_array`.
+    """
+    if isinstance(positions, np.ndarray):
+        positions = np.ascontiguousarray(positions)
+    if isinstance(masks, np.ndarray):
+        masks = np.ascontiguousarray(masks)
+    check_array("masks", masks, UINT64, (batch_size(positions),))
+    return positions, masks
+
+
+def _refuse(name: str, array: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NoReturn:
+    """Say what an array should have been."""
+    expected = f"{name}: expected a C-contiguous {dtype}{list(shape)}"
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{expected}, not {type(array).__name__}")
+    found = f"{array.dtype}{list(array.shape)}"
+    if array.dtype != dtype:
+        raise TypeError(f"{expected}, not {found}")
+    if array.shape != shape:
+        raise ValueError(f"{expected}, not {found}")
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        raise ValueError(f"{expected}; its elements do not lie side by side: pass a copy")
+    raise ValueError(f"{expected} that can be written; it is read-only")
