@@ -34,6 +34,7 @@ import numpy.typing as npt
 from bao_env.engine.compile import jit
 from bao_env.observation.board import OBSERVATION_SIZE
 from bao_env.observation.captures import CAPTURE_FEATURES, NUM_STARTS, START_CAPTURES
+from bao_env.observation.planes import STEPS
 
 INPUTS_VERSION: Final = 1
 """Version of what a network reads. Raise it, with a line here, whenever a byte of an encoding or a
@@ -58,8 +59,7 @@ ENCODING_SIZE: Final = OBSERVATION_SIZE + CAPTURE_FEATURES
 
 _PITS: Final = 32
 _COUNTS: Final = 34
-_STEPS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
-_FLAGS: Final = _COUNTS + len(_STEPS) * _PITS
+_FLAGS: Final = _COUNTS + len(STEPS) * _PITS
 _CAPTURES: Final = _FLAGS + OBSERVATION_SIZE - _COUNTS
 FEATURES: Final = _CAPTURES + START_CAPTURES + 2 * NUM_STARTS
 """Features of an encoding."""
@@ -69,7 +69,7 @@ _ONE: Final = np.int16(0x3F80)
 _EIGHTHS: Final = ((np.arange(256, dtype=np.float32) / 8).view(np.uint32) >> np.uint32(16)).astype(
     np.int16
 )
-_STEP_ARRAY: Final = np.array(_STEPS, np.uint8)
+_STEP_ARRAY: Final = np.array(STEPS, np.uint8)
 
 
 @jit

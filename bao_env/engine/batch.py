@@ -46,9 +46,11 @@ from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import CAPTURE_TURN, STARTS, candidates, is_capture
 from bao_env.engine.lanes import (
     BLOCK,
+    FIND_LEGAL,
     LANE_WORDS,
     LANES,
     MAX_STARTS,
+    PLAY,
     mask_job,
     play_job,
     run,
@@ -87,7 +89,7 @@ def _mask_block(rules, positions, masks, winners, lanes, owner, jobs):
             jobs[count] = mask_job(game, capture_turn, action, start)
             count += 1
             starts &= starts - ONE
-    run(rules, positions, masks, winners, jobs, count, lanes, owner, False)
+    run(rules, positions, masks, winners, jobs, count, lanes, owner, FIND_LEGAL)
     for game in range(positions.shape[0]):
         if winners[game] < 0 and masks[game] == ZERO:  # Donkers 1.2, 1.5a: no legal move
             winners[game] = np.int8(ONE - mover_of(read_at(positions, game).meta))
@@ -112,7 +114,7 @@ def _step_block(rules, positions, actions, masks, winners, lanes, owner, jobs):
         start = start_of(packed.meta, capture_turn, action)
         jobs[count] = play_job(game, capture_turn, action, start)
         count += 1
-    run(rules, positions, masks, winners, jobs, count, lanes, owner, True)
+    run(rules, positions, masks, winners, jobs, count, lanes, owner, PLAY)
     _mask_block(rules, positions, masks, winners, lanes, owner, jobs)
 
 

@@ -71,6 +71,8 @@ from bao_env.engine.position import (
 
 HOUSE: Final = U(layout.HOUSE)
 
+_TWO_OR_MORE: Final = U(0xFEFEFEFEFEFEFEFE)  # bits of a count that are set only from two seeds on
+
 # A hand's tally: seeds sown in the move so far, shifted past these eight flags.
 INFINITE: Final = U(1)  # more than sow_limit seeds sown: the move is illegal (1.5a)
 CHOICE: Final = U(2)  # the move came to a house that may be played (2.5b)
@@ -318,6 +320,20 @@ def capture_targets(rules, front, back, facing, store):
         return _namua_captures(front, facing)
     up, down, targets = first_captures(front, back, facing, rules.capture_limit)
     return targets
+
+
+@jit_inline
+def cannot_play(front, back, store):
+    """Whether a player has no hole to play from, judged by their rows alone (1.2).
+
+    In namua a filled front hole is enough for a move, in mtaji a hole with two seeds. This misses
+    only players whose moves are all infinite (1.5a).
+
+    Args:
+        front, back: their rows.
+        store: their seeds in store: in namua, at least one.
+    """
+    return (front if store != ZERO else (front | back) & _TWO_OR_MORE) == ZERO
 
 
 @jit_inline

@@ -19,10 +19,24 @@ from typing import Final
 
 import numpy as np
 
-from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
+from bao_env.engine.bits import BYTE, FULL, ONE, ZERO, U, byteswap, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import Hand, begin, finish, legal_bits, play_out, relay
-from bao_env.engine.position import PLY, mover_of, read_at, write_at
+from bao_env.engine.kernel import (
+    CHOICE,
+    INFINITE,
+    LOST,
+    PAUSED,
+    WON,
+    Hand,
+    begin,
+    cannot_play,
+    captured_by,
+    finish,
+    legal_bits,
+    play_out,
+    relay,
+)
+from bao_env.engine.position import PLY, mover_of, other_store_of, read_at, write_at
 
 LANES: Final = 32
 BLOCK: Final = 512
@@ -31,6 +45,17 @@ MAX_STARTS: Final = 32
 """Most jobs of a game."""
 _MAX_ALONE: Final = 3
 """The last hands of a block, up to this number, are finished one by one."""
+
+# What a run's jobs are for.
+FIND_LEGAL: Final = 0
+"""``masks`` gets their bits of the legal masks."""
+PLAY: Final = 1
+"""``positions`` are played on; ``winners`` gets the seats that win."""
+FIND_BEST: Final = 2
+"""``masks`` gets what each game's jobs can do together, see :func:`best_capture`."""
+
+_BEST_LEGAL: Final = U(1 << 8)
+_BEST_WINS: Final = U(1 << 9)
 
 # Where each field of the hands starts in the lane array, one uint64 a lane. The array is
 # flat: only with a fixed distance between fields can the compiler see that they don't overlap.
@@ -125,18 +150,49 @@ def _fill(rules, positions, job, lanes, i):
 
 
 @jit_inline
-def _retire(rules, positions, masks, winners, job, hand, playing):
-    """Write the result of a job: the position after it, or its mask bits.
+def best_capture(best):
+    """What :data:`FIND_BEST` has found out about a player's moves.
+
+    Returns:
+        the most seeds that one of them captures; whether one wins at once, by emptying the
+        opponent's front row or by leaving them no hole to play from (1.2); whether one is legal.
+    """
+    return best & BYTE, (best & _BEST_WINS) != ZERO, (best & _BEST_LEGAL) != ZERO
+
+
+@jit
+def _best_of(rules, packed, job, hand):
+    """What a job's move can do, as bits; :func:`best_capture` reads them."""
+    capture_turn = (job & _JOB_CAPTURE) != ZERO
+    if hand.tally & INFINITE:
+        if (hand.tally & CHOICE) == ZERO:
+            return ZERO  # illegal (1.5a)
+        # 2.5b: stop at the house instead. Where both are legal, playing on captures no less.
+        hand = play_out(rules, begin(rules, packed, capture_turn, job & _JOB_START, FULL))
+    best = _BEST_LEGAL | captured_by(packed, capture_turn, hand)
+    front = byteswap(hand.facing) if capture_turn else packed.other_front
+    stuck = cannot_play(front, packed.other_back, other_store_of(packed.meta))
+    if hand.tally & WON or (stuck and (hand.tally & (PAUSED | LOST)) == ZERO):
+        best |= _BEST_WINS
+    return best
+
+
+@jit_inline
+def _retire(rules, positions, masks, winners, job, hand, task):
+    """Write the result of a job.
 
     Args:
         rules: the :class:`KernelRules`.
         positions, masks, winners: see :func:`run`; changed in place.
         job: the job that has ended.
         hand: its last :class:`Hand`.
-        playing: whether the job plays its action, or only finds out whether it is legal.
+        task: see :func:`run`.
     """
     game = job >> _JOB_GAME_SHIFT
-    if playing:
+    if task == FIND_BEST:
+        best, old = _best_of(rules, read_at(positions, game), job, hand), masks[game]
+        masks[game] = max(best & BYTE, old & BYTE) | ((best | old) & ~BYTE)
+    elif task == PLAY:
         packed = read_at(positions, game)
         after, result = finish(rules, packed, (job & _JOB_CAPTURE) != ZERO, hand)
         write_at(positions, game, after)
@@ -149,19 +205,19 @@ def _retire(rules, positions, masks, winners, job, hand, playing):
 
 
 @jit
-def run(rules, positions, masks, winners, jobs, count, lanes, owner, playing):
+def run(rules, positions, masks, winners, jobs, count, lanes, owner, task):
     """Run a block's job list through the lanes.
 
     Args:
         rules: the :class:`KernelRules`.
-        positions: uint64[B, 6], B at most BLOCK; played on in place if ``playing``.
-        masks: uint64[B]; unless ``playing``, gets the jobs' bits.
-        winners: int8[B]; if ``playing``, gets the seat that wins with its job.
+        positions: uint64[B, 6]; B of about BLOCK is fastest.
+        masks: uint64[B].
+        winners: int8[B].
         jobs: uint64[count or more].
         count: how many jobs there are.
         lanes: uint64[LANE_WORDS], scratch.
         owner: uint64[LANES], scratch: the job in each lane.
-        playing: play the jobs' actions, or only find out whether they are legal.
+        task: what the jobs are for: :data:`FIND_LEGAL`, :data:`PLAY` or :data:`FIND_BEST`.
     """
     filled = min(count, LANES)
     for i in range(LANES):
@@ -188,7 +244,7 @@ def run(rules, positions, masks, winners, jobs, count, lanes, owner, playing):
         while ended != ZERO:
             i = np.int64(trailing_zeros(ended))
             ended &= ended - ONE
-            _retire(rules, positions, masks, winners, owner[i], _load(lanes, i), playing)
+            _retire(rules, positions, masks, winners, owner[i], _load(lanes, i), task)
             if following < count:
                 owner[i] = jobs[following]
                 _fill(rules, positions, owner[i], lanes, i)

@@ -9,9 +9,17 @@ from __future__ import annotations
 from typing import Final
 
 from bao_env.engine.action import action_of
-from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
+from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates, simulate
+from bao_env.engine.kernel import (
+    CAPTURE_TURN,
+    CHOICE,
+    INFINITE,
+    STARTS,
+    candidates,
+    cannot_play,
+    simulate,
+)
 from bao_env.engine.position import same_mover, store_of, write_at
 
 MAX_SUCCESSORS: Final = 64
@@ -25,8 +33,6 @@ CAPTURED: Final = 7
 """Word of a successor: seeds that the action captured."""
 SUCCESSOR_WORDS: Final = 8
 """Words of a successor: a packed position without PLY, then the three above."""
-
-_TWO_OR_MORE: Final = U(0xFEFEFEFEFEFEFEFE)  # bits of a count that are set only from two seeds on
 
 
 @jit_inline
@@ -73,11 +79,7 @@ def successors(rules, packed, out, base):
 
 @jit
 def is_stuck(packed):
-    """Whether the mover has no candidate move, and so has lost, judged by their rows alone (1.2).
-
-    In namua a filled front hole is enough for a move, in mtaji a hole with two seeds. This misses
-    only positions whose candidates are all infinite (1.5a).
-    """
-    namua = store_of(packed.meta) != ZERO
-    playable = packed.front if namua else (packed.front | packed.back) & _TWO_OR_MORE
-    return playable == ZERO and not same_mover(packed.meta)
+    """Whether the mover has no hole to play from, and so has lost (1.2); :func:`cannot_play`."""
+    return not same_mover(packed.meta) and cannot_play(
+        packed.front, packed.back, store_of(packed.meta)
+    )

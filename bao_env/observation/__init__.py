@@ -1,6 +1,4 @@
-"""What a player sees, as numbers: :mod:`~bao_env.observation.board` is the board itself,
-:mod:`~bao_env.observation.captures` what the player to move could capture on it.
-"""
+"""What a player sees, as numbers. :mod:`~bao_env.observation.kinds` lists what there is."""
 
 from bao_env.observation.board import (
     OBSERVATION_SIZE,
@@ -8,5 +6,14 @@ from bao_env.observation.board import (
     SEED_UNIT,
     observe,
 )
+from bao_env.observation.kinds import OBSERVATIONS, ObservationName, Observer
 
-__all__ = ["OBSERVATION_SIZE", "OBSERVATION_VERSION", "SEED_UNIT", "observe"]
+__all__ = [
+    "OBSERVATIONS",
+    "OBSERVATION_SIZE",
+    "OBSERVATION_VERSION",
+    "SEED_UNIT",
+    "ObservationName",
+    "Observer",
+    "observe",
+]

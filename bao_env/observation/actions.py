@@ -1,0 +1,205 @@
+"""What each action would bring: its captures, and the opponent's best reply.
+
+For each of the 64 actions a column, zero where the action is illegal::
+
+    0..63     seeds that the action captures
+    64..127   1 if it wins at once: the opponent's front row is empty, or they have no legal move
+    128..191  most seeds that the opponent can capture in reply
+    192..255  1 if a reply wins at once, by emptying the player's front row or by leaving them no
+              hole to play from (1.2)
+
+The last two groups are zero where there is no reply: the game is over, or the same player acts
+again (Dutch I.a). As in :mod:`bao_env.observation.board`, seeds are counts as uint8, and eighths as
+float32. The reply's flag is judged by the rows: it misses a player who has moves, all of them
+infinite (1.5a).
+
+An observation plays out some twenty moves. They run in the engine's lanes, those of many games side
+by side.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bao_env.engine.action import NUM_ACTIONS, start_of
+from bao_env.engine.bits import ONE, ZERO, U, byte, sum_of_bytes, trailing_zeros
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.kernel import CAPTURE_TURN, STARTS, candidates, is_capture, legal_mask
+from bao_env.engine.lanes import (
+    FIND_BEST,
+    LANE_WORDS,
+    LANES,
+    MAX_STARTS,
+    PLAY,
+    best_capture,
+    mask_job,
+    play_job,
+    run,
+)
+from bao_env.engine.position import (
+    NO_WINNER,
+    WORDS,
+    mover_of,
+    pending_of,
+    read_at,
+    same_mover,
+    write_at,
+)
+
+CAPTURED: Final = 0
+WINS: Final = 64
+REPLY_CAPTURED: Final = 128
+REPLY_WINS: Final = 192
+CAPTURE_COLUMNS: Final = 128
+"""Columns of the first two groups."""
+REPLY_COLUMNS: Final = 256
+"""Columns of all four."""
+
+_ROWS: Final = 1024
+"""Actions that are played out together: enough to fill the lanes, few enough for the cache."""
+
+
+class Workspace(NamedTuple):
+    """A thread's scratch memory; a row for each action that is being played out."""
+
+    after: npt.NDArray[np.uint64]
+    """uint64[_ROWS, 6], the positions after them."""
+    seats: npt.NDArray[np.int8]
+    """int8[_ROWS], who has won there, or -1."""
+    best: npt.NDArray[np.uint64]
+    """uint64[_ROWS], what the opponent can do there; see :func:`best_capture`."""
+    games: npt.NDArray[np.int64]
+    """int64[_ROWS], the game of each action."""
+    actions: npt.NDArray[np.int64]
+    """int64[_ROWS]."""
+    jobs: npt.NDArray[np.uint64]
+    lanes: npt.NDArray[np.uint64]
+    owner: npt.NDArray[np.uint64]
+
+    @classmethod
+    def empty(cls) -> Workspace:
+        """A new one."""
+        return cls(
+            np.empty((_ROWS, WORDS), np.uint64),
+            np.empty(_ROWS, np.int8),
+            np.empty(_ROWS, np.uint64),
+            np.empty(_ROWS, np.int64),
+            np.empty(_ROWS, np.int64),
+            np.empty(_ROWS * MAX_STARTS, np.uint64),
+            np.empty(LANE_WORDS, np.uint64),
+            np.empty(LANES, np.uint64),
+        )
+
+
+@jit_inline
+def _captured(before, after):
+    """Seeds that an action has captured, by the positions before and after it."""
+    theirs = sum_of_bytes(before.other_front)
+    if same_mover(after.meta):  # Dutch I.a: the capture waits, its seeds still in their pit
+        waiting = byte(after.other_front, U(7) - pending_of(after.meta))
+        return theirs - sum_of_bytes(after.other_front) + waiting
+    return theirs - sum_of_bytes(after.front)
+
+
+@jit
+def _play_out(rules, positions, count, work):
+    """Play out ``count`` actions of the workspace: fill ``after`` and ``seats``."""
+    for row in range(count):
+        g = work.games[row]
+        packed = read_at(positions, g)
+        action = U(work.actions[row])
+        capture_turn = is_capture(rules, packed, action)
+        work.jobs[row] = play_job(
+            row, capture_turn, action, start_of(packed.meta, capture_turn, action)
+        )
+        write_at(work.after, row, packed)
+        work.seats[row] = NO_WINNER
+    run(rules, work.after, work.best, work.seats, work.jobs, count, work.lanes, work.owner, PLAY)
+
+
+@jit
+def _reply(rules, count, all_replies, work):
+    """Play out the replies to ``count`` actions: fill ``best``, and ``seats`` where there is none.
+
+    Without ``all_replies`` only until a legal one is found.
+    """
+    jobs = 0
+    for row in range(count):
+        work.best[row] = ZERO
+        packed = read_at(work.after, row)
+        if work.seats[row] >= 0 or same_mover(packed.meta):
+            continue
+        found = candidates(rules, packed)
+        capture_turn = (found & CAPTURE_TURN) != ZERO
+        starts = found & STARTS
+        while starts != ZERO:
+            start = trailing_zeros(starts)
+            starts &= starts - ONE
+            work.jobs[jobs] = mask_job(row, capture_turn, ZERO, start)
+            jobs += 1
+            if not all_replies:
+                break
+    run(
+        rules, work.after, work.best, work.seats, work.jobs, jobs, work.lanes, work.owner, FIND_BEST
+    )
+    for row in range(count):
+        packed = read_at(work.after, row)
+        if work.seats[row] >= 0 or same_mover(packed.meta):
+            continue
+        captured, wins, legal = best_capture(work.best[row])
+        if not legal and legal_mask(rules, work.after[row]) == ZERO:
+            work.seats[row] = np.int8(ONE - mover_of(packed.meta))  # 1.2, 1.5a: no legal move
+
+
+@jit
+def _write_rows(positions, count, replies, scale, work, out, column):
+    """Write what ``count`` actions bring into their columns of ``out``."""
+    for row in range(count):
+        g = work.games[row]
+        before, after = read_at(positions, g), read_at(work.after, row)
+        at = column + work.actions[row]
+        out[g, at + CAPTURED] = _captured(before, after) * scale
+        seat = work.seats[row]
+        out[g, at + WINS] = seat == np.int8(mover_of(before.meta))
+        if replies and seat < 0:
+            captured, wins, legal = best_capture(work.best[row])
+            out[g, at + REPLY_CAPTURED] = captured * scale
+            out[g, at + REPLY_WINS] = wins
+
+
+@jit
+def write_actions(rules, positions, masks, replies, scale, work, out, column):
+    """Write what each legal action would bring.
+
+    Numba recognises a plain tuple faster than a named one, so ``work`` comes as one.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        positions: uint64[B, 6].
+        masks: uint64[B], the legal actions; where a mask is 0, all columns are.
+        replies: whether to write all four groups of columns or the first two.
+        scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
+        work: a :class:`Workspace`, as a tuple.
+        out: uint8 or float32 [B, column + 128 or 256 or more].
+        column: the first column that is filled.
+    """
+    work = Workspace(*work)
+    count = 0
+    size = positions.shape[0]
+    columns = REPLY_COLUMNS if replies else CAPTURE_COLUMNS
+    for g in range(size):
+        out[g, column : column + columns] = 0
+        rest = masks[g]
+        while rest != ZERO:
+            work.games[count] = g
+            work.actions[count] = trailing_zeros(rest)
+            rest &= rest - ONE
+            count += 1
+        if count > _ROWS - NUM_ACTIONS or g == size - 1:
+            _play_out(rules, positions, count, work)
+            _reply(rules, count, replies, work)
+            _write_rows(positions, count, replies, scale, work, out, column)
+            count = 0

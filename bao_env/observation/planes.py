@@ -1,0 +1,73 @@
+"""The board as planes of 4 rows and 8 columns, for convolutions and attention.
+
+Rows and columns are the board as the viewer has it before them: row 0 is the opponent's back row,
+1 their front row, 2 the viewer's front row, 3 their back row; column 0 is on the viewer's left. The
+planes::
+
+    0        seeds in each hole
+    1..10    1 where a hole holds at least 1, 2, 3, 4, 5, 6, 8, 10, 12, 15 seeds (STEPS)
+    11       1 at a house that its player still owns
+    12       1 at the hole that takasia bars in this turn (Donkers 4.1)
+    13       1 at the hole whose capture awaits its side (Dutch I.a)
+    14, 15   seeds in the viewer's store, in the opponent's store, the same everywhere
+
+As in :mod:`bao_env.observation.board`, seeds are counts as uint8, and eighths as float32; planes 12
+and 13 concern the player to move and are zero in the other player's view.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bao_env.engine.bits import ONE
+from bao_env.engine.compile import jit
+from bao_env.engine.layout import HOUSE, facing
+from bao_env.observation.board import OBSERVATION_SIZE, observe_one
+
+STEPS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
+"""Where a sowing ends hangs on the exact count; large ones are rare."""
+PLANES: Final = 16
+ROWS: Final = 4
+COLUMNS: Final = 8
+OWNED: Final = 1 + len(STEPS)
+BARRED: Final = OWNED + 1
+WAITING: Final = OWNED + 2
+STORES: Final = OWNED + 3
+
+_OTHER_HOUSE: Final = facing(HOUSE)
+_STEP_ARRAY: Final = np.array(STEPS, np.uint8)
+_STARTS: Final = np.array([24, 16, 0, 8])  # of the rows 0 to 3 in a board of 52 numbers
+
+
+@jit
+def write_planes(positions, viewers, scale, out):
+    """Write the planes of positions.
+
+    Args:
+        positions: uint64[B, 6], C-contiguous.
+        viewers: int8[B], the seat whose view each is; below 0, the player to move.
+        scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
+        out: uint8 or float32 [B, 16, 4, 8], filled.
+    """
+    seeds = positions.view(np.uint8)
+    board = np.empty((1, OBSERVATION_SIZE), np.uint8)
+    for g in range(positions.shape[0]):
+        observe_one(positions, seeds, g, viewers[g], ONE, board, 0)
+        out[g, 1:STORES] = 0
+        for row in range(ROWS):
+            for column in range(COLUMNS):
+                count = board[0, _STARTS[row] + column]
+                out[g, 0, row, column] = count * scale
+                for k in range(len(STEPS)):
+                    if count < _STEP_ARRAY[k]:
+                        break
+                    out[g, 1 + k, row, column] = 1
+        out[g, OWNED, 2, HOUSE] = board[0, 34]
+        out[g, OWNED, 1, _OTHER_HOUSE] = board[0, 35]
+        for column in range(COLUMNS):
+            out[g, BARRED, 2, column] = board[0, 36 + column]
+            out[g, WAITING, 2, column] = board[0, 44 + column]
+        out[g, STORES] = board[0, 32] * scale
+        out[g, STORES + 1] = board[0, 33] * scale
