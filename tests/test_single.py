@@ -130,7 +130,7 @@ def test_plays_the_game_of_the_aec_environment() -> None:
     """The same actions in the AEC environment lead to the same position and rewards."""
     rng = np.random.default_rng(6)
     for seed, ruleset in enumerate(["zanzibar", "dutch"] * 3):
-        learner = BaoEnv("greedy", ruleset=ruleset, seat=seed % 2)
+        learner = BaoEnv("greedy", ruleset=ruleset, seat=seed % 2, opening_plies=0)
         learner.reset(seed=seed)
         actions, result = play_to_the_end(learner, rng)
         board = raw_env(ruleset=ruleset)
@@ -181,7 +181,7 @@ def test_an_opponent_that_breaks_the_rules_is_named() -> None:
         def act(self, positions: Any, masks: Any) -> Any:
             return np.array([0])
 
-    env = BaoEnv(Cheat(), seat="south")
+    env = BaoEnv(Cheat(), seat="south", opening_plies=0)
     env.reset()
     with pytest.raises(RuntimeError, match=r"the opponent's action 0 .* illegal"):
         env.step(20)
@@ -193,7 +193,7 @@ def test_an_opponent_that_answers_otherwise_is_told(answer: Any) -> None:
         def act(self, positions: Any, masks: Any) -> Any:
             return answer
 
-    env = BaoEnv(Careless(), seat="south")
+    env = BaoEnv(Careless(), seat="south", opening_plies=0)
     env.reset()
     with pytest.raises(RuntimeError, match=r"the opponent answered .* one integer for each"):
         env.step(int(env.action_masks().argmax()))
@@ -212,7 +212,7 @@ def test_illegal_action_loses() -> None:
 
 
 def test_illegal_action_raises_on_demand() -> None:
-    env = BaoEnv("greedy", illegal="raise", seat="south")
+    env = BaoEnv("greedy", illegal="raise", seat="south", opening_plies=0)
     env.reset()
     with pytest.raises(IllegalMoveError, match=r"legal: 20 \(A6L\), 22 \(A6R\)"):
         env.step(0)
@@ -288,12 +288,12 @@ def test_seats() -> None:
 
 
 def test_first_player() -> None:
-    env = BaoEnv("greedy", seat="south", first_player="north")
+    env = BaoEnv("greedy", seat="south", first_player="north", opening_plies=0)
     env.reset()
     assert env.position.ply == 1
     env.reset(options={"first_player": "south"})
     assert env.position.ply == 0
-    lots = BaoEnv("greedy", seat="south", ruleset="kujifunza")
+    lots = BaoEnv("greedy", seat="south", ruleset="kujifunza", opening_plies=0)
     lots.reset(seed=0)
     plies = set()
     for _ in range(20):
@@ -449,7 +449,7 @@ def test_wrong_options() -> None:
 
 
 def test_pictures() -> None:
-    env: Any = BaoEnv("greedy", render_mode="ansi", seat="south")
+    env: Any = BaoEnv("greedy", render_mode="ansi", seat="south", opening_plies=0)
     env.reset()
     assert "South to move" in env.render()
     env.step(20)

@@ -73,6 +73,7 @@ def test_equals_sync_vector_env(mode: AutoresetMode, ruleset: str, seat: str) ->
         "ruleset": ruleset,
         "seat": seat,
         "max_plies": 30,
+        "opening_plies": 0,
     }
     ours = BaoVectorEnv(6, autoreset_mode=mode, **arguments)
     sync = SyncVectorEnv([lambda: BaoEnv(**arguments)] * 6, autoreset_mode=mode)
@@ -256,7 +257,7 @@ def test_opponent_of_ones_own_is_asked_in_batches() -> None:
             return actions
 
     agent = Recorder(3)
-    env = BaoVectorEnv(50, opponent=agent, seat="south")
+    env = BaoVectorEnv(50, opponent=agent, seat="south", opening_plies=0)
     env.reset(seed=0)
     assert agent.sizes == ()
     env.step(env.sample_legal_actions())
@@ -270,7 +271,7 @@ def test_an_opponent_that_breaks_the_rules_is_named() -> None:
         def act(self, positions: Any, masks: Any) -> Any:
             return np.zeros(len(masks), np.int64)
 
-    env = BaoVectorEnv(2, opponent=Cheat(), seat="south")
+    env = BaoVectorEnv(2, opponent=Cheat(), seat="south", opening_plies=0)
     env.reset(seed=0)
     with pytest.raises(RuntimeError, match="the opponent chose action 0, which is illegal"):
         env.step(env.sample_legal_actions())
@@ -292,7 +293,7 @@ def test_an_opponent_that_answers_otherwise_is_told(spoil: Callable[[Any], Any])
         def act(self, positions: Any, masks: Any) -> Any:
             return spoil(GreedyAgent().act(positions, masks))
 
-    env = BaoVectorEnv(500, opponent=Careless(), seat="south")
+    env = BaoVectorEnv(500, opponent=Careless(), seat="south", opening_plies=0)
     env.reset(seed=0)
     with pytest.raises(RuntimeError, match=r"the opponent answered .* one integer for each"):
         env.step(env.sample_legal_actions())
@@ -569,7 +570,7 @@ def test_start_options() -> None:
     env.reset(options={"reset_mask": mask, "first_player": "south"})
     infos = env.step(env.sample_legal_actions())[4]
     assert infos["player"].tolist() == [NORTH] * 3  # an option holds for one game
-    env = BaoVectorEnv(3, opponent="greedy", seat="north")
+    env = BaoVectorEnv(3, opponent="greedy", seat="north", opening_plies=0)
     infos = env.reset(seed=0, options={"seat": "south", "first_player": "north"})[1]
     assert infos["player"].tolist() == [SOUTH] * 3
     assert [unpack(words).ply for words in env.positions] == [1] * 3

@@ -26,6 +26,7 @@ from bao_env.envs.arguments import MAX_PLIES
 from bao_env.envs.single_game import SingleGame
 from bao_env.notation.positions import action_to_move, format_position
 from bao_env.observation.board import OBSERVATION_SIZE
+from bao_env.observation.kinds import Observer
 
 try:
     import pyspiel
@@ -96,7 +97,7 @@ class BaoState(pyspiel.State):
 
     def __init__(self, game: BaoGame) -> None:
         super().__init__(game)
-        self.single_game = SingleGame(game.ruleset, game.max_plies)
+        self.single_game = SingleGame(game.ruleset, game.max_plies, Observer("board", game.ruleset))
         self.single_game.start(opening(game.ruleset, SOUTH))
 
     def current_player(self) -> int:

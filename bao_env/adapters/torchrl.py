@@ -12,11 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box
 
 from bao_env.bots import Opponent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.envs.vector import BaoVectorEnv, Observation
-from bao_env.observation.board import OBSERVATION_SIZE
 
 try:
     import torch
@@ -31,7 +31,8 @@ except ModuleNotFoundError as error:
 class BaoTorchEnv(EnvBase):
     """:class:`bao_env.BaoVectorEnv` as a TorchRL environment of batch size [B], on the CPU.
 
-    Keys: ``"observation"`` float32[B, 52], ``"action_mask"`` bool[B, 64], ``"player"`` int64[B, 1],
+    Keys: ``"observation"`` float32[B, 52], or as ``observation=`` says; ``"action_mask"`` bool[B,
+    64], ``"player"`` int64[B, 1],
     ``"action"`` int64[B], ``"reward"`` float32[B, 1]; ``"done"``, ``"terminated"`` and
     ``"truncated"`` bool[B, 1]. TorchRL's collectors, and ``rollout(break_when_any_done=False)``,
     restart ended games.
@@ -63,9 +64,12 @@ class BaoTorchEnv(EnvBase):
         super().__init__(device="cpu", batch_size=[num_envs])
         self.envs = BaoVectorEnv(num_envs, opponent=opponent, autoreset_mode="Disabled", **options)
         self._next_seed = seed
+        space = self.envs.single_observation_space["observation"]  # type: ignore[index]
+        if not isinstance(space, Box):
+            raise ValueError("observation='planes+replies': expected one of a single array")
         shape = (num_envs, 1)
         self.observation_spec = Composite(
-            observation=Bounded(0, 8, (num_envs, OBSERVATION_SIZE), dtype=torch.float32),
+            observation=Bounded(0, 8, (num_envs, *space.shape), dtype=torch.float32),
             action_mask=Binary(NUM_ACTIONS, shape=(num_envs, NUM_ACTIONS), dtype=torch.bool),
             player=Bounded(0, 1, shape, dtype=torch.int64),
             shape=self.batch_size,

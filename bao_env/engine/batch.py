@@ -5,7 +5,7 @@ in the lanes (:mod:`bao_env.engine.lanes`).
 
 Arrays: ``positions`` uint64[B, 6] (:mod:`bao_env.engine.position`), ``masks`` uint64[B] (bit a =
 action a is legal), ``winners`` int8[B] (the seat that has won, or -1), ``actions`` any integer
-dtype [B]. All are C-contiguous. A game that is over has mask 0.
+dtype [B]. All but the actions must be C-contiguous. A game that is over has mask 0.
 """
 
 from __future__ import annotations
@@ -339,7 +339,7 @@ class Engine:
             TypeError: the actions are no integers.
         """
         size = self._check_games(positions, masks, winners)
-        _check_actions(actions, size)
+        actions = _as_actions(actions, size)
         illegal = _first_illegal(masks, actions)
         if illegal >= 0:
             raise ValueError(
@@ -450,17 +450,19 @@ class Engine:
             future.result()
 
 
-def _check_actions(actions: object, size: int) -> None:
-    """Refuse actions that are not integers [size].
+def _as_actions(actions: object, size: int) -> npt.NDArray[Any]:
+    """Actions as compiled code can read them: integers [size], copied only if strided.
 
     Raises:
-        TypeError: they are no integers.
-        ValueError: there are more or fewer, or they do not lie side by side.
+        TypeError: they are no array of integers.
+        ValueError: there are more or fewer.
     """
-    dtype = actions.dtype if isinstance(actions, np.ndarray) else np.dtype(np.int64)
-    if dtype.kind not in "iu" or not dtype.isnative:
-        raise TypeError(f"actions: expected integers, not {dtype!r}")
-    check_array("actions", actions, dtype, (size,))
+    if not isinstance(actions, np.ndarray) or actions.dtype.kind not in "iu":
+        found = actions.dtype if isinstance(actions, np.ndarray) else type(actions).__name__
+        raise TypeError(f"actions: expected an array of integers [{size}], not {found}")
+    actions = np.ascontiguousarray(actions, actions.dtype.newbyteorder("="))
+    check_array("actions", actions, actions.dtype, (size,))
+    return actions
 
 
 def random_states(size: int, seed: int | np.random.SeedSequence) -> npt.NDArray[np.uint64]:

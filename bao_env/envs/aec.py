@@ -15,9 +15,11 @@ from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.position import Position
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.arguments import MAX_PLIES, check_render_mode, seat_or_none
-from bao_env.envs.render_modes import render_game
+from bao_env.envs.openings import OpeningPlies
+from bao_env.envs.render_modes import available_render_modes, render_game
 from bao_env.envs.single_game import SingleGame
 from bao_env.envs.spaces import masked_space
+from bao_env.observation.kinds import ObservationName, Observer
 from bao_env.render.raster import Window
 
 Observation = dict[str, npt.NDArray[Any]]
@@ -44,7 +46,7 @@ class raw_env(AECEnv[str, Observation, int]):
     **Observation.** A dict of fresh arrays, for either agent at any time:
 
     * ``"observation"``: float32[52] from 0 to 8, the board from the agent's own side, in units
-      of eight seeds; :mod:`bao_env.observation` lists the numbers.
+      of eight seeds (:mod:`bao_env.observation.board`); ``observation=`` chooses another kind.
     * ``"action_mask"``: int8[64], 1 = legal; all zero for the agent that is not to move, and for
       both once the game is won.
 
@@ -74,6 +76,11 @@ class raw_env(AECEnv[str, Observation, int]):
             ``pip install pygame``, or in a checkout ``pip install -e '.[render]'``.
         first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or a
             lot drawn by the environment's seeded generator.
+        observation: the kind of observation, ``"board"``, ``"captures"``, ``"replies"``,
+            ``"planes"`` or ``"planes+replies"``; :mod:`bao_env.observation.kinds` says what is in
+            them.
+        opening_plies: random legal plies before the first observation of a game: a number, or the
+            lowest and the highest. They never end the game.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.
@@ -81,7 +88,7 @@ class raw_env(AECEnv[str, Observation, int]):
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - PettingZoo declares it so
         "name": "bao_v0",
-        "render_modes": ["human", "ansi", "rgb_array"],
+        "render_modes": available_render_modes("human", "ansi", "rgb_array"),
         "render_fps": 2,
         "is_parallelizable": False,
     }
@@ -92,16 +99,19 @@ class raw_env(AECEnv[str, Observation, int]):
         max_plies: int = MAX_PLIES,
         render_mode: str | None = None,
         first_player: str | int | None = None,
+        observation: ObservationName = "board",
+        opening_plies: OpeningPlies = 0,
     ) -> None:
         super().__init__()
         self.render_mode = check_render_mode(render_mode, self.metadata)
         self.ruleset = get_ruleset(ruleset)
         self.possible_agents = ["player_0", "player_1"]
         self.agents = list(self.possible_agents)
-        self.observation_spaces = {agent: masked_space() for agent in self.possible_agents}
+        observer = Observer(observation, self.ruleset)
+        self.observation_spaces = {agent: masked_space(observer) for agent in self.possible_agents}
         self.action_spaces = {agent: spaces.Discrete(NUM_ACTIONS) for agent in self.possible_agents}
         self._first_player = seat_or_none(first_player, "first_player")
-        self._game = SingleGame(self.ruleset, max_plies)
+        self._game = SingleGame(self.ruleset, max_plies, observer, opening_plies)
         self._window = Window("Bao")
         self._np_random: np.random.Generator | None = None
 
@@ -129,7 +139,7 @@ class raw_env(AECEnv[str, Observation, int]):
         return self._game.masks.copy()
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Start a game; ``seed`` seeds the lot that decides who begins, if the rules draw one.
+        """Start a game; ``seed`` seeds the lot and the random plies, if there are any.
 
         Raises:
             ValueError: an option is wrong; the running game stays as it was.
@@ -153,11 +163,9 @@ class raw_env(AECEnv[str, Observation, int]):
         """What an agent sees now; see the class for its form."""
         seat = self.possible_agents.index(agent)
         game = self._game
-        if self.terminations.get(agent, True):
-            mask = np.zeros(NUM_ACTIONS, np.int8)
-        else:
-            mask = game.action_mask(seat)
-        return {"observation": game.observation(seat), "action_mask": mask}
+        over = self.terminations.get(agent, True)
+        mask = np.zeros(NUM_ACTIONS, np.int8) if over else game.action_mask(seat)
+        return {"observation": game.observation(seat, over), "action_mask": mask}
 
     def step(self, action: SupportsIndex | None) -> None:
         """Play an action of ``agent_selection``; once that agent is done, only None.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+from gymnasium.error import DependencyNotInstalled
 
 from bao_env.engine.layout import NORTH, SOUTH
 
@@ -45,8 +46,14 @@ def check_render_mode(render_mode: str | None, metadata: dict[str, Any]) -> str 
 
     Raises:
         ValueError: it is neither None nor a mode of the environment.
+        DependencyNotInstalled: it needs pygame, which is missing.
     """
     modes = metadata["render_modes"]
+    if render_mode in ("human", "rgb_array") and modes == ["ansi"]:
+        raise DependencyNotInstalled(
+            f"render_mode={render_mode!r} needs pygame: pip install pygame, or in a checkout "
+            "pip install -e '.[render]'"
+        )
     if render_mode is not None and render_mode not in modes:
         raise ValueError(f"render_mode={render_mode!r}: expected None or one of {', '.join(modes)}")
     return render_mode

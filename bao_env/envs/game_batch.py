@@ -7,7 +7,7 @@ Who fills what in one step; every array has a row for each game::
     GameStates > _settle -------> StepResult          rewards, terminated, truncated
                          -------> View                who is shown a game, what they may play
                          -------> FinalStates         a copy of each game that has just ended
-                         <------- Openings            where ended games of self-play restart
+                         <------- Starts              where ended games of self-play restart
     GameStates, View > fill_arrays > ObservationBuffer    boards, action masks: returned
 
 Each thread does all of this for its own *part* of the batch, a slice of it; only the agent answers
@@ -16,7 +16,7 @@ for all games at once. An array of *games* is int64[n], the indices of some of t
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,10 @@ from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import Engine, unpack_masks
 from bao_env.engine.bits import ZERO, U
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import META, NO_WINNER, PLY, WORDS, mover_of, pack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import parse_position
-from bao_env.observation.board import OBSERVATION_SIZE, observe
+from bao_env.observation.kinds import Arrays, Observer
 
 GameIndices = npt.NDArray[np.int64]
 
@@ -55,15 +54,13 @@ class GameStates(NamedTuple):
         return GameStates._make(array[rows] for array in self)
 
 
-class Openings(NamedTuple):
-    """How the next games begin."""
+class Starts(NamedTuple):
+    """Where each game begins when it restarts."""
 
-    first_players: npt.NDArray[np.int8]
-    """The seat that will begin each game when it restarts, int8[B]."""
     positions: npt.NDArray[np.uint64]
-    """The opening with South and with North to move, uint64[2, 6]."""
+    """uint64[B, 6]."""
     masks: npt.NDArray[np.uint64]
-    """Their legal actions, uint64[2]."""
+    """Their legal actions, uint64[B]."""
 
 
 class StepResult(NamedTuple):
@@ -110,18 +107,18 @@ class FinalStates(NamedTuple):
 class ObservationBuffer(NamedTuple):
     """The arrays of an observation, and the view from which they are written."""
 
-    boards: npt.NDArray[Any]
-    """The boards as the viewers see them, float32 or uint8 [n, 52]."""
+    arrays: Arrays
+    """What the viewers see, n rows each (:class:`bao_env.observation.Observer`)."""
     action_masks: npt.NDArray[np.int8]
     """Legal actions, int8[n, 64], 1 = legal."""
     view: View
     """Whose boards and legal actions these are."""
 
     @classmethod
-    def empty(cls, size: int, dtype: npt.DTypeLike) -> ObservationBuffer:
-        """Arrays for ``size`` games, boards of the dtype, to be filled."""
+    def empty(cls, size: int, observer: Observer) -> ObservationBuffer:
+        """Arrays for ``size`` games, to be filled."""
         return cls(
-            np.empty((size, OBSERVATION_SIZE), dtype),
+            observer.empty(size),
             np.empty((size, NUM_ACTIONS), np.int8),
             View.empty(size),
         )
@@ -129,11 +126,12 @@ class ObservationBuffer(NamedTuple):
     def rows(self, part: slice) -> ObservationBuffer:
         """Some rows, the same memory."""
         view = View(self.view.viewers[part], self.view.legal[part])
-        return ObservationBuffer(self.boards[part], self.action_masks[part], view)
+        arrays = {key: array[part] for key, array in self.arrays.items()}
+        return ObservationBuffer(arrays, self.action_masks[part], view)
 
-    def fill_arrays(self, positions: npt.NDArray[np.uint64]) -> None:
-        """Write boards and action masks of ``positions``, uint64[n, 6], as the view says."""
-        observe(positions, self.boards, self.view.viewers)
+    def fill_arrays(self, positions: npt.NDArray[np.uint64], observer: Observer) -> None:
+        """Write what is seen of ``positions``, uint64[n, 6], as the view says."""
+        observer.fill(positions, self.view.legal, self.view.viewers, self.arrays)
         unpack_masks(self.view.legal, self.action_masks)
 
 
@@ -173,24 +171,23 @@ def _keep_end(state, view, g, ends, row):
 
 
 @jit_inline
-def _restart(state, openings, g):
+def _restart(state, starts, g):
     """Restart game g."""
-    first = openings.first_players[g]
     for word in range(WORDS):
-        state.positions[g, word] = openings.positions[first, word]
-    state.masks[g] = openings.masks[first]
+        state.positions[g, word] = starts.positions[g, word]
+    state.masks[g] = starts.masks[g]
     state.winners[g] = NO_WINNER
 
 
 @jit
-def _settle(state, openings, restarts, max_plies, actors, low, high, result, view, ends):
+def _settle(state, starts, restarts, max_plies, actors, low, high, result, view, ends):
     """Write what the last ply has brought to the games from ``low`` to ``high`` - 1.
 
     The named tuples come as plain ones: numba recognises those in a microsecond and not in five.
 
     Args:
         state: the :class:`GameStates` of all games, as a tuple, like the other four.
-        openings: the :class:`Openings` at which ended games restart.
+        starts: the :class:`Starts` of ended games.
         restarts: whether they do.
         max_plies: plies after which a game is cut short.
         actors: int8[B], the seats whose rewards are written.
@@ -202,7 +199,7 @@ def _settle(state, openings, restarts, max_plies, actors, low, high, result, vie
     Returns:
         how many games have ended.
     """
-    state, openings = GameStates(*state), Openings(*openings)
+    state, starts = GameStates(*state), Starts(*starts)
     result, view, ends = StepResult(*result), View(*view), FinalStates(*ends)
     row = low
     for g in range(U(low), U(high)):  # numba tests a signed index for a negative one each time
@@ -218,7 +215,7 @@ def _settle(state, openings, restarts, max_plies, actors, low, high, result, vie
             _keep_end(state, view, g, ends, row)
             row += 1
             if restarts:
-                _restart(state, openings, g)
+                _restart(state, starts, g)
                 _set_viewer(state, view, g)
     return row - low
 
@@ -244,16 +241,24 @@ class GameBatch:
         max_plies: plies after which a game is cut short.
         threads: how many threads share the work; the games do not depend on it.
         restarts: in self-play, restart an ended game at once.
+        observer: what is seen of the games.
     """
 
     def __init__(
-        self, ruleset: str | Ruleset, size: int, max_plies: int, threads: int, restarts: bool
+        self,
+        ruleset: Ruleset,
+        size: int,
+        max_plies: int,
+        threads: int,
+        restarts: bool,
+        observer: Observer,
     ) -> None:
         self.engine = Engine(ruleset, threads)
         self.ruleset = self.engine.ruleset
         self.size = size
         self.max_plies = max_plies
         self.restarts = restarts
+        self.observer = observer
         self.agent: Agent | None = None
         """Who plays against the learner; None in self-play."""
         self.state = GameStates(
@@ -262,50 +267,28 @@ class GameBatch:
             np.full(size, NO_WINNER, np.int8),
             np.full(size, NO_LEARNER, np.int8),
         )
-        openings = [self.engine.opening(seat) for seat in (SOUTH, NORTH)]
-        self.openings = Openings(
-            np.full(size, SOUTH, np.int8),
-            np.array([words for words, _ in openings]),
-            np.array([mask for _, mask in openings]),
-        )
+        self.starts = Starts(np.zeros((size, WORDS), np.uint64), np.zeros(size, np.uint64))
+        """To be filled before the games begin."""
         self._ends = FinalStates(
             np.empty(size, np.int64), np.empty((size, WORDS), np.uint64), *View.empty(size)
         )
         self._end_rows = np.zeros(0, np.int64)
         """The rows of ``_ends`` that the last step has filled: the first ones of each part."""
 
-    def begin(
-        self,
-        games: GameIndices,
-        positions: npt.NDArray[np.uint64] | None = None,
-        masks: npt.NDArray[np.uint64] | None = None,
-    ) -> None:
-        """Begin ``games``, the agent's first plies included.
+    def begin(self, games: GameIndices) -> GameIndices:
+        """Begin ``games`` at their starts, the agent's first plies included.
 
-        Args:
-            games: which.
-            positions: uint64[n, 6] to begin at; None: the openings.
-            masks: uint64[n], the legal actions of ``positions``.
-
-        Raises:
-            ValueError: a game ends before the learner can act.
+        Returns:
+            those that have ended before the learner can act.
         """
-        if positions is None or masks is None:
-            first = self.openings.first_players[games]
-            positions, masks = self.openings.positions[first], self.openings.masks[first]
         state = self.state
-        state.positions[games] = positions
-        state.masks[games] = masks
+        state.positions[games] = self.starts.positions[games]
+        state.masks[games] = self.starts.masks[games]
         state.winners[games] = NO_WINNER
-        if self.agent is None:
-            return
-        self._reply(self.agent)
+        if self.agent is not None:
+            self._reply(self.agent)
         over = (state.winners[games] >= 0) | (state.positions[games, PLY] >= self.max_plies)
-        if over.any():
-            raise ValueError(
-                f"game {games[over.argmax()]} is over before the learner's first action: the "
-                f"opponent has won, or max_plies={self.max_plies} is too small"
-            )
+        return games[over]
 
     def parse_positions(
         self, texts: list[str]
@@ -359,7 +342,7 @@ class GameBatch:
             low, high = part.start, part.stop
             count = _settle(
                 tuple(state),
-                tuple(self.openings),
+                tuple(self.starts),
                 restarts,
                 self.max_plies,
                 actors,
@@ -370,7 +353,7 @@ class GameBatch:
                 tuple(self._ends),
             )
             end_rows.append(np.arange(low, low + count))
-            buffer.rows(part).fill_arrays(state.positions[part])
+            buffer.rows(part).fill_arrays(state.positions[part], self.observer)
 
         arguments = state.positions, actions, state.masks, state.winners
         held = state.masks[idle]
@@ -389,12 +372,12 @@ class GameBatch:
         self._end_rows = np.sort(np.concatenate(end_rows))
         return result, self._ends.games[self._end_rows]
 
-    def final_observations(self, dtype: npt.DTypeLike) -> ObservationBuffer:
-        """What the games that ended in the last step showed at their end; boards of ``dtype``."""
+    def final_observations(self) -> ObservationBuffer:
+        """What the games that ended in the last step showed at their end."""
         rows, ends = self._end_rows, self._ends
-        buffer = ObservationBuffer.empty(len(rows), dtype)
+        buffer = ObservationBuffer.empty(len(rows), self.observer)
         buffer = buffer._replace(view=View(ends.viewers[rows], ends.legal[rows]))
-        buffer.fill_arrays(ends.positions[rows])
+        buffer.fill_arrays(ends.positions[rows], self.observer)
         return buffer
 
     def observe_all(self, buffer: ObservationBuffer) -> None:
@@ -403,17 +386,18 @@ class GameBatch:
         def work(part: slice) -> None:
             state, rows = self.state.rows(part), buffer.rows(part)
             _set_viewers(state, rows.view)
-            rows.fill_arrays(state.positions)
+            rows.fill_arrays(state.positions, self.observer)
 
         self.engine.share(self.size, work)
 
     def observe_some(self, games: GameIndices, buffer: ObservationBuffer) -> None:
         """Fill the rows ``games`` of a buffer of B games with what those games show now."""
         state = self.state.rows(games)
-        rows = ObservationBuffer.empty(len(games), buffer.boards.dtype)
+        rows = ObservationBuffer.empty(len(games), self.observer)
         _set_viewers(state, rows.view)
-        rows.fill_arrays(state.positions)
-        buffer.boards[games] = rows.boards
+        rows.fill_arrays(state.positions, self.observer)
+        for key, array in rows.arrays.items():
+            buffer.arrays[key][games] = array
         buffer.action_masks[games] = rows.action_masks
         buffer.view.viewers[games] = rows.view.viewers
         buffer.view.legal[games] = rows.view.legal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,13 @@ from bao_env.game import SEAT_NAMES
 from bao_env.render.drawing import drawing
 from bao_env.render.raster import Window, rgb_array
 from bao_env.render.text import ascii_board
+
+
+def available_render_modes(*modes: str) -> list[str]:
+    """Those of an environment's render modes that can be had: all but ``"ansi"`` need pygame."""
+    if find_spec("pygame") is None:
+        return [mode for mode in modes if mode == "ansi"]
+    return list(modes)
 
 
 def result_line(position: Position, winner: int, truncated: bool) -> str | None:

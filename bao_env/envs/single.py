@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, SupportsIndex
+from typing import Any, Final, SupportsIndex
 
 import gymnasium
 import numpy as np
@@ -17,12 +17,18 @@ from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.position import Position
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.arguments import MAX_PLIES, check_render_mode, seat_or_none
-from bao_env.envs.render_modes import render_game
+from bao_env.envs.openings import OpeningPlies
+from bao_env.envs.render_modes import available_render_modes, render_game
 from bao_env.envs.single_game import SingleGame
 from bao_env.envs.spaces import board_space, masked_space
+from bao_env.observation.kinds import ObservationName, Observer
 from bao_env.render.raster import Window
 
-Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[np.float32]
+Observation = Any
+"""As the environment's ``observation_space`` says."""
+
+_MAX_DRAWS: Final = 100
+"""Openings drawn for an episode before the opponent is said to win them all at once."""
 
 
 class BaoEnv(gymnasium.Env[Any, Any]):
@@ -34,14 +40,18 @@ class BaoEnv(gymnasium.Env[Any, Any]):
 
     **Observation.** A dict of fresh arrays, the board from the learner's own side:
 
-    * ``"observation"``: float32[52] from 0 to 8, in units of eight seeds;
-      :mod:`bao_env.observation` lists the numbers.
+    * ``"observation"``: float32[52] from 0 to 8, in units of eight seeds
+      (:mod:`bao_env.observation.board`); ``observation=`` chooses another kind.
     * ``"action_mask"``: int8[64], 1 = legal; all zero if the learner is not to move, which happens
       only at the end.
 
-    With ``flat=True`` it is only the float32[52]. The mask is also in ``info["action_mask"]``, and
-    :meth:`action_masks` returns it as bool[64]; ``info["player"]`` is the learner's seat, 0 =
-    South, 1 = North.
+    With ``flat=True`` it is what stands under ``"observation"`` alone. The mask is also in
+    ``info["action_mask"]``, and :meth:`action_masks` returns it as bool[64]; ``info["player"]`` is
+    the learner's seat, 0 = South, 1 = North.
+
+    **Openings.** A game opens with up to eight random plies of both players (``opening_plies``).
+    The bots play the same every time. From the same opening, a learner would beat them by learning
+    one line by heart, and lose all other games.
 
     **Turns.** In rule set ``dutch`` a capture may wait for its side. Then the learner acts again,
     and the opponent has not moved between the two steps.
@@ -74,14 +84,19 @@ class BaoEnv(gymnasium.Env[Any, Any]):
             step, at most two a second (``metadata["render_fps"]``). The last two need pygame:
             ``pip install pygame``, or in a checkout ``pip install -e '.[render]'``.
         illegal: what an illegal action does, ``"lose"`` or ``"raise"``.
-        flat: return the board without the dict around it.
+        flat: return the observation without the dict around it.
+        observation: the kind of observation, ``"board"``, ``"captures"``, ``"replies"``,
+            ``"planes"`` or ``"planes+replies"``; :mod:`bao_env.observation.kinds` says what is in
+            them.
+        opening_plies: random legal plies before the first observation of a game: a number, or the
+            lowest and the highest, by default (0, 8). They never end the game.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares it so
-        "render_modes": ["human", "ansi", "rgb_array"],
+        "render_modes": available_render_modes("human", "ansi", "rgb_array"),
         "render_fps": 2,
     }
 
@@ -95,13 +110,16 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         render_mode: str | None = None,
         illegal: str = "lose",
         flat: bool = False,
+        observation: ObservationName = "board",
+        opening_plies: OpeningPlies | None = None,
     ) -> None:
         if illegal not in ("lose", "raise"):
             raise ValueError(f"illegal={illegal!r}: expected 'lose' or 'raise'")
         self.render_mode = check_render_mode(render_mode, self.metadata)
         self.ruleset = get_ruleset(ruleset)
         self.action_space = spaces.Discrete(NUM_ACTIONS)
-        self.observation_space = board_space() if flat else masked_space()
+        observer = Observer(observation, self.ruleset)
+        self.observation_space = board_space(observer) if flat else masked_space(observer)
         self._flat = flat
         self._illegal = illegal
         self._fixed_seat = seat_or_none(seat, "seat")
@@ -110,7 +128,9 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         self._agent = get_agent(opponent, self.ruleset)
         self._seeded = False
         self._seat = 0
-        self._game = SingleGame(self.ruleset, max_plies)
+        self._game = SingleGame(
+            self.ruleset, max_plies, observer, opening_plies, against_an_opponent=True
+        )
         self._window = Window("Bao")
         self._running = False
 
@@ -155,9 +175,12 @@ class BaoEnv(gymnasium.Env[Any, Any]):
             self._agent = get_agent(self._opponent, self.ruleset, int(rng.integers(2**63)))
         seat = seat_or_none(options.get("seat", self._fixed_seat), "seat")
         self._seat = int(rng.integers(2)) if seat is None else seat
-        self._game.start_by_options(self._first_player, options, rng)
-        self._reply()
-        if self._game.over:
+        for _ in range(_MAX_DRAWS):
+            self._game.start_by_options(self._first_player, options, rng)
+            self._reply()
+            if not self._game.over:
+                break
+        else:
             raise ValueError(
                 "the episode is over before the learner's first action: the opponent has won, or "
                 f"max_plies={self._game.max_plies} is too small"

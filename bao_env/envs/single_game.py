@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +22,15 @@ from bao_env.engine.position import (
     WORDS,
     Position,
     mover_of,
-    opening,
     pack,
     unpack,
 )
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.arguments import check_max_plies, check_start, seat_number
+from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
 from bao_env.envs.render_modes import result_line
 from bao_env.notation.positions import action_to_move, parse_position
-from bao_env.observation.board import OBSERVATION_SIZE, observe
+from bao_env.observation.kinds import Observer
 
 
 @jit_inline
@@ -65,6 +65,9 @@ def _play(rules, positions, masks, action):
     return mask, winner, _mover(positions)
 
 
+_NO_MASKS: Final = np.zeros(1, np.uint64)
+
+
 class SingleGame:
     """One game, for an environment that plays one at a time.
 
@@ -73,14 +76,31 @@ class SingleGame:
     Args:
         ruleset: the rules.
         max_plies: plies after which the game is cut short.
+        observer: what is seen of it.
+        opening_plies: see :func:`bao_env.envs.openings.check_opening_plies`.
+        against_an_opponent: the same.
 
     Raises:
-        ValueError: ``max_plies`` is not an integer of at least 1.
+        ValueError: ``max_plies`` is not an integer of at least 1, or ``opening_plies`` are wrong.
     """
 
-    def __init__(self, ruleset: Ruleset, max_plies: int) -> None:
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        max_plies: int,
+        observer: Observer,
+        opening_plies: OpeningPlies | None = None,
+        *,
+        against_an_opponent: bool = False,
+    ) -> None:
         self.ruleset = ruleset
         self.max_plies = check_max_plies(max_plies)
+        plies = check_opening_plies(
+            opening_plies, max_plies, against_an_opponent=against_an_opponent
+        )
+        self.openings = Openings(ruleset, plies)
+        """Where games begin."""
+        self._observer = observer
         self.positions = np.zeros((1, WORDS), np.uint64)
         """The packed position as a batch of one, uint64[1, 6]; changes in place."""
         self.masks = np.zeros(1, np.uint64)
@@ -124,10 +144,13 @@ class SingleGame:
         mask, winner = _mask_and_winner(self._rules, positions)
         if winner >= 0:
             raise ValueError("position: the game is over there, as the mover has no legal move")
-        self.positions = positions
-        self.masks = np.array([mask], np.uint64)
-        self.mask, self.mover = int(mask), position.mover
-        self.winner, self.truncated, self._plies = NO_WINNER, False, 0
+        self._begin(positions, np.array([mask], np.uint64))
+
+    def _begin(self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]) -> None:
+        """Begin a game at a batch of one."""
+        self.positions, self.masks = positions, masks
+        self.mask, self.mover = int(masks[0]), int(_mover(positions))
+        self.winner, self.truncated, self._plies = NO_WINNER, False, int(positions[0, PLY])
 
     def start_by_options(
         self,
@@ -141,7 +164,7 @@ class SingleGame:
             first_player: the seat that begins, or None for the rule set's own rule.
             options: ``"first_player"`` overrides it for this game; ``"position"``, a position
                 text, starts there; other keys are ignored.
-            rng: draws the lot, if the rules want one, and nothing else.
+            rng: draws the lot, if the rules want one, and random plies; nothing else.
 
         Raises:
             ValueError: an option is wrong; the old game stays.
@@ -154,9 +177,7 @@ class SingleGame:
         wanted = options.get("first_player")
         if wanted is not None:
             first_player = seat_number(wanted, "first_player")
-        if first_player is None:
-            first_player = int(rng.integers(2)) if self.ruleset.first_player == "lot" else SOUTH
-        self.start(opening(self.ruleset, first_player))
+        self._begin(*self.openings.draw(1, rng, first_player))
 
     def is_legal(self, action: int) -> bool:
         """Whether ``action`` may be played now."""
@@ -189,11 +210,17 @@ class SingleGame:
         named = ", ".join(f"{a} ({action_to_move(a)})" for a in legal)
         return f"action {action}{name} is illegal here; legal: {named or 'none, the game is over'}"
 
-    def observation(self, seat: int) -> npt.NDArray[np.float32]:
-        """What a seat sees, as a fresh float32[52]."""
-        numbers = np.empty(OBSERVATION_SIZE, np.float32)
-        observe(self.positions, numbers[None], self._viewers[seat])
-        return numbers
+    def observation(self, seat: int, over: bool = False) -> Any:
+        """What a seat sees, as fresh arrays of the observer's kind.
+
+        Args:
+            seat: whose view it is.
+            over: whether the game has ended in a way that the board does not show.
+        """
+        arrays = self._observer.empty(1)
+        masks = self.masks if seat == self.mover and not over else _NO_MASKS
+        self._observer.fill(self.positions, masks, self._viewers[seat], arrays)
+        return self._observer.value({key: array[0] for key, array in arrays.items()})
 
     def action_mask(self, seat: int) -> npt.NDArray[np.int8]:
         """What a seat may play, as a fresh int8[64]: all zero if it is not to move."""

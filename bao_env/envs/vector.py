@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,9 @@ from gymnasium.vector.utils import batch_space
 from bao_env.bots import Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import random_actions, random_states, unpack_masks
-from bao_env.engine.layout import SOUTH
 from bao_env.engine.position import unpack
-from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.envs.afterstates import Afterstates, list_afterstates
 from bao_env.envs.arguments import (
     MAX_PLIES,
     check_max_plies,
@@ -27,11 +27,17 @@ from bao_env.envs.arguments import (
     seat_or_none,
 )
 from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
-from bao_env.envs.render_modes import result_line
-from bao_env.envs.spaces import masked_space
-from bao_env.render.text import ascii_board
+from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
+from bao_env.envs.render_modes import available_render_modes, render_game, result_line
+from bao_env.envs.spaces import board_space, masked_space
+from bao_env.observation.kinds import ObservationName, Observer
+from bao_env.render.raster import Window
 
-Observation = dict[str, npt.NDArray[Any]]
+Observation = Any
+"""As the environment's ``single_observation_space`` says, with a row a game."""
+
+_MAX_DRAWS: Final = 100
+"""Openings drawn for a game before the opponent is said to win them all at once."""
 
 
 class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
@@ -43,10 +49,13 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     **Observation.** A dict, always of the player who is to act next, from their own side:
 
     * ``"observation"``: float32[B, 52] from 0 to 8, or, with
-      ``observation_dtype=np.uint8``, uint8[B, 52] from 0 to 64 (faster);
-      :mod:`bao_env.observation` lists the numbers.
+      ``observation_dtype=np.uint8``, uint8[B, 52] from 0 to 64 (faster). ``observation=`` chooses
+      another kind; :mod:`bao_env.observation.kinds` lists them.
     * ``"action_mask"``: int8[B, 64], 1 = legal. ``infos["action_mask"]`` is the same array, and
       :meth:`action_masks` returns it as bool.
+
+    With ``flat=True`` it is what stands under ``"observation"`` alone, for wrappers that expect
+    arrays. Gymnasium's vector wrappers also want ``autoreset_mode="NextStep"``.
 
     ``infos["player"]``, int8[B], is the seat of that player, 0 = South, 1 = North.
 
@@ -58,7 +67,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     **Against an opponent.** Each step is the learner's ply and the opponent's answers, as in
     :class:`bao_env.BaoEnv`. Rewards and observations are the learner's, whose seat is drawn for
-    each game unless given.
+    each game unless given. Games open with up to eight random plies (``opening_plies``), for the
+    reason given there.
 
     **Rewards.** float64[B]: +1 for a win and -1 for a loss, on the last ply, else 0.
 
@@ -85,6 +95,11 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         ruleset: a :class:`bao_env.Ruleset` or the name of one.
         opponent: None, ``"random"``, ``"greedy"``, or an object with ``act(positions, masks)``
             (:class:`bao_env.bots.Agent`), called for all games that wait for it at once.
+        observation: the kind of observation, ``"board"``, ``"captures"``, ``"replies"``,
+            ``"planes"`` or ``"planes+replies"``.
+        opening_plies: random legal plies before the first observation of a game: a number, or the
+            lowest and the highest. They never end the game. None: 0 in self-play, (0, 8) against
+            an opponent.
         max_plies: plies after which a game is cut short.
         threads: how many threads share the work; the games do not depend on it.
         autoreset_mode: an :class:`gymnasium.vector.AutoresetMode` or its value.
@@ -94,7 +109,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or by
             lot.
         seat: the learner's, ``"south"`` or ``"north"``; None draws it for each game.
-        render_mode: None or ``"ansi"``: :meth:`render` returns the boards as text.
+        flat: return the observation without the dict around it.
+        render_mode: with ``"ansi"`` :meth:`render` returns the boards as texts, with
+            ``"rgb_array"``, which needs pygame, as images uint8[406, 820, 3].
         max_episode_steps: ignored; ``gymnasium.make_vec`` may pass it. Use ``max_plies``.
 
     Raises:
@@ -102,7 +119,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares it so
-        "render_modes": ["ansi"],
+        "render_modes": available_render_modes("ansi", "rgb_array"),
         "render_fps": 2,
         "autoreset_mode": AutoresetMode.SAME_STEP,
     }
@@ -121,6 +138,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         seat: str | int | None = None,
         render_mode: str | None = None,
         max_episode_steps: int | None = None,
+        observation: ObservationName = "board",
+        opening_plies: OpeningPlies | None = None,
+        flat: bool = False,
     ) -> None:
         super().__init__()
         if num_envs < 1:
@@ -134,27 +154,35 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.copy = copy
         self.single_action_space = spaces.Discrete(NUM_ACTIONS)
-        self.single_observation_space = masked_space(observation_dtype)
+        rules = get_ruleset(ruleset)
+        self._observer = Observer(observation, rules, observation_dtype)
+        space = board_space if flat else masked_space
+        self.single_observation_space = space(self._observer)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
         restarts = self.autoreset_mode is AutoresetMode.SAME_STEP
-        self._batch = GameBatch(ruleset, num_envs, self.max_plies, threads, restarts)
+        self._batch = GameBatch(rules, num_envs, self.max_plies, threads, restarts, self._observer)
         self.ruleset = self._batch.ruleset
         self._opponent = opponent
         if opponent is not None:
             self._batch.agent = get_agent(opponent, self.ruleset)
+        plies = check_opening_plies(
+            opening_plies, self.max_plies, against_an_opponent=opponent is not None
+        )
+        self._openings = Openings(rules, plies)
         self._first_player = seat_or_none(first_player, "first_player")
         self._fixed_seat = seat_or_none(seat, "seat")
-        self._dtype = np.dtype(observation_dtype)
+        self._flat = flat
         self._awaiting_reset = np.zeros(num_envs, np.bool_)
         """Ended games that wait for their reset (NEXT_STEP, DISABLED)."""
         self._sampler = np.zeros(num_envs, np.uint64)
         """Generator states of :meth:`sample_legal_actions`, uint64[B]."""
         self._started = False
+        self._window = Window("Bao")
         self._reused_buffers: list[ObservationBuffer] = []
         """The two that are used in turn, without ``copy``."""
-        self._shown = ObservationBuffer.empty(num_envs, self._dtype)
+        self._shown = ObservationBuffer.empty(num_envs, self._observer)
         """What was returned last. The caller may have changed its boards and action masks since;
         its view is the environment's own."""
         self._shown.view.legal.fill(0)
@@ -191,19 +219,35 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         random_actions(self._shown.view.legal, self._sampler, actions)
         return actions
 
-    def render(self) -> tuple[str, ...] | None:
-        """The boards as texts, one a game; None without a render mode."""
+    def afterstates(self) -> Afterstates:
+        """The position after each legal action of each game, as the next player to move sees it.
+
+        For methods that learn the value of positions: the value of an action is its
+        ``results``, if that is not 0, else ``signs`` times the value of its observation.
+        """
+        return list_afterstates(
+            self._batch.engine, self._observer, self._batch.state.positions, self._shown.view.legal
+        )
+
+    def render(self) -> tuple[Any, ...] | None:
+        """The boards as texts or images, one a game; None without a render mode.
+
+        Raises:
+            DependencyNotInstalled: pygame is missing, and the mode needs it.
+        """
         if self.render_mode is None:
             return None
-        texts = []
+        frames = []
         state = self._batch.state
         for words, winner, over in zip(
             state.positions, state.winners, self._awaiting_reset, strict=True
         ):
             position = unpack(words)
             result = result_line(position, int(winner), truncated=bool(over))
-            texts.append(ascii_board(position, status=result))
-        return tuple(texts)
+            frames.append(
+                render_game(position, result, self.render_mode, self.metadata, self._window)
+            )
+        return tuple(frames)
 
     # --- reset and step -------------------------------------------------------------------------
 
@@ -273,7 +317,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             if len(ended):
                 infos = self._final_infos(ended)
                 if self._opponent is None:  # they have already restarted
-                    self._draw_first_players(ended)
+                    if self._starts_vary:
+                        self._draw_starts(ended)
                 else:
                     self._begin(ended)
                     batch.observe_some(ended, buffer)
@@ -311,25 +356,48 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         seats: npt.NDArray[np.int8] | None = None,
         start: tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None = None,
     ) -> None:
-        """Begin games, at their openings or at positions with their masks."""
+        """Begin games, where they were drawn to begin or at positions with their masks.
+
+        Raises:
+            ValueError: a game ends before the learner can act, from every opening drawn.
+        """
         if seats is not None:
             self._batch.state.learner_seats[games] = seats
         elif self._fixed_seat is not None:
             self._batch.state.learner_seats[games] = self._fixed_seat
         elif self._opponent is not None:
             self._batch.state.learner_seats[games] = self.np_random.integers(2, size=len(games))
-        self._batch.begin(games, *(start or ()))
-        self._draw_first_players(games)
+        if start is not None:
+            self._batch.starts.positions[games], self._batch.starts.masks[games] = start
+        over = self._batch.begin(games)
+        if len(over) and start is None and self._starts_vary:
+            for _ in range(_MAX_DRAWS):
+                self._draw_starts(over)
+                over = self._batch.begin(over)
+                if not len(over):
+                    break
+        if len(over):
+            raise ValueError(
+                f"game {over[0]} is over before the learner's first action: the opponent has won, "
+                f"or max_plies={self.max_plies} is too small"
+            )
+        self._draw_starts(games)
 
-    def _draw_first_players(self, games: GameIndices) -> None:
-        """Decide who will begin these games when they restart."""
-        first_players = self._batch.openings.first_players
-        if self._first_player is not None:
-            first_players[games] = self._first_player
-        elif self.ruleset.first_player == "lot":
-            first_players[games] = self.np_random.integers(2, size=len(games))
-        else:
-            first_players[games] = SOUTH
+    @property
+    def _starts_vary(self) -> bool:
+        """Whether games begin here and there, and not always at one opening."""
+        lot = self._first_player is None and self.ruleset.first_player == "lot"
+        return lot or self._openings.plies[1] > 0
+
+    def _draw_starts(
+        self, games: GameIndices, first_players: npt.NDArray[np.int8] | None = None
+    ) -> None:
+        """Decide where these games will begin when they restart."""
+        first = self._first_player if first_players is None else first_players
+        starts = self._batch.starts
+        starts.positions[games], starts.masks[games] = self._openings.draw(
+            len(games), self.np_random, first
+        )
 
     def _begin_by_options(self, games: GameIndices, options: dict[str, Any]) -> None:
         """Begin games by a reset's options."""
@@ -342,9 +410,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         start = None
         if texts is not None:
             start = self._batch.parse_positions([texts[game] for game in games])
-        self._draw_first_players(games)
-        if firsts is not None:
-            self._batch.openings.first_players[games] = np.array(firsts)[games]
+        self._draw_starts(games, None if firsts is None else np.array(firsts, np.int8)[games])
         self._begin(games, None if seats is None else np.array(seats, np.int8)[games], start)
 
     def _per_game(self, options: dict[str, Any], key: str, read: Callable[[Any], Any]) -> Any:
@@ -365,9 +431,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def _next_buffer(self) -> ObservationBuffer:
         """A buffer of all games, to fill: a fresh one or, without ``copy``, the older of two."""
         if self.copy:
-            return ObservationBuffer.empty(self.num_envs, self._dtype)
+            return ObservationBuffer.empty(self.num_envs, self._observer)
         if len(self._reused_buffers) < 2:
-            self._reused_buffers.append(ObservationBuffer.empty(self.num_envs, self._dtype))
+            self._reused_buffers.append(ObservationBuffer.empty(self.num_envs, self._observer))
             return self._reused_buffers[-1]
         return self._reused_buffers[self._shown is self._reused_buffers[0]]
 
@@ -378,16 +444,23 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         infos["_action_mask"] = np.ones(self.num_envs, np.bool_)
         infos["player"] = shown.view.viewers.copy()
         infos["_player"] = np.ones(self.num_envs, np.bool_)
-        return {"observation": shown.boards, "action_mask": shown.action_masks}, infos
+        value = self._observer.value(shown.arrays)
+        if self._flat:
+            return value, infos
+        return {"observation": value, "action_mask": shown.action_masks}, infos
 
     def _final_infos(self, games: GameIndices) -> dict[str, Any]:
         """The infos on the end of ``games``, in Gymnasium's form."""
-        ends = self._batch.final_observations(self._dtype)
+        ends = self._batch.final_observations()
         final_obs = np.empty(self.num_envs, object)  # filled with None
-        final_obs[games] = [
-            {"observation": board, "action_mask": mask}
-            for board, mask in zip(ends.boards, ends.action_masks, strict=True)
-        ]
+        for row, game in enumerate(games):
+            arrays = {key: array[row] for key, array in ends.arrays.items()}
+            value = self._observer.value(arrays)
+            final_obs[game] = (
+                value
+                if self._flat
+                else {"observation": value, "action_mask": ends.action_masks[row]}
+            )
         over = np.zeros(self.num_envs, np.bool_)
         over[games] = True
         masks = np.zeros((self.num_envs, NUM_ACTIONS), np.int8)

@@ -6,48 +6,23 @@ python -m training.examples.agilerl_vector
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 import torch
 from agilerl.algorithms import PPO
 from agilerl.training.train_on_policy import train_on_policy
-from gymnasium.vector.utils import batch_space
 
 import bao_env
-from bao_env.envs.spaces import board_space
 from training.examples.measure import SEED, masked_argmax, report
 
 GAMES, ROLLOUT, STEPS = 128, 64, 600_000
-
-
-class Boards(bao_env.BaoVectorEnv):
-    """The vector environment with plain boards as observations; the mask is in ``infos``.
-
-    Gymnasium's wrapper for this, ``TransformObservation``, refuses the autoreset mode SAME_STEP.
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.single_observation_space = board_space()
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-
-    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        """See :meth:`bao_env.BaoVectorEnv.reset`."""
-        observation, infos = super().reset(**kwargs)
-        return observation["observation"], infos
-
-    def step(self, actions: Any) -> tuple[Any, ...]:
-        """See :meth:`bao_env.BaoVectorEnv.step`."""
-        observation, *result = super().step(actions)
-        return observation["observation"], *result
 
 
 def main() -> None:
     """Train for about a minute, then play."""
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(SEED)
-    envs = Boards(GAMES, opponent="random")
+    envs = bao_env.BaoVectorEnv(GAMES, opponent="random", flat=True)  # the mask is in infos
     envs.reset(seed=SEED)
     network = {"encoder_config": {"hidden_size": [128]}, "head_config": {"hidden_size": [128]}}
     agent = PPO(

@@ -1,0 +1,125 @@
+"""Random plies before a game."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from bao_env import RULESETS, BaoEnv, BaoVectorEnv, raw_env
+from bao_env.engine.position import PLY, movers
+from bao_env.envs.openings import Openings
+
+EVERY_RULESET = pytest.mark.parametrize("ruleset", list(RULESETS))
+
+
+@EVERY_RULESET
+def test_openings_have_the_plies_asked_for_and_never_end_the_game(ruleset: str) -> None:
+    """Forty plies end most games of kujifunza: those begin again."""
+    openings = Openings(RULESETS[ruleset], (3, 40))
+    positions, masks = openings.draw(3000, np.random.default_rng(1))
+    assert masks.all()
+    plies = positions[:, PLY]
+    assert plies.min() == 3
+    assert plies.max() == 40
+    counts = np.bincount(plies.astype(int))[3:]
+    assert counts.min() > 3000 / 38 / 2  # each length as often as the others
+    assert len(np.unique(positions[plies > 8], axis=0)) > 0.95 * (plies > 8).sum()
+
+
+def test_every_first_action_is_played() -> None:
+    openings = Openings(RULESETS["zanzibar"], (1, 1))
+    positions, _ = openings.draw(1000, np.random.default_rng(1))
+    found, counts = np.unique(positions, axis=0, return_counts=True)
+    legal = int(openings.draw(1, np.random.default_rng(1))[1][0])
+    single = Openings(RULESETS["zanzibar"]).draw(1, np.random.default_rng(1))[1][0]
+    assert len(found) == int(single).bit_count() > 1, legal
+    assert counts.min() > 1000 / len(found) / 2
+
+
+@pytest.mark.parametrize("opponent", ["random", "greedy"])
+@EVERY_RULESET
+def test_against_an_opponent_games_differ_by_default(opponent: Any, ruleset: str) -> None:
+    envs = BaoVectorEnv(300, ruleset=ruleset, opponent=opponent)
+    envs.reset(seed=2)
+    plies = envs.positions[:, PLY]
+    assert plies.min() <= 2
+    assert plies.max() >= 8
+    assert (movers(envs.positions) == envs.seats).all()
+    assert 0.3 < envs.seats.mean() < 0.7
+    assert len(np.unique(envs.positions, axis=0)) > 100
+
+
+def test_ended_games_open_anew() -> None:
+    for mode in ("SameStep", "NextStep"):
+        envs = BaoVectorEnv(50, "kujifunza", opening_plies=(5, 9), autoreset_mode=mode)
+        envs.reset(seed=2)
+        seen = set()
+        before = envs.positions[:, PLY].copy()
+        for _ in range(60):
+            envs.step(envs.sample_legal_actions())
+            now = envs.positions[:, PLY]
+            restarted = now < before
+            seen |= set(now[restarted].tolist())
+            before = now.copy()
+        assert seen == {5, 6, 7, 8, 9}
+
+
+def test_the_same_seed_gives_the_same_openings() -> None:
+    def first(seed: int) -> np.ndarray:
+        envs = BaoVectorEnv(40, opponent="greedy", opening_plies=(0, 12))
+        envs.reset(seed=seed)
+        return envs.positions
+
+    np.testing.assert_array_equal(first(7), first(7))
+    assert (first(7) != first(8)).any()
+
+
+def test_single_environments_open_the_same_way() -> None:
+    env = BaoEnv("greedy", opening_plies=6)
+    starts = set()
+    for seed in range(30):
+        env.reset(seed=seed)
+        assert env.position.ply >= 6
+        starts.add(env.positions.tobytes())
+    assert len(starts) > 25
+    aec = raw_env(opening_plies=(2, 4))
+    plies = set()
+    for seed in range(30):
+        aec.reset(seed=seed)
+        plies.add(aec.position.ply)
+        assert aec.agent_selection == f"player_{aec.position.mover}"
+    assert plies == {2, 3, 4}
+    aec = raw_env()
+    aec.reset(seed=1)
+    assert aec.position.ply == 0
+
+
+def test_a_given_position_is_left_alone() -> None:
+    env = BaoEnv("greedy", opening_plies=6, seat="south")
+    text = "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,2,2,0,6,0,0,0/0,0,0,0,0,0,0,0 22,22 SN S -"
+    env.reset(seed=1, options={"position": text})
+    assert env.position.ply == 0
+
+
+def test_made_by_name() -> None:
+    env: Any = gymnasium.make("bao_env:bao/Bao-v0", opponent="greedy", opening_plies=(3, 3))
+    env.reset(seed=1)
+    assert env.unwrapped.position.ply >= 3
+
+
+@pytest.mark.parametrize("plies", [-1, 41, (3, 2), (0, 41), (1, 2, 3), 1.5, "4", (0, 1.5)])
+def test_wrong_numbers_are_refused(plies: Any) -> None:
+    for make in (BaoEnv, BaoVectorEnv, raw_env):
+        with pytest.raises(ValueError, match=r"opening_plies=.* expected an integer from 0 to 40"):
+            make(opening_plies=plies)
+
+
+def test_openings_leave_something_to_play() -> None:
+    with pytest.raises(ValueError, match="max_plies=5 would leave none"):
+        BaoVectorEnv(2, opening_plies=(0, 5), max_plies=5)
+    env = BaoEnv("greedy", max_plies=3, seat="south")
+    env.reset(seed=1)
+    assert env.position.ply < 3
