@@ -286,7 +286,7 @@ def test_unknown_kinds_are_refused() -> None:
 
 @EVERY_RULESET
 def test_afterstates_are_where_the_actions_lead(ruleset: str) -> None:
-    envs = BaoVectorEnv(60, ruleset=ruleset, observation="captures", opening_plies=(0, 30))
+    envs = BaoVectorEnv(100, ruleset=ruleset, observation="captures", opening_plies=(20, 40))
     envs.reset(seed=3)
     found = envs.afterstates()
     ends = 0
