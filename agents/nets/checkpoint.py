@@ -160,8 +160,8 @@ def load(
             return Checkpoint(
                 network, trained, contents.info, {name: file.get_tensor(name) for name in rest}
             )
-        except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{path} is damaged: {error!s:.300}") from error
+        except (SafetensorError, OSError, MemoryError, RuntimeError) as error:  # torch: Runtime
+            raise CheckpointError(f"{path} is damaged or too large: {error!s:.300}") from error
 
 
 def _open(path: Path) -> Any:
