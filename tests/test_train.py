@@ -61,7 +61,7 @@ def test_a_resumed_run_is_the_same_run(tmp_path: Path, network: str, ruleset: st
         stopped.train_update()
     stopped.save(tmp_path / "last.safetensors")
     resumed = ppo(*settings)
-    resumed.restore(checkpoint.load(tmp_path / "last.safetensors"))
+    resumed.restore(checkpoint.load(tmp_path / "last.safetensors", arrays=True))
     assert resumed.update == 5 and resumed.steps == stopped.steps
     for row in rows[5:]:
         again = resumed.train_update()
@@ -298,7 +298,7 @@ def test_another_runs_state_is_refused(tmp_path: Path) -> None:
     other = ppo("envs=128")
     for name in ("last", "final"):
         with pytest.raises(CheckpointError, match="does not hold this run"):
-            other.restore(checkpoint.load(tmp_path / f"{name}.safetensors"))
+            other.restore(checkpoint.load(tmp_path / f"{name}.safetensors", arrays=True))
 
 
 def test_an_adversary_meets_its_fixed_opponent_alone(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def resume_run(folder: Path) -> Trainer[Any]:
         CheckpointError: it has no checkpoint that can be resumed.
     """
     path = folder / "last.safetensors"
-    saved = checkpoint.load(path)
+    saved = checkpoint.load(path, arrays=True)
     try:
         trainer = make_trainer(*config_from_dict(dict(saved.info["config"])))
     except (KeyError, TypeError) as error:

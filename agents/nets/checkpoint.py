@@ -9,17 +9,21 @@ and its tensors are the network's, named ``model.*``, beside whatever a trainer 
 under other names. ``network`` is a :class:`~agents.nets.network.NetworkConfig`. ``info`` is free:
 step, seed, configuration. Other versions than this package's are refused. Files from before there
 was an ``inputs_version`` or an ``architecture`` are of version 1 and of architecture ``mlp``.
+
+What the header says is checked, types and shapes of the network's tensors included, before a tensor
+is read or a network built. A trainer's tensors are read only when they are asked for.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 import struct
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +31,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
-from agents.nets.features import INPUTS_VERSION
-from agents.nets.network import NetworkConfig, PolicyNetwork
+from agents.files import write_atomically
+from agents.nets.features import ENCODING_SIZE, INPUTS_VERSION
+from agents.nets.network import NetworkConfig, PolicyNetwork, num_parameters, state_shapes
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.observation.board import OBSERVATION_VERSION
 
@@ -36,6 +41,22 @@ FORMAT: Final = 1
 _KEY: Final = "bao_env"
 _MODEL: Final = "model."
 _MAX_HEADER: Final = 4 << 20
+_FLOAT: Final = np.dtype(np.float32)
+_DTYPES: Final[dict[str, np.dtype[Any]]] = {
+    "F64": np.dtype(np.float64),
+    "F32": _FLOAT,
+    "F16": np.dtype(np.float16),
+    "I64": np.dtype(np.int64),
+    "I32": np.dtype(np.int32),
+    "I16": np.dtype(np.int16),
+    "I8": np.dtype(np.int8),
+    "U64": np.dtype(np.uint64),
+    "U32": np.dtype(np.uint32),
+    "U16": np.dtype(np.uint16),
+    "U8": np.dtype(np.uint8),
+    "BOOL": np.dtype(np.bool_),
+}
+"""Safetensors' names of the types that numpy has, too."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -53,7 +74,20 @@ class Checkpoint:
     info: dict[str, Any] = field(default_factory=dict)
     """Plain values: step, seed, configuration."""
     arrays: Arrays = field(default_factory=dict)
-    """A trainer's other arrays, by name."""
+    """A trainer's other arrays, by name; empty unless :func:`load` was asked for them."""
+
+
+class Contents(NamedTuple):
+    """What a checkpoint says of itself."""
+
+    ruleset: Ruleset
+    """The rules it was trained under."""
+    config: NetworkConfig
+    """The shape of its network, which its tensors ``model.*`` fit."""
+    info: dict[str, Any]
+    """What its trainer noted, unchecked."""
+    tensors: dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
+    """Type and shape of every tensor in the file, the network's and the trainer's, by name."""
 
 
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
@@ -79,96 +113,151 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     tensors |= {name: np.ascontiguousarray(array) for name, array in checkpoint.arrays.items()}
     data = serialize(tensors, metadata={_KEY: json.dumps(header)})
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    write_atomically(path, data)
 
 
-def load(path: str | os.PathLike[str], ruleset: Ruleset | None = None) -> Checkpoint:
+def describe(path: str | os.PathLike[str]) -> Contents:
+    """What a checkpoint says of itself; no tensor is read, however large the file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        CheckpointError: see :func:`load`.
+    """
+    path = Path(path)
+    with _open(path) as file:
+        return _contents(path, file)
+
+
+def load(
+    path: str | os.PathLike[str], ruleset: Ruleset | None = None, *, arrays: bool = False
+) -> Checkpoint:
     """Read a checkpoint written by :func:`save`.
 
     Args:
         path: the file.
         ruleset: refuse a checkpoint trained under other rules than these.
+        arrays: also read the trainer's arrays. Nothing limits their number and size but the file;
+            look at :func:`describe` first.
 
     Raises:
         FileNotFoundError: there is no such file.
-        CheckpointError: it is no checkpoint, is damaged, has another version, or was trained
-            under other rules; the message says which.
+        CheckpointError: it is no checkpoint, is damaged, has another version, is too large for
+            this machine, or was trained under other rules; the message says which.
     """
     path = Path(path)
-    if path.is_dir():
-        raise CheckpointError(f"{path} is a folder; expected a .safetensors file in it")
-    if not path.exists():
-        raise FileNotFoundError(f"no checkpoint at {path}")
-    header = _read_header(path)
-    trained, config, info = _check_header(path, header)
-    if ruleset is not None and trained != ruleset:
-        raise CheckpointError(
-            f"{path} was trained under rule set {trained.name!r}, not {ruleset.name!r}"
-            + (_differences(trained, ruleset) if trained.name == ruleset.name else "")
-        )
+    with _open(path) as file:
+        contents = _contents(path, file)
+        trained = contents.ruleset
+        if ruleset is not None and trained != ruleset:
+            raise CheckpointError(
+                f"{path} was trained under rule set {trained.name!r}, not {ruleset.name!r}"
+                + (_differences(trained, ruleset) if trained.name == ruleset.name else "")
+            )
+        _check_memory(path, contents.config)
+        try:
+            network = _read_network(path, file, contents.config)
+            rest = [name for name in contents.tensors if arrays and not name.startswith(_MODEL)]
+            return Checkpoint(
+                network, trained, contents.info, {name: file.get_tensor(name) for name in rest}
+            )
+        except (SafetensorError, OSError, MemoryError, RuntimeError) as error:  # torch: Runtime
+            raise CheckpointError(f"{path} is damaged or too large: {error!s:.300}") from error
+
+
+def _open(path: Path) -> Any:
+    """The file in the hands of safetensors, which has compared its parts with its length."""
     try:
-        with safe_open(path, framework="numpy") as file:
-            arrays: Arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"{path} is damaged: {error}") from error
-    state = {
-        name.removeprefix(_MODEL): array
-        for name, array in arrays.items()
-        if name.startswith(_MODEL)
-    }
-    with torch.device("meta"):  # allocates nothing, whatever sizes the header claims
-        expected = {name: tuple(t.shape) for name, t in PolicyNetwork(config).state_dict().items()}
-    if {name: array.shape for name, array in state.items()} != expected:
-        raise CheckpointError(f"{path}: its tensors do not fit the network that it describes")
-    if not all(a.dtype == np.float32 and np.isfinite(a).all() for a in state.values()):
-        raise CheckpointError(f"{path}: its network has numbers that are not finite float32")
-    network = PolicyNetwork(config)
-    network.load_state_dict({name: torch.from_numpy(a.copy()) for name, a in state.items()})
-    network.eval()
-    rest = {name: array for name, array in arrays.items() if not name.startswith(_MODEL)}
-    return Checkpoint(network, trained, info, rest)
-
-
-def _read_header(path: Path) -> Mapping[str, Any]:
-    """The JSON object of the file's metadata."""
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise FileNotFoundError(f"no checkpoint at {path}") from None
+    if not stat.S_ISREG(mode):  # a pipe, for one, might keep us waiting for ever
+        what = "a folder" if stat.S_ISDIR(mode) else "no regular file"
+        raise CheckpointError(f"{path} is {what}; expected a .safetensors file")
     refused = f"{path} is no bao_env checkpoint (a .safetensors file written by training)"
     with open(path, "rb") as raw:
         prefix = raw.read(8)
     if len(prefix) < 8 or struct.unpack("<Q", prefix)[0] > _MAX_HEADER:
         raise CheckpointError(refused)
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
+        return safe_open(path, framework="numpy")
     except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"{refused}: {error}") from error
+        raise CheckpointError(f"{refused}: {error!s:.300}") from error
+
+
+def _contents(path: Path, file: Any) -> Contents:
+    """What the header of an open file says, checked.
+
+    Raises:
+        CheckpointError: see :func:`load`.
+    """
+    metadata = file.metadata() or {}
     if _KEY not in metadata:
-        raise CheckpointError(f"{refused}: it has no entry {_KEY!r}")
+        raise CheckpointError(
+            f"{path} is no bao_env checkpoint: its metadata has no entry {_KEY!r}"
+        )
     try:
-        header = json.loads(metadata[_KEY])
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: its header is no JSON: {error}") from error
+        ruleset, config, info = _check_header(path, metadata[_KEY])
+    except RecursionError:
+        raise CheckpointError(f"{path}: its header is nested too deeply") from None
+    tensors = {}
+    for name in file.keys():  # noqa: SIM118
+        part = file.get_slice(name)
+        if part.get_dtype() not in _DTYPES:
+            raise CheckpointError(
+                f"{path}: its tensor {name!r:.200} is of type {part.get_dtype()}; expected one of "
+                f"{', '.join(_DTYPES)}"
+            )
+        tensors[name] = _DTYPES[part.get_dtype()], tuple(part.get_shape())
+    expected = {_MODEL + name: (_FLOAT, shape) for name, shape in state_shapes(config).items()}
+    if {name: t for name, t in tensors.items() if name.startswith(_MODEL)} != expected:
+        raise CheckpointError(f"{path}: its tensors do not fit the network that it describes")
+    return Contents(ruleset, config, info, tensors)
+
+
+def _check_memory(path: Path, config: NetworkConfig) -> None:
+    """Refuse a network that this machine cannot hold: a file with holes may be of any size."""
+    needed = num_parameters(config) * _FLOAT.itemsize
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > memory:
+        raise CheckpointError(
+            f"{path}: its network takes {needed / 1e9:.1f} GB; this machine has {memory / 1e9:.1f}"
+        )
+
+
+def _read_network(path: Path, file: Any, config: NetworkConfig) -> PolicyNetwork:
+    """Build the network of an open file whose header has been checked."""
+    network = PolicyNetwork(config)
+    for name, tensor in network.state_dict().items():
+        array = file.get_tensor(_MODEL + name)
+        if not np.isfinite(array).all():
+            raise CheckpointError(f"{path}: its network has numbers that are not finite")
+        tensor.copy_(torch.from_numpy(array))
+    network.eval()
+    with torch.inference_mode():
+        outputs = network.head_outputs(torch.from_numpy(_sample_encodings()))
+    if not outputs.isfinite().all():
+        raise CheckpointError(
+            f"{path}: its network's outputs are not finite: its weights are too large"
+        )
+    return network
+
+
+@cache
+def _sample_encodings() -> npt.NDArray[np.uint8]:
+    """Encodings, empty to full, that need not be of positions: uint8[64, ENCODING_SIZE]."""
+    rng = np.random.default_rng(0)
+    filled = rng.random((64, ENCODING_SIZE)) < np.linspace(0, 1, 64)[:, None]
+    return np.where(filled, rng.integers(1, 65, filled.shape), 0).astype(np.uint8)
+
+
+def _check_header(path: Path, text: str) -> tuple[Ruleset, NetworkConfig, dict[str, Any]]:
+    """Rule set, network shape and info of a header."""
+    try:
+        header = json.loads(text)
+    except ValueError as error:
+        raise CheckpointError(f"{path}: its header is no JSON: {error!s:.300}") from error
     if not isinstance(header, dict):
         raise CheckpointError(f"{path}: its header is no JSON object")
-    return header
-
-
-def _check_header(
-    path: Path, header: Mapping[str, Any]
-) -> tuple[Ruleset, NetworkConfig, dict[str, Any]]:
-    """Rule set, network shape and info of a header."""
     for key, expected in (
         ("format", FORMAT),
         ("rules_version", RULES_VERSION),
@@ -176,16 +265,18 @@ def _check_header(
         ("inputs_version", INPUTS_VERSION),
     ):
         found = header.get(key, 1 if key == "inputs_version" else None)
-        if found != expected:
+        if type(found) is not int or found != expected:
             raise CheckpointError(
-                f"{path} has {key} {found!r}; this version of bao_env reads {expected}"
+                f"{path} has {key} {found!r:.200}; this version of bao_env reads {expected}"
             )
     try:
         ruleset = Ruleset.from_dict(header["ruleset"])
         config = NetworkConfig(**header["network"])
-        info = dict(header["info"])
+        info = header["info"]
+        if not isinstance(info, dict):
+            raise TypeError(f"info is {info!r:.200}, no object")
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: its header is not as expected: {error}") from error
+        raise CheckpointError(f"{path}: its header is not as expected: {error!s:.300}") from error
     return ruleset, config, info
 
 

@@ -19,8 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -45,7 +47,7 @@ class NetworkConfig:
 
     Raises:
         ValueError: an unknown kind or architecture, or not one to 64 layers of 1 to 65,536 units
-            each.
+            each; also if they are of another type.
     """
 
     kind: str = "board"
@@ -56,17 +58,21 @@ class NetworkConfig:
     """Name of the trunk in :data:`ARCHITECTURES`."""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"kind={self.kind!r}: expected one of {', '.join(KINDS)}")
-        if self.architecture not in ARCHITECTURES:
-            raise ValueError(
-                f"architecture={self.architecture!r}: expected one of {', '.join(ARCHITECTURES)}"
-            )
+        for name, value, allowed in (
+            ("kind", self.kind, KINDS),
+            ("architecture", self.architecture, ARCHITECTURES),
+        ):
+            if not isinstance(value, str) or value not in allowed:
+                raise ValueError(f"{name}={value!r:.200}: expected one of {', '.join(allowed)}")
+        if not isinstance(self.hidden, (tuple, list)):
+            raise ValueError(f"hidden={self.hidden!r:.200}: expected a list of whole numbers")
         object.__setattr__(self, "hidden", tuple(self.hidden))
         if not 1 <= len(self.hidden) <= 64 or not all(
-            isinstance(units, int) and 1 <= units <= 65536 for units in self.hidden
+            type(units) is int and 1 <= units <= 65536 for units in self.hidden
         ):
-            raise ValueError(f"hidden={self.hidden}: expected 1 to 64 layers of 1 to 65536 units")
+            raise ValueError(
+                f"hidden={self.hidden!r:.200}: expected 1 to 64 layers of 1 to 65536 units"
+            )
 
     @property
     def per_action(self) -> bool:
@@ -117,3 +123,32 @@ class PolicyNetwork(nn.Module):
         features = torch.from_numpy(expand(encodings.numpy())).view(torch.bfloat16)
         features = features.to(weight.device, weight.dtype)
         return self.head(self.trunk(features)).float()
+
+
+def check_finite(*outputs: npt.NDArray[Any]) -> None:
+    """Refuse what a network says if it is no answer.
+
+    Raises:
+        ValueError: a number is infinite or not a number.
+    """
+    if not all(np.isfinite(output).all() for output in outputs):
+        raise ValueError(
+            "the network's outputs are not finite, since its weights are too large or no numbers: "
+            "use another checkpoint"
+        )
+
+
+def state_shapes(config: NetworkConfig) -> dict[str, tuple[int, ...]]:
+    """Name and shape of each parameter and buffer of a network, which is not built for it."""
+    return {name: tuple(tensor.shape) for name, tensor in _outline(config).state_dict().items()}
+
+
+def num_parameters(config: NetworkConfig) -> int:
+    """How many numbers a network learns, four bytes each; it is not built to count them."""
+    return sum(parameter.numel() for parameter in _outline(config).parameters())
+
+
+def _outline(config: NetworkConfig) -> PolicyNetwork:
+    """A network without its numbers: it takes no memory, whatever sizes are asked for."""
+    with torch.device("meta"):
+        return PolicyNetwork(config)
