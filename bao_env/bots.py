@@ -1,9 +1,11 @@
-"""The two bots every environment knows, and the protocol that any other opponent follows."""
+"""Opponents: the two bots every environment knows, and what any other one must do."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from difflib import get_close_matches
-from typing import Any, Final, Literal, Protocol, get_args
+from importlib import import_module
+from typing import Any, Final, Literal, Protocol, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -78,8 +80,10 @@ def check_actions(answer: object, masks: npt.NDArray[np.uint64], who: str) -> np
 
 BotName = Literal["random", "greedy"]
 """The bots that environments know by name."""
-Opponent = BotName | Agent
-"""What an environment takes as ``opponent``."""
+ActFunction = Callable[[npt.NDArray[np.uint64], npt.NDArray[np.uint64]], npt.NDArray[np.int64]]
+"""What :meth:`Agent.act` is, as a function."""
+Opponent = str | Agent | ActFunction
+"""What an environment takes as ``opponent``; see :func:`get_agent`."""
 
 
 class RandomAgent:
@@ -163,22 +167,55 @@ class GreedyAgent:
         return actions
 
 
-def get_agent(opponent: Opponent, ruleset: str | Ruleset = "zanzibar", seed: int = 0) -> Agent:
-    """``"random"`` or ``"greedy"`` as an agent, or the agent given.
+class _Function:
+    """A function of positions and masks as an agent."""
+
+    def __init__(self, function: ActFunction) -> None:
+        self.act = function
+
+
+def get_agent(
+    opponent: Opponent, ruleset: str | Ruleset = "zanzibar", seed: int = 0, threads: int = 1
+) -> Agent:
+    """The agent that plays as ``opponent``.
+
+    Args:
+        opponent: ``"random"`` or ``"greedy"``; in a checkout also every other player by name, such
+            as ``"alphabeta:2"`` (:func:`agents.load`); an agent; or a function that does what
+            :meth:`Agent.act` does.
+        ruleset: the rules to be played.
+        seed: of a named player's random choices.
+        threads: among which a search divides a batch.
 
     Raises:
-        ValueError: another name; the message says where the other players are.
+        ValueError: it is none of these, or no player has that name.
     """
     if opponent == "random":
         return RandomAgent(seed)
     if opponent == "greedy":
         return GreedyAgent(ruleset)
     if isinstance(opponent, str):
-        close = get_close_matches(opponent, get_args(BotName), n=1)
+        return _load_by_name(opponent, get_ruleset(ruleset), seed, threads)
+    if callable(getattr(opponent, "act", None)):
+        return cast(Agent, opponent)
+    if callable(opponent):
+        return _Function(opponent)
+    raise ValueError(
+        f"opponent={opponent!r}: expected a name, an object with act(positions, masks), or a "
+        "function of positions and masks"
+    )
+
+
+def _load_by_name(name: str, ruleset: Ruleset, seed: int, threads: int) -> Agent:
+    """A player of the package ``agents``, which is there in a checkout."""
+    try:
+        load = import_module("agents.registry").load
+    except ImportError:
+        close = get_close_matches(name, get_args(BotName), n=1)
         meant = f" (did you mean {close[0]!r}?)" if close else ""
         raise ValueError(
-            f"unknown opponent {opponent!r}{meant}: expected 'random', 'greedy' or an object with "
-            "act(positions, masks); other players are in the package agents of a checkout: "
-            f"opponent=agents.load('alphabeta:2', ruleset={get_ruleset(ruleset).name!r})"
-        )
-    return opponent
+            f"unknown opponent {name!r}{meant}: expected 'random', 'greedy', an agent or a "
+            "function; other names are known only where the package agents of a checkout can be "
+            "imported"
+        ) from None
+    return cast(Agent, load(name, ruleset=ruleset, seed=seed, threads=threads))

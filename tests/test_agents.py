@@ -101,8 +101,8 @@ def test_unknown_names() -> None:
         match=r"unknown player 'gredy' \(did you mean 'greedy'\?\): expected .* random, greedy",
     ):
         agents.load("gredy")
-    with pytest.raises(ValueError, match="unknown opponent 'gredy'"):
-        get_agent("gredy")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="unknown player 'gredy'"):
+        get_agent("gredy")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+import sys
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -15,7 +16,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 import agents
-from bao_env import RULESETS, BaoEnv, IllegalMoveError
+from bao_env import RULESETS, BaoEnv, Board, IllegalMoveError
 from bao_env.bots import BotName, GreedyAgent, Opponent, RandomAgent, get_agent
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.envs.aec import raw_env
@@ -390,7 +391,7 @@ def test_step_needs_a_reset() -> None:
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"opponent": "alphago"}, "unknown opponent"),
+        ({"opponent": "alphago"}, "unknown player"),
         ({"ruleset": "chess"}, "unknown rule set"),
         ({"max_plies": 0}, "max_plies"),
         ({"seat": "middle"}, "seat='middle'"),
@@ -412,29 +413,52 @@ def test_bots_by_name() -> None:
     assert get_agent(agent) is agent
 
 
-def refusal(opponent: Any, ruleset: str = "zanzibar") -> str:
-    """What an environment says to an opponent that it does not know."""
-    with pytest.raises(ValueError, match="unknown opponent") as caught:
-        BaoEnv(opponent, ruleset=ruleset)
-    return str(caught.value)
+def test_a_function_as_opponent() -> None:
+    asked = []
+
+    def lowest(positions: Any, masks: Any) -> Any:
+        asked.append(positions.shape)
+        return LowestAction().act(positions, masks)
+
+    env = BaoEnv(lowest, seat="north", opening_plies=0)
+    env.reset(seed=1)
+    assert asked == [(1, 6)]
+    assert env.position.ply == 1
 
 
-@pytest.mark.parametrize("ruleset", ["zanzibar", "dutch"])
-def test_an_unknown_opponent_is_told_where_players_are(ruleset: str) -> None:
-    message = refusal("alphabeta:2", ruleset)
-    assert "\n" not in message and "'random', 'greedy'" in message and "did you" not in message
-    call = re.fullmatch(r".*opponent=agents\.load\('(\S+)', ruleset='(\w+)'\)", message)
-    assert call is not None and call[2] == ruleset
-    env = BaoEnv(agents.load(call[1], ruleset=call[2]), ruleset=ruleset, seat="north")
+def test_players_of_the_checkout_by_name() -> None:
+    env = BaoEnv("alphabeta:2", "dutch", seat="north", opening_plies=0)
     env.reset(seed=0)
-    assert env.position.ply >= 1
+    start, after = Board("dutch"), env.position
+    start.push(agents.load("alphabeta:2", ruleset="dutch").choose(start))
+    assert start.position == after
+
+
+def test_without_the_checkout_the_bots_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "agents.registry", None)
+    with pytest.raises(ValueError, match="unknown opponent") as caught:
+        BaoEnv("alphabeta:2")
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "'random', 'greedy'" in message
+    assert "did you" not in message
+    assert "package agents of a checkout" in message
+    with pytest.raises(ValueError, match=r"did you mean 'greedy'\?"):
+        BaoEnv("gredy")
 
 
 @pytest.mark.parametrize(
     ("typo", "meant"), [("gredy", "greedy"), ("rnadom", "random"), ("Random", "random")]
 )
 def test_a_misspelt_opponent_is_guessed(typo: str, meant: str) -> None:
-    assert f"unknown opponent {typo!r} (did you mean {meant!r}?)" in refusal(typo)
+    with pytest.raises(ValueError, match=rf"'{typo}' \(did you mean '{meant}'\?\)"):
+        BaoEnv(typo)
+
+
+@pytest.mark.parametrize("opponent", [5, object(), GreedyAgent.act.__name__.encode(), ()])
+def test_what_is_no_opponent_is_refused(opponent: Any) -> None:
+    with pytest.raises(ValueError, match=r"opponent=.*expected a name, an object"):
+        BaoEnv(opponent)
 
 
 def test_wrong_options() -> None:

@@ -695,7 +695,7 @@ def test_pictures() -> None:
     [
         ({"num_envs": 0}, "num_envs=0"),
         ({"threads": 0}, "threads=0"),
-        ({"opponent": "alphago"}, "unknown opponent"),
+        ({"opponent": "alphago"}, "unknown player"),
         ({"ruleset": "chess"}, "unknown rule set"),
         ({"max_plies": 0}, "max_plies"),
         ({"seat": "middle", "opponent": "greedy"}, "seat='middle'"),

@@ -71,9 +71,10 @@ class BaoEnv(gymnasium.Env[Any, Any]):
     **Version history.** v0: first version.
 
     Args:
-        opponent: ``"random"``, ``"greedy"``, or an object with ``act(positions, masks)``
-            (:class:`bao_env.bots.Agent`). ``reset(seed=...)`` seeds the random bot; an object
-            has its own randomness.
+        opponent: ``"random"`` or ``"greedy"``, in a checkout also any other player by name, such as
+            ``"alphabeta:2"``; an object with ``act(positions, masks)``
+            (:class:`bao_env.bots.Agent`), or a function that does the same. ``reset(seed=...)``
+            seeds named players; others have their own randomness.
         ruleset: a :class:`bao_env.Ruleset` or the name of one.
         max_plies: plies after which a game is cut short.
         seat: the learner's, ``"south"`` or ``"north"``; None draws it at each reset.

@@ -93,8 +93,10 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     Args:
         num_envs: number of games, B.
         ruleset: a :class:`bao_env.Ruleset` or the name of one.
-        opponent: None, ``"random"``, ``"greedy"``, or an object with ``act(positions, masks)``
-            (:class:`bao_env.bots.Agent`), called for all games that wait for it at once.
+        opponent: None for self-play; ``"random"`` or ``"greedy"``, in a checkout also any other
+            player by name, such as ``"alphabeta:2"``; an object with ``act(positions, masks)``
+            (:class:`bao_env.bots.Agent`), or a function that does the same, called for all games
+            that wait for it at once.
         observation: the kind of observation, ``"board"``, ``"captures"``, ``"replies"``,
             ``"planes"`` or ``"planes+replies"``.
         opening_plies: random legal plies before the first observation of a game: a number, or the
@@ -166,7 +168,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.ruleset = self._batch.ruleset
         self._opponent = opponent
         if opponent is not None:
-            self._batch.agent = get_agent(opponent, self.ruleset)
+            self._batch.agent = get_agent(opponent, self.ruleset, threads=threads)
         plies = check_opening_plies(
             opening_plies, self.max_plies, against_an_opponent=opponent is not None
         )
@@ -272,7 +274,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             self._sampler = random_states(self.num_envs, sequences[0])
             if self._opponent is not None:
                 bot_seed = int(sequences[1].generate_state(1, np.uint64)[0])
-                self._batch.agent = get_agent(self._opponent, self.ruleset, bot_seed)
+                self._batch.agent = get_agent(
+                    self._opponent, self.ruleset, bot_seed, self._batch.engine.threads
+                )
         self._begin_by_options(games, options)
         self._started = True
         self._awaiting_reset[games] = False
