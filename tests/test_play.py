@@ -10,19 +10,22 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import numpy as np
 import pytest
-import uvicorn
 from starlette.testclient import TestClient
 
+from agents import registry
 from agents.base import OnBoard, PlayerKind
 from agents.play import server
 from agents.play.__main__ import main
 from agents.play.analysis import chance, hints, south_chance
+from agents.play.connections import make_server
 from agents.play.geometry import LAYOUTS, board_parts
 from agents.play.networks import Networks
 from agents.play.refused import Refused
@@ -55,6 +58,33 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def client() -> TestClient:
     return make_client()
+
+
+@contextmanager
+def serve() -> Iterator[int]:
+    """A server as the command runs it, in a thread; gives its port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    running = make_server(create_app(Roster()))
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        running.should_exit = True
+        thread.join()
+        listener.close()
+
+
+def connect(port: int) -> httpx2.Client:
+    return httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)
+
+
+def request(path: str, body: str, length: int = 0) -> bytes:
+    """A request as bytes; ``length`` is that of a body of which more is to come."""
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {length or len(body)}\r\n\r\n{body}"
+    ).encode()
 
 
 def start(client: TestClient, **how: Any) -> tuple[str, dict[str, Any]]:
@@ -239,12 +269,12 @@ def test_bots_move(client: TestClient, player: str) -> None:
         ("nobody", "unknown player 'nobody'"),
         ("gredy", "did you mean 'greedy'?"),
         ("alphabeta:99", "from 1 to 10"),
-        ("alphabeta:99999ms", "from 1 to 10000"),
+        ("alphabeta:99999ms", "from 1 to 5000"),
         ("alphabeta:20000n", "unknown player"),
         ("mcts:999999", "from 2 to 100000"),
         ("search:zanzibar:99999", "from 2 to 2000"),
         ("search:nobody:10", "no checkpoint 'nobody'"),
-        ("guided:zanzibar:99999ms", "from 1 to 10000"),
+        ("guided:zanzibar:99999ms", "from 1 to 5000"),
         ("guided:zanzibar:6", "unknown player"),
         ("guided:nobody:10ms", "no checkpoint 'nobody'"),
         ("os:system", "unknown player"),
@@ -367,7 +397,7 @@ def test_networks_are_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     first = hints(board, "runs/net", roster)
     assert hints(board, "search:runs/net:16", roster) == hints(board, "search:runs/net:16", roster)
     for player in ("runs/net", "search:runs/net:8", "guided:runs/net:5ms"):
-        assert roster.act(player, board.ruleset, [board])
+        assert roster.act(player, board) in board.legal_actions
     assert read == [path]
     with roster.networks.search(path, board.ruleset, 16) as search:
         again = roster.networks.search(path, board.ruleset, 16)
@@ -378,7 +408,7 @@ def test_networks_are_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     with pytest.raises(Refused, match="cannot give hints"):
         hints(board, "runs/net", roster)
     with pytest.raises(Refused, match="cannot play"):
-        roster.act("runs/net", board.ruleset, [board])
+        roster.act("runs/net", board)
     shutil.copy(CHECKPOINTS / "zanzibar.safetensors", path)
     assert hints(board, "runs/net", roster) == first
     assert read == [path] * 4
@@ -410,9 +440,9 @@ from bao_env.board import Board
 roster = Roster()
 create_app(roster)
 board = Board()
-assert roster.act("greedy", board.ruleset, [board])
+assert roster.act("greedy", board) in board.legal_actions
 try:
-    roster.act("zanzibar", board.ruleset, [board])
+    roster.act("zanzibar", board)
 except Refused as refused:
     print(refused.message)
 """
@@ -431,8 +461,14 @@ class Failing:
             raise ZeroDivisionError("out of seeds")
         if self.how == "sleeps":
             time.sleep(0.6)
-            return [20] * len(masks)
-        return [{"illegal": 0, "wild": 1 << 70}[self.how]] * len(masks)
+        answers = {"illegal": [0], "wild": [1 << 70], "nothing": None, "many": [20, 20]}
+        return answers.get(self.how, [20])
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, name: str, agent: Any) -> None:
+    """Add a player to those of the board."""
+    row = PlayerKind(name, name, {}, lambda _: agent, on_board=OnBoard({"en": name}))
+    monkeypatch.setattr("agents.registry.KINDS", (*registry.KINDS, row))
 
 
 @pytest.mark.parametrize(
@@ -440,16 +476,18 @@ class Failing:
     [
         ("raises", 502, "ZeroDivisionError: out of seeds"),
         ("illegal", 502, "chose action 0, which is illegal"),
-        ("wild", 502, "which is illegal"),
+        ("wild", 502, "expected one integer for each"),
+        ("nothing", 502, "expected one integer for each"),
+        ("many", 502, "expected one integer for each"),
         ("sleeps", 504, "took longer than"),
     ],
 )
 def test_a_failing_bot_leaves_the_game_alone(
     monkeypatch: pytest.MonkeyPatch, how: str, status: int, message: str
 ) -> None:
-    row = PlayerKind("failing", "failing", {}, lambda _: Failing(how), on_board=OnBoard({"en": ""}))
-    monkeypatch.setattr("agents.registry.KINDS", (*KINDS, row))
-    monkeypatch.setattr("agents.play.api.BOT_TIMEOUT", 0.2)
+    offer(monkeypatch, "failing", Failing(how))
+    if how == "sleeps":
+        monkeypatch.setattr("agents.play.api.BOT_TIMEOUT", 0.2)
     client = make_client()
     path, state = start(client, seats=["failing", "human"])
     assert message in ask(client, f"{path}/bot", status, ply=0)["error"]
@@ -464,7 +502,7 @@ def test_a_bot_does_not_play_what_it_found_elsewhere(monkeypatch: pytest.MonkeyP
     first, other = (option["action"] for option in state["legal"][:2])
     act = Roster.act
 
-    def slow(self: Roster, *asked: Any) -> list[int]:
+    def slow(self: Roster, *asked: Any) -> int:
         ask(client, f"{path}/goto", ply=0)
         ask(client, f"{path}/play", action=other, ply=0)
         return act(self, *asked)
@@ -525,7 +563,10 @@ def test_watching() -> None:
     assert first["boards"][0]["counts"] == first["boards"][1]["counts"]  # one opening, both sides
     steps = 0
     while watch.state()["running"]:
-        watch.step()
+        turns = watch.turns()
+        watch.play(turns, [roster.act(turn.player, turn.board) for turn in turns])
+        with pytest.raises(Refused, match="gone on meanwhile"):
+            watch.play(turns, [0] * len(turns))
         steps += 1
     last = watch.state()
     assert steps > 5 and sum(last["score"]) == 4 and all(b["over"] for b in last["boards"])
@@ -692,38 +733,23 @@ def test_sessions_are_bounded_and_busy_ones_wait() -> None:
 
 def test_a_client_that_leaves() -> None:
     """Half a request, and an answer that nobody waits for, do the server no harm."""
-    config = uvicorn.Config(create_app(Roster()), log_level="error")
-    listener = socket.create_server(("127.0.0.1", 0))
-    port = listener.getsockname()[1]
-    running = uvicorn.Server(config)
-    thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as http:
-            made = http.post("/api/games", json={"seats": ["alphabeta:3", "human"]}).json()
-            path = f"/api/games/{made['id']}"
-            head = (
-                f"POST {path}/bot HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
-                "Content-Type: application/json\r\nContent-Length: 10\r\n\r\n"
-            )
-            for body in ('{"pl', '{"ply": 0}'):
-                with socket.create_connection(("127.0.0.1", port)) as leaving:
-                    leaving.sendall((head + body).encode())
-            for _ in range(200):  # the whole request is served all the same
-                if http.get(path).json()["state"]["ply"] == 1:
-                    break
-                time.sleep(0.05)
-            else:
-                pytest.fail("the bot has not moved")
-            huge = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + "x" * 200_000
-            with socket.create_connection(("127.0.0.1", port)) as rude:
-                rude.sendall(huge.encode())
-                assert b"400" in rude.recv(100)
-            assert http.get("/api/setup").status_code == 200
-    finally:
-        running.should_exit = True
-        thread.join()
-        listener.close()
+    with serve() as port, connect(port) as http:
+        made = http.post("/api/games", json={"seats": ["human", "human"]}).json()
+        path, action = f"/api/games/{made['id']}", made["state"]["legal"][0]["action"]
+        for body in ('{"pl', json.dumps({"ply": 0, "action": action})):
+            with socket.create_connection(("127.0.0.1", port)) as leaving:
+                leaving.sendall(request(f"{path}/play", body))
+        for _ in range(200):  # the whole request is served all the same
+            if http.get(path).json()["state"]["ply"] == 1:
+                break
+            time.sleep(0.05)
+        else:
+            pytest.fail("the move was not made")
+        huge = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + "x" * 200_000
+        with socket.create_connection(("127.0.0.1", port)) as rude:
+            rude.sendall(huge.encode())
+            assert b"400" in rude.recv(100)
+        assert http.get("/api/setup").status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the bots (%(default)s)")
     options = parser.parse_args(arguments)
     try:
-        import uvicorn
-
+        from agents.play.connections import make_server
         from agents.play.roster import Roster
         from agents.play.server import create_app
     except ImportError as error:
@@ -63,13 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"The board is at {address} (Ctrl-C ends it)", flush=True)
     if not options.no_browser:
         threading.Timer(0.7, webbrowser.open, [address]).start()
-    config = uvicorn.Config(
-        create_app(roster, hosts),
-        log_level="warning",
-        timeout_keep_alive=10,
-        h11_max_incomplete_event_size=32 * 1024,
-    )
-    uvicorn.Server(config).run(sockets=[listener])
+    make_server(create_app(roster, hosts)).run(sockets=[listener])
     return 0
 
 
