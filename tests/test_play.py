@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
+import os
 import shutil
-import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
@@ -25,7 +23,6 @@ from agents.base import OnBoard, PlayerKind
 from agents.play import server
 from agents.play.__main__ import main
 from agents.play.analysis import chance, hints, south_chance
-from agents.play.connections import make_server
 from agents.play.geometry import LAYOUTS, board_parts
 from agents.play.networks import Networks
 from agents.play.refused import Refused
@@ -58,33 +55,6 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def client() -> TestClient:
     return make_client()
-
-
-@contextmanager
-def serve() -> Iterator[int]:
-    """A server as the command runs it, in a thread; gives its port."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    running = make_server(create_app(Roster()))
-    thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        running.should_exit = True
-        thread.join()
-        listener.close()
-
-
-def connect(port: int) -> httpx2.Client:
-    return httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)
-
-
-def request(path: str, body: str, length: int = 0) -> bytes:
-    """A request as bytes; ``length`` is that of a body of which more is to come."""
-    return (
-        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {length or len(body)}\r\n\r\n{body}"
-    ).encode()
 
 
 def start(client: TestClient, **how: Any) -> tuple[str, dict[str, Any]]:
@@ -172,6 +142,12 @@ def test_positions_are_set_up_from_their_text(client: TestClient) -> None:
         client, "/api/games", 400, seats=["human"] * 2, position=HOUSE.replace("20,", "9,")
     )
     assert "53 seeds" in answer["error"]
+
+
+def test_a_byte_order_mark_is_no_reason_to_refuse_a_text(client: TestClient) -> None:
+    assert start(client, position=f"\ufeff{HOUSE}")[1]["text"] == HOUSE
+    text = "\ufeff" + server.FOLDER.with_name("donkers-example.txt").read_text(encoding="ascii")
+    assert start(client, transcript=text)[1]["length"] == 52
 
 
 def test_the_house_choice(client: TestClient) -> None:
@@ -412,6 +388,38 @@ def test_networks_are_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     shutil.copy(CHECKPOINTS / "zanzibar.safetensors", path)
     assert hints(board, "runs/net", roster) == first
     assert read == [path] * 4
+
+
+def test_pipes_are_no_checkpoints(tmp_path: Path) -> None:
+    """Reading one would wait for its writer for ever."""
+    pipe, later = tmp_path / "pipe.safetensors", tmp_path / "later.safetensors"
+    os.mkfifo(pipe)
+    later.touch()
+    roster, board = Roster([tmp_path]), Board()
+    assert f"{tmp_path.name}/later" in roster.checkpoints()
+    assert f"{tmp_path.name}/pipe" not in roster.checkpoints()
+    later.unlink()
+    os.mkfifo(later)
+    for ask_it in (roster.act, lambda name, board: hints(board, name, roster)):
+        with pytest.raises(Refused, match="later is not a regular file"):
+            ask_it(f"{tmp_path.name}/later", board)
+
+
+@pytest.mark.parametrize("evaluator", ["zanzibar", "search:zanzibar:16"])
+def test_hints_of_a_network_that_answers_nan(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, evaluator: str
+) -> None:
+    def spoil(path: Path, ruleset: Any) -> Any:
+        network = copy.deepcopy(read_network(path, ruleset))
+        for parameter in network.parameters():
+            parameter.data.fill_(float("nan"))
+        return network
+
+    monkeypatch.setattr("agents.play.networks.read_network", spoil)
+    client = make_client()
+    path, _ = start(client)
+    error = ask(client, f"{path}/hints", 502, evaluator=evaluator)["error"]
+    assert "its network answers nan" in error
 
 
 def test_networks_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -729,27 +737,6 @@ def test_sessions_are_bounded_and_busy_ones_wait() -> None:
         order.append("first")
     thread.join()
     assert order == ["first", "second"]
-
-
-def test_a_client_that_leaves() -> None:
-    """Half a request, and an answer that nobody waits for, do the server no harm."""
-    with serve() as port, connect(port) as http:
-        made = http.post("/api/games", json={"seats": ["human", "human"]}).json()
-        path, action = f"/api/games/{made['id']}", made["state"]["legal"][0]["action"]
-        for body in ('{"pl', json.dumps({"ply": 0, "action": action})):
-            with socket.create_connection(("127.0.0.1", port)) as leaving:
-                leaving.sendall(request(f"{path}/play", body))
-        for _ in range(200):  # the whole request is served all the same
-            if http.get(path).json()["state"]["ply"] == 1:
-                break
-            time.sleep(0.05)
-        else:
-            pytest.fail("the move was not made")
-        huge = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + "x" * 200_000
-        with socket.create_connection(("127.0.0.1", port)) as rude:
-            rude.sendall(huge.encode())
-            assert b"400" in rude.recv(100)
-        assert http.get("/api/setup").status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((options.host, options.port))
+        listener.listen()  # the address is printed below, and may be called at once
     except (OSError, OverflowError) as error:
         parser.error(f"cannot listen on {options.host} port {options.port}: {error}")
     shown, hosts = options.host, [options.host]
