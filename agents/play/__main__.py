@@ -8,6 +8,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -63,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"The board is at {address} (Ctrl-C ends it)", flush=True)
     if not options.no_browser:
         threading.Timer(0.7, webbrowser.open, [address]).start()
-    make_server(create_app(roster, hosts)).run(sockets=[listener])
+    with suppress(KeyboardInterrupt):  # uvicorn ends in good order, and then raises it
+        make_server(create_app(roster, hosts)).run(sockets=[listener])
     return 0
 
 

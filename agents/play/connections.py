@@ -7,6 +7,7 @@ request, and it accepts connections until no file can be opened.
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 from typing import Any, Final
 
@@ -19,8 +20,12 @@ READ_SECONDS: Final = 10.0
 """In which a whole request must arrive, counted from its first byte or the new connection."""
 ANSWER_SECONDS: Final = 120.0
 """In which it must be answered, and the answer taken."""
+END_SECONDS: Final = 0.5
+"""In which it must be answered once the server has been told to end."""
 BACKLOG: Final = 16
 """Connections that are accepted at once, before those too many are closed."""
+_QUEUE: Final = 512
+"""Connections that the system keeps until they are accepted."""
 _MOST: Final = 256
 _OTHER_FILES: Final = 100
 """Files for everything else: checkpoints, the page, and connections not yet closed."""
@@ -71,6 +76,11 @@ class TimedProtocol(H11Protocol):
             self._end_in(READ_SECONDS if arriving else ANSWER_SECONDS)
         self._arriving = arriving
 
+    def shutdown(self) -> None:
+        """End soon, whatever is being answered, for the server ends."""
+        super().shutdown()
+        self._end_in(END_SECONDS)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the time."""
         super().connection_lost(exc)
@@ -87,6 +97,13 @@ class TimedProtocol(H11Protocol):
         self._deadline = self.loop.call_later(seconds, self.transport.abort)
 
 
+class _Server(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_QUEUE)  # asyncio has made the queue as short as BACKLOG
+
+
 def make_server(app: ASGIApp) -> uvicorn.Server:
     """A server that waits for no client for ever, and whose end waits for none."""
     config = uvicorn.Config(
@@ -98,7 +115,7 @@ def make_server(app: ASGIApp) -> uvicorn.Server:
         log_level="warning",
         backlog=BACKLOG,
         timeout_keep_alive=10,
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=1,  # for what is left after END_SECONDS
         h11_max_incomplete_event_size=32 * 1024,
     )
-    return uvicorn.Server(config)
+    return _Server(config)
