@@ -73,7 +73,8 @@ class Computing:
             queue = deque(one for one in waiting if not one[0].cancelled())
             if len(queue) >= MAX_WAITING:
                 raise Refused(
-                    f"{MAX_WAITING} requests of this game wait already: wait for an answer", 429
+                    f"{MAX_WAITING} requests wait already: wait for their answers, and try again",
+                    429,
                 )
             queue.append((future, work))
             self._waiting[client] = queue
