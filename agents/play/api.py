@@ -35,8 +35,9 @@ MAX_TEXT: Final = 60_000
 MAX_GAMES: Final = 200
 MAX_WATCHES: Final = 20
 BOT_TIMEOUT: Final = 120.0
-"""Seconds after which the server gives up on a bot's move, a hint or an evaluation. Few take one, but
-the first of its kind compiles, which takes a minute on a slow machine."""
+"""Seconds after which the server gives up on a bot's move, a hint or an evaluation.
+
+Few take long, but the first of its kind compiles, which takes a minute on a slow machine."""
 FIRST_SEATS: Final = (HUMAN, "greedy")
 """The players first offered as South and North."""
 FIRST_BOTS: Final = ("greedy", "alphabeta:4")
