@@ -196,6 +196,8 @@ def test_undo_and_redo(open_page: Open) -> None:
     page.click("#redo")
     expect(page.locator("#position")).to_have_value(after)
     page.click("#undo")
+    expect(page.locator("#position")).to_have_value(before)
+    peoples_turn(page)
     page.locator("[data-pit=A7]").click(button="right")
     until(page, "document.querySelectorAll('#moves button:not(.undone)').length == 2")
     assert moves(page)[0] == "7R*"
