@@ -105,7 +105,7 @@ def _load_function(request: LoadRequest) -> Agent:
 
 # --- the table ----------------------------------------------------------------------------------
 
-_MILLISECONDS: Final = Budget(1, 10_000, 500, {"en": "Milliseconds", "sw": "Milisekunde"})
+_MILLISECONDS: Final = Budget(1, 5_000, 500, {"en": "Milliseconds", "sw": "Milisekunde"})
 
 KINDS: Final = (
     PlayerKind(

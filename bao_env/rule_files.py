@@ -9,7 +9,8 @@ from pathlib import Path
 
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 
-_MAX_BYTES = 64 << 10
+_MAX_BYTES = 8 << 10
+"""A parser takes time with the square of the length; a rule set takes under 2 KiB."""
 
 
 def load_ruleset(path: str | os.PathLike[str]) -> Ruleset:
@@ -28,7 +29,7 @@ def load_ruleset(path: str | os.PathLike[str]) -> Ruleset:
     if len(data) > _MAX_BYTES:
         raise ValueError(f"{path} is too long: a rule set takes at most {_MAX_BYTES} bytes")
     try:
-        switches = tomllib.loads(data.decode("utf-8"))
+        switches = tomllib.loads(data.decode("utf-8-sig"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     switches.setdefault("name", path.stem)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
+import os
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -13,12 +14,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import numpy as np
 import pytest
-import uvicorn
 from starlette.testclient import TestClient
 
+from agents import registry
 from agents.base import OnBoard, PlayerKind
 from agents.play import server
 from agents.play.__main__ import main
@@ -144,6 +144,12 @@ def test_positions_are_set_up_from_their_text(client: TestClient) -> None:
     assert "53 seeds" in answer["error"]
 
 
+def test_a_byte_order_mark_is_no_reason_to_refuse_a_text(client: TestClient) -> None:
+    assert start(client, position=f"\ufeff{HOUSE}")[1]["text"] == HOUSE
+    text = "\ufeff" + server.FOLDER.with_name("donkers-example.txt").read_text(encoding="ascii")
+    assert start(client, transcript=text)[1]["length"] == 52
+
+
 def test_the_house_choice(client: TestClient) -> None:
     path, state = start(client, position=HOUSE)
     both = [o for o in state["legal"] if o["pit"] == 7 and o["direction"] == 1]
@@ -239,12 +245,12 @@ def test_bots_move(client: TestClient, player: str) -> None:
         ("nobody", "unknown player 'nobody'"),
         ("gredy", "did you mean 'greedy'?"),
         ("alphabeta:99", "from 1 to 10"),
-        ("alphabeta:99999ms", "from 1 to 10000"),
+        ("alphabeta:99999ms", "from 1 to 5000"),
         ("alphabeta:20000n", "unknown player"),
         ("mcts:999999", "from 2 to 100000"),
         ("search:zanzibar:99999", "from 2 to 2000"),
         ("search:nobody:10", "no checkpoint 'nobody'"),
-        ("guided:zanzibar:99999ms", "from 1 to 10000"),
+        ("guided:zanzibar:99999ms", "from 1 to 5000"),
         ("guided:zanzibar:6", "unknown player"),
         ("guided:nobody:10ms", "no checkpoint 'nobody'"),
         ("os:system", "unknown player"),
@@ -367,7 +373,7 @@ def test_networks_are_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     first = hints(board, "runs/net", roster)
     assert hints(board, "search:runs/net:16", roster) == hints(board, "search:runs/net:16", roster)
     for player in ("runs/net", "search:runs/net:8", "guided:runs/net:5ms"):
-        assert roster.act(player, board.ruleset, [board])
+        assert roster.act(player, board) in board.legal_actions
     assert read == [path]
     with roster.networks.search(path, board.ruleset, 16) as search:
         again = roster.networks.search(path, board.ruleset, 16)
@@ -378,10 +384,42 @@ def test_networks_are_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     with pytest.raises(Refused, match="cannot give hints"):
         hints(board, "runs/net", roster)
     with pytest.raises(Refused, match="cannot play"):
-        roster.act("runs/net", board.ruleset, [board])
+        roster.act("runs/net", board)
     shutil.copy(CHECKPOINTS / "zanzibar.safetensors", path)
     assert hints(board, "runs/net", roster) == first
     assert read == [path] * 4
+
+
+def test_pipes_are_no_checkpoints(tmp_path: Path) -> None:
+    """Reading one would wait for its writer for ever."""
+    pipe, later = tmp_path / "pipe.safetensors", tmp_path / "later.safetensors"
+    os.mkfifo(pipe)
+    later.touch()
+    roster, board = Roster([tmp_path]), Board()
+    assert f"{tmp_path.name}/later" in roster.checkpoints()
+    assert f"{tmp_path.name}/pipe" not in roster.checkpoints()
+    later.unlink()
+    os.mkfifo(later)
+    for ask_it in (roster.act, lambda name, board: hints(board, name, roster)):
+        with pytest.raises(Refused, match="later is not a regular file"):
+            ask_it(f"{tmp_path.name}/later", board)
+
+
+@pytest.mark.parametrize("evaluator", ["zanzibar", "search:zanzibar:16"])
+def test_hints_of_a_network_that_answers_nan(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, evaluator: str
+) -> None:
+    def spoil(path: Path, ruleset: Any) -> Any:
+        network = copy.deepcopy(read_network(path, ruleset))
+        for parameter in network.parameters():
+            parameter.data.fill_(float("nan"))
+        return network
+
+    monkeypatch.setattr("agents.play.networks.read_network", spoil)
+    client = make_client()
+    path, _ = start(client)
+    error = ask(client, f"{path}/hints", 502, evaluator=evaluator)["error"]
+    assert "its network answers nan" in error
 
 
 def test_networks_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -410,9 +448,9 @@ from bao_env.board import Board
 roster = Roster()
 create_app(roster)
 board = Board()
-assert roster.act("greedy", board.ruleset, [board])
+assert roster.act("greedy", board) in board.legal_actions
 try:
-    roster.act("zanzibar", board.ruleset, [board])
+    roster.act("zanzibar", board)
 except Refused as refused:
     print(refused.message)
 """
@@ -431,8 +469,14 @@ class Failing:
             raise ZeroDivisionError("out of seeds")
         if self.how == "sleeps":
             time.sleep(0.6)
-            return [20] * len(masks)
-        return [{"illegal": 0, "wild": 1 << 70}[self.how]] * len(masks)
+        answers = {"illegal": [0], "wild": [1 << 70], "nothing": None, "many": [20, 20]}
+        return answers.get(self.how, [20])
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, name: str, agent: Any) -> None:
+    """Add a player to those of the board."""
+    row = PlayerKind(name, name, {}, lambda _: agent, on_board=OnBoard({"en": name}))
+    monkeypatch.setattr("agents.registry.KINDS", (*registry.KINDS, row))
 
 
 @pytest.mark.parametrize(
@@ -440,16 +484,18 @@ class Failing:
     [
         ("raises", 502, "ZeroDivisionError: out of seeds"),
         ("illegal", 502, "chose action 0, which is illegal"),
-        ("wild", 502, "which is illegal"),
+        ("wild", 502, "expected one integer for each"),
+        ("nothing", 502, "expected one integer for each"),
+        ("many", 502, "expected one integer for each"),
         ("sleeps", 504, "took longer than"),
     ],
 )
 def test_a_failing_bot_leaves_the_game_alone(
     monkeypatch: pytest.MonkeyPatch, how: str, status: int, message: str
 ) -> None:
-    row = PlayerKind("failing", "failing", {}, lambda _: Failing(how), on_board=OnBoard({"en": ""}))
-    monkeypatch.setattr("agents.registry.KINDS", (*KINDS, row))
-    monkeypatch.setattr("agents.play.api.BOT_TIMEOUT", 0.2)
+    offer(monkeypatch, "failing", Failing(how))
+    if how == "sleeps":
+        monkeypatch.setattr("agents.play.api.BOT_TIMEOUT", 0.2)
     client = make_client()
     path, state = start(client, seats=["failing", "human"])
     assert message in ask(client, f"{path}/bot", status, ply=0)["error"]
@@ -464,7 +510,7 @@ def test_a_bot_does_not_play_what_it_found_elsewhere(monkeypatch: pytest.MonkeyP
     first, other = (option["action"] for option in state["legal"][:2])
     act = Roster.act
 
-    def slow(self: Roster, *asked: Any) -> list[int]:
+    def slow(self: Roster, *asked: Any) -> int:
         ask(client, f"{path}/goto", ply=0)
         ask(client, f"{path}/play", action=other, ply=0)
         return act(self, *asked)
@@ -525,7 +571,10 @@ def test_watching() -> None:
     assert first["boards"][0]["counts"] == first["boards"][1]["counts"]  # one opening, both sides
     steps = 0
     while watch.state()["running"]:
-        watch.step()
+        turns = watch.turns()
+        watch.play(turns, [roster.act(turn.player, turn.board) for turn in turns])
+        with pytest.raises(Refused, match="gone on meanwhile"):
+            watch.play(turns, [0] * len(turns))
         steps += 1
     last = watch.state()
     assert steps > 5 and sum(last["score"]) == 4 and all(b["over"] for b in last["boards"])
@@ -688,42 +737,6 @@ def test_sessions_are_bounded_and_busy_ones_wait() -> None:
         order.append("first")
     thread.join()
     assert order == ["first", "second"]
-
-
-def test_a_client_that_leaves() -> None:
-    """Half a request, and an answer that nobody waits for, do the server no harm."""
-    config = uvicorn.Config(create_app(Roster()), log_level="error")
-    listener = socket.create_server(("127.0.0.1", 0))
-    port = listener.getsockname()[1]
-    running = uvicorn.Server(config)
-    thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as http:
-            made = http.post("/api/games", json={"seats": ["alphabeta:3", "human"]}).json()
-            path = f"/api/games/{made['id']}"
-            head = (
-                f"POST {path}/bot HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
-                "Content-Type: application/json\r\nContent-Length: 10\r\n\r\n"
-            )
-            for body in ('{"pl', '{"ply": 0}'):
-                with socket.create_connection(("127.0.0.1", port)) as leaving:
-                    leaving.sendall((head + body).encode())
-            for _ in range(200):  # the whole request is served all the same
-                if http.get(path).json()["state"]["ply"] == 1:
-                    break
-                time.sleep(0.05)
-            else:
-                pytest.fail("the bot has not moved")
-            huge = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + "x" * 200_000
-            with socket.create_connection(("127.0.0.1", port)) as rude:
-                rude.sendall(huge.encode())
-                assert b"400" in rude.recv(100)
-            assert http.get("/api/setup").status_code == 200
-    finally:
-        running.should_exit = True
-        thread.join()
-        listener.close()
 
 
 @pytest.mark.parametrize(

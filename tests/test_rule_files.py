@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,22 @@ def test_a_file_changes_switches(tmp_path: Path) -> None:
         name="mild", takasia="none", sow_limit=500
     )
     assert perft.main(["3", "--ruleset", str(path)]) == 0
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("sow_limit = 500\n", encoding="utf-8-sig")
+    assert load_ruleset(path) == RULESETS["zanzibar"].replace(name="mine", sow_limit=500)
+
+
+def test_files_that_take_long_to_parse_are_refused(tmp_path: Path) -> None:
+    """A parser's time can grow with the square of the length: 49 seconds for this one."""
+    path = tmp_path / "long.toml"
+    path.write_text("a" + ".a" * 32_000 + " = 1")
+    began = time.perf_counter()
+    with pytest.raises(ValueError, match="at most 8192 bytes"):
+        load_ruleset(path)
+    assert time.perf_counter() - began < 5
 
 
 @pytest.mark.parametrize(

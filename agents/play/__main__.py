@@ -8,6 +8,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -37,8 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the bots (%(default)s)")
     options = parser.parse_args(arguments)
     try:
-        import uvicorn
-
+        from agents.play.connections import make_server
         from agents.play.roster import Roster
         from agents.play.server import create_app
     except ImportError as error:
@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((options.host, options.port))
+        listener.listen()  # the address is printed below, and may be called at once
     except (OSError, OverflowError) as error:
         parser.error(f"cannot listen on {options.host} port {options.port}: {error}")
     shown, hosts = options.host, [options.host]
@@ -63,13 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"The board is at {address} (Ctrl-C ends it)", flush=True)
     if not options.no_browser:
         threading.Timer(0.7, webbrowser.open, [address]).start()
-    config = uvicorn.Config(
-        create_app(roster, hosts),
-        log_level="warning",
-        timeout_keep_alive=10,
-        h11_max_incomplete_event_size=32 * 1024,
-    )
-    uvicorn.Server(config).run(sockets=[listener])
+    with suppress(KeyboardInterrupt):  # uvicorn ends in good order, and then raises it
+        make_server(create_app(roster, hosts)).run(sockets=[listener])
     return 0
 
 

@@ -8,19 +8,20 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-import anyio
 import anyio.to_thread
 
 from agents.play import analysis
+from agents.play.computing import Computing
 from agents.play.refused import Refused
 from agents.play.roster import HUMAN, Roster
 from agents.play.rule_texts import ruleset_text
 from agents.play.seated_game import Game
 from agents.play.sessions import Sessions
-from agents.play.watch import MAX_BOARDS, Watch
+from agents.play.watch import MAX_BOARDS, Turn, Watch
 from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import RULESETS, Ruleset
@@ -33,14 +34,17 @@ MAX_TEXT: Final = 60_000
 """Longest transcript, in characters."""
 MAX_GAMES: Final = 200
 MAX_WATCHES: Final = 20
-BOT_TIMEOUT: Final = 60.0
-"""Seconds that a bot may think before the server gives up on its move."""
+BOT_TIMEOUT: Final = 120.0
+"""Seconds after which the server gives up on a bot's move, a hint or an evaluation.
+
+Few take long, but the first of its kind compiles, which takes a minute on a slow machine."""
 FIRST_SEATS: Final = (HUMAN, "greedy")
 """The players first offered as South and North."""
 FIRST_BOTS: Final = ("greedy", "alphabeta:4")
 """The players first offered for watching."""
 
 Data = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass
@@ -50,13 +54,35 @@ class Tables:
     roster: Roster
     games: Sessions[Game] = field(default_factory=lambda: Sessions(MAX_GAMES))
     watches: Sessions[Watch] = field(default_factory=lambda: Sessions(MAX_WATCHES))
-    threads: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(4))
-    """Requests that may compute at the same time."""
+    computing: Computing = field(default_factory=Computing)
+    """Does what takes long; the rest runs in threads of its own, and so never waits for it."""
 
 
 Handler = Callable[[Tables, Data, str], Data]
 """Answers a request; takes the tables, the values sent, and the name of a game or a watch."""
 AsyncHandler = Callable[[Tables, Data, str], Awaitable[Data]]
+
+
+def serving(handler: Handler) -> AsyncHandler:
+    """A handler that runs in another thread, so that the server keeps answering."""
+
+    async def answer(tables: Tables, data: Data, name: str) -> Data:
+        return await anyio.to_thread.run_sync(handler, tables, data, name)
+
+    return answer
+
+
+def computing(handler: Handler) -> AsyncHandler:
+    """A handler that computes, and so takes its turn with others'."""
+
+    async def answer(tables: Tables, data: Data, name: str) -> Data:
+        return await _compute(tables, name, partial(handler, tables, data, name))
+
+    return answer
+
+
+async def _compute(tables: Tables, name: str, work: Callable[[], T]) -> T:
+    return await tables.computing.run(name, work, BOT_TIMEOUT)
 
 
 # --- values of a request ----------------------------------------------------------------------
@@ -66,7 +92,7 @@ def _text(data: Data, key: str, default: str | None = None, max_length: int = 20
     value = data.get(key, default)
     if not isinstance(value, str) or len(value) > max_length:
         raise Refused(f"{key}: expected a text of at most {max_length} characters")
-    return value
+    return value.removeprefix("\ufeff")  # a byte order mark, which some editors put before a text
 
 
 def _integer(data: Data, key: str, low: int, high: int) -> int:
@@ -229,11 +255,28 @@ def new_watch(tables: Tables, data: Data, name: str) -> Data:
     return {"id": tables.watches.add(watch), "state": watch.state()}
 
 
-def step_watch(tables: Tables, data: Data, name: str) -> Data:
-    """Play one ply on every board."""
-    with tables.watches.use(name) as watch:
-        watch.step()
-        return {"state": watch.state()}
+async def step_watch(tables: Tables, data: Data, name: str) -> Data:
+    """Play one ply on every board.
+
+    Each board takes its turn with other clients' work. No board changes until all have an answer.
+    """
+
+    def look() -> list[Turn]:
+        with tables.watches.use(name) as watch:
+            return watch.turns()
+
+    turns = await anyio.to_thread.run_sync(look)
+    actions = [
+        await _compute(tables, name, partial(tables.roster.act, turn.player, turn.board))
+        for turn in turns
+    ]
+
+    def move() -> Data:
+        with tables.watches.use(name) as watch:
+            watch.play(turns, actions)
+            return {"state": watch.state()}
+
+    return await anyio.to_thread.run_sync(move)
 
 
 async def bot_move(tables: Tables, data: Data, name: str) -> Data:
@@ -255,24 +298,13 @@ async def bot_move(tables: Tables, data: Data, name: str) -> Data:
         raise Refused("the game is over")
     if player == HUMAN:
         raise Refused(f"{SEAT_NAMES[board.turn]} is played by a person")
-    chosen: list[int] = []
-    with anyio.move_on_after(BOT_TIMEOUT):
-        chosen = await anyio.to_thread.run_sync(
-            tables.roster.act,
-            player,
-            board.ruleset,
-            [board],
-            limiter=tables.threads,
-            abandon_on_cancel=True,
-        )
-    if not chosen:
-        raise Refused(f"{player} took longer than {BOT_TIMEOUT:.0f} seconds: choose another", 504)
+    action = await _compute(tables, name, partial(tables.roster.act, player, board))
 
     def move() -> Data:
         with tables.games.use(name) as game:
             if game.board() != board:
                 raise Refused("the game has gone on without this bot: look again", 409)
-            return {"events": game.play(chosen[0], ply), "state": game.state()}
+            return {"events": game.play(action, ply), "state": game.state()}
 
     return await anyio.to_thread.run_sync(move)
 
@@ -288,11 +320,15 @@ POSTS: Final[dict[str, Handler]] = {
     f"{GAME}/choice": choice,
     f"{GAME}/why": why_not,
     f"{GAME}/transcript": transcript,
-    f"{GAME}/hints": hints,
-    f"{GAME}/evaluation": evaluation,
-    "/api/watches": new_watch,
-    "/api/watches/{name}/step": step_watch,
 }
 """Paths that take a JSON object, with their handlers."""
+COMPUTED: Final[dict[str, AsyncHandler]] = {
+    f"{GAME}/bot": bot_move,
+    f"{GAME}/hints": computing(hints),
+    f"{GAME}/evaluation": computing(evaluation),
+    "/api/watches": computing(new_watch),
+    "/api/watches/{name}/step": step_watch,
+}
+"""Those whose answer takes long, so that it is dropped when its client leaves."""
 GETS: Final[dict[str, Handler]] = {"/api/setup": setup, GAME: show_game}
 """Paths that are only read, with their handlers."""

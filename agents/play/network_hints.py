@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,8 @@ def evaluate(
 
     Raises:
         ImportError: torch is not installed.
-        OSError, ValueError: the checkpoint cannot be used under these rules.
+        OSError, ValueError: the checkpoint cannot be used under these rules, or answers with
+            infinities or NaN.
     """
     agent = PolicyAgent(networks.network(path, board.ruleset), board.ruleset)
     shares, values = _by_network(agent, board, legal)
@@ -38,11 +40,18 @@ def evaluate(
         for action in legal:
             if np.isfinite(found.qvalues[0, action]):
                 values[action] = _share(float(found.qvalues[0, action]))
-    return shares, values
+    return {action: _finite(share) for action, share in shares.items()}, values
+
+
+def _finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise ValueError(f"its network answers {number}: choose another checkpoint, or train anew")
+    return number
 
 
 def _share(value: float) -> float:
     """A result between -1 and 1 as a share of games."""
+    value = _finite(value)
     return min(1.0, max(0.0, (value + 1) / 2))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -28,8 +29,11 @@ def file_version(path: Path) -> tuple[Path, int, int]:
 
     Raises:
         OSError: there is no such file.
+        ValueError: it is a folder, a pipe or a device.
     """
     found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"{path} is not a regular file: expected a checkpoint")
     return path, found.st_mtime_ns, found.st_size
 
 

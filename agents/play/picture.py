@@ -155,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not 100 <= options.width <= 2000:
         parser.error(f"--width {options.width}: expected 100 to 2000 pixels")
     try:
-        text = options.game.read_text(encoding="ascii")
+        text = options.game.read_text(encoding="utf-8-sig")
         [game] = parse_transcripts(text, str(options.game))
         write_picture(
             options.file, Board.from_transcript(game), width=options.width, plies=options.plies

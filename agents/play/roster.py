@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,21 +20,16 @@ from agents.base import LoadRequest, OnBoard, PlayerKind, PlayerSpec
 from agents.play.networks import Networks, file_version
 from agents.play.refused import Refused
 from bao_env.board import Board
-from bao_env.bots import Agent
+from bao_env.bots import Agent, check_actions
 from bao_env.engine.action import mask_of
 from bao_env.engine.ruleset import Ruleset
 
 HUMAN: Final = "human"
-_MAX_SEATED: Final = 8
+_MAX_LOADED: Final = 8
+"""Players kept, besides those that are thinking."""
+_MAX_WORDS: Final = 300
+"""Longest text of what a player did wrong."""
 _MAX_CHECKPOINTS: Final = 200
-
-
-@dataclass(frozen=True)
-class _Seated:
-    """A loaded player; one game at a time uses it, because searches reuse their memory."""
-
-    agent: Agent
-    lock: threading.Lock
 
 
 def _offered() -> list[tuple[PlayerKind, OnBoard]]:
@@ -64,10 +58,13 @@ class Roster:
         for folder in folders:
             if not folder.is_dir():
                 raise ValueError(f"{folder} is not a folder; expected one with .safetensors files")
-            for path in sorted(folder.rglob("*.safetensors"))[:_MAX_CHECKPOINTS]:
+            # Reading a pipe or a device could take for ever.
+            files = sorted(path for path in folder.rglob("*.safetensors") if path.is_file())
+            for path in files[:_MAX_CHECKPOINTS]:
                 name = path.relative_to(folder.parent).with_suffix("").as_posix()
                 self._files.setdefault(name, path)
-        self._seated: LRUCache[Hashable, _Seated] = LRUCache(_MAX_SEATED)
+        self._loaded: LRUCache[Hashable, Agent] = LRUCache(_MAX_LOADED)
+        """Those that are not thinking: a search reuses its memory, so only one game uses it."""
         self._lock = threading.Lock()
 
     def checkpoints(self) -> list[str]:
@@ -143,37 +140,38 @@ class Roster:
         """
         return spec if spec == HUMAN else str(self.parse(spec))
 
-    def act(self, spec: str, ruleset: Ruleset, boards: list[Board]) -> list[int]:
-        """The actions that a player chooses on boards of one rule set; no board is over.
+    def act(self, spec: str, board: Board) -> int:
+        """The action that a player chooses on a board that is not over.
 
         Raises:
             Refused: it cannot be loaded, fails, or chooses an illegal action; the message says
                 which.
         """
-        seated = self._seat(self.parse(spec), ruleset)
-        masks = [mask_of(board.legal_actions) for board in boards]
-        positions = np.stack([board.words for board in boards])
+        masks = np.array([mask_of(board.legal_actions)], np.uint64)
+        key, agent = self._take(self.parse(spec), board.ruleset)
         try:
-            with seated.lock:
-                chosen = seated.agent.act(positions, np.array(masks, np.uint64))
-            actions = [int(action) for action in chosen]
+            answer = agent.act(board.words[None], masks)
         except Exception as error:  # whatever a player raises may not stop the server
-            raise Refused(f"{spec} failed: {type(error).__name__}: {error}", 502) from error
-        for action, mask in zip(actions, masks, strict=True):
-            if not (0 <= action < 64 and mask >> action & 1):
-                raise Refused(f"{spec} chose action {action}, which is illegal here", 502)
-        return actions
+            words = f"{type(error).__name__}: {error}"[:_MAX_WORDS]
+            raise Refused(f"{spec} failed: {words}", 502) from error
+        with self._lock:
+            self._loaded[key] = agent
+        try:
+            return int(check_actions(answer, masks, spec)[0])
+        except Exception as error:  # nor may its answer, whatever it is
+            raise Refused(str(error)[:_MAX_WORDS], 502) from error
 
-    def _seat(self, spec: PlayerSpec, ruleset: Ruleset) -> _Seated:
+    def _take(self, spec: PlayerSpec, ruleset: Ruleset) -> tuple[Hashable, Agent]:
+        """A player for one game, and under which key to keep it afterwards."""
         try:
             version = file_version(spec.path) if spec.path else None
             key = str(spec), version, ruleset
             with self._lock:
-                if key not in self._seated:
-                    network = self.networks.network(spec.path, ruleset) if spec.path else None
-                    agent = spec.kind.load(LoadRequest(spec, ruleset, self._seed, 1, network))
-                    self._seated[key] = _Seated(agent, threading.Lock())
-                return self._seated[key]
+                agent = self._loaded.pop(key, None)
+            if agent is None:
+                network = self.networks.network(spec.path, ruleset) if spec.path else None
+                agent = spec.kind.load(LoadRequest(spec, ruleset, self._seed, 1, network))
+            return key, agent
         except Exception as error:  # nor may a damaged file, or one for other rules
             raise self.unusable(f"{spec} cannot play", error) from error
 
@@ -184,7 +182,7 @@ class Roster:
             words = words.replace(str(path), name)
         if isinstance(error, ImportError):
             words = f"a checkpoint needs torch: pip install -e '.[train]' ({words})"
-        return Refused(f"{what}: {words}", 502)
+        return Refused(f"{what}: {words[:_MAX_WORDS]}", 502)
 
 
 def _label(place: OnBoard, checkpoint: str) -> dict[str, str]:

@@ -6,13 +6,13 @@ requests that its own page made to this host.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -22,16 +22,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agents.play.api import (
-    GAME,
-    GETS,
-    POSTS,
-    AsyncHandler,
-    Data,
-    Handler,
-    Tables,
-    bot_move,
-)
+from agents.play.api import COMPUTED, GETS, POSTS, AsyncHandler, Data, Tables, serving
 from agents.play.geometry import LAYOUTS, board_parts
 from agents.play.refused import Refused
 from agents.play.roster import Roster
@@ -53,15 +44,6 @@ HEADERS: Final = {
 """Sent with every answer: the page runs its own files and nothing else."""
 
 
-def _threaded(handler: Handler) -> AsyncHandler:
-    """A handler that runs in another thread, so that the server keeps answering."""
-
-    async def answer(tables: Tables, data: Data, name: str) -> Data:
-        return await anyio.to_thread.run_sync(handler, tables, data, name, limiter=tables.threads)
-
-    return answer
-
-
 def _endpoint(tables: Tables, handler: AsyncHandler) -> Callable[[Request], Awaitable[Response]]:
     """A handler as Starlette calls it."""
 
@@ -70,6 +52,33 @@ def _endpoint(tables: Tables, handler: AsyncHandler) -> Callable[[Request], Awai
         return JSONResponse(await handler(tables, data, request.path_params.get("name", "")))
 
     return endpoint
+
+
+def _endpoint_while_connected(
+    tables: Tables, handler: AsyncHandler
+) -> Callable[[Request], Awaitable[Response]]:
+    """:func:`_endpoint` for a handler that is cancelled when its client leaves."""
+
+    async def endpoint(request: Request) -> Response:
+        data = await _body(request)
+        answer = asyncio.ensure_future(handler(tables, data, request.path_params.get("name", "")))
+        left = asyncio.ensure_future(_left(request))
+        try:
+            await asyncio.wait((answer, left), return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                raise ClientDisconnect
+            return JSONResponse(answer.result())
+        finally:
+            answer.cancel()
+            left.cancel()
+
+    return endpoint
+
+
+async def _left(request: Request) -> None:
+    """Return when the client of a request, whose body has been read, leaves."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _error(request: Request, error: Exception) -> Response:
@@ -165,11 +174,12 @@ def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
             return JSONResponse({"error": "expected wide or tall, south or north"}, 404)
         return JSONResponse(board_parts(layout, SOUTH if viewer == "south" else NORTH))
 
-    posts = {path: _threaded(what) for path, what in POSTS.items()} | {f"{GAME}/bot": bot_move}
-    gets = {path: _threaded(what) for path, what in GETS.items()}
+    posts = {path: _endpoint(tables, serving(what)) for path, what in POSTS.items()}
+    posts |= {path: _endpoint_while_connected(tables, what) for path, what in COMPUTED.items()}
+    gets = {path: _endpoint(tables, serving(what)) for path, what in GETS.items()}
     routes = [
-        *(Route(path, _endpoint(tables, what), methods=["POST"]) for path, what in posts.items()),
-        *(Route(path, _endpoint(tables, what), methods=["GET"]) for path, what in gets.items()),
+        *(Route(path, endpoint, methods=["POST"]) for path, endpoint in posts.items()),
+        *(Route(path, endpoint, methods=["GET"]) for path, endpoint in gets.items()),
         Route("/api/board/{layout}/{viewer}", parts, methods=["GET"]),
         Route("/", index, methods=["GET"]),
         Mount("/static", StaticFiles(directory=FOLDER)),

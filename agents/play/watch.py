@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from agents.arena.openings import draw_openings
 from agents.play.refused import Refused
@@ -18,6 +19,14 @@ _OPENING_PLIES: Final = 6
 _MAX_PLIES: Final = 1000
 
 
+class Turn(NamedTuple):
+    """A board on which a player is to move."""
+
+    number: int
+    board: Board
+    player: str
+
+
 class Watch:
     """Games between two players from balanced openings; each plays half of them as South.
 
@@ -25,7 +34,7 @@ class Watch:
         ruleset: the rules.
         players: names that the roster takes; the first plays South on boards 0, 2, 4 ...
         boards: their number, 1 to MAX_BOARDS.
-        roster: loads and asks the players.
+        roster: knows the players.
         seed: of the openings.
 
     Raises:
@@ -41,7 +50,6 @@ class Watch:
             raise Refused("people cannot play here: choose two bots")
         self.ruleset = ruleset
         self.players = tuple(roster.check(player) for player in players)
-        self._roster = roster
         # Two boards share an opening, so that each player gets both sides of it.
         openings = draw_openings(ruleset, -(-boards // 2), _OPENING_PLIES, seed)
         self._boards = []
@@ -52,22 +60,24 @@ class Watch:
             self._boards.append(board)
         self._over: list[int | None] = [None] * boards
 
-    def step(self) -> None:
-        """Play one ply on every board that is not over.
+    def turns(self) -> list[Turn]:
+        """The boards that are not over, as copies, each with its player to move."""
+        return [
+            Turn(i, board.copy(), self.players[self._player_at(i)])
+            for i, board in enumerate(self._boards)
+            if self._running(board)
+        ]
+
+    def play(self, turns: list[Turn], actions: Sequence[int]) -> None:
+        """Play an action on each board of ``turns``, which :meth:`turns` returned.
 
         Raises:
-            Refused: a player fails; the boards stay as they were.
+            Refused: the boards have changed since.
         """
-        chosen: dict[int, int] = {}
-        running = [i for i, board in enumerate(self._boards) if self._running(board)]
-        for which in (0, 1):
-            turn = [i for i in running if self._player_at(i) == which]
-            if turn:
-                boards = [self._boards[i] for i in turn]
-                actions = self._roster.act(self.players[which], self.ruleset, boards)
-                chosen |= dict(zip(turn, actions, strict=True))
-        for i, action in chosen.items():
-            self._boards[i].push(action)
+        if turns != self.turns():
+            raise Refused("the games have gone on meanwhile: look again", 409)
+        for turn, action in zip(turns, actions, strict=True):
+            self._boards[turn.number].push(action)
 
     def _running(self, board: Board) -> bool:
         return board.outcome() is None and len(board.move_stack) < _MAX_PLIES

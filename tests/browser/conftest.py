@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
-expect.set_options(timeout=60_000)  # the first bot compiles, the first network loads torch
+expect.set_options(timeout=150_000)  # the first bot compiles, the first network loads torch
 
 
 @pytest.fixture(scope="session")

@@ -44,6 +44,14 @@ def set_up(page: Page, text: str, south: str = "human", north: str = "human") ->
     expect(page.locator(".pit.legal").first).to_be_visible()
 
 
+def placed_seeds(page: Page) -> list[tuple[float, ...]]:
+    """Where the seeds lie on the page's board."""
+    placed = page.evaluate(
+        "[...document.querySelectorAll('#board .seed')].map((e) => e.getAttribute('transform'))"
+    )
+    return sorted(tuple(map(float, re.findall(r"[\d.]+", text))) for text in placed)
+
+
 def transcript(page: Page) -> str:
     unfold(page, "panel-text")
     page.fill("#transcript", "")
@@ -100,13 +108,13 @@ def test_the_page_shows_the_drawing(open_page: Open) -> None:
     """Every seed of a position lies where the SVG and rgb_array have it."""
     page = open_page()
     set_up(page, HOUSE)
-    placed = page.evaluate(
-        "[...document.querySelectorAll('#board .seed')].map((e) => e.getAttribute('transform'))"
-    )
-    seen = {tuple(map(float, re.findall(r"[\d.]+", text))) for text in placed}
     shapes = drawing(Board.from_text(HOUSE).position)
     seeds = [s for s in shapes if isinstance(s, Circle) and s.radius == 5]
-    assert seen == {(round(s.x, 1), round(s.y, 1)) for s in seeds} and len(placed) == 64
+    expected = sorted((round(s.x, 1), round(s.y, 1)) for s in seeds)
+    end = time.monotonic() + 60
+    while placed_seeds(page) != expected and time.monotonic() < end:
+        page.wait_for_timeout(20)  # the opening's seeds are there first
+    assert placed_seeds(page) == expected and len(expected) == 64
     drawn = page.evaluate("document.querySelectorAll('#board svg > g:first-child > *').length")
     assert drawn == len(ground())
 
@@ -188,6 +196,8 @@ def test_undo_and_redo(open_page: Open) -> None:
     page.click("#redo")
     expect(page.locator("#position")).to_have_value(after)
     page.click("#undo")
+    expect(page.locator("#position")).to_have_value(before)
+    peoples_turn(page)
     page.locator("[data-pit=A7]").click(button="right")
     until(page, "document.querySelectorAll('#moves button:not(.undone)').length == 2")
     assert moves(page)[0] == "7R*"
