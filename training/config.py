@@ -152,6 +152,11 @@ class MethodConfig(Settings):
         """
         del config  # anything fits, unless a method says otherwise
 
+    def memory(self, config: TrainConfig) -> int:
+        """Bytes that the games of all workers need at least, beside the network."""
+        del config
+        return 0
+
 
 S = TypeVar("S", bound=Settings)
 

@@ -1,14 +1,20 @@
-"""Keep freed memory in the process: training allocates the same large tensors again and again.
+"""How much memory is free, and keeping what the process has.
 
-glibc returns large blocks to the system as soon as they are freed. The system must map and zero
-every page before the next use; that took a fifth of the training time when measured.
+Training allocates the same large tensors again and again. glibc returns large blocks to the system
+as soon as they are freed. The system must map and zero every page before the next use; that took a
+fifth of the training time when measured.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
+import re
 import sys
+from pathlib import Path
 from typing import Final
+
+import torch
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
@@ -28,3 +34,16 @@ def keep_freed_memory() -> bool:
         return False
     settings = ((_M_ARENA_MAX, 1), (_M_MMAP_THRESHOLD, 1 << 30), (_M_TRIM_THRESHOLD, 2**31 - 1))
     return all([mallopt(option, value) for option, value in settings])
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that this process can still get on a device; without Linux, all that the CPU has."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        found = re.search(r"MemAvailable: *(\d+) kB", Path("/proc/meminfo").read_text())
+    except OSError:
+        found = None
+    if found:
+        return int(found[1]) * 1024
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -11,6 +11,10 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter
 
 
+class MetricsError(ValueError):
+    """A run's ``metrics.csv`` is not one."""
+
+
 class Metrics:
     """One row an update, in ``metrics.csv`` and in TensorBoard.
 
@@ -19,14 +23,23 @@ class Metrics:
         columns: of the file, ``update`` first.
         update: the update from which the run continues; later rows, which an earlier start wrote
             after its last checkpoint, are dropped.
+
+    Raises:
+        MetricsError: ``metrics.csv`` cannot be read as a table.
+        OSError: the folder cannot be written.
     """
 
     def __init__(self, folder: Path, columns: Sequence[str], update: int) -> None:
         self._path = folder / "metrics.csv"
         kept: list[dict[str, str]] = []
         if self._path.exists():
-            with open(self._path, newline="", encoding="utf-8") as old:
-                kept = [row for row in csv.DictReader(old) if _update_of(row) <= update]
+            try:
+                with open(self._path, newline="", encoding="utf-8") as old:
+                    kept = [row for row in csv.DictReader(old) if _update_of(row) <= update]
+            except (UnicodeDecodeError, csv.Error) as error:
+                raise MetricsError(
+                    f"{self._path} is no table of metrics ({error!s:.100}): mend it or move it away"
+                ) from error
         temporary = self._path.with_suffix(".tmp")
         with open(temporary, "w", newline="", encoding="utf-8") as new:
             writer = csv.DictWriter(new, columns, extrasaction="ignore")
@@ -56,6 +69,6 @@ class Metrics:
 def _update_of(row: Mapping[str, str | None]) -> int:
     """The update of a row; a row that a killed process cut short counts as later than all."""
     try:
-        return int(row["update"] or "")
+        return 1 << 62 if None in row.values() else int(row["update"] or "")
     except (KeyError, ValueError):
         return 1 << 62
