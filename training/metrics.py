@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
-import os
+import io
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
+
+from agents.files import write_atomically
 
 
 class MetricsError(ValueError):
@@ -40,18 +43,22 @@ class Metrics:
                 raise MetricsError(
                     f"{self._path} is no table of metrics ({error!s:.100}): mend it or move it away"
                 ) from error
-        temporary = self._path.with_suffix(".tmp")
-        with open(temporary, "w", newline="", encoding="utf-8") as new:
-            writer = csv.DictWriter(new, columns, extrasaction="ignore")
-            writer.writeheader()
-            writer.writerows(kept)
-        os.replace(temporary, self._path)
+        table = io.StringIO(newline="")
+        writer = csv.DictWriter(table, columns, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(kept)
+        write_atomically(self._path, table.getvalue())
         self._file = open(self._path, "a", newline="", encoding="utf-8")  # noqa: SIM115
         self._writer = csv.DictWriter(self._file, columns)
         self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=update + 1)
+        self._hook, threading.excepthook = threading.excepthook, _report
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Add a row; columns that it leaves out stay empty."""
+        """Add a row; columns that it leaves out stay empty.
+
+        Raises:
+            OSError: it cannot be written, or an earlier one could not.
+        """
         self._writer.writerow(
             {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
         )
@@ -61,9 +68,23 @@ class Metrics:
                 self._board.add_scalar(name, value, row["update"])
 
     def close(self) -> None:
-        """Flush and close both."""
-        self._file.close()
-        self._board.close()
+        """Flush and close both.
+
+        Raises:
+            OSError: what is left cannot be written.
+        """
+        try:
+            self._file.close()
+        finally:
+            self._board.close()
+            threading.excepthook = self._hook
+
+
+def _report(error: threading.ExceptHookArgs) -> None:
+    """Print what ended a thread, unless it could not write: that TensorBoard's thread raises again
+    in the next :meth:`Metrics.write`."""
+    if not issubclass(error.exc_type, OSError):
+        threading.__excepthook__(error)
 
 
 def _update_of(row: Mapping[str, str | None]) -> int:

@@ -9,8 +9,12 @@ workers compute side by side and that are added up in a fixed order.
 
 ``runs/NAME/`` keeps the configuration, the commit, metrics.csv, TensorBoard's log,
 ``last.safetensors`` (everything needed to resume) and, at the end, ``final.safetensors``. A run
-that was stopped at any moment continues with ``--resume``. PPO continues exactly as if it had never
-stopped; search-guided training continues its games and fills its buffer again.
+that was stopped at any moment, even by SIGKILL, continues with ``--resume`` from its last
+checkpoint and ends with the same weights as if it had never stopped. Only search-guided training
+with ``alphazero.keep_buffer = false`` does not: it fills its buffer again.
+
+One training at a time writes into a run's folder. If it cannot write, or its network is no longer
+made of finite numbers, it stops, and the checkpoint before stays as it was.
 
 Under torchrun the processes share the run's workers (:mod:`training.distributed`), with the same
 result::
@@ -239,10 +243,10 @@ def run(trainer: Trainer[Any], folder: Path) -> bool:
                 saved = time.monotonic()
     finally:
         bar.close()
-        if metrics is not None:
-            metrics.close()
         for number, handler in handlers.items():
             signal.signal(number, handler)
+        if metrics is not None:
+            metrics.close()
     if trainer.steps < config.steps:
         return False
     if first:
@@ -302,6 +306,8 @@ def _train(runs: Path, name: str, args: argparse.Namespace) -> int:
         resuming = args.resume and (folder / LAST).exists()
         settings = None if resuming else load_config(args.config, args.set)
         with distributed.hold(folder):
+            for begun in folder.glob(".*.tmp"):  # by a write that was killed
+                begun.unlink(missing_ok=True)
             return _run(_prepare(folder, settings, args), folder)
     except (ConfigError, CheckpointError, HeldError, MetricsError) as error:
         _say(f"error: {error}")
