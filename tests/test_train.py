@@ -26,10 +26,8 @@ from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
 from bao_env.engine.position import META
 from bao_env.notation.transcript import parse_transcripts, replay
-from training import evaluate, train
-from training import trainer as trainer_module
+from training import evaluate, memory, train
 from training.config import ConfigError
-from training.memory import free_memory
 from training.ppo import PpoConfig, PpoTrainer
 from training.train import load_config
 
@@ -230,6 +228,7 @@ def test_evaluate_stops_early_and_keeps_the_games(
         (["ruleset=chess"], "unknown rule set 'chess'"),
         (["rules={sow_limit = 3}"], "sow_limit=3"),
         (["rules.sow_limit=3"], "sow_limit=3"),
+        (["rules={opening_front = 3}"], "rules: 'int' object is not iterable"),
         (["rules={sow = 3}"], "unknown rule switch 'sow'"),
         (["ppo.epochs"], "expected key=value"),
     ],
@@ -590,7 +589,7 @@ def test_what_does_not_fit_into_memory_is_refused(
     needed: str,
 ) -> None:
     """Before anything is built."""
-    monkeypatch.setattr(trainer_module, "free_memory", lambda device: 24_000_000_000)
+    monkeypatch.setattr(memory, "free_memory", lambda device: 24_000_000_000)
     start = time.monotonic()
     extra = [part for setting in settings for part in ("--set", setting)]
     assert run_tiny(tmp_path, *extra) == 2
@@ -601,7 +600,7 @@ def test_what_does_not_fit_into_memory_is_refused(
 
 def test_free_memory_is_this_machines() -> None:
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert 0 < free_memory(torch.device("cpu")) <= total
+    assert 0 < memory.free_memory(torch.device("cpu")) <= total
 
 
 def test_an_adversary_meets_its_fixed_opponent_alone(tmp_path: Path) -> None:

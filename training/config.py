@@ -119,7 +119,10 @@ class TrainConfig(Settings):
                 f"envs * rollout = {self.steps_per_update} must be a multiple of "
                 f"minibatch={self.minibatch}"
             )
-        self.get_ruleset()
+        try:
+            self.get_ruleset()
+        except TypeError as error:
+            raise ValueError(f"rules: {error}") from error
         try:
             self.network_config()
         except ValueError as error:

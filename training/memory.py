@@ -1,4 +1,4 @@
-"""How much memory is free, and keeping what the process has.
+"""Whether a run fits into memory, and keeping the memory that the process has.
 
 Training allocates the same large tensors again and again. glibc returns large blocks to the system
 as soon as they are freed. The system must map and zero every page before the next use; that took a
@@ -11,10 +11,14 @@ import ctypes
 import os
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
 import torch
+
+from agents.nets.network import num_parameters
+from training.config import ConfigError, MethodConfig, TrainConfig
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
@@ -47,3 +51,34 @@ def free_memory(device: torch.device) -> int:
     if found:
         return int(found[1]) * 1024
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def check_memory(
+    config: TrainConfig, method_config: MethodConfig, device: torch.device, workers: int
+) -> None:
+    """Refuse a run that cannot fit into memory, before anything of it is built.
+
+    The estimate is low: what is certainly needed at once, without activations or search trees.
+
+    Args:
+        config, method_config: the settings.
+        device: where the network computes.
+        workers: those of this process.
+
+    Raises:
+        ConfigError: it needs more than there is.
+    """
+    numbers = num_parameters(config.network_config())
+    # Weights, gradients and Adam's two means; each worker's gradients and, at least, bfloat16 copy.
+    network = numbers * (16 + 6 * workers)
+    games = method_config.memory(config) * workers // config.workers
+    needs = Counter({device: network})
+    needs[torch.device("cpu")] += games
+    for place, needed in needs.items():
+        free = free_memory(place)
+        if needed > free:
+            raise ConfigError(
+                f"this run needs at least {needed / 1e9:.1f} GB of memory ({place.type}), "
+                f"{network / 1e9:.1f} for the network and its optimiser; {free / 1e9:.1f} GB are "
+                "free: choose fewer units in hidden, fewer envs, or a shorter rollout or buffer"
+            )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -25,12 +25,12 @@ from agents import registry
 from agents.arena.match import play_match
 from agents.nets import checkpoint
 from agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError
-from agents.nets.network import PolicyNetwork, num_parameters
+from agents.nets.network import PolicyNetwork
 from agents.nets.policy import PolicyAgent
 from training import distributed
 from training.config import ConfigError, MethodConfig, TrainConfig
 from training.games import Games
-from training.memory import free_memory, keep_freed_memory
+from training.memory import check_memory, keep_freed_memory
 from training.replica import Replica
 from training.saved import (
     ADAM,
@@ -410,37 +410,6 @@ def _workers_here(workers: int) -> range:
         )
     here = workers // count
     return range(distributed.rank() * here, (distributed.rank() + 1) * here)
-
-
-def check_memory(
-    config: TrainConfig, method_config: MethodConfig, device: torch.device, workers: int
-) -> None:
-    """Refuse a run that cannot fit into memory, before anything of it is built.
-
-    The estimate is low: what is certainly needed at once, without activations or search trees.
-
-    Args:
-        config, method_config: the settings.
-        device: where the network computes.
-        workers: those of this process.
-
-    Raises:
-        ConfigError: it needs more than there is.
-    """
-    numbers = num_parameters(config.network_config())
-    # Weights, gradients and Adam's two means; each worker's gradients and, at least, bfloat16 copy.
-    network = numbers * (16 + 6 * workers)
-    games = method_config.memory(config) * workers // config.workers
-    needs = Counter({device: network})
-    needs[torch.device("cpu")] += games
-    for place, needed in needs.items():
-        free = free_memory(place)
-        if needed > free:
-            raise ConfigError(
-                f"this run needs at least {needed / 1e9:.1f} GB of memory ({place.type}), "
-                f"{network / 1e9:.1f} for the network and its optimiser; {free / 1e9:.1f} GB are "
-                "free: choose fewer units in hidden, fewer envs, or a shorter rollout or buffer"
-            )
 
 
 def pick_device(name: str) -> torch.device:
