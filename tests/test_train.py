@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -527,6 +528,7 @@ def test_a_full_disk_under_tensorboard(
 ) -> None:
     """Its thread fails in the background; that ends the run with one message, too."""
     writes = itertools.count()
+    shown: list[threading.ExceptHookArgs] = []
     write = RecordWriter.write
 
     def fail(self: Any, data: bytes) -> None:
@@ -535,7 +537,8 @@ def test_a_full_disk_under_tensorboard(
         write(self, data)
 
     monkeypatch.setattr(RecordWriter, "write", fail)
-    assert run_tiny(tmp_path) == 1
+    monkeypatch.setattr(threading, "excepthook", shown.append)
+    assert run_tiny(tmp_path) == 1 and not shown
     error = capsys.readouterr().err
     assert "No space left on device" in error and "Traceback" not in error
     monkeypatch.undo()
