@@ -245,8 +245,7 @@ def find_checkpoint(name: str) -> Path | None:
     """The file of a checkpoint, by path or by the name of a shipped one; None if there is none."""
     if name in shipped():
         return CHECKPOINTS / f"{name}.safetensors"
-    path = Path(name)
-    return path if path.is_file() else None
+    return Path(name) if os.path.isfile(name) else None  # False, too, where it cannot be looked up
 
 
 def parse(

@@ -20,8 +20,8 @@ import json
 import os
 import stat
 import struct
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -32,7 +32,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
 from agents.files import write_atomically
-from agents.nets.features import INPUTS_VERSION
+from agents.nets.features import ENCODING_SIZE, INPUTS_VERSION
 from agents.nets.network import NetworkConfig, PolicyNetwork, num_parameters, state_shapes
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.observation.board import OBSERVATION_VERSION
@@ -160,8 +160,8 @@ def load(
             return Checkpoint(
                 network, trained, contents.info, {name: file.get_tensor(name) for name in rest}
             )
-        except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{path} is damaged: {error!s:.300}") from error
+        except (SafetensorError, OSError, MemoryError, RuntimeError) as error:  # torch: Runtime
+            raise CheckpointError(f"{path} is damaged or too large: {error!s:.300}") from error
 
 
 def _open(path: Path) -> Any:
@@ -196,12 +196,9 @@ def _contents(path: Path, file: Any) -> Contents:
             f"{path} is no bao_env checkpoint: its metadata has no entry {_KEY!r}"
         )
     try:
-        header = json.loads(metadata[_KEY])
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: its header is no JSON: {error!s:.300}") from error
-    if not isinstance(header, dict):
-        raise CheckpointError(f"{path}: its header is no JSON object")
-    ruleset, config, info = _check_header(path, header)
+        ruleset, config, info = _check_header(path, metadata[_KEY])
+    except RecursionError:
+        raise CheckpointError(f"{path}: its header is nested too deeply") from None
     tensors = {}
     for name in file.keys():  # noqa: SIM118
         part = file.get_slice(name)
@@ -235,13 +232,32 @@ def _read_network(path: Path, file: Any, config: NetworkConfig) -> PolicyNetwork
         if not np.isfinite(array).all():
             raise CheckpointError(f"{path}: its network has numbers that are not finite")
         tensor.copy_(torch.from_numpy(array))
-    return network.eval()
+    network.eval()
+    with torch.inference_mode():
+        outputs = network.head_outputs(torch.from_numpy(_sample_encodings()))
+    if not outputs.isfinite().all():
+        raise CheckpointError(
+            f"{path}: its network's outputs are not finite: its weights are too large"
+        )
+    return network
 
 
-def _check_header(
-    path: Path, header: Mapping[str, Any]
-) -> tuple[Ruleset, NetworkConfig, dict[str, Any]]:
+@cache
+def _sample_encodings() -> npt.NDArray[np.uint8]:
+    """Encodings, empty to full, that need not be of positions: uint8[64, ENCODING_SIZE]."""
+    rng = np.random.default_rng(0)
+    filled = rng.random((64, ENCODING_SIZE)) < np.linspace(0, 1, 64)[:, None]
+    return np.where(filled, rng.integers(1, 65, filled.shape), 0).astype(np.uint8)
+
+
+def _check_header(path: Path, text: str) -> tuple[Ruleset, NetworkConfig, dict[str, Any]]:
     """Rule set, network shape and info of a header."""
+    try:
+        header = json.loads(text)
+    except ValueError as error:
+        raise CheckpointError(f"{path}: its header is no JSON: {error!s:.300}") from error
+    if not isinstance(header, dict):
+        raise CheckpointError(f"{path}: its header is no JSON object")
     for key, expected in (
         ("format", FORMAT),
         ("rules_version", RULES_VERSION),

@@ -19,8 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -121,6 +123,19 @@ class PolicyNetwork(nn.Module):
         features = torch.from_numpy(expand(encodings.numpy())).view(torch.bfloat16)
         features = features.to(weight.device, weight.dtype)
         return self.head(self.trunk(features)).float()
+
+
+def check_finite(*outputs: npt.NDArray[Any]) -> None:
+    """Refuse what a network says if it is no answer.
+
+    Raises:
+        ValueError: a number is infinite or not a number.
+    """
+    if not all(np.isfinite(output).all() for output in outputs):
+        raise ValueError(
+            "the network's outputs are not finite, since its weights are too large or no numbers: "
+            "use another checkpoint"
+        )
 
 
 def state_shapes(config: NetworkConfig) -> dict[str, tuple[int, ...]]:

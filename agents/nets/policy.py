@@ -10,7 +10,8 @@ import torch
 
 from agents.nets.encoding import encode
 from agents.nets.legal_actions import best_legal_actions, sample_actions
-from agents.nets.network import Inputs, PolicyNetwork
+from agents.nets.network import Inputs, PolicyNetwork, check_finite
+from bao_env.engine.arrays import as_batch
 from bao_env.engine.batch import random_states
 from bao_env.engine.ruleset import Ruleset
 
@@ -53,12 +54,18 @@ class PolicyAgent:
     def evaluate(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> NetworkOutput:
-        """Run the network on positions uint64[B, 6] with legal actions uint64[B], B at least 1."""
+        """Run the network on positions uint64[B, 6] with legal actions uint64[B].
+
+        Raises:
+            TypeError, ValueError: see :func:`bao_env.engine.arrays.as_batch`.
+            ValueError: the network's outputs are not finite.
+        """
+        positions, masks = as_batch(positions, masks)
         config = self.network.config
         device = next(self.network.parameters()).device
         parts = []
         with torch.inference_mode():
-            for low in range(0, len(positions), _MAX_POSITIONS):
+            for low in range(0, max(1, len(positions)), _MAX_POSITIONS):
                 part = slice(low, low + _MAX_POSITIONS)
                 encodings, legal_actions, indptr = encode(
                     self._rules, positions[part], masks[part], config.per_action
@@ -81,12 +88,14 @@ class PolicyAgent:
         logits, values, legal_actions = (
             np.concatenate([part[i] for part in parts]) for i in range(3)
         )
+        check_finite(logits, values)
         return NetworkOutput(logits, values, legal_actions, indptr)
 
     def act(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
         """See :meth:`bao_env.bots.Agent.act`."""
+        positions, masks = as_batch(positions, masks)
         size = len(masks)
         actions = np.zeros(size, np.int64)
         if not masks.any():

@@ -33,6 +33,7 @@ from agents.search.selective import PolicyGuide, make_guides
 from agents.search.threads import check_seconds, check_threads, share, stop_after
 from agents.search.transposition import NO_ACTION, PROVEN, SMALL_TABLE_BITS, TABLE_BITS
 from agents.search.workspace import MAX_DEPTH, make_workspace
+from bao_env.engine.arrays import as_batch
 from bao_env.engine.bits import ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.position import packed_opening, read, write_at
@@ -187,6 +188,7 @@ class AlphaBetaAgent:
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
         """See :meth:`bao_env.bots.Agent.act`."""
+        positions, masks = as_batch(positions, masks)
         actions = np.zeros(len(masks), np.int64)
         self._share(positions, masks, actions, np.empty(0, np.int64))
         return actions
@@ -195,6 +197,7 @@ class AlphaBetaAgent:
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
         """Values int64[B] of positions uint64[B, 6], none of them over, for their movers."""
+        positions, masks = as_batch(positions, masks)
         values = np.zeros(len(masks), np.int64)
         self._share(positions, masks, np.zeros(len(masks), np.int64), values)
         return values

@@ -34,7 +34,7 @@ from agents.nets.compiled import (
     make_network_workspace,
 )
 from agents.nets.encoding import ENCODING_STEP, padded_encodings
-from agents.nets.network import PolicyNetwork
+from agents.nets.network import PolicyNetwork, check_finite
 from agents.search.halving import visit_schedule
 from agents.search.improved_policy import MAX_CONSIDERED, consider_root_edges
 from agents.search.simulation import (
@@ -48,6 +48,7 @@ from agents.search.simulation import (
     select,
 )
 from agents.search.tree import Tree, make_tree
+from bao_env.engine.arrays import UINT64, batch_size, check_output
 from bao_env.engine.compile import jit
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import MAX_SUCCESSORS
@@ -190,14 +191,17 @@ class GumbelSearch:
                 the roots, as training needs it; without them the search takes what it finds best.
 
         Raises:
-            ValueError: there are more than ``games`` positions.
+            TypeError, ValueError: an array is not as described.
+            ValueError: there are more than ``games`` positions, or the network's outputs are not
+                finite.
         """
-        games = len(positions)
+        games = batch_size(positions)
         if games > self._games:
             raise ValueError(f"{games} positions: expected at most {self._games}")
         if rng is None:
             noise = RootNoise(np.float32(0.0), np.ones(games, np.uint64))
         else:
+            check_output("rng", rng, UINT64, (games,))
             noise = RootNoise(np.float32(1.0), rng)
         output = SearchOutput(
             np.empty(games, np.int64),
@@ -217,6 +221,7 @@ class GumbelSearch:
                 noise,
                 output,
             )
+        check_finite(output.policies, output.values)
         return output
 
     def _search_together(

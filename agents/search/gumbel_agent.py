@@ -10,6 +10,7 @@ import numpy.typing as npt
 from agents.nets.network import PolicyNetwork
 from agents.search.gumbel import GumbelSearch
 from agents.search.threads import check_threads, share
+from bao_env.engine.arrays import as_batch
 from bao_env.engine.ruleset import Ruleset
 
 _MAX_SEARCHES: Final = 256
@@ -52,6 +53,7 @@ class SearchAgent:
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
         """See :meth:`bao_env.bots.Agent.act`."""
+        positions, masks = as_batch(positions, masks)
         actions = np.zeros(len(masks), np.int64)
         single = (masks != 0) & ((masks & (masks - np.uint64(1))) == 0)
         for i in np.flatnonzero(single):

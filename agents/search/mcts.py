@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.search.threads import check_seconds, check_threads, share, stop_after
+from bao_env.engine.arrays import as_batch
 from bao_env.engine.bits import (
     FULL,
     ONE,
@@ -388,6 +389,7 @@ class MctsAgent:
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
         """See :meth:`bao_env.bots.Agent.act`."""
+        positions, masks = as_batch(positions, masks)
         actions = np.zeros(len(masks), np.int64)
 
         def search(part: slice, thread: int) -> None:

@@ -112,7 +112,7 @@ class Ruleset:
         for row in ("opening_front", "opening_back"):
             pits = tuple(getattr(self, row))
             object.__setattr__(self, row, pits)
-            if len(pits) != 8 or any(not isinstance(n, int) or n < 0 for n in pits):
+            if len(pits) != 8 or any(type(n) is not int or n < 0 for n in pits):
                 raise ValueError(f"{row}={pits!r}: expected eight counts of seeds, none negative")
         side = sum(self.opening_front) + sum(self.opening_back) + self.opening_store
         if self.opening_store < 0 or 2 * side != NUM_SEEDS:
