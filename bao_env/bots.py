@@ -34,26 +34,37 @@ class Agent(Protocol):
         ...
 
 
-def check_actions(answer: object, masks: npt.NDArray[np.uint64], who: str) -> npt.NDArray[Any]:
-    """What a player answered, if it is one legal action for each position.
+def as_actions(answer: object, size: int, who: str) -> npt.NDArray[Any]:
+    """What a player answered to ``size`` positions, as integers [size].
 
     Args:
         answer: as :meth:`Agent.act` returned it.
-        masks: uint64[B], the legal actions; where a mask is 0, any number will do.
+        size: the number of positions.
         who: answered, for the message.
 
-    Returns:
-        integers [B].
-
     Raises:
-        ValueError: it is anything else.
+        ValueError: it is not one integer for each position.
     """
     actions = np.asarray(answer)
-    if actions.shape != masks.shape or actions.dtype.kind not in "iu":
+    if actions.shape != (size,) or actions.dtype.kind not in "iu":
         raise ValueError(
-            f"{who} answered {actions.dtype}{list(actions.shape)} to {len(masks)} positions: "
-            "expected one integer for each"
+            f"{who} answered {actions.dtype}{list(actions.shape)} to {size} positions: expected "
+            "one integer for each"
         )
+    return actions
+
+
+def check_actions(answer: object, masks: npt.NDArray[np.uint64], who: str) -> npt.NDArray[Any]:
+    """:func:`as_actions`, if each is legal.
+
+    Args:
+        answer, who: see :func:`as_actions`.
+        masks: uint64[B], the legal actions; where a mask is 0, any number will do.
+
+    Raises:
+        ValueError: it is not one legal action for each position.
+    """
+    actions = as_actions(answer, len(masks), who)
     inside = (actions >= 0) & (actions < NUM_ACTIONS)
     bits = masks >> np.where(inside, actions, 0).astype(np.uint64)
     wrong = np.flatnonzero((masks != 0) & ~(inside & (bits & np.uint64(1) != 0)))

@@ -187,6 +187,18 @@ def test_an_opponent_that_breaks_the_rules_is_named() -> None:
         env.step(20)
 
 
+@pytest.mark.parametrize("answer", [[], [1, 2], [26.5], 26, None])
+def test_an_opponent_that_answers_otherwise_is_told(answer: Any) -> None:
+    class Careless:
+        def act(self, positions: Any, masks: Any) -> Any:
+            return answer
+
+    env = BaoEnv(Careless(), seat="south")
+    env.reset()
+    with pytest.raises(RuntimeError, match=r"the opponent answered .* one integer for each"):
+        env.step(int(env.action_masks().argmax()))
+
+
 def test_illegal_action_loses() -> None:
     env: Any = BaoEnv("greedy")
     for seed in range(4):

@@ -272,7 +272,29 @@ def test_an_opponent_that_breaks_the_rules_is_named() -> None:
 
     env = BaoVectorEnv(2, opponent=Cheat(), seat="south")
     env.reset(seed=0)
-    with pytest.raises(RuntimeError, match="the opponent's action 0 is illegal"):
+    with pytest.raises(RuntimeError, match="the opponent chose action 0, which is illegal"):
+        env.step(env.sample_legal_actions())
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda actions: actions[:1],
+        lambda actions: np.concatenate([actions, actions]),
+        lambda actions: actions + 0.5,
+        lambda actions: actions[:, None],
+        lambda actions: None,
+    ],
+    ids=["too short", "too long", "floats", "a column", "nothing"],
+)
+def test_an_opponent_that_answers_otherwise_is_told(spoil: Callable[[Any], Any]) -> None:
+    class Careless:
+        def act(self, positions: Any, masks: Any) -> Any:
+            return spoil(GreedyAgent().act(positions, masks))
+
+    env = BaoVectorEnv(500, opponent=Careless(), seat="south")
+    env.reset(seed=0)
+    with pytest.raises(RuntimeError, match=r"the opponent answered .* one integer for each"):
         env.step(env.sample_legal_actions())
 
 

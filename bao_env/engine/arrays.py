@@ -14,7 +14,13 @@ import numpy.typing as npt
 from bao_env.engine.position import WORDS
 
 UINT64: Final = np.dtype(np.uint64)
+INT64: Final = np.dtype(np.int64)
+FLOAT32: Final = np.dtype(np.float32)
 INT8: Final = np.dtype(np.int8)
+BOOL: Final = np.dtype(np.bool_)
+
+_READABLE: Final = ("C_CONTIGUOUS", "ALIGNED", "WRITEABLE")
+"""Numba compiles anew, or not at all, for other arrays."""
 
 
 def check_array(name: str, array: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
@@ -68,7 +74,7 @@ def batch_size(positions: object) -> int:
 def as_batch(
     positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """What a player is handed, as compiled code can read it: copied only if not contiguous.
+    """What a player is handed, as compiled code can read it: copied only if it must be.
 
     Args:
         positions: uint64[B, 6].
@@ -78,9 +84,9 @@ def as_batch(
         TypeError, ValueError: see :func:`check_array`.
     """
     if isinstance(positions, np.ndarray):
-        positions = np.ascontiguousarray(positions)
+        positions = np.require(positions, requirements=_READABLE)
     if isinstance(masks, np.ndarray):
-        masks = np.ascontiguousarray(masks)
+        masks = np.require(masks, requirements=_READABLE)
     check_array("masks", masks, UINT64, (batch_size(positions),))
     return positions, masks
 

@@ -5,19 +5,32 @@ in the lanes (:mod:`bao_env.engine.lanes`).
 
 Arrays: ``positions`` uint64[B, 6] (:mod:`bao_env.engine.position`), ``masks`` uint64[B] (bit a =
 action a is legal), ``winners`` int8[B] (the seat that has won, or -1), ``actions`` any integer
-dtype [B]. A game that is over has mask 0.
+dtype [B]. All are C-contiguous. A game that is over has mask 0.
 """
 
 from __future__ import annotations
 
+import operator
+import os
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from bao_env.engine.action import NUM_ACTIONS, action_of, actions_of, start_of
+from bao_env.engine.arrays import (
+    BOOL,
+    INT8,
+    INT64,
+    UINT64,
+    batch_size,
+    check_array,
+    check_output,
+)
 from bao_env.engine.bits import (
     BYTE,
     ONE,
@@ -40,7 +53,7 @@ from bao_env.engine.lanes import (
     play_job,
     run,
 )
-from bao_env.engine.layout import SOUTH
+from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import NO_WINNER, WORDS, mover_of, packed_opening, read_at
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
@@ -235,19 +248,22 @@ def _unpack_masks(masks, out):
 class Engine:
     """The batch kernel under one rule set, with its scratch memory and its threads.
 
-    No call allocates memory that grows with the batch. Two Python threads must not use one engine
-    at the same time: give each its own.
+    No call allocates memory that grows with the batch. Every call checks the type, shape and
+    layout of the arrays it is handed, in constant time, and raises TypeError or ValueError before
+    it changes anything. Two Python threads must not use one engine at the same time: give each its
+    own. An engine works on in a forked process.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
         threads: how many threads share a batch; results do not depend on it.
 
     Raises:
+        TypeError: ``threads`` is no integer.
         ValueError: an unknown rule set, or fewer than one thread.
     """
 
     def __init__(self, ruleset: str | Ruleset = "zanzibar", threads: int = 1) -> None:
-        if threads < 1:
+        if operator.index(threads) < 1:
             raise ValueError(f"threads={threads}: expected at least 1")
         self.ruleset = get_ruleset(ruleset)
         self.rules = self.ruleset.kernel_rules()
@@ -261,13 +277,25 @@ class Engine:
             for _ in range(threads)
         ]
         self._actions = [np.zeros(BLOCK, np.int64) for _ in range(threads)]
+        self._start_threads()
+
+    def _start_threads(self) -> None:
+        """What belongs to one process: a fork copies it, but not the threads behind it."""
+        self._process = os.getpid()
+        self._in_use = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.ruleset, self.threads)
 
     def opening(self, first_player: int = SOUTH) -> tuple[npt.NDArray[np.uint64], np.uint64]:
-        """The start of a game, uint64[6], and its legal mask."""
+        """The start of a game, uint64[6], and its legal mask.
+
+        Raises:
+            ValueError: ``first_player`` is not 0, South, or 1, North.
+        """
+        if first_player not in (SOUTH, NORTH):
+            raise ValueError(f"first_player={first_player!r}: expected 0, South, or 1, North")
         positions = packed_opening(self.ruleset, first_player)[None]
         masks = np.zeros(1, np.uint64)
         self.legal_masks(positions, masks, np.zeros(1, np.int8))
@@ -280,13 +308,14 @@ class Engine:
 
         A mover without a legal move has lost: the mask is 0, and ``winners`` gets the other seat.
         """
+        size = self._check_games(positions, masks, winners)
 
         def work(part: slice, thread: int) -> None:
             _legal_masks(
                 self.rules, positions[part], masks[part], winners[part], *self._scratch[thread]
             )
 
-        self._share(len(positions), work)
+        self._share(size, work)
 
     def step(
         self,
@@ -305,7 +334,10 @@ class Engine:
 
         Raises:
             ValueError: an action is illegal; nothing has changed then.
+            TypeError: the actions are no integers.
         """
+        size = self._check_games(positions, masks, winners)
+        _check_actions(actions, size)
         illegal = _first_illegal(masks, actions)
         if illegal >= 0:
             raise ValueError(
@@ -324,7 +356,7 @@ class Engine:
             )
             on_part_done(part)
 
-        self._share(len(positions), work)
+        self._share(size, work)
 
     def play_random(
         self,
@@ -340,7 +372,16 @@ class Engine:
         advanced in place, so the games do not depend on the number of threads.
 
         Returns the number of games that ended.
+
+        Raises:
+            TypeError: ``plies`` is no integer.
+            ValueError: it is negative.
         """
+        size = self._check_games(positions, masks, winners)
+        check_output("rng", rng, UINT64, (size,))
+        plies = operator.index(plies)
+        if plies < 0:
+            raise ValueError(f"plies={plies}: expected at least 0")
         opening, opening_mask = self.opening()
         ended = [0] * self.threads
 
@@ -358,29 +399,66 @@ class Engine:
                 *self._scratch[thread],
             )
 
-        self._share(len(positions), work)
+        self._share(size, work)
         return sum(ended)
 
     def share(self, size: int, work: Callable[[slice], None]) -> None:
         """Run ``work(part)`` over a batch of ``size``, each thread on a part of it."""
         self._share(size, lambda part, thread: work(part))
 
+    @staticmethod
+    def _check_games(positions: object, masks: object, winners: object) -> int:
+        """Check the arrays that a call plays on; returns the number of games."""
+        size = batch_size(positions)
+        check_output("positions", positions, UINT64, (size, WORDS))
+        check_output("masks", masks, UINT64, (size,))
+        check_output("winners", winners, INT8, (size,))
+        return size
+
     def _share(self, size: int, work: Callable[[slice, int], None]) -> None:
         """Run ``work(part, thread)`` over the batch, each thread on consecutive whole blocks."""
-        blocks = -(-size // BLOCK)
-        threads = min(self.threads, blocks)
-        if threads <= 1:
-            work(slice(0, size), 0)
-            return
+        if self._process != os.getpid():
+            self._start_threads()
+        if not self._in_use.acquire(blocking=False):
+            raise RuntimeError(
+                "this Engine is at work in another thread: give each thread an Engine, or an "
+                "environment, of its own"
+            )
+        try:
+            blocks = -(-size // BLOCK)
+            threads = min(self.threads, blocks)
+            if threads <= 1:
+                work(slice(0, size), 0)
+            else:
+                self._run_parts([blocks * t // threads * BLOCK for t in range(threads)], size, work)
+        finally:
+            self._in_use.release()
+
+    def _run_parts(self, starts: list[int], size: int, work: Callable[[slice, int], None]) -> None:
+        """Run ``work(part, thread)`` on the parts that begin at ``starts``, all at once."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="bao-engine")
-        edges = [blocks * t // threads * BLOCK for t in range(threads)] + [size]
-        futures = [
-            self._pool.submit(work, slice(edges[t], edges[t + 1]), t) for t in range(1, threads)
-        ]
-        work(slice(edges[0], edges[1]), 0)
+        parts = [slice(*edges) for edges in pairwise([*starts, size])]
+        futures = [self._pool.submit(work, part, t) for t, part in enumerate(parts[1:], 1)]
+        try:
+            work(parts[0], 0)
+        finally:
+            wait(futures)  # after Ctrl-C, too: they write into the caller's arrays
         for future in futures:
             future.result()
+
+
+def _check_actions(actions: object, size: int) -> None:
+    """Refuse actions that are not integers [size].
+
+    Raises:
+        TypeError: they are no integers.
+        ValueError: there are more or fewer, or they do not lie side by side.
+    """
+    dtype = actions.dtype if isinstance(actions, np.ndarray) else np.dtype(np.int64)
+    if dtype.kind not in "iu" or not dtype.isnative:
+        raise TypeError(f"actions: expected integers, not {dtype!r}")
+    check_array("actions", actions, dtype, (size,))
 
 
 def random_states(size: int, seed: int | np.random.SeedSequence) -> npt.NDArray[np.uint64]:
@@ -392,10 +470,29 @@ def random_states(size: int, seed: int | np.random.SeedSequence) -> npt.NDArray[
 def random_actions(
     masks: Masks, rng: npt.NDArray[np.uint64], actions: npt.NDArray[np.int64]
 ) -> None:
-    """Fill ``actions``, int64[B], with uniformly random legal actions (0 where a game is over)."""
+    """Fill ``actions``, int64[B], with uniformly random legal actions (0 where a game is over).
+
+    Args:
+        masks: uint64[B], the legal actions.
+        rng: uint64[B], generator states (:func:`random_states`), advanced in place.
+        actions: int64[B].
+
+    Raises:
+        TypeError, ValueError: an array has another type, shape or layout.
+    """
+    size = len(masks)
+    check_array("masks", masks, UINT64, (size,))
+    check_output("rng", rng, UINT64, (size,))
+    check_output("actions", actions, INT64, (size,))
     _random_actions(masks, rng, actions)
 
 
 def unpack_masks(masks: Masks, out: npt.NDArray[Any]) -> None:
-    """Spread masks uint64[B] over ``out``, bool or int8 [B, 64], C-contiguous: 1 = legal."""
+    """Spread masks uint64[B] over ``out``, bool or int8 [B, 64], C-contiguous: 1 = legal.
+
+    Raises:
+        TypeError, ValueError: an array has another type, shape or layout.
+    """
+    check_array("masks", masks, UINT64, masks.shape[:1])
+    check_output("out", out, BOOL if out.dtype == BOOL else INT8, (len(masks), NUM_ACTIONS))
     _unpack_masks(masks, out)

@@ -33,46 +33,56 @@ def _sources_digest(directory: Path) -> str:
     return digest.hexdigest()
 
 
-def _drop_stale_cache(directory: Path) -> None:
-    """Delete numba's cache files in ``directory`` when any source they may hold has changed.
+def _drop_stale_cache(sources: Path, cache: Path) -> None:
+    """Delete numba's cache files when any source they may hold has changed.
 
     Numba looks only at the file that a function is in, not at the files it calls into. It would
     keep running yesterday's kernel inside today's batch.
+
+    Args:
+        sources: the folder of the functions.
+        cache: where numba keeps them compiled: ``__pycache__``, or elsewhere if that cannot be
+            written or ``NUMBA_CACHE_DIR`` says so. Each folder of sources has its own.
     """
-    if directory in _checked:
+    if cache in _checked:
         return
-    _checked.add(directory)
-    cache = directory / "__pycache__"
+    _checked.add(cache)
     stamp = cache / "sources.digest"
-    digest = _sources_digest(directory)
+    digest = _sources_digest(sources)
     try:
         if stamp.exists() and stamp.read_text() == digest:
             return
         for file in [*cache.glob("*.nbi"), *cache.glob("*.nbc")]:
             file.unlink(missing_ok=True)
-        cache.mkdir(exist_ok=True)
+        cache.mkdir(parents=True, exist_ok=True)
         stamp.write_text(digest)
     except OSError:
-        pass  # a read-only installation: its sources do not change either
+        pass  # nothing can be written there, by numba neither
+
+
+def _compiled(function: F, **options: Any) -> F:
+    """A function that numba compiles on its first call and keeps on disk, where it can."""
+    options |= {"nogil": True, "error_model": "numpy"}
+    try:
+        compiled = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # there is no folder that can be written
+        return cast(F, numba.njit(**options)(function))
+    if compiled is not function:  # as with NUMBA_DISABLE_JIT
+        sources = Path(function.__code__.co_filename).parent
+        _drop_stale_cache(sources, Path(compiled.stats.cache_path))
+    return cast(F, compiled)
 
 
 def jit(function: F) -> F:
     """Compile ``function`` with numba on its first call; cached on disk, releases the GIL."""
-    _drop_stale_cache(Path(function.__code__.co_filename).parent)
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return _compiled(function)
 
 
 def jit_inline(function: F) -> F:
     """Like :func:`jit`, for small functions that a loop must inline in order to vectorise."""
-    _drop_stale_cache(Path(function.__code__.co_filename).parent)
-    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
-    return cast(F, compiled)
+    return _compiled(function, forceinline=True)
 
 
 def jit_float(function: F) -> F:
     """Like :func:`jit`, for sums and products of floats that may be reordered and fused."""
-    _drop_stale_cache(Path(function.__code__.co_filename).parent)
-    compiled = numba.njit(
-        cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
-    )(function)
-    return cast(F, compiled)
+    return _compiled(function, fastmath={"contract", "reassoc", "nsz"})

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.bots import Agent
+from bao_env.bots import Agent, check_actions
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import Engine, unpack_masks
 from bao_env.engine.bits import ZERO, U
@@ -429,11 +429,12 @@ class GameBatch:
             games = indices[:count]
             positions, masks = state.positions[games], state.masks[games]
             winners = state.winners[games]
-            actions = np.asarray(agent.act(positions.copy(), masks.copy()))
+            answer = agent.act(positions.copy(), masks.copy())
             try:
-                self.engine.step(positions, actions.astype(np.int64), masks, winners)
+                actions = check_actions(answer, masks, "the opponent")
             except ValueError as error:
-                raise RuntimeError(f"the opponent's {error}") from error
+                raise RuntimeError(str(error)) from error
+            self.engine.step(positions, actions.astype(np.int64), masks, winners)
             state.positions[games] = positions
             state.masks[games] = masks
             state.winners[games] = winners

@@ -12,7 +12,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from bao_env.board import IllegalMoveError
-from bao_env.bots import Opponent, get_agent
+from bao_env.bots import Opponent, as_actions, get_agent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.position import Position
 from bao_env.engine.ruleset import Ruleset, get_ruleset
@@ -197,11 +197,13 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         """The opponent's plies, until the learner is to move or the game is over."""
         game = self._game
         while game.mover != self._seat and not game.over:
-            action = self._agent.act(game.positions.copy(), game.masks.copy())[0]
+            answer = self._agent.act(game.positions.copy(), game.masks.copy())
             try:
-                game.play(action)
+                game.play(as_actions(answer, 1, "the opponent")[0])
             except IllegalMoveError as error:
                 raise RuntimeError(f"the opponent's {error}") from error
+            except ValueError as error:
+                raise RuntimeError(str(error)) from error
 
     def _observation(self) -> Observation:
         board = self._game.observation(self._seat)

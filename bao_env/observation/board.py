@@ -24,6 +24,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from bao_env.engine.arrays import FLOAT32, INT8, batch_size, check_array, check_output
 from bao_env.engine.bits import U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import (
@@ -114,8 +115,15 @@ def observe(
         positions: uint64[B, 6], packed positions.
         out: uint8 (counts of seeds) or float32 (units of eight seeds), filled.
         viewers: int8[B], the seat whose view each observation is; -1, or None: the player to move.
+
+    Raises:
+        TypeError, ValueError: an array has another type, shape or layout.
     """
+    size = batch_size(positions)
     if viewers is None:
-        viewers = np.full(len(positions), -1, np.int8)
+        viewers = np.full(size, -1, np.int8)
+    check_array("viewers", viewers, INT8, (size,))
+    dtype = out.dtype if out.dtype == np.uint8 else FLOAT32
+    check_output("out", out, dtype, (size, OBSERVATION_SIZE))
     scale = U(1) if out.dtype == np.uint8 else np.float32(1.0 / SEED_UNIT)
     observe_compiled(positions, viewers, scale, out)

@@ -1,0 +1,278 @@
+"""The engine over a batch: what it refuses, and one engine among threads and processes."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bao_env import Engine
+from bao_env.engine.batch import random_actions, random_states, unpack_masks
+from bao_env.engine.ruleset import RULESETS
+from bao_env.observation.board import observe
+
+SIZE = 600  # more than one block, so that two threads share it
+
+Arrays = dict[str, Any]
+Damage = Callable[[np.ndarray], object]
+
+
+def games(engine: Engine, size: int = SIZE) -> Arrays:
+    """A batch of openings."""
+    words, mask = engine.opening()
+    return {
+        "positions": np.tile(words, (size, 1)),
+        "masks": np.full(size, mask),
+        "winners": np.full(size, -1, np.int8),
+    }
+
+
+def legal(arrays: Arrays) -> np.ndarray:
+    """The first legal action of each game."""
+    return np.array([int(mask & -mask).bit_length() - 1 for mask in arrays["masks"].tolist()])
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+DAMAGES: dict[str, Damage] = {
+    "shorter": lambda array: array[:-1].copy(),
+    "one": lambda array: array[:1].copy(),
+    "longer": lambda array: np.concatenate([array, array[:1]]),
+    "a dimension more": lambda array: array[..., None].copy(),
+    "floats": lambda array: array.astype(np.float64),
+    "other integers": lambda array: array.astype(np.int16),
+    "strided": lambda array: np.repeat(array, 2, axis=0)[::2],
+    "byte order": lambda array: (
+        array.astype(array.dtype.newbyteorder()) if array.itemsize > 1 else array.astype("S1")
+    ),
+    "a list": lambda array: array.tolist(),
+    "nothing": lambda array: None,
+}
+"""How an array can be other than it should."""
+
+
+def call_legal_masks(engine: Engine, arrays: Arrays) -> None:
+    engine.legal_masks(arrays["positions"], arrays["masks"], arrays["winners"])
+
+
+def call_step(engine: Engine, arrays: Arrays) -> None:
+    engine.step(arrays["positions"], arrays["actions"], arrays["masks"], arrays["winners"])
+
+
+def call_play_random(engine: Engine, arrays: Arrays) -> None:
+    engine.play_random(arrays["positions"], arrays["masks"], arrays["winners"], arrays["rng"], 1)
+
+
+CALLS = {
+    call_legal_masks: ("positions", "masks", "winners"),
+    call_step: ("positions", "actions", "masks", "winners"),
+    call_play_random: ("positions", "masks", "winners", "rng"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    ("call", "name"), [(call, name) for call, names in CALLS.items() for name in names]
+)
+def test_wrong_arrays_are_refused(
+    call: Callable[[Engine, Arrays], None], name: str, damage: str
+) -> None:
+    engine = Engine()
+    arrays = games(engine)
+    arrays |= {"actions": legal(arrays), "rng": random_states(SIZE, 1)}
+    if name == "actions" and damage == "other integers":
+        pytest.skip("actions may be any integers")
+    if name == "positions" and damage in ("shorter", "one", "longer"):
+        expected = "expected a C-contiguous"  # then another array does not fit
+    else:
+        expected = name
+    before = {key: array.copy() for key, array in arrays.items()}
+    arrays[name] = DAMAGES[damage](arrays[name])
+    with pytest.raises((TypeError, ValueError), match=expected):
+        call(engine, arrays)
+    for key, array in before.items():
+        if key != name:
+            np.testing.assert_array_equal(arrays[key], array)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("name", ["positions", "masks", "winners"])
+def test_read_only_arrays_are_refused(call: Callable[[Engine, Arrays], None], name: str) -> None:
+    engine = Engine()
+    arrays = games(engine)
+    arrays |= {"actions": legal(arrays), "rng": random_states(SIZE, 1)}
+    arrays[name] = read_only(arrays[name])
+    with pytest.raises(ValueError, match=f"{name}: .* read-only"):
+        call(engine, arrays)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
+def test_actions_of_any_integer_type(dtype: type) -> None:
+    engine = Engine()
+    arrays, same = games(engine, 3), games(engine, 3)
+    call_step(engine, arrays | {"actions": legal(arrays).astype(dtype)})
+    call_step(engine, same | {"actions": legal(same)})
+    np.testing.assert_array_equal(arrays["positions"], same["positions"])
+
+
+def test_wrong_numbers_are_refused() -> None:
+    engine = Engine()
+    arrays = games(engine)
+    rng = random_states(SIZE, 1)
+    triple = arrays["positions"], arrays["masks"], arrays["winners"]
+    with pytest.raises(TypeError, match="float"):
+        engine.play_random(*triple, rng, 1.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="plies=-1"):
+        engine.play_random(*triple, rng, -1)
+    with pytest.raises(TypeError, match="float"):
+        Engine(threads=1.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="first_player=2"):
+        engine.opening(2)
+
+
+def test_an_empty_batch() -> None:
+    engine = Engine(threads=2)
+    arrays = games(engine, 0) | {"actions": np.zeros(0, np.int64), "rng": random_states(0, 1)}
+    for call in CALLS:
+        call(engine, arrays)
+
+
+def test_helpers_refuse_wrong_arrays() -> None:
+    arrays = games(Engine(), 4)
+    masks, rng, actions = arrays["masks"], random_states(4, 1), np.zeros(4, np.int64)
+    for wrong in (
+        (masks, rng[:1], actions),
+        (masks, rng, actions[:1]),
+        (masks, rng, actions.astype(np.float64)),
+        (masks.astype(np.int64), rng, actions),
+        (masks, rng.astype(np.int64), actions),
+    ):
+        with pytest.raises((TypeError, ValueError), match="expected"):
+            random_actions(*wrong)
+    for out in (np.zeros((3, 64), bool), np.zeros((4, 63), bool), np.zeros((4, 64), np.int32)):
+        with pytest.raises((TypeError, ValueError), match="out"):
+            unpack_masks(masks, out)
+    positions = arrays["positions"]
+    for boards in (np.zeros((3, 52), np.uint8), np.zeros((4, 51), np.uint8), np.zeros((4, 52))):
+        with pytest.raises((TypeError, ValueError), match="out"):
+            observe(positions, boards)
+    with pytest.raises(ValueError, match="viewers"):
+        observe(positions, np.zeros((4, 52), np.uint8), np.zeros(1, np.int8))
+
+
+def test_a_second_thread_is_told_that_the_engine_is_in_use() -> None:
+    engine = Engine()
+    mine, theirs = games(engine), games(engine)
+    before = theirs["positions"].copy()
+    raised: list[BaseException] = []
+
+    def other_thread() -> None:
+        try:
+            call_step(engine, theirs | {"actions": legal(theirs)})
+        except RuntimeError as error:
+            raised.append(error)
+
+    def meanwhile(part: slice) -> None:
+        thread = threading.Thread(target=other_thread)
+        thread.start()
+        thread.join()
+
+    engine.step(
+        mine["positions"], legal(mine), mine["masks"], mine["winners"], on_part_done=meanwhile
+    )
+    assert "another thread" in str(raised[0])
+    np.testing.assert_array_equal(theirs["positions"], before)
+    call_step(engine, mine | {"actions": legal(mine)})  # afterwards it is free again
+
+
+def test_an_error_leaves_no_thread_at_work() -> None:
+    engine = Engine(threads=2)
+    arrays = games(engine)
+    done = threading.Event()
+
+    def part_done(part: slice) -> None:
+        if part.start == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.2)
+        done.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        engine.step(
+            arrays["positions"],
+            legal(arrays),
+            arrays["masks"],
+            arrays["winners"],
+            on_part_done=part_done,
+        )
+    assert done.is_set()
+
+
+def _play_in_a_fork(engine: Engine, arrays: Arrays, queue: Any) -> None:
+    call_play_random(engine, arrays)
+    queue.put(arrays["positions"])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_an_engine_with_threads_works_in_a_forked_process() -> None:
+    engine = Engine(threads=2)
+    arrays = games(engine) | {"rng": random_states(SIZE, 1)}
+    call_play_random(engine, arrays)  # now it has a pool of threads
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_play_in_a_fork, args=(engine, arrays, queue), daemon=True)
+    child.start()
+    try:
+        played = queue.get(timeout=30)
+    finally:
+        child.kill()
+    call_play_random(engine, arrays)
+    np.testing.assert_array_equal(played, arrays["positions"])
+
+
+@pytest.mark.parametrize("ruleset", RULESETS)
+def test_threads_make_no_difference(ruleset: str) -> None:
+    results = []
+    for threads in (1, 3):
+        engine = Engine(ruleset, threads)
+        arrays = games(engine, 2000) | {"rng": random_states(2000, 5)}
+        for _ in range(30):
+            call_play_random(engine, arrays)
+        results.append(arrays["positions"])
+    np.testing.assert_array_equal(*results)
+
+
+def test_stale_kernels_are_dropped_wherever_the_cache_is(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    header = "from bao_env.engine.compile import jit\n"
+    outer = "from package.inner import rule\n\n@jit\ndef play():\n    return rule()\n"
+    (package / "outer.py").write_text(header + outer)
+    environment = os.environ | {
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
+    }
+    for rule, hits in (1, 0), (1, 1), (2, 0):
+        (package / "inner.py").write_text(f"{header}\n@jit\ndef rule():\n    return {rule}\n")
+        command = "from package.outer import play; print(play(), len(play.stats.cache_hits))"
+        run = subprocess.run(
+            [sys.executable, "-c", command],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert run.stdout.split() == [str(rule), str(hits)]
+    assert list((tmp_path / "cache").rglob("*.nbc"))
