@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +11,11 @@ import pytest
 from agents import load
 from agents.arena.match import play_match
 from agents.nets import checkpoint
+from agents.nets.checkpoint import CheckpointError
 from agents.nets.policy import PolicyAgent
 from bao_env.bots import RandomAgent
 from bao_env.engine.position import PLY, movers
+from tests.test_train import kill_and_resume
 from training import train
 from training.alphazero import AlphaZeroTrainer
 from training.config import ConfigError
@@ -87,24 +90,105 @@ def test_same_seed_same_network() -> None:
     assert trained[0] == trained[1] != trained[2]
 
 
-def test_a_stopped_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The games go on where they were; the buffer is filled anew."""
-    arguments = ["--run", "r", "--runs", str(tmp_path)]
-    for setting in [*TINY, "steps=1024"]:
-        arguments += ["--set", setting]
-    trainer = AlphaZeroTrainer(*load_config(None, [*TINY]))
-    for _ in range(3):
+def trained(updates: int, *settings: str) -> AlphaZeroTrainer:
+    """A trainer after some updates of a tiny run."""
+    trainer = AlphaZeroTrainer(*load_config(None, [*TINY, *settings]))
+    for _ in range(updates):
         trainer.train_update()
-    (tmp_path / "r").mkdir()
-    trainer.save(tmp_path / "r" / "last.safetensors")
-    other = AlphaZeroTrainer(*load_config(None, [*TINY]))
-    other.restore(checkpoint.load(tmp_path / "r" / "last.safetensors", arrays=True))
+    return trainer
+
+
+def restored(path: Path, *settings: str) -> AlphaZeroTrainer:
+    """A trainer of the same run, from a checkpoint."""
+    trainer = AlphaZeroTrainer(*load_config(None, [*TINY, *settings]))
+    trainer.restore(checkpoint.load(path, arrays=True))
+    return trainer
+
+
+@pytest.mark.parametrize("ruleset", ["zanzibar", "dutch"])
+def test_a_resumed_run_is_the_same_run(tmp_path: Path, ruleset: str) -> None:
+    """Games in progress, their past and the buffer included, before and after it has learnt, and
+    when the buffer has been filled more than once."""
+    settings = [f"ruleset={ruleset}", "alphazero.buffer=4800"]
+    straight = trained(3, *settings)
+    for updates in (3, 20):
+        straight.save(tmp_path / train.LAST)
+        resumed = restored(tmp_path / train.LAST, *settings)
+        for _ in range(updates):
+            row, again = straight.train_update(), resumed.train_update()
+            assert row.get("policy_loss") == again.get("policy_loss")
+        assert weights(resumed) == weights(straight)
+    assert row["policy_loss"] > 0 and straight.update * 256 > 4800
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_and_resumed(tmp_path: Path) -> None:
+    kill_and_resume(tmp_path, [*TINY, "steps=6144", "checkpoint_every=0"])
+
+
+def test_without_its_buffer_a_run_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The games go on where they were; the buffer is filled anew."""
+    path = tmp_path / "r" / train.LAST
+    trainer = trained(3, "alphazero.keep_buffer=false")
+    trainer.save(path)
+    assert path.stat().st_size < 100_000
+    other = restored(path, "alphazero.keep_buffer=false")
     assert weights(other) == weights(trainer) and other.steps == trainer.steps
     for mine, theirs in zip(other.workers, trainer.workers, strict=True):
         np.testing.assert_array_equal(mine.games.positions, theirs.games.positions)
-    assert train.main([*arguments, "--resume"]) == 0
+        assert mine.count_settled() == 0 and not mine.histories.lengths.any()
+    assert train.main(["--run", "r", "--runs", str(tmp_path), "--resume"]) == 0
     assert "resumed" in capsys.readouterr().err
     assert (tmp_path / "r" / "final.safetensors").exists()
+
+
+@pytest.fixture(scope="module")
+def saved_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The checkpoint of a run whose buffer has results."""
+    path = tmp_path_factory.mktemp("run") / train.LAST
+    trained(6).save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name, place, value, message",
+    [
+        ("buffer.positions", (0, 0), 2**63, "buffer.positions: expected 64 seeds in each"),
+        ("buffer.masks", 0, 1, "masks: expected the legal actions"),
+        ("buffer.masks", -1, 1, "buffer.positions: expected 64 seeds"),
+        ("buffer.actions", 0, 64, "buffer.actions: expected legal actions"),
+        ("buffer.values", 0, np.nan, "buffer.values: expected finite numbers"),
+        ("buffer.results", -1, 1.0, "buffer.results: expected none where there is no position"),
+        ("buffer.results", 0, 2.0, "buffer.results: expected numbers from -1 to 1"),
+        ("buffer.next", 0, 3000, "buffer.next: expected a number from 0 to 2999"),
+        ("history.lengths", 0, 151, "history.lengths: expected no more positions than"),
+        ("history.lengths", 0, -1, "history.lengths: expected no more positions than"),
+        ("history.places", (0, 0), 3000, "history.places: expected numbers from 0 to 2999"),
+        ("history.seats", (0, 0), 2, "history.seats: expected 0 or 1"),
+    ],
+)
+def test_a_damaged_buffer_is_not_resumed(
+    saved_run: Path, name: str, place: Any, value: Any, message: str
+) -> None:
+    loaded = checkpoint.load(saved_run, arrays=True)
+    loaded.arrays[f"worker.1.{name}"][place] = value
+    trainer = AlphaZeroTrainer(*load_config(None, TINY))
+    with pytest.raises(CheckpointError, match=f"worker 1: {message}"):
+        trainer.restore(loaded)
+
+
+def test_the_memory_of_a_run_is_known() -> None:
+    trainer = trained(0)
+    arrays = [
+        array
+        for worker in trainer.workers
+        for part in (worker.buffer, worker.histories)
+        for name, array in part.state().items()
+        if name not in ("next", "lengths")
+    ]
+    assert trainer.method_config.memory(trainer.config) == sum(array.nbytes for array in arrays)
 
 
 @pytest.mark.slow

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import csv
+import errno
+import itertools
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file
+from tensorboard.summary.writer.record_writer import RecordWriter
 
 from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
+from bao_env.engine.position import META
 from bao_env.notation.transcript import parse_transcripts, replay
-from training import evaluate, train
+from training import evaluate, memory, train
 from training.config import ConfigError
 from training.ppo import PpoConfig, PpoTrainer
 from training.train import load_config
@@ -70,8 +78,11 @@ def test_a_resumed_run_is_the_same_run(tmp_path: Path, network: str, ruleset: st
     assert weights(resumed) == weights(straight) != weights(stopped)
 
 
-def start(folder: Path, *extra: str) -> subprocess.Popen[bytes]:
-    settings = [part for setting in [*TINY, "network_kind=moves"] for part in ("--set", setting)]
+def start(
+    folder: Path, *extra: str, settings: Sequence[str] = (*TINY, "network_kind=moves")
+) -> subprocess.Popen[bytes]:
+    """A run in a process of its own."""
+    settings = [part for setting in settings for part in ("--set", setting)]
     command = [sys.executable, "-m", "training.train", "--runs", str(folder), "--run", "r"]
     return subprocess.Popen(
         [*command, *settings, *extra],
@@ -87,17 +98,17 @@ def metrics(folder: Path) -> list[dict[str, str]]:
     return [{k: v for k, v in row.items() if "second" not in k} for row in rows]
 
 
-@pytest.mark.slow
-def test_killed_at_any_moment_and_resumed(tmp_path: Path) -> None:
-    """SIGKILL, several times over; the end is bit for bit that of a run left alone."""
-    alone, killed = tmp_path / "alone", tmp_path / "killed"
-    process = start(alone)
+def kill_and_resume(folder: Path, settings: Sequence[str]) -> None:
+    """A run in ``folder / "killed"``, killed with SIGKILL several times; it must end bit for bit
+    like one in ``folder / "alone"``."""
+    alone, killed = folder / "alone", folder / "killed"
+    process = start(alone, settings=settings)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors.decode()
     rng = random.Random(3)
     kills = 0
     for attempt in range(40):
-        process = start(killed, "--resume")
+        process = start(killed, "--resume", settings=settings)
         if attempt < 3:  # wait until it has come further than before, then kill it
             last = killed / "r" / "last.safetensors"
             seen = last.stat().st_mtime_ns if last.exists() else 0
@@ -116,10 +127,14 @@ def test_killed_at_any_moment_and_resumed(tmp_path: Path) -> None:
     assert final[0].keys() == final[1].keys()
     for name, array in final[0].items():
         np.testing.assert_array_equal(array, final[1][name])
-    assert metrics(alone) == metrics(killed)
-    assert [int(row["update"]) for row in metrics(alone)] == list(range(1, 13))
-    left = {path.name for path in (killed / "r").iterdir() if path.suffix == ".tmp"}
-    assert len(left) <= kills  # at most what a killed write had begun
+    assert not list((killed / "r").glob(".*.tmp"))  # what a killed write had begun
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_and_resumed(tmp_path: Path) -> None:
+    kill_and_resume(tmp_path, [*TINY, "network_kind=moves"])
+    assert metrics(tmp_path / "alone") == metrics(tmp_path / "killed")
+    assert [int(row["update"]) for row in metrics(tmp_path / "alone")] == list(range(1, 13))
 
 
 def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
@@ -214,6 +229,7 @@ def test_evaluate_stops_early_and_keeps_the_games(
         (["ruleset=chess"], "unknown rule set 'chess'"),
         (["rules={sow_limit = 3}"], "sow_limit=3"),
         (["rules.sow_limit=3"], "sow_limit=3"),
+        (["rules={opening_front = 3}"], "rules: 'int' object is not iterable"),
         (["rules={sow = 3}"], "unknown rule switch 'sow'"),
         (["ppo.epochs"], "expected key=value"),
     ],
@@ -299,6 +315,295 @@ def test_another_runs_state_is_refused(tmp_path: Path) -> None:
     for name in ("last", "final"):
         with pytest.raises(CheckpointError, match="does not hold this run"):
             other.restore(checkpoint.load(tmp_path / f"{name}.safetensors", arrays=True))
+
+
+@pytest.fixture(scope="module")
+def saved_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``last.safetensors`` of a tiny run that has learnt."""
+    path = tmp_path_factory.mktemp("run") / train.LAST
+    trainer = ppo()
+    for _ in range(3):
+        trainer.train_update()
+    trainer.save(path)
+    return path
+
+
+def spoil(saved: Path, folder: Path, change: Callable[[checkpoint.Checkpoint], None]) -> None:
+    """A copy of a run's checkpoint, with something in it changed."""
+    loaded = checkpoint.load(saved, arrays=True)
+    change(loaded)
+    checkpoint.save(folder / train.LAST, loaded)
+
+
+def put(name: str, value: object) -> Callable[[checkpoint.Checkpoint], None]:
+    """Replace an array; a number replaces all of its elements."""
+
+    def change(loaded: checkpoint.Checkpoint) -> None:
+        if isinstance(value, np.ndarray):
+            loaded.arrays[name] = value
+        else:
+            loaded.arrays[name][...] = value
+
+    return change
+
+
+def note(name: str, value: object) -> Callable[[checkpoint.Checkpoint], None]:
+    """Replace a plain value, ``table.key``."""
+
+    def change(loaded: checkpoint.Checkpoint) -> None:
+        *tables, key = name.split(".")
+        place: Any = loaded.info
+        for table in tables:
+            place = place[int(table) if table.isdigit() else table]
+        place[key] = value
+
+    return change
+
+
+FLOATS = np.zeros(3, np.float32)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (put("adam.0.exp_avg", FLOATS), r"adam.0.exp_avg: float32\[3\], expected float32\[16, "),
+        (put("adam.1.step", np.ones(1)), "adam.1.step: float64"),
+        (put("adam.0.step", FLOATS), r"adam.0.step: float32\[3\], expected float32\[1\]"),
+        (put("adam.0.step", 0), "adam.0.step: expected a whole number from 1"),
+        (put("adam.0.step", np.nan), "adam.0.step: expected a whole number from 1"),
+        (put("adam.1.step", 99), "adam.1.step: expected the same step for all"),
+        (put("adam.2.exp_avg", np.inf), "adam.2.exp_avg: expected finite numbers"),
+        (put("adam.2.exp_avg_sq", -1e-9), "adam.2.exp_avg_sq: expected finite numbers from 0"),
+        (put("adam.9.exp_avg", FLOATS), "an array 'adam.9.exp_avg', which this run does not know"),
+        (put("pool.2.head.bias", FLOATS), "an array 'pool.2.head.bias', which this run does"),
+        (put("pool.1.head.bias", FLOATS), r"pool.1.head.bias: float32\[3\], expected"),
+        (put("pool.1.head.bias", np.nan), "pool.1.head.bias: expected finite numbers"),
+        (lambda loaded: loaded.arrays.pop("pool.0.head.bias"), "no array 'pool.0.head.bias'"),
+        (lambda loaded: loaded.arrays.pop("worker.1.rng"), "no array 'worker.1.rng'"),
+        (put("worker.0.rng", 0), "worker 0: rng: expected numbers other than 0"),
+        (put("worker.1.positions", 1), "worker 1: positions of game 0: 5 seeds on the"),
+        (put("worker.0.masks", 3), "worker 0: masks: expected the legal actions"),
+        (put("worker.0.opening_left", 21), "opening_left: expected numbers from 0 to 20"),
+        (note("generator.state.inc", 0), "info.generator.state.inc: .*an odd number"),
+        (note("generator.state.state", 1 << 128), "info.generator.state.state: .*2\\*\\*128"),
+        (note("workers.1.bit_generator", "MT19937"), "info.workers.1.bit_generator: .*PCG64"),
+        (note("workers", []), "info.workers: expected the states of 2"),
+        (note("update", -1), "info.update: .*greater than or equal to 0"),
+        (note("update", "3"), "info.update: .*valid integer"),
+        (note("steps", 5), "info.steps: expected 3072 after 3 updates"),
+        (note("seconds", float("nan")), "info.seconds: .*finite number"),
+        (note("learnt", None), "info.learnt: .*valid boolean"),
+        (lambda loaded: loaded.info.pop("steps"), "info.steps: Field required"),
+        (note("config", ["ppo"]), "holds no run: it has no settings"),
+        (note("config.ruleset", "kibao"), "its rule set is not the one that its settings name"),
+        (note("config.hidden", [65536] * 64), "its network is not the one that its settings name"),
+        (note("config.envs", 128), "expected 6144 after 3 updates"),
+    ],
+)
+def test_a_damaged_run_is_not_resumed(
+    saved_run: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[checkpoint.Checkpoint], None],
+    message: str,
+) -> None:
+    spoil(saved_run, tmp_path / "r", change)
+    assert train.main(["--runs", str(tmp_path), "--run", "r", "--resume"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and error.startswith(f"error: {tmp_path}"), error
+    assert re.search(message, error), error
+
+
+def test_positions_must_have_all_seeds(
+    saved_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A seed too many would play on without a word."""
+
+    def add_a_seed(loaded: checkpoint.Checkpoint) -> None:
+        loaded.arrays["worker.0.positions"][7, META] += np.uint64(1)
+
+    spoil(saved_run, tmp_path / "r", add_a_seed)
+    assert train.main(["--runs", str(tmp_path), "--run", "r", "--resume"]) == 2
+    assert "positions of game 7: 65 seeds on the board" in capsys.readouterr().err
+
+
+def run_tiny(folder: Path, *extra: str) -> int:
+    """A tiny run of that name through the command line, in this process."""
+    settings = [part for setting in [*TINY, "evaluate_pairs=1"] for part in ("--set", setting)]
+    return train.main(["--runs", str(folder), "--run", "r", *settings, *extra])
+
+
+@pytest.mark.parametrize("what", ["gradient", "weights"])
+def test_a_diverged_network_is_not_saved(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+) -> None:
+    """Whether the gradient or the step makes it so: the checkpoint before stays."""
+    good: list[bytes] = []
+    learn = PpoTrainer._learn
+
+    def diverge(self: PpoTrainer, entropy_weight: float) -> dict[str, float]:
+        if self.update < 2:
+            return learn(self, entropy_weight)
+        good.append((tmp_path / "r" / train.LAST).read_bytes())
+        if what == "gradient":
+            self.workers[1].rollout.advantages[:] = np.nan
+        row = learn(self, entropy_weight)
+        with torch.no_grad():
+            next(self.network.parameters())[0, 0] = torch.inf
+        return row
+
+    monkeypatch.setattr(PpoTrainer, "_learn", diverge)
+    assert run_tiny(tmp_path) == 1
+    error = capsys.readouterr().err
+    where = "the gradient of" if what == "gradient" else "the weights after"
+    assert f"{where} update 3" in error
+    assert f"the last good checkpoint is {tmp_path}" in error and "Traceback" not in error
+    assert (tmp_path / "r" / train.LAST).read_bytes() == good[0]
+    assert not (tmp_path / "r" / "final.safetensors").exists()
+    assert [row["update"] for row in metrics(tmp_path)] == ["1", "2"]
+    monkeypatch.undo()
+    assert run_tiny(tmp_path, "--resume") == 0
+
+
+def test_a_second_training_in_the_same_folder_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It writes nothing and says who is at work; a killed run keeps nobody out."""
+    first = start(tmp_path, "--set", "steps=1000000000")
+    last = tmp_path / "r" / train.LAST
+    while first.poll() is None and not last.exists():
+        time.sleep(0.01)
+    first.send_signal(signal.SIGSTOP)
+    before = {path: path.read_bytes() for path in (tmp_path / "r").glob("*.*") if path.is_file()}
+    for extra in ([], ["--resume"]):
+        assert run_tiny(tmp_path, *extra) == 2
+        error = capsys.readouterr().err
+        assert f"{tmp_path / 'r'} is in use by process {first.pid} " in error
+    after = {path: path.read_bytes() for path in (tmp_path / "r").glob("*.*") if path.is_file()}
+    assert before == after
+    first.kill()
+    first.communicate()
+    assert run_tiny(tmp_path) == 2
+    assert "already holds a run" in capsys.readouterr().err
+    resumed = train.resume_run(tmp_path / "r")
+    assert resumed.steps > 0
+
+
+@pytest.mark.parametrize("full", [train.LAST, "metrics.csv"])
+def test_a_full_disk(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    full: str,
+) -> None:
+    """The run says so and ends; the checkpoint before is whole, and the run goes on from it."""
+    writes = 0
+
+    def fail(write: Callable[..., None], *given: Any) -> None:
+        nonlocal writes
+        writes += 1
+        if writes == 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(*given)
+
+    owner: Any = checkpoint if full == train.LAST else train.Metrics
+    name = "write_atomically" if full == train.LAST else "write"
+    write = getattr(owner, name)
+    monkeypatch.setattr(owner, name, lambda *given: fail(write, *given))
+    assert run_tiny(tmp_path) == 1
+    error = capsys.readouterr().err
+    assert "No space left on device" in error and "Traceback" not in error
+    assert "continue with --run r --resume" in error
+    assert checkpoint.load(tmp_path / "r" / train.LAST).info["update"] == 2
+    monkeypatch.undo()
+    assert run_tiny(tmp_path, "--resume") == 0
+    assert [int(row["update"]) for row in metrics(tmp_path)] == list(range(1, 13))
+
+
+def test_a_full_disk_under_tensorboard(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread fails in the background; that ends the run with one message, too."""
+    writes = itertools.count()
+    shown: list[threading.ExceptHookArgs] = []
+    write = RecordWriter.write
+
+    def fail(self: Any, data: bytes) -> None:
+        if next(writes) >= 30:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(self, data)
+
+    monkeypatch.setattr(RecordWriter, "write", fail)
+    monkeypatch.setattr(threading, "excepthook", shown.append)
+    assert run_tiny(tmp_path) == 1 and not shown
+    error = capsys.readouterr().err
+    assert "No space left on device" in error and "Traceback" not in error
+    monkeypatch.undo()
+    assert run_tiny(tmp_path, "--resume") == 0
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "/tmp", "..", ".", "x" * 300])
+def test_odd_names_of_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert train.main(["--runs", str(tmp_path / "runs"), "--run", name]) == 2
+    assert "expected the name of a folder" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("no folder")
+    for runs in (tmp_path / "file", tmp_path / ("x" * 300)):
+        assert run_tiny(runs) == 1
+        error = capsys.readouterr().err
+        assert error.startswith("error: ") and "no checkpoint had been written" in error
+
+
+def test_what_a_killed_write_leaves(
+    saved_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / train.LAST).write_bytes(saved_run.read_bytes())
+    (tmp_path / "r" / f".{train.LAST}.12.tmp").write_bytes(b"begun")
+    table = tmp_path / "r" / "metrics.csv"
+    table.write_bytes(b"update,steps\n1,\xff\n")
+    assert run_tiny(tmp_path, "--resume") == 2
+    assert f"{table} is no table of metrics" in capsys.readouterr().err
+    table.write_text("update,steps,entropy\n1,64,0.5\n2")  # cut short in 24
+    assert run_tiny(tmp_path, "--resume") == 0
+    assert [row["update"] for row in metrics(tmp_path)] == ["1", *map(str, range(4, 13))]
+    assert not list((tmp_path / "r").glob(".*.tmp"))  # what a killed write had left
+
+
+@pytest.mark.parametrize(
+    "settings, needed",
+    [
+        (["hidden=[65536, 65536]"], r"at least 12\d\.\d GB"),
+        (["envs=1048576", "rollout=4096", "minibatch=8192"], r"at least \d{3}\.\d GB"),
+        (["method=alphazero", "alphazero.buffer=1000000000"], r"at least 19\d\.\d GB"),
+    ],
+)
+def test_what_does_not_fit_into_memory_is_refused(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    settings: list[str],
+    needed: str,
+) -> None:
+    """Before anything is built."""
+    monkeypatch.setattr(memory, "free_memory", lambda device: 24_000_000_000)
+    start = time.monotonic()
+    extra = [part for setting in settings for part in ("--set", setting)]
+    assert run_tiny(tmp_path, *extra) == 2
+    error = capsys.readouterr().err
+    assert re.search(needed, error) and "24.0 GB are free" in error, error
+    assert time.monotonic() - start < 5
+
+
+def test_free_memory_is_this_machines() -> None:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0 < memory.free_memory(torch.device("cpu")) <= total
 
 
 def test_an_adversary_meets_its_fixed_opponent_alone(tmp_path: Path) -> None:

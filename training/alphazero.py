@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +30,14 @@ from agents.nets.encoding import encode
 from agents.nets.network import PolicyNetwork
 from agents.search.gumbel import GumbelSearch, SearchOutput
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.position import WORDS
+from bao_env.engine.batch import Engine
+from bao_env.engine.layout import NUM_SEEDS
+from bao_env.engine.position import MOVER_FRONT, OTHER_FRONT, PLY, WORDS
 from training.config import ConfigError, MethodConfig, TrainConfig
-from training.games import Games
+from training.games import Games, check_masks
 from training.loss import NOT_VISITED, SEARCH_STATS, action_targets, search_gradient
 from training.replica import Replica, chunks
+from training.saved import require, under
 from training.trainer import Trainer
 
 
@@ -45,6 +48,10 @@ class AlphaZeroConfig(MethodConfig):
     """Simulations of each search."""
     buffer: int = Field(1_000_000, ge=1000, le=10**9)
     """Latest positions kept to learn from, over all workers."""
+    keep_buffer: bool = True
+    """Write the buffer into ``last.safetensors``, so that a resumed run ends as if it had never
+    stopped. That takes about 200 bytes a position, 200 MB for a million, with every checkpoint.
+    Else a resumed run fills its buffer anew."""
     replay_ratio: float = Field(2.0, ge=0, le=1000)
     """How often each position is learnt from, on average."""
     search_value: float = Field(0.3, ge=0, le=1)
@@ -65,6 +72,17 @@ class AlphaZeroConfig(MethodConfig):
                 f"envs * max_plies = {config.envs * config.max_plies}, "
                 "so that no game outlives its positions"
             )
+
+    def memory(self, config: TrainConfig) -> int:
+        """See :meth:`MethodConfig.memory`."""
+        # Bytes of a place in ReplayBuffer and of a ply in Histories.
+        return self.buffer * 193 + config.envs * config.max_plies * 17
+
+
+_BUFFER: Final = ("positions", "masks", "policies", "actions", "values", "qvalues", "results")
+_HISTORIES: Final = ("lengths", "places", "seats", "plies")
+_COUNTS: Final = 34
+"""Bytes of a packed position that count seeds: four rows, two stores."""
 
 
 class ReplayBuffer:
@@ -125,6 +143,44 @@ class ReplayBuffer:
         settled = np.flatnonzero(~np.isnan(self.results))
         return generator.choice(settled, count) if len(settled) else settled
 
+    def state(self) -> Arrays:
+        """Everything in the buffer: the arrays themselves, no copies."""
+        arrays = {name: getattr(self, name) for name in _BUFFER}
+        return arrays | {"next": np.array([self._next])}
+
+    def check(self, arrays: Arrays, engine: Engine) -> None:
+        """Check what :meth:`restore` is to read: searched positions of the engine's rule set.
+
+        Raises:
+            ValueError: an array holds something else.
+        """
+        masks, results, values = arrays["masks"], arrays["results"], arrays["values"]
+        size, used = len(masks), masks != 0
+        require("buffer.next", (0 <= arrays["next"][0] < size, f"a number from 0 to {size - 1}"))
+        positions = arrays["positions"][used]
+        counts = positions.view(np.uint8)[:, :_COUNTS].sum(axis=1, dtype=np.int64)
+        rows = positions[:, MOVER_FRONT] != 0, positions[:, OTHER_FRONT] != 0
+        require(
+            "buffer.positions",
+            ((counts == NUM_SEEDS).all(), f"{NUM_SEEDS} seeds in each position"),
+            (np.logical_and(*rows).all(), "seeds in both front rows of each position"),
+        )
+        check_masks(engine, positions, masks[used])
+        legal = (masks[used] >> arrays["actions"][used].astype(np.uint64)) & np.uint64(1)
+        require("buffer.actions", (legal.all(), "legal actions"))
+        require("buffer.values", (np.isfinite(values).all(), "finite numbers"))
+        require(
+            "buffer.results",
+            (np.isnan(results[~used]).all(), "none where there is no position"),
+            ((np.isnan(results) | (np.abs(results) <= 1.0)).all(), "numbers from -1 to 1"),
+        )
+
+    def restore(self, arrays: Arrays) -> None:
+        """Restore what :meth:`state` returned and :meth:`check` has accepted."""
+        for name in _BUFFER:
+            getattr(self, name)[...] = arrays[name]
+        self._next = int(arrays["next"][0])
+
 
 class Histories:
     """For the searched positions of B games: places in the buffer, seats to move, and plies.
@@ -152,6 +208,40 @@ class Histories:
         self.seats[every, self.lengths] = seats
         self.plies[every, self.lengths] = plies
         self.lengths += 1
+
+    def state(self) -> Arrays:
+        """All arrays, no copies."""
+        return {name: getattr(self, name) for name in _HISTORIES}
+
+    def check(
+        self, arrays: Arrays, plies: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    ) -> None:
+        """Check what :meth:`restore` is to read.
+
+        Args:
+            arrays: as :meth:`state` returns them.
+            plies: uint64[B], the actions played so far in each game.
+            masks: uint64[N], the buffer's.
+
+        Raises:
+            ValueError: an array holds something else than the past of these games.
+        """
+        lengths, places, seats, past = (arrays[name] for name in _HISTORIES)
+        limits = plies.astype(np.int64)
+        fit = ((lengths >= 0) & (lengths <= limits)).all()
+        require("history.lengths", (fit, "no more positions than the game has plies"))
+        used = np.arange(places.shape[1]) < lengths[:, None]
+        inside = ((places >= 0) & (places < len(masks))).all()
+        require("history.places", (inside, f"numbers from 0 to {len(masks) - 1}"))
+        require("history.places", (masks[places[used]].all(), "places of positions"))
+        require("history.seats", (np.isin(seats, (0, 1)).all(), "0 or 1"))
+        earlier = (past >= 0) & (past < limits[:, None]) | ~used
+        require("history.plies", (earlier.all(), "plies before the game's"))
+
+    def restore(self, arrays: Arrays) -> None:
+        """Restore what :meth:`state` returned and :meth:`check` has accepted."""
+        for name in _HISTORIES:
+            getattr(self, name)[...] = arrays[name]
 
 
 @dataclass
@@ -317,14 +407,29 @@ class AlphaZeroWorker:
     # How it is saved.
 
     def state(self) -> tuple[Arrays, dict[str, Any]]:
-        """See :meth:`training.trainer.Worker.state`. The buffer is not saved: it is large and soon
-        filled again."""
-        return self.games.state()
+        """See :meth:`training.trainer.Worker.state`."""
+        arrays, generator = self.games.state()
+        if self.alphazero.keep_buffer:
+            arrays |= {f"buffer.{name}": array for name, array in self.buffer.state().items()}
+            arrays |= {f"history.{name}": array for name, array in self.histories.state().items()}
+        return arrays, generator
+
+    def check(self, arrays: Arrays) -> None:
+        """See :meth:`training.trainer.Worker.check`."""
+        self.games.check(arrays)
+        if self.alphazero.keep_buffer:
+            buffer, history = under("buffer.", arrays), under("history.", arrays)
+            self.buffer.check(buffer, self.games.engine)
+            self.histories.check(history, arrays["positions"][:, PLY], buffer["masks"])
 
     def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
-        """See :meth:`training.trainer.Worker.restore`. The games continue; their past is lost."""
+        """See :meth:`training.trainer.Worker.restore`."""
         self.games.restore(arrays, generator)
-        self.histories.lengths[:] = 0
+        if self.alphazero.keep_buffer:
+            self.buffer.restore(under("buffer.", arrays))
+            self.histories.restore(under("history.", arrays))
+        else:  # the games continue; their past is lost
+            self.histories.lengths[:] = 0
 
 
 class AlphaZeroTrainer(Trainer[AlphaZeroWorker]):

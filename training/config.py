@@ -119,7 +119,10 @@ class TrainConfig(Settings):
                 f"envs * rollout = {self.steps_per_update} must be a multiple of "
                 f"minibatch={self.minibatch}"
             )
-        self.get_ruleset()
+        try:
+            self.get_ruleset()
+        except TypeError as error:
+            raise ValueError(f"rules: {error}") from error
         try:
             self.network_config()
         except ValueError as error:
@@ -151,6 +154,11 @@ class MethodConfig(Settings):
             ConfigError: they do not.
         """
         del config  # anything fits, unless a method says otherwise
+
+    def memory(self, config: TrainConfig) -> int:
+        """Bytes that the games of all workers need at least, beside the network."""
+        del config
+        return 0
 
 
 S = TypeVar("S", bound=Settings)
@@ -226,13 +234,13 @@ def _validate(table: type[S], settings: Any, prefix: str, names: Sequence[str]) 
     fault = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
     key = prefix + ".".join(map(str, fault["loc"]))
     if fault["type"] == "extra_forbidden":
-        raise ConfigError(f"unknown key {key!r}; {_suggestion(key, names)}")
+        raise ConfigError(f"unknown key {key!r:.200}; {_suggestion(key, names)}")
     if fault["type"] == "value_error":  # from one of our own checks, which names the keys
-        raise ConfigError(str(fault["ctx"]["error"]))
+        raise ConfigError(f"{fault['ctx']['error']!s:.400}")
     should = fault["msg"].replace("Input should", "should").replace("tuple", "list")
     if fault["type"] == "model_type":
         should = "should be a table"
-    raise ConfigError(f"{key.rstrip('.')}={fault['input']!r} {should}")
+    raise ConfigError(f"{key.rstrip('.')}={fault['input']!r:.200} {should}")
 
 
 def _suggestion(key: str, names: Sequence[str]) -> str:

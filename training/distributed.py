@@ -11,13 +11,16 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+from agents import files
 
 _TIMEOUT: Final = timedelta(minutes=30)
 """How long a process waits for the others; meanwhile the first one may evaluate and save."""
@@ -62,6 +65,27 @@ def world_size() -> int:
 def rank() -> int:
     """The number of this process; 0 writes files and messages."""
     return dist.get_rank() if dist.is_initialized() else 0
+
+
+@contextmanager
+def hold(folder: Path) -> Iterator[None]:
+    """Be the only run that writes into ``folder`` until the end of the block. The first process
+    holds it for all.
+
+    Raises:
+        HeldError: another run has it.
+        OSError: the folder cannot be made or written.
+    """
+    with ExitStack() as stack:
+        problem: Exception | None = None
+        if rank() == 0:
+            try:
+                stack.enter_context(files.hold(folder))
+            except (files.HeldError, OSError) as error:
+                problem = error
+        if any_rank(problem is not None)[0]:
+            raise problem or files.HeldError(f"the first process cannot hold {folder}")
+        yield
 
 
 def gather(results: list[Any]) -> list[Any]:

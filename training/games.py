@@ -11,8 +11,9 @@ import numpy.typing as npt
 from agents.nets.checkpoint import Arrays
 from bao_env.engine.batch import Engine, random_actions, random_states
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import PLY, WORDS, movers
+from bao_env.engine.position import PLY, WORDS, movers, unpack, validate
 from training.config import TrainConfig
+from training.saved import require
 
 _SAVED: Final = ("positions", "masks", "rng")
 
@@ -30,6 +31,7 @@ class Games:
         generator_seed, game_seed = seed.spawn(2)
         self.engine = Engine(config.get_ruleset())
         self.max_opening_plies = config.opening_plies
+        self.max_plies = config.max_plies
         self.generator = np.random.Generator(np.random.PCG64(generator_seed))
         """For random numbers of the worker as a whole."""
         self.rng = random_states(size, game_seed)
@@ -85,27 +87,38 @@ class Games:
         arrays = {name: getattr(self, name).copy() for name in _SAVED}
         return arrays, dict(self.generator.bit_generator.state)
 
-    def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state` returned.
+    def check(self, arrays: Arrays) -> None:
+        """Check what :meth:`restore` is to read: running games of this rule set.
 
         Raises:
-            KeyError, ValueError: an array is missing, or has another number of games.
+            ValueError: an array holds something else.
         """
+        positions, masks, rng = (arrays[name] for name in _SAVED)
+        for game, words in enumerate(positions):
+            try:
+                validate(unpack(words), self.engine.ruleset)
+            except ValueError as error:
+                raise ValueError(f"positions of game {game}: {error}") from None
+        require("positions", ((positions[:, PLY] < self.max_plies).all(), "games that still run"))
+        check_masks(self.engine, positions, masks)
+        require("masks", (masks.all(), "games that still run"))
+        require("rng", (rng.all(), "numbers other than 0"))
+
+    def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state` returned and :meth:`check` has accepted."""
         for name in _SAVED:
-            copy_into(getattr(self, name), arrays, name)
+            getattr(self, name)[...] = arrays[name]
         self.generator.bit_generator.state = dict(generator)
 
 
-def copy_into(target: npt.NDArray[Any], arrays: Arrays, name: str) -> None:
-    """Fill ``target`` with a saved array of the same shape and dtype.
+def check_masks(
+    engine: Engine, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+) -> None:
+    """Check that ``masks`` uint64[B] are the legal actions of ``positions`` uint64[B, 6].
 
     Raises:
-        KeyError, ValueError: the array is missing, or has another shape or dtype.
+        ValueError: they are not.
     """
-    saved = arrays[name]
-    if target.shape != saved.shape or target.dtype != saved.dtype:
-        raise ValueError(
-            f"{name}: {saved.dtype}{list(saved.shape)} does not fit "
-            f"{target.dtype}{list(target.shape)}"
-        )
-    target[...] = saved
+    legal = np.empty_like(masks)
+    engine.legal_masks(positions, legal, np.full(len(masks), -1, np.int8))
+    require("masks", (np.array_equal(masks, legal), "the legal actions of the positions"))

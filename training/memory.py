@@ -1,14 +1,24 @@
-"""Keep freed memory in the process: training allocates the same large tensors again and again.
+"""Whether a run fits into memory, and keeping the memory that the process has.
 
-glibc returns large blocks to the system as soon as they are freed. The system must map and zero
-every page before the next use; that took a fifth of the training time when measured.
+Training allocates the same large tensors again and again. glibc returns large blocks to the system
+as soon as they are freed. The system must map and zero every page before the next use; that took a
+fifth of the training time when measured.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
+import re
 import sys
+from collections import Counter
+from pathlib import Path
 from typing import Final
+
+import torch
+
+from agents.nets.network import num_parameters
+from training.config import ConfigError, MethodConfig, TrainConfig
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
@@ -28,3 +38,47 @@ def keep_freed_memory() -> bool:
         return False
     settings = ((_M_ARENA_MAX, 1), (_M_MMAP_THRESHOLD, 1 << 30), (_M_TRIM_THRESHOLD, 2**31 - 1))
     return all([mallopt(option, value) for option, value in settings])
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that this process can still get on a device; without Linux, all that the CPU has."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        found = re.search(r"MemAvailable: *(\d+) kB", Path("/proc/meminfo").read_text())
+    except OSError:
+        found = None
+    if found:
+        return int(found[1]) * 1024
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def check_memory(
+    config: TrainConfig, method_config: MethodConfig, device: torch.device, workers: int
+) -> None:
+    """Refuse a run that cannot fit into memory, before anything of it is built.
+
+    The estimate is low: what is certainly needed at once, without activations or search trees.
+
+    Args:
+        config, method_config: the settings.
+        device: where the network computes.
+        workers: those of this process.
+
+    Raises:
+        ConfigError: it needs more than there is.
+    """
+    numbers = num_parameters(config.network_config())
+    # Weights, gradients and Adam's two means; each worker's gradients and, at least, bfloat16 copy.
+    network = numbers * (16 + 6 * workers)
+    games = method_config.memory(config) * workers // config.workers
+    needs = Counter({device: network})
+    needs[torch.device("cpu")] += games
+    for place, needed in needs.items():
+        free = free_memory(place)
+        if needed > free:
+            raise ConfigError(
+                f"this run needs at least {needed / 1e9:.1f} GB of memory ({place.type}), "
+                f"{network / 1e9:.1f} for the network and its optimiser; {free / 1e9:.1f} GB are "
+                "free: choose fewer units in hidden, fewer envs, or a shorter rollout or buffer"
+            )

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import csv
-import os
+import io
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
+
+from agents.files import write_atomically
+
+
+class MetricsError(ValueError):
+    """A run's ``metrics.csv`` is not one."""
 
 
 class Metrics:
@@ -19,26 +26,39 @@ class Metrics:
         columns: of the file, ``update`` first.
         update: the update from which the run continues; later rows, which an earlier start wrote
             after its last checkpoint, are dropped.
+
+    Raises:
+        MetricsError: ``metrics.csv`` cannot be read as a table.
+        OSError: the folder cannot be written.
     """
 
     def __init__(self, folder: Path, columns: Sequence[str], update: int) -> None:
         self._path = folder / "metrics.csv"
         kept: list[dict[str, str]] = []
         if self._path.exists():
-            with open(self._path, newline="", encoding="utf-8") as old:
-                kept = [row for row in csv.DictReader(old) if _update_of(row) <= update]
-        temporary = self._path.with_suffix(".tmp")
-        with open(temporary, "w", newline="", encoding="utf-8") as new:
-            writer = csv.DictWriter(new, columns, extrasaction="ignore")
-            writer.writeheader()
-            writer.writerows(kept)
-        os.replace(temporary, self._path)
+            try:
+                with open(self._path, newline="", encoding="utf-8") as old:
+                    kept = [row for row in csv.DictReader(old) if _update_of(row) <= update]
+            except (UnicodeDecodeError, csv.Error) as error:
+                raise MetricsError(
+                    f"{self._path} is no table of metrics ({error!s:.100}): mend it or move it away"
+                ) from error
+        table = io.StringIO(newline="")
+        writer = csv.DictWriter(table, columns, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(kept)
+        write_atomically(self._path, table.getvalue())
         self._file = open(self._path, "a", newline="", encoding="utf-8")  # noqa: SIM115
         self._writer = csv.DictWriter(self._file, columns)
         self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=update + 1)
+        self._hook, threading.excepthook = threading.excepthook, _report
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Add a row; columns that it leaves out stay empty."""
+        """Add a row; columns that it leaves out stay empty.
+
+        Raises:
+            OSError: it cannot be written, or an earlier one could not.
+        """
         self._writer.writerow(
             {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
         )
@@ -48,14 +68,28 @@ class Metrics:
                 self._board.add_scalar(name, value, row["update"])
 
     def close(self) -> None:
-        """Flush and close both."""
-        self._file.close()
-        self._board.close()
+        """Flush and close both.
+
+        Raises:
+            OSError: what is left cannot be written.
+        """
+        try:
+            self._file.close()
+        finally:
+            self._board.close()
+            threading.excepthook = self._hook
+
+
+def _report(error: threading.ExceptHookArgs) -> None:
+    """Print what ended a thread, unless it could not write: that TensorBoard's thread raises again
+    in the next :meth:`Metrics.write`."""
+    if not issubclass(error.exc_type, OSError):
+        threading.__excepthook__(error)
 
 
 def _update_of(row: Mapping[str, str | None]) -> int:
     """The update of a row; a row that a killed process cut short counts as later than all."""
     try:
-        return int(row["update"] or "")
+        return 1 << 62 if None in row.values() else int(row["update"] or "")
     except (KeyError, ValueError):
         return 1 << 62

@@ -39,9 +39,10 @@ from agents.nets.legal_actions import (
 from agents.nets.network import PolicyNetwork
 from bao_env.engine.batch import random_actions
 from training.config import MethodConfig, TrainConfig
-from training.games import Games, copy_into
+from training.games import Games
 from training.loss import PPO_STATS, advantages, ppo_gradient
 from training.replica import Replica, chunks
+from training.saved import Layout, require
 from training.trainer import Trainer
 
 
@@ -66,6 +67,10 @@ class PpoConfig(MethodConfig):
     """Play against this checkpoint (a path, or the name of a shipped one) instead of past selves.
     It plays its most probable actions. With ``opponent_pool_share = 1`` the run trains an adversary
     against it."""
+
+    def memory(self, config: TrainConfig) -> int:
+        """See :meth:`MethodConfig.memory`."""
+        return config.steps_per_update * ENCODING_SIZE  # one encoding a step, or several
 
 
 @dataclass
@@ -372,10 +377,16 @@ class PpoWorker:
         arrays, generator = self.games.state()
         return arrays | {"opening_left": self.opening_left.copy()}, generator
 
+    def check(self, arrays: Arrays) -> None:
+        """See :meth:`training.trainer.Worker.check`."""
+        self.games.check(arrays)
+        left, most = arrays["opening_left"], self.config.opening_plies
+        require("opening_left", (((left >= 0) & (left <= most)).all(), f"numbers from 0 to {most}"))
+
     def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
         """See :meth:`training.trainer.Worker.restore`."""
         self.games.restore(arrays, generator)
-        copy_into(self.opening_left, arrays, "opening_left")
+        self.opening_left[...] = arrays["opening_left"]
 
 
 class PpoTrainer(Trainer[PpoWorker]):
@@ -469,19 +480,38 @@ class PpoTrainer(Trainer[PpoWorker]):
         else:
             self.pool[int(self.generator.integers(1, len(self.pool)))] = past
 
-    def extra_state(self) -> tuple[Arrays, dict[str, Any]]:
+    def _pool_size(self, update: int) -> int:
+        """The number of past selves after so many updates."""
+        if self.ppo.fixed_opponent:
+            return 1
+        return min(1 + update // self.ppo.opponent_pool_every, self.ppo.opponent_pool_size)
+
+    def extra_state(self) -> Arrays:
         """See :meth:`Trainer.extra_state`."""
-        arrays: Arrays = {
+        return {
             f"pool.{i}.{name}": t.cpu().numpy()
             for i, past in enumerate(self.pool)
             for name, t in past.items()
         }
-        return arrays, {"pool": len(self.pool)}
 
-    def load_extra_state(self, arrays: Arrays, info: dict[str, Any]) -> None:
+    def extra_layout(self, update: int) -> Layout:
+        """See :meth:`Trainer.extra_layout`."""
+        return {
+            f"pool.{i}.{name}": (np.dtype(np.float32), tuple(t.shape))
+            for i in range(self._pool_size(update))
+            for name, t in self.network.state_dict().items()
+        }
+
+    def load_extra_state(self, arrays: Arrays) -> None:
         """See :meth:`Trainer.load_extra_state`."""
         names = list(self.network.state_dict())
+        pool = [
+            {name: arrays[f"pool.{i}.{name}"] for name in names}
+            for i in range(self._pool_size(self.update))
+        ]
+        for i, past in enumerate(pool):
+            for name, array in past.items():
+                require(f"pool.{i}.{name}", (np.isfinite(array).all(), "finite numbers"))
         self.pool = [
-            {name: torch.from_numpy(arrays[f"pool.{i}.{name}"].copy()) for name in names}
-            for i in range(info["pool"])
+            {name: torch.from_numpy(array.copy()) for name, array in past.items()} for past in pool
         ]

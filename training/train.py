@@ -9,8 +9,12 @@ workers compute side by side and that are added up in a fixed order.
 
 ``runs/NAME/`` keeps the configuration, the commit, metrics.csv, TensorBoard's log,
 ``last.safetensors`` (everything needed to resume) and, at the end, ``final.safetensors``. A run
-that was stopped at any moment continues with ``--resume``. PPO continues exactly as if it had never
-stopped; search-guided training continues its games and fills its buffer again.
+that was stopped at any moment, even by SIGKILL, continues with ``--resume`` from its last
+checkpoint and ends with the same weights as if it had never stopped. Only search-guided training
+with ``alphazero.keep_buffer = false`` does not: it fills its buffer again.
+
+One training at a time writes into a run's folder. If it cannot write, or its network is no longer
+made of finite numbers, it stops, and the checkpoint before stays as it was.
 
 Under torchrun the processes share the run's workers (:mod:`training.distributed`), with the same
 result::
@@ -32,11 +36,12 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import torch
 from tqdm import tqdm
 
+from agents.files import HeldError, write_atomically
 from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
 from training import distributed
@@ -49,9 +54,9 @@ from training.config import (
     describe,
     read_settings,
 )
-from training.metrics import Metrics
+from training.metrics import Metrics, MetricsError
 from training.ppo import PpoConfig, PpoTrainer
-from training.trainer import Trainer
+from training.trainer import DivergedError, Trainer
 
 
 class Method(NamedTuple):
@@ -69,6 +74,10 @@ METHODS: dict[str, Method] = {
 }
 """Every training method, by the name that ``method`` and its table have. A new one is a file like
 :mod:`training.ppo` and a line here."""
+
+
+LAST: Final = "last.safetensors"
+"""In a run's folder: everything that it needs to resume."""
 
 
 def config_from_dict(settings: dict[str, Any]) -> tuple[TrainConfig, Any]:
@@ -112,15 +121,14 @@ def current_commit() -> str:
         return "unknown"
 
 
-def start_run(
-    folder: Path, config: str | Path | None = None, overrides: Sequence[str] = ()
-) -> Trainer[Any]:
-    """A new run in ``folder``, from a TOML file and ``key=value`` strings.
+def start_run(folder: Path, config: TrainConfig, method_config: MethodConfig) -> Trainer[Any]:
+    """A new run in ``folder``.
 
     Raises:
         ConfigError, CheckpointError: it cannot be started.
+        OSError: the folder cannot be written.
     """
-    trainer = make_trainer(*load_config(config, overrides))
+    trainer = make_trainer(config, method_config)
     if distributed.rank() == 0:
         folder.mkdir(parents=True, exist_ok=True)
         note = {
@@ -128,7 +136,7 @@ def start_run(
             "torch": torch.__version__,
             "config": trainer.settings(),
         }
-        (folder / "run.json").write_text(json.dumps(note, indent=2) + "\n")
+        write_atomically(folder / "run.json", json.dumps(note, indent=2) + "\n")
     return trainer
 
 
@@ -137,24 +145,54 @@ def resume_run(folder: Path) -> Trainer[Any]:
 
     Raises:
         CheckpointError: it has no checkpoint that can be resumed.
+        ConfigError: this machine cannot run it.
     """
-    path = folder / "last.safetensors"
-    saved = checkpoint.load(path, arrays=True)
+    path = folder / LAST
+    said = checkpoint.describe(path)
+    config, method_config = _settings_of(path, said)
+    trainer = make_trainer(config, method_config)
+    arrays = {name: kind for name, kind in said.tensors.items() if not name.startswith("model.")}
     try:
-        trainer = make_trainer(*config_from_dict(dict(saved.info["config"])))
-    except (KeyError, TypeError) as error:
-        raise CheckpointError(f"{path} holds no run: it has no settings") from error
+        trainer.check_header(said.info, arrays)
+        trainer.restore(checkpoint.load(path, said.ruleset, arrays=True))
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    return trainer
+
+
+def _settings_of(path: Path, said: checkpoint.Contents) -> tuple[TrainConfig, MethodConfig]:
+    """The settings of a run, compared with what else its checkpoint says of itself.
+
+    Raises:
+        CheckpointError: there are none, or they are of another run or another version.
+    """
+    settings = said.info.get("config")
+    if not isinstance(settings, dict):
+        raise CheckpointError(f"{path} holds no run: it has no settings")
+    try:
+        config, method_config = config_from_dict(settings)
     except ConfigError as error:
         raise CheckpointError(
             f"{path} is of a run that cannot be resumed here: {error}. A run is resumed by the "
             "version of the project that started it; start a new one with another --run"
         ) from error
-    trainer.restore(saved)
-    return trainer
+    for what, its, expected in (
+        ("rule set", said.ruleset, config.get_ruleset()),
+        ("network", said.config, config.network_config()),
+    ):
+        if its != expected:
+            raise CheckpointError(f"{path}: its {what} is not the one that its settings name")
+    return config, method_config
 
 
 def run(trainer: Trainer[Any], folder: Path) -> bool:
-    """Train until the run is finished or interrupted; returns whether it is finished."""
+    """Train until the run is finished or interrupted; returns whether it is finished.
+
+    Raises:
+        DivergedError: the network is no longer finite; the last checkpoint stays as it was.
+        MetricsError, OSError: a file of the run cannot be read or written.
+        ProcessLost: another process of the run has ended.
+    """
     config = trainer.config
     stop = False
 
@@ -201,14 +239,14 @@ def run(trainer: Trainer[Any], folder: Path) -> bool:
             bar.update(min(trainer.steps, config.steps) - min(before, config.steps))
             bar.set_postfix(shown | {"entropy": f"{row.get('entropy', math.nan):.2f}"})
             if due or stopping:
-                trainer.save(folder / "last.safetensors")
+                trainer.save(folder / LAST)
                 saved = time.monotonic()
     finally:
         bar.close()
-        if metrics is not None:
-            metrics.close()
         for number, handler in handlers.items():
             signal.signal(number, handler)
+        if metrics is not None:
+            metrics.close()
     if trainer.steps < config.steps:
         return False
     if first:
@@ -247,41 +285,82 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     name = args.run or (Path(args.config).stem if args.config else "default")
     with distributed.process_group():
-        return _train(Path(args.runs) / name, args)
+        return _train(Path(args.runs), name, args)
 
 
-def _train(folder: Path, args: argparse.Namespace) -> int:
-    """Start or continue the run in ``folder``; returns the exit status."""
+def _say(text: str) -> None:
+    """A message on stderr, from the first process alone."""
+    if distributed.rank() == 0:
+        print(text, file=sys.stderr)
 
-    def say(text: str) -> None:
-        if distributed.rank() == 0:
-            print(text, file=sys.stderr)
 
+def _train(runs: Path, name: str, args: argparse.Namespace) -> int:
+    """Start or continue a run; returns the exit status."""
+    folder = runs / name
     try:
-        if not (folder / "last.safetensors").exists():
-            trainer = start_run(folder, args.config, args.set)
-        elif args.resume:
-            if args.config or args.set:
-                say("resuming with the run's own configuration")
-            trainer = resume_run(folder)
-            say(f"resumed {folder} at step {trainer.steps:,}")
-        else:
+        if len(Path(name).parts) != 1 or not Path(name).name.strip(".") or len(name) > 200:
+            raise ConfigError(
+                f"--run {name!r:.200}: expected the name of a folder, of at most 200 characters, "
+                "without slashes; --runs says where it lies"
+            )
+        resuming = args.resume and (folder / LAST).exists()
+        settings = None if resuming else load_config(args.config, args.set)
+        with distributed.hold(folder):
+            for begun in folder.glob(".*.tmp"):  # by a write that was killed
+                begun.unlink(missing_ok=True)
+            return _run(_prepare(folder, settings, args), folder)
+    except (ConfigError, CheckpointError, HeldError, MetricsError) as error:
+        _say(f"error: {error}")
+        return 2
+    except OSError as error:
+        _say(f"error: {error!s:.400}; {_what_is_left(folder)}")
+        return 1
+
+
+def _prepare(
+    folder: Path, settings: tuple[TrainConfig, MethodConfig] | None, args: argparse.Namespace
+) -> Trainer[Any]:
+    """The trainer of a new run with these settings or, without any, of the run to resume."""
+    if settings is not None:
+        if (folder / LAST).exists():
             raise ConfigError(
                 f"{folder} already holds a run: continue it with --resume, or choose another --run"
             )
-    except (ConfigError, CheckpointError) as error:
-        say(f"error: {error}")
-        return 2
+        return start_run(folder, *settings)
+    if args.config or args.set:
+        _say("resuming with the run's own configuration")
+    trainer = resume_run(folder)
+    _say(f"resumed {folder} at step {trainer.steps:,}")
+    return trainer
+
+
+def _run(trainer: Trainer[Any], folder: Path) -> int:
+    """:func:`run`, and what to say when it ends; returns the exit status."""
     try:
         finished = run(trainer, folder)
     except distributed.ProcessLost as error:
         print(f"error: {error}; continue with --run {folder.name} --resume", file=sys.stderr)
         return 1
+    except DivergedError as error:
+        _say(
+            f"error: {error}: training has diverged and stops; {_what_is_left(folder)}, or, as "
+            "that may end here again, start another run from it (--set start=FILE) with a smaller "
+            "learning_rate"
+        )
+        return 1
     if not finished:
-        say(f"stopped; continue with --run {folder.name} --resume")
+        _say(f"stopped; continue with --run {folder.name} --resume")
         return 128 + signal.SIGINT
-    say(f"finished: {folder / 'final.safetensors'}")
+    _say(f"finished: {folder / 'final.safetensors'}")
     return 0
+
+
+def _what_is_left(folder: Path) -> str:
+    """After an error: which checkpoint is whole."""
+    last = folder / LAST
+    if not os.path.exists(last):  # unlike Path.exists, it takes any error for a no
+        return "no checkpoint had been written"
+    return f"the last good checkpoint is {last}: continue with --run {folder.name} --resume"
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, ClassVar, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -30,8 +30,24 @@ from agents.nets.policy import PolicyAgent
 from training import distributed
 from training.config import ConfigError, MethodConfig, TrainConfig
 from training.games import Games
-from training.memory import keep_freed_memory
+from training.memory import check_memory, keep_freed_memory
 from training.replica import Replica
+from training.saved import (
+    ADAM,
+    Layout,
+    RunState,
+    adam_layout,
+    check_adam,
+    check_layout,
+    layout_of,
+    read_state,
+    require,
+    under,
+)
+
+
+class DivergedError(RuntimeError):
+    """The network is no longer made of finite numbers, and there is no way on from there."""
 
 
 class Worker(Protocol):
@@ -43,13 +59,19 @@ class Worker(Protocol):
     def state(self) -> tuple[Arrays, dict[str, Any]]:
         """What a resumed worker needs: arrays, and plain values for JSON."""
 
-    def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state` returned.
+    def check(self, arrays: Arrays) -> None:
+        """Check the content of arrays that have the types and shapes of :meth:`state`'s.
 
         Raises:
-            KeyError, ValueError: it does not fit this worker.
+            ValueError: it is not what a worker of this run would have saved.
         """
 
+    def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state` returned and :meth:`check` has accepted."""
+
+
+_PREFIX: Final = "worker.{}."
+"""How the names of a worker's arrays begin in a checkpoint."""
 
 W = TypeVar("W", bound=Worker)
 P = ParamSpec("P")
@@ -64,8 +86,8 @@ class Trainer(ABC, Generic[W]):
         method_config: the method's settings.
 
     Raises:
-        ConfigError: a device or a checkpoint that the settings name does not exist, or the workers
-            cannot be divided among the processes.
+        ConfigError: a device or a checkpoint that the settings name does not exist, the workers
+            cannot be divided among the processes, or the run does not fit into memory.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]]
@@ -80,6 +102,8 @@ class Trainer(ABC, Generic[W]):
         self.method_config = method_config
         self.ruleset = config.get_ruleset()
         self.device = pick_device(config.device)
+        self._here = _workers_here(config.workers)
+        check_memory(config, method_config, self.device, len(self._here))
         seeds = np.random.SeedSequence(config.seed).spawn(config.workers + 2)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seeds[0].generate_state(1)[0]))
@@ -87,7 +111,6 @@ class Trainer(ABC, Generic[W]):
         if config.start:
             self.network.load_state_dict(self.load_weights("start", config.start))
         self.generator = np.random.Generator(np.random.PCG64(seeds[1]))
-        self._here = _workers_here(config.workers)
         self.workers: list[W] = [self.make_worker(seeds[2 + i]) for i in self._here]
         """The workers of this process."""
         self.optimizer = torch.optim.Adam(
@@ -111,15 +134,28 @@ class Trainer(ABC, Generic[W]):
 
     @abstractmethod
     def train_update(self) -> dict[str, float]:
-        """Play, learn, and return the row of metrics."""
+        """Play, learn, and return the row of metrics.
 
-    def extra_state(self) -> tuple[Arrays, dict[str, Any]]:
-        """What a method saves besides the rest: arrays, and plain values for JSON."""
-        return {}, {}
+        Raises:
+            DivergedError: the network is no longer finite; it must not be saved.
+        """
 
-    def load_extra_state(self, arrays: Arrays, info: dict[str, Any]) -> None:
-        """Restore what :meth:`extra_state` returned."""
-        del arrays, info  # nothing to restore, unless a method saves more
+    def extra_state(self) -> Arrays:
+        """The arrays that a method saves besides the rest."""
+        return {}
+
+    def extra_layout(self, update: int) -> Layout:
+        """Types and shapes of :meth:`extra_state`'s arrays after so many updates."""
+        del update
+        return {}
+
+    def load_extra_state(self, arrays: Arrays) -> None:
+        """Restore what :meth:`extra_state` returned, from arrays of the right types and shapes.
+
+        Raises:
+            ValueError: their content is not what a run would have saved.
+        """
+        del arrays  # nothing to restore, unless a method saves more
 
     # The parts of an update.
 
@@ -151,7 +187,11 @@ class Trainer(ABC, Generic[W]):
 
     def optimizer_step(self) -> float:
         """Add up the workers' gradients, take one step and give the workers the new weights;
-        returns the gradient's norm before clipping."""
+        returns the gradient's norm before clipping.
+
+        Raises:
+            DivergedError: the gradient is not finite; no step was taken.
+        """
         replicas = [worker.replica for worker in self.workers]
         totals = [
             torch.stack(list(parts)).sum(dim=0)
@@ -160,11 +200,15 @@ class Trainer(ABC, Generic[W]):
         distributed.all_reduce_sum(totals)
         for parameter, total in zip(self.network.parameters(), totals, strict=True):
             parameter.grad = total
-        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.max_gradient)
+        norm = float(
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.max_gradient)
+        )
+        if not math.isfinite(norm):
+            raise DivergedError(f"the gradient of update {self.update + 1} is not finite")
         self.optimizer.step()
         for replica in replicas:
             replica.sync_weights(self.network)
-        return float(norm)
+        return norm
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
@@ -176,7 +220,13 @@ class Trainer(ABC, Generic[W]):
             self.part_seconds[part] += time.perf_counter() - start
 
     def finish_update(self, start: float) -> dict[str, float]:
-        """Count the update that began at ``start``; returns the first columns of its metrics."""
+        """Count the update that began at ``start``; returns the first columns of its metrics.
+
+        Raises:
+            DivergedError: the update has left weights that are not finite.
+        """
+        if not all(bool(p.isfinite().all()) for p in self.network.parameters()):
+            raise DivergedError(f"the weights after update {self.update + 1} are not finite")
         steps = self.config.steps_per_update
         seconds = time.perf_counter() - start
         self.update += 1
@@ -247,21 +297,56 @@ class Trainer(ABC, Generic[W]):
         arrays: Arrays = {}
         generators = []
         for i, (state, generator) in enumerate(self.map_workers(lambda worker: worker.state())):
-            arrays |= {f"worker.{i}.{name}": array for name, array in state.items()}
+            arrays |= {_PREFIX.format(i) + name: array for name, array in state.items()}
             generators.append(generator)
         for i, state in self.optimizer.state_dict()["state"].items():
-            arrays |= {f"adam.{i}.{name}": t.cpu().numpy() for name, t in state.items()}
+            arrays |= {
+                f"adam.{i}.{name}": t.cpu().numpy().reshape(t.shape or 1)
+                for name, t in state.items()
+            }
         info = self._info() | {
             "update": self.update,
             "learnt": bool(self.optimizer.state_dict()["state"]),
             "generator": self.generator.bit_generator.state,
             "workers": generators,
         }
-        extra_arrays, extra_info = self.extra_state()
-        arrays |= extra_arrays
-        info |= extra_info
+        arrays |= self.extra_state()
         if distributed.rank() == 0:
             checkpoint.save(path, Checkpoint(self.network, self.ruleset, info, arrays))
+
+    def check_header(self, info: Mapping[str, Any], layout: Layout) -> RunState:
+        """Compare what a checkpoint says of itself with what this run would write.
+
+        Args:
+            info: its plain values.
+            layout: types and shapes of its arrays, without the network's.
+
+        Returns:
+            the plain values that the run resumes from.
+
+        Raises:
+            CheckpointError: it holds no run, or one that does not fit.
+        """
+        with _refusing():
+            state = read_state(info)
+            steps = state.update * self.config.steps_per_update
+            require("info.steps", (state.steps == steps, f"{steps} after {state.update} updates"))
+            require("info.update", (state.update <= self.updates, f"at most {self.updates}"))
+            workers = self.config.workers
+            require("info.workers", (len(state.workers) == workers, f"the states of {workers}"))
+            check_layout(layout, self._layout(state))
+            return state
+
+    def _layout(self, state: RunState) -> Layout:
+        """The arrays that :meth:`save` writes in this state."""
+        shapes = [tuple(p.shape) for p in self.network.parameters()] if state.learnt else []
+        worker = layout_of(self.workers[0].state()[0])
+        workers = {
+            _PREFIX.format(i) + name: kind
+            for i in range(self.config.workers)
+            for name, kind in worker.items()
+        }
+        return workers | adam_layout(shapes) | self.extra_layout(state.update)
 
     def restore(self, saved: Checkpoint) -> None:
         """Restore what :meth:`save` wrote.
@@ -269,39 +354,46 @@ class Trainer(ABC, Generic[W]):
         Raises:
             CheckpointError: it holds no run, or one that does not fit.
         """
-        try:
-            self._restore(saved)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise CheckpointError(f"the checkpoint does not hold this run: {error!r}") from error
-
-    def _restore(self, saved: Checkpoint) -> None:
-        info, arrays = saved.info, saved.arrays
+        arrays = saved.arrays
+        state = self.check_header(saved.info, layout_of(arrays))
+        parameters = list(self.network.parameters())
+        worker_arrays = [under(_PREFIX.format(i), arrays) for i in range(self.config.workers)]
+        with _refusing():
+            if state.learnt:
+                check_adam(arrays, len(parameters))
+            for i, mine in enumerate(worker_arrays):  # those of other processes, too
+                try:
+                    self.workers[0].check(mine)
+                except ValueError as error:
+                    raise ValueError(f"worker {i}: {error}") from None
+            self.update, self.steps, self.seconds = state.update, state.steps, state.seconds
+            self.load_extra_state(arrays)
         self.network.load_state_dict(saved.network.state_dict())
-        self.generator.bit_generator.state = info["generator"]
-        if len(info["workers"]) != self.config.workers:
-            raise ValueError(f"it has {len(info['workers'])} workers, not {self.config.workers}")
+        self.generator.bit_generator.state = state.generator.model_dump()
         for i, worker in zip(self._here, self.workers, strict=True):
-            prefix = f"worker.{i}."
-            saved_arrays = {
-                name.removeprefix(prefix): array
-                for name, array in arrays.items()
-                if name.startswith(prefix)
-            }
-            worker.restore(saved_arrays, info["workers"][i])
+            worker.restore(worker_arrays[i], state.workers[i].model_dump())
             worker.replica.sync_weights(self.network)
-        self.load_extra_state(arrays, info)
-        adam = self.optimizer.state_dict()
-        if info["learnt"]:
+        if state.learnt:
+            adam = self.optimizer.state_dict()
             adam["state"] = {
                 i: {
-                    name: torch.from_numpy(arrays[f"adam.{i}.{name}"].copy())
-                    for name in ("step", "exp_avg", "exp_avg_sq")
+                    part: torch.from_numpy(arrays[f"adam.{i}.{part}"].copy()).view(
+                        () if part == "step" else parameter.shape
+                    )
+                    for part in ADAM
                 }
-                for i in range(len(list(self.network.parameters())))
+                for i, parameter in enumerate(parameters)
             }
-        self.optimizer.load_state_dict(adam)
-        self.update, self.steps = int(info["update"]), int(info["steps"])
-        self.seconds = float(info["seconds"])
+            self.optimizer.load_state_dict(adam)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turn a fault that a check has found into a CheckpointError."""
+    try:
+        yield
+    except ValueError as error:
+        raise CheckpointError(f"the checkpoint does not hold this run: {error}") from error
 
 
 def _workers_here(workers: int) -> range:
