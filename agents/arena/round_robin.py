@@ -303,9 +303,9 @@ def _check_continues(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> 
     same = json.loads(json.dumps(new))
     fixed = ("ruleset", "opening_plies", "balance", "seed")
     differing = [key for key in fixed if old.get(key) != same[key]]
-    for key in ("rules_version", "engine_signature"):
-        if old["made_with"][key] != same["made_with"][key]:
-            differing.append(key)
+    if "ruleset" not in differing:  # the signature depends on it
+        made_with = ("rules_version", "engine_signature")
+        differing += [key for key in made_with if old["made_with"][key] != same["made_with"][key]]
     for name, (spec, digest) in same["known"].items():
         old_spec, old_digest = old["known"].get(name, (spec, digest))
         if spec != old_spec or (digest != old_digest and None not in (digest, old_digest)):
