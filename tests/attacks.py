@@ -310,9 +310,16 @@ def _replace_somewhere(rng: random.Random, value: Any) -> Any:
 
 
 def damaged(rng: random.Random, data: bytes) -> bytes:
-    """A checkpoint's bytes with flipped ones, cut, lengthened, or with other values in its head."""
-    way = rng.choice(("flip", "flip head", "cut", "longer", "length", "head", "note", "note"))
+    """A checkpoint cut or lengthened, or with other bytes, weights, or values in its head."""
+    ways = {"flip": 2, "flip head": 1, "cut": 1, "longer": 1, "length": 1, "head": 2}
+    ways |= {"numbers": 4, "note": 4}
+    way = rng.choices(list(ways), list(ways.values()))[0]
     length = struct.unpack("<Q", data[:8])[0]
+    if way == "numbers":
+        numbers = np.frombuffer(data[8 + length :], "<f4").copy()
+        for _ in range(rng.choice((1, 3, 100))):
+            numbers[rng.randrange(len(numbers))] = rng.choice((np.nan, np.inf, 3e38, -3e38, 1e-45))
+        return data[: 8 + length] + numbers.tobytes()
     if way in ("flip", "flip head"):
         changed = bytearray(data)
         for _ in range(rng.choice((1, 3, 100))):
