@@ -133,18 +133,33 @@ def ended(processes: list[int]) -> bool:
     return True
 
 
-def kill_some(rng: random.Random, seconds: float, *words: str) -> None:
+def written(file: Path) -> int:
+    """When a file was last written; 0 if it is not there."""
+    try:
+        return file.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def kill_some(rng: random.Random, seconds: float, saved: Path, *words: str) -> None:
     """Start a program a few times, and kill it each time at a random moment.
 
     Args:
-        rng: draws the moments.
+        rng: draws the moments: any, or soon after the program has saved something.
         seconds: what the program takes if it is left alone.
+        saved: the file that it writes again and again.
         words: its module and arguments.
     """
-    for _ in range(rng.randint(1, 4)):
+    for _ in range(rng.randint(2, 4)):
+        before = written(saved)
         process = start(*words)
+        wait = rng.uniform(0.1, 1.0) * seconds
+        if rng.random() < 0.7:
+            while process.poll() is None and written(saved) == before:
+                time.sleep(0.002)
+            wait = rng.expovariate(5.0)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(rng.uniform(0.1, 1.0) * seconds)
+            process.wait(wait)
         family = children(process.pid)
         process.send_signal(rng.choice(KINDS_OF_DEATH))
         try:
@@ -166,12 +181,12 @@ def training(rng: random.Random, folder: Path) -> None:
 
     method = rng.choice(list(METHODS))
     settings = [f"method={method}", f"seed={rng.randrange(1000)}", "hidden=[16]", "envs=32"]
-    settings += ["rollout=16", "steps=4096", "max_plies=150", "checkpoint_every=0"]
+    settings += ["rollout=16", "steps=8192", "max_plies=150", "checkpoint_every=0"]
     settings += ["evaluate_every=2000", "evaluate_pairs=2", *METHODS[method]]
     words = [word for setting in settings for word in ("--set", setting)]
     alone = finish("training.train", "--runs", str(folder), "--run", "alone", *words)
     killed = ("training.train", "--runs", str(folder), "--run", "killed", "--resume", *words)
-    kill_some(rng, alone, *killed)
+    kill_some(rng, alone, folder / "killed" / "last.safetensors", *killed)
     finish(*killed)
     one, other = (load_file(folder / name / "final.safetensors") for name in ("alone", "killed"))
     assert one.keys() == other.keys()
@@ -191,7 +206,8 @@ def tournament(rng: random.Random, folder: Path) -> None:
         return {(w["first"], w["second"], w["unit"]): (w["points"], w["plies"]) for w in whole}
 
     alone = finish(*words, str(folder / "alone"))
-    kill_some(rng, alone, *words, str(folder / "killed"))
+    saved = folder / "killed" / "results.jsonl"
+    kill_some(rng, alone, saved, *words, str(folder / "killed"))
     finish(*words, str(folder / "killed"))
     assert results("alone") == results("killed")
     tables = [json.loads((folder / n / "table.json").read_text()) for n in ("alone", "killed")]
@@ -505,9 +521,9 @@ def arrays(rng: random.Random, folder: Path) -> None:
     for _ in range(600):
         with within(60):
             one(rng, 0.5)
-    with within(120), ThreadPoolExecutor(4) as pool:  # engines and players shared, which they say
-        for seed in [rng.randrange(1 << 30) for _ in range(200)]:  # they cannot be
-            pool.submit(one, random.Random(seed), rng.choice((0.0, 0.2)))
+    # Threads share engines and players, for which these are not made: refused or not, no crash.
+    with within(120), ThreadPoolExecutor(4) as pool:
+        list(pool.map(one, [random.Random(rng.random()) for _ in range(200)], [0.1] * 200))
 
 
 # --- rules --------------------------------------------------------------------------------------
