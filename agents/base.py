@@ -41,6 +41,21 @@ class NamedPlayer:
         self.name = name
         self._agent = agent
 
+    @property
+    def fingerprint(self) -> str | None:
+        """The text that its agent has as ``fingerprint``: as long as it stays the same, the agent
+        plays the same. None if it has none.
+
+        Raises:
+            ValueError: it is no text.
+        """
+        found = getattr(self._agent, "fingerprint", None)
+        if not isinstance(found, str | None):
+            raise ValueError(
+                f"the fingerprint of {self.name} is a {type(found).__name__}: expected a text"
+            )
+        return found
+
     def act(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:

@@ -25,6 +25,7 @@ from agents import registry
 from agents.arena import match as arena
 from agents.arena.elo import Sprt
 from agents.arena.openings import BALANCE, OPENING_PLIES
+from agents.provenance import provenance
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
 
@@ -76,23 +77,14 @@ def table(matches: list[tuple[str, arena.Match]]) -> str:
 
 def result(opponent: str, match: arena.Match) -> dict[str, Any]:
     """One opponent's row, for JSON."""
-    score = match.score
-    elo, low, high = (value if math.isfinite(value) else None for value in score.elo)
+    elo, low, high = (value if math.isfinite(value) else None for value in match.score.elo)
     own_time, other_time = milliseconds(match)
     return {
         "opponent": opponent,
-        "games": score.games,
-        "wins": score.wins,
-        "draws": score.draws,
-        "losses": score.losses,
-        "pairs_by_points": score.pair_counts,
-        "score": score.rate,
-        "score_low": score.low,
-        "score_high": score.high,
+        **match.score.to_dict(),
         "elo": elo,
         "elo_low": low,
         "elo_high": high,
-        "los": score.los,
         "sprt": match.verdict,
         "mean_plies": float(match.plies.mean()),
         "ms_a_move": own_time,
@@ -100,8 +92,8 @@ def result(opponent: str, match: arena.Match) -> dict[str, Any]:
     }
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.evaluate``."""
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    """The options of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m training.evaluate",
         description="Play a checkpoint (or a bot) against opponents in paired games.",
@@ -140,6 +132,12 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.pairs < 1 or args.opening_plies < 0 or args.seed < 0:
         parser.error("--pairs must be positive, --opening-plies and --seed not negative")
+    return args
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m training.evaluate``."""
+    args = arguments(argv)
     rows: list[tuple[str, arena.Match]] = []
     failed = False  # results from before an error are shown all the same
     try:
@@ -186,6 +184,7 @@ def main(argv: list[str] | None = None) -> int:
             Path(args.games).write_text("\n".join(texts), encoding="utf-8")
         if args.json:
             report = {
+                "made_with": provenance(ruleset),
                 "player": args.player,
                 "ruleset": ruleset.to_dict(),
                 "opening_plies": args.opening_plies,

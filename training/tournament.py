@@ -128,6 +128,7 @@ def main(argv: list[str] | None = None) -> int:
                 f"{', '.join(players)}"
             )
         result = run(settings, folder, args.processes, args.games, args.ray)
+        print(write_report(result, settings.description, folder, args.anchor))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -135,7 +136,6 @@ def main(argv: list[str] | None = None) -> int:
         why = "a worker process died" if isinstance(error, BrokenProcessPool) else "stopped"
         print(f"\n{why}; the same command continues from {folder}", file=sys.stderr)
         return 130
-    print(write_report(result, settings.to_dict(), folder, args.anchor))
     return 0
 
 

@@ -31,7 +31,6 @@ import json
 import math
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -44,6 +43,7 @@ from tqdm import tqdm
 from agents.files import HeldError, write_atomically
 from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
+from agents.provenance import current_commit
 from training import distributed
 from training.alphazero import AlphaZeroConfig, AlphaZeroTrainer
 from training.config import (
@@ -110,15 +110,6 @@ def make_trainer(config: TrainConfig, method_config: MethodConfig) -> Trainer[An
         ConfigError, CheckpointError: see :class:`Trainer` and its ``load_weights``.
     """
     return METHODS[config.method].trainer(config, method_config)
-
-
-def current_commit() -> str:
-    """The checkout's commit, or ``unknown``."""
-    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    try:
-        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
 
 
 def start_run(folder: Path, config: TrainConfig, method_config: MethodConfig) -> Trainer[Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,20 @@ class Score:
     def elo(self) -> tuple[float, float, float]:
         """Elo difference and its 95 % interval (estimate, low, high); may be infinite."""
         return elo_difference(self.rate), elo_difference(self.low), elo_difference(self.high)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain values, for JSON."""
+        return {
+            "games": self.games,
+            "wins": self.wins,
+            "draws": self.draws,
+            "losses": self.losses,
+            "pairs_by_points": self.pair_counts,
+            "score": self.rate,
+            "score_low": self.low,
+            "score_high": self.high,
+            "los": self.los,
+        }
 
 
 def elo_difference(rate: float) -> float:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,9 +19,23 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 """The checkout."""
 
 
+def end_with_parent() -> None:
+    """From now on this worker process ends as soon as its parent has ended, however it ended."""
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def _start_worker() -> None:
-    """Ignore Ctrl-C: the parent handles it."""
+    """Ignore Ctrl-C, which the parent handles; do not outlive the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
 
 
 class LocalPool(ProcessPoolExecutor):

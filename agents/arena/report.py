@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ class Standing:
     """Average time a move of each player, measured on one core while the others were busy."""
     mean_plies: float
     """Average length of a game."""
+    commits: Sequence[str] = ()
+    """Commits of the code that played the games."""
 
 
 def _score(standing: Standing, row: str, column: str) -> tuple[float, int] | None:
@@ -86,24 +88,10 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 def to_dict(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The same as plain values, for JSON."""
-    pairings = []
-    for (first, second), points in standing.results.items():
-        score = score_pairs(points)
-        pairings.append(
-            {
-                "first": first,
-                "second": second,
-                "games": score.games,
-                "wins": score.wins,
-                "draws": score.draws,
-                "losses": score.losses,
-                "pairs_by_points": score.pair_counts,
-                "score": score.rate,
-                "score_low": score.low,
-                "score_high": score.high,
-                "los": score.los,
-            }
-        )
+    pairings = [
+        {"first": first, "second": second} | score_pairs(points).to_dict()
+        for (first, second), points in standing.results.items()
+    ]
     players = [
         {
             "player": name,
@@ -122,6 +110,7 @@ def to_dict(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) -
         "players": players,
         "pairings": pairings,
         "mean_plies": standing.mean_plies,
+        "commits": list(standing.commits),
         "cycles": cycles(standing.results),
     }
 

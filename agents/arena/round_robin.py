@@ -10,12 +10,16 @@ limited by time), and a tournament that was stopped can continue.
 from __future__ import annotations
 
 import hashlib
+import importlib
+import inspect
 import json
 import os
+import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
@@ -29,13 +33,15 @@ from agents.arena.executors import LocalPool, RayPool
 from agents.arena.match import play_openings
 from agents.arena.openings import BALANCE, OPENING_PLIES, Openings, draw_openings
 from agents.arena.report import Standing
-from agents.files import write_atomically
+from agents.base import NamedPlayer
+from agents.files import hold, write_atomically
+from agents.provenance import current_commit, provenance
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 
 UNIT_PAIRS: Final = 50
 """Pairs that are played, and saved, at a time."""
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 
 class TournamentError(ValueError):
@@ -61,22 +67,30 @@ class Settings:
         """Pairs of games between two players."""
         return min(self.pairs, *(self.pairs_of.get(name, self.pairs) for name in (first, second)))
 
-    def fingerprints(self) -> dict[str, list[str]]:
-        """What each player is: its specification and, for a checkpoint, the first 16 hex digits of
-        its file's SHA-256."""
-        found = {}
-        for name, spec in self.players.items():
-            path = registry.checkpoint_of(spec)
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path else ""
-            found[name] = [spec, digest]
-        return found
+    def load(self, name: str, seed: int = 0) -> NamedPlayer:
+        """A player, on one core.
 
-    def to_dict(self) -> dict[str, Any]:
-        """The settings as plain values, for JSON."""
+        Raises:
+            ValueError: it is unknown or unusable.
+        """
+        return registry.load(self.players[name], ruleset=self.ruleset, seed=seed, threads=1)
+
+    @cached_property
+    def description(self) -> Mapping[str, Any]:
+        """The settings, who the players are and what code plays them, as plain values for JSON; as
+        it was when it was first asked for.
+
+        Raises:
+            ValueError: a player is unknown or unusable.
+        """
         return {
             "format": FORMAT,
+            "made_with": provenance(self.ruleset),
             "players": self.players,
-            "known": self.fingerprints(),
+            "known": {
+                name: [spec, fingerprint(spec, self.load(name))]
+                for name, spec in self.players.items()
+            },
             "ruleset": self.ruleset.to_dict(),
             "pairs": self.pairs,
             "pairs_of": self.pairs_of,
@@ -102,6 +116,28 @@ class Unit:
         return self.first, self.second, self.number
 
 
+def fingerprint(spec: str, player: NamedPlayer) -> str | None:
+    """What changes if a player does: 16 hex digits, empty for a bot that comes with the project.
+
+    They stand for a checkpoint's file, or for the source file of ``module:function`` and the
+    fingerprint that its agent gives itself. None if the agent gives none: its weights, or what its
+    module imports, may have changed unseen.
+
+    Raises:
+        ValueError: the agent's fingerprint is no text.
+    """
+    found = registry.parse(spec)
+    if found.path is not None:
+        return hashlib.sha256(found.path.read_bytes()).hexdigest()[:16]
+    if "module" not in found.fields:
+        return ""
+    if player.fingerprint is None:
+        return None
+    source = inspect.getsourcefile(importlib.import_module(found.fields["module"]))
+    code = Path(source).read_bytes() if source else b""
+    return hashlib.sha256(code + player.fingerprint.encode()).hexdigest()[:16]
+
+
 def units(settings: Settings) -> Iterator[Unit]:
     """All units of a tournament."""
     for first, second in combinations(settings.players, 2):
@@ -110,7 +146,13 @@ def units(settings: Settings) -> Iterator[Unit]:
             yield Unit(first, second, number, min(UNIT_PAIRS, pairs - low))
 
 
-def play_unit(settings: Settings, unit: Unit, openings: Openings, keep: bool) -> dict[str, Any]:
+def play_unit(
+    settings: Settings,
+    unit: Unit,
+    openings: Openings,
+    keep: bool,
+    known: Mapping[str, Sequence[str | None]],
+) -> dict[str, Any]:
     """Play a unit; returns its result, a line of the file of results.
 
     Args:
@@ -118,6 +160,10 @@ def play_unit(settings: Settings, unit: Unit, openings: Openings, keep: bool) ->
         unit: what to play.
         openings: those of the unit.
         keep: add the games as transcripts.
+        known: each player's specification and fingerprint, by name.
+
+    Raises:
+        TournamentError: a player is no longer the one that is known.
     """
     names = unit.first, unit.second
     players = []
@@ -125,8 +171,14 @@ def play_unit(settings: Settings, unit: Unit, openings: Openings, keep: bool) ->
         # Not Python's hash(), which differs from process to process.
         words = [settings.seed, unit.number, i, *(zlib.crc32(n.encode()) for n in names)]
         seed = int(np.random.SeedSequence(words).generate_state(1)[0])
-        spec = settings.players[name]
-        players.append(registry.load(spec, ruleset=settings.ruleset, seed=seed, threads=1))
+        player = settings.load(name, seed)
+        spec, expected = known[name]
+        if fingerprint(settings.players[name], player) != expected:
+            raise TournamentError(
+                f"player {name} ({spec}) changed while the tournament ran: give a file that stays "
+                "as it is, and another --out"
+            )
+        players.append(player)
     match = play_openings(players[0], players[1], openings, Engine(settings.ruleset))
     line = {
         "first": unit.first,
@@ -136,41 +188,61 @@ def play_unit(settings: Settings, unit: Unit, openings: Openings, keep: bool) ->
         "plies": match.plies.tolist(),
         "moves": match.moves,
         "seconds": [round(seconds, 6) for seconds in match.seconds],
+        "commit": current_commit(),
     }
     if keep:
         line["games"] = "\n".join(match.transcripts(names))
     return line
 
 
-def read_results(path: Path, expected: dict[tuple[str, str, int], Unit]) -> list[dict[str, Any]]:
-    """The lines of a file of results that belong to the tournament.
-
-    Ignores lines that a crash cut short, lines of players who no longer take part, and lines of
-    units whose size has changed.
+def read_results(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file of results, without those that a crash cut short.
 
     Raises:
         TournamentError: a line is not a result.
     """
-    lines: dict[tuple[str, str, int], dict[str, Any]] = {}
-    if path.exists():
-        for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            try:
-                line = json.loads(text)
-            except json.JSONDecodeError:
-                continue
-            try:
-                unit = expected.get((line["first"], line["second"], line["unit"]))
-                points, plies = np.array(line["points"], float), np.array(line["plies"], int)
-                moves, seconds = np.array(line["moves"], int), np.array(line["seconds"], float)
-                if points.shape != plies.shape or moves.shape != (2,) or seconds.shape != (2,):
-                    raise ValueError
-                if points.ndim != 2 or not np.isin(points, (0.0, 0.5, 1.0)).all():
-                    raise ValueError
-            except (KeyError, TypeError, ValueError) as error:
-                raise TournamentError(f"{path}, line {number}: not a result") from error
-            if unit is not None and points.shape == (unit.pairs, 2):
-                lines[unit.key] = line
-    return list(lines.values())
+    lines = []
+    for number, text in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            line = json.loads(text)
+            _check_line(line)
+        except json.JSONDecodeError:
+            continue
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise TournamentError(
+                f"{path}, line {number}: not a result; remove the line, and its games are played "
+                "again"
+            ) from error
+        lines.append(line)
+    return lines
+
+
+def _check_line(line: dict[str, Any]) -> None:
+    """Raises KeyError, TypeError, ValueError or OverflowError if ``line`` is not a result."""
+    if not all(isinstance(line[key], str) for key in ("first", "second", "commit")):
+        raise TypeError
+    points, plies = np.array(line["points"], float), np.array(line["plies"])
+    moves, seconds = np.array(line["moves"]), np.array(line["seconds"], float)
+    if points.ndim != 2 or plies.shape != points.shape or moves.shape != (2,):
+        raise ValueError
+    if type(line["unit"]) is not int or plies.dtype.kind != "i" or moves.dtype.kind != "i":
+        raise TypeError
+    if min(plies.min(initial=0), moves.min()) < 0 or not np.isin(points, (0.0, 0.5, 1.0)).all():
+        raise ValueError
+    if seconds.shape != (2,) or not (np.isfinite(seconds) & (seconds >= 0.0)).all():
+        raise ValueError
+
+
+def belonging(
+    lines: Sequence[dict[str, Any]], expected: Mapping[tuple[str, str, int], Unit]
+) -> list[dict[str, Any]]:
+    """The results of units that belong to the tournament, and have the size that they had."""
+    found = {}
+    for line in lines:
+        unit = expected.get((line["first"], line["second"], line["unit"]))
+        if unit is not None and np.shape(line["points"]) == (unit.pairs, 2):
+            found[unit.key] = line
+    return list(found.values())
 
 
 def standing(settings: Settings, lines: Sequence[dict[str, Any]]) -> Standing:
@@ -192,42 +264,103 @@ def standing(settings: Settings, lines: Sequence[dict[str, Any]]) -> Standing:
             name: 1000 * seconds[name] / moves[name] if moves[name] else 0.0 for name in moves
         },
         mean_plies=float(np.mean(plies)) if plies else 0.0,
+        commits=sorted({line["commit"] for line in lines}),
     )
 
 
-def prepare(folder: Path, settings: Settings) -> None:
-    """Make the folder, or check that what it holds can continue as this tournament.
-
-    Players may be added or left out, and numbers of pairs changed: results do not depend on them.
+def _read_description(path: Path) -> dict[str, Any]:
+    """What ``tournament.json`` says.
 
     Raises:
-        TournamentError: anything else differs.
+        TournamentError: it does not describe a tournament of this version.
     """
-    path = folder / "tournament.json"
-    new = settings.to_dict()
+    try:
+        found = json.loads(path.read_bytes())
+        if found["format"] == FORMAT:
+            made_with = found["made_with"]
+            made_with["rules_version"], made_with["engine_signature"], made_with["commit"]
+            for _spec, _fingerprint in found["known"].values():
+                pass
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise TournamentError(
+            f"{path} does not describe a tournament: {type(error).__name__} {str(error)[:200]}"
+        ) from error
+    if found["format"] != FORMAT:
+        raise TournamentError(
+            f"{path} has format {str(found['format'])[:200]}, this version of the project writes "
+            f"{FORMAT}: choose another --out"
+        )
+    return found
+
+
+def _check_continues(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Raises TournamentError if the tournament that ``folder`` holds is another one.
+
+    Args:
+        folder: for the message.
+        old, new: what it holds and what is to be played, as in ``tournament.json``.
+    """
+    same = json.loads(json.dumps(new))
+    fixed = ("ruleset", "opening_plies", "balance", "seed")
+    differing = [key for key in fixed if old.get(key) != same[key]]
+    if "ruleset" not in differing:  # the signature depends on it
+        made_with = ("rules_version", "engine_signature")
+        differing += [key for key in made_with if old["made_with"][key] != same["made_with"][key]]
+    for name, (spec, digest) in same["known"].items():
+        old_spec, old_digest = old["known"].get(name, (spec, digest))
+        if spec != old_spec or (digest != old_digest and None not in (digest, old_digest)):
+            differing.append(f"player {name}")
+    if differing:
+        raise TournamentError(
+            f"{folder} holds another tournament ({', '.join(differing)} differ): give the "
+            "same options to continue it, or another --out"
+        )
+
+
+def _note(text: str) -> None:
+    print(f"note: {text}", file=sys.stderr)
+
+
+def prepare(folder: Path, settings: Settings) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Check that what the folder holds can continue as this tournament.
+
+    Players may be added or left out, and numbers of pairs changed: results do not depend on them.
+    Results of a player without a fingerprint are dropped, for it may have changed.
+
+    Returns:
+        what ``tournament.json`` now says, and the results until now.
+
+    Raises:
+        TournamentError: anything else differs, or a file is damaged.
+    """
+    path, results = folder / "tournament.json", folder / "results.jsonl"
+    new = dict(settings.description)
+    lines: list[dict[str, Any]] = []
     if path.exists():
-        try:
-            old = json.loads(path.read_text(encoding="utf-8"))
-            fixed = ("format", "ruleset", "opening_plies", "balance", "seed")
-            differing = [key for key in fixed if old[key] != json.loads(json.dumps(new[key]))]
-            known = old["known"]  # all who ever took part: their results may be there
-            now = known | new["known"]
-            differing += [f"player {name}" for name in known if known[name] != now[name]]
-            new["known"] = now
-        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-            raise TournamentError(f"{path} does not describe a tournament: {error!r}") from error
-        if differing:
-            raise TournamentError(
-                f"{folder} holds another tournament ({', '.join(differing)} differ): give the "
-                "same options to continue it, or another --out"
+        old = _read_description(path)
+        _check_continues(folder, old, new)
+        before, now = old["made_with"]["commit"], new["made_with"]["commit"]
+        if before != now:
+            _note(f"the last results are of commit {str(before)[:200]}, the next ones of {now}")
+        lines = read_results(results) if results.exists() else []
+        both = {name: (old["known"].get(name), new["known"][name]) for name in settings.players}
+        unknown = {name for name, (a, b) in both.items() if a and None in (a[1], b[1])}
+        kept = [line for line in lines if not unknown & {line["first"], line["second"]}]
+        if len(kept) < len(lines):
+            _note(
+                f"games of {', '.join(sorted(unknown))} are played again: nothing tells whether "
+                "the player is still the same; an attribute `fingerprint` of its agent, a text, can"
             )
-    elif (folder / "results.jsonl").exists():
+            write_atomically(results, "".join(json.dumps(line) + "\n" for line in kept))
+            lines = kept
+        new["known"] = old["known"] | new["known"]  # all who ever took part: see their results
+    elif results.exists():
         raise TournamentError(
             f"{folder} holds results without their tournament.json: put it back, or choose another "
             "--out"
         )
-    folder.mkdir(parents=True, exist_ok=True)
     write_atomically(path, json.dumps(new, indent=2) + "\n")
+    return new, lines
 
 
 def run(
@@ -248,55 +381,83 @@ def run(
             (:class:`agents.arena.executors.RayPool`).
 
     Raises:
-        TournamentError: the folder holds another tournament.
+        TournamentError: the folder holds another tournament, or a file in it is damaged or cannot
+            be written.
+        HeldError: another process plays in the folder.
         ValueError: a player is unknown or unusable, there are too few openings, or Ray is not
             installed.
-        ConnectionError: there is no Ray cluster at the address.
+        OSError: the folder cannot be made, or there is no Ray cluster at the address.
     """
-    for spec in settings.players.values():
-        registry.load(spec, ruleset=settings.ruleset, threads=1)
-    everything = {unit.key: unit for unit in units(settings)}
+    for name in settings.players:
+        settings.load(name)
     openings = draw_openings(
         settings.ruleset, settings.pairs, settings.opening_plies, settings.seed, settings.balance
     )
-    prepare(folder, settings)
-    path = folder / "results.jsonl"
-    lines = read_results(path, everything)
-    done = {(line["first"], line["second"], line["unit"]) for line in lines}
-    left = [unit for key, unit in everything.items() if key not in done]
-    left.sort(key=lambda unit: settings.pairs_between(unit.first, unit.second))  # slow ones first
-    total = sum(2 * unit.pairs for unit in everything.values())
-    bar = tqdm(total=total, initial=total - sum(2 * unit.pairs for unit in left), unit="game")
-    pool: LocalPool | RayPool
-    pool = LocalPool(processes) if ray_address is None else RayPool(ray_address)
-    try:
-        with open(path, "a", encoding="utf-8") as results, bar:
-            if results.tell() and not path.read_text(encoding="utf-8").endswith("\n"):
-                results.write("\n")  # the last line was cut short
+    with hold(folder):
+        description, before = prepare(folder, settings)
+        everything = {unit.key: unit for unit in units(settings)}
+        lines = belonging(before, everything)
+        done = {(line["first"], line["second"], line["unit"]) for line in lines}
+        left = [unit for key, unit in everything.items() if key not in done]
+        left.sort(key=lambda unit: settings.pairs_between(unit.first, unit.second))  # slow first
+        total = sum(2 * unit.pairs for unit in everything.values())
+        bar = tqdm(total=total, initial=total - sum(2 * unit.pairs for unit in left), unit="game")
+        pool: LocalPool | RayPool
+        pool = LocalPool(processes) if ray_address is None else RayPool(ray_address)
+        try:
             futures = {}
             for unit in left:
                 low = unit.number * UNIT_PAIRS
                 part = openings[low : low + unit.pairs]
-                futures[pool.submit(play_unit, settings, unit, part, keep_games)] = unit
-            for future in as_completed(futures):
-                line = future.result()
-                unit = futures[future]
-                if keep_games:
-                    names = f"{file_name(unit.first)}--{file_name(unit.second)}"
-                    games = folder / "games" / names / f"{unit.number:04}.txt"
-                    games.parent.mkdir(parents=True, exist_ok=True)
-                    write_atomically(games, line.pop("games"))
-                results.write(json.dumps(line) + "\n")
-                results.flush()
-                os.fsync(results.fileno())
-                lines.append(line)
-                bar.update(2 * unit.pairs)
-    except BaseException:
-        pool.stop()  # otherwise running units would be played to their ends, for nothing
-        raise
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+                known = description["known"]
+                futures[pool.submit(play_unit, settings, unit, part, keep_games, known)] = unit
+            with bar:
+                for future in as_completed(futures):
+                    line = future.result()
+                    save(folder, futures[future], line)
+                    lines.append(line)
+                    bar.update(2 * futures[future].pairs)
+        except BaseException:
+            pool.stop()  # otherwise running units would be played to their ends, for nothing
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
     return standing(settings, lines)
+
+
+def save(folder: Path, unit: Unit, line: dict[str, Any]) -> None:
+    """Write the result of a unit to the disk.
+
+    Args:
+        folder: of the tournament.
+        unit: what was played.
+        line: its result; its games, if there are any, go to a file of their own.
+
+    Raises:
+        TournamentError: it cannot be written.
+    """
+    path = folder / "results.jsonl"
+    try:
+        games = line.pop("games", None)
+        if games is not None:
+            names = f"{file_name(unit.first)}--{file_name(unit.second)}"
+            file = folder / "games" / names / f"{unit.number:04}.txt"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(file, games)
+        with open(path, "a+b") as results:
+            size = results.seek(0, os.SEEK_END)
+            if size:
+                results.seek(size - 1)
+                if results.read(1) != b"\n":
+                    results.write(b"\n")  # the last line was cut short
+            results.write(json.dumps(line).encode() + b"\n")
+            results.flush()
+            os.fsync(results.fileno())
+    except OSError as error:
+        raise TournamentError(
+            f"{folder} cannot be written ({error.strerror or error}): mend that, and the same "
+            "command continues"
+        ) from error
 
 
 def file_name(name: str) -> str:

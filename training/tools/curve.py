@@ -96,7 +96,7 @@ def main(argv: list[str] | None = None) -> int:
         )
         standing = run(settings, folder / "curve", args.processes, False)
         anchor = args.against[0] if args.against else None
-        print(write_report(standing, settings.to_dict(), folder / "curve", anchor))
+        print(write_report(standing, settings.description, folder / "curve", anchor))
         hours = {name: time for name, (_, time) in found.items()}
         ratings = rate(standing.results, anchor=anchor)
         title = f"{folder.name}: network alone, rule set {ruleset.name}"

@@ -25,6 +25,7 @@ import numpy as np
 from tabulate import tabulate
 from tqdm import tqdm
 
+from agents.arena.executors import end_with_parent
 from bao_env.bench import machine
 from bao_env.engine.batch import Engine, random_states
 from training.train import load_config
@@ -60,6 +61,7 @@ _START: Barrier | None = None
 
 def _join(start: Barrier) -> None:
     global _START
+    end_with_parent()
     _START = start
 
 

@@ -1,0 +1,43 @@
+"""What results were made with, for the files that hold them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import bao_env
+from bao_env.bench import signature
+from bao_env.engine.ruleset import RULES_VERSION, Ruleset
+
+
+@cache
+def current_commit() -> str:
+    """The checkout's commit when this process first asked, or ``unknown``."""
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def provenance(ruleset: Ruleset) -> dict[str, Any]:
+    """The code that results come from, as plain values.
+
+    Args:
+        ruleset: the rules that were played.
+
+    Returns:
+        ``commit``; ``rules_version``; ``engine_signature``, what :func:`bao_env.bench.signature`
+        says of the rules; ``packages``, their versions by name (torch only if it is loaded).
+    """
+    packages = ["numba", "numpy", *(["torch"] if "torch" in sys.modules else [])]
+    return {
+        "commit": current_commit(),
+        "rules_version": RULES_VERSION,
+        "engine_signature": signature(ruleset),
+        "packages": {"bao_env": bao_env.__version__} | {name: version(name) for name in packages},
+    }
