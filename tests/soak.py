@@ -6,6 +6,7 @@
 
 :mod:`tests.attacks` has the attacks. Each runs in a process of its own: an exception, a crash and a
 hang are all failures, and the watch goes on. It ends with a table, and status 1 if anything failed.
+Most attacks need Linux.
 """
 
 from __future__ import annotations
