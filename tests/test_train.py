@@ -468,6 +468,7 @@ def test_a_diverged_network_is_not_saved(
     assert run_tiny(tmp_path, "--resume") == 0
 
 
+@pytest.mark.slow
 def test_a_second_training_in_the_same_folder_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
