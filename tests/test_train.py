@@ -383,7 +383,6 @@ FLOATS = np.zeros(3, np.float32)
         (put("worker.0.rng", 0), "worker 0: rng: expected numbers other than 0"),
         (put("worker.1.positions", 1), "worker 1: positions of game 0: 5 seeds on the"),
         (put("worker.0.masks", 3), "worker 0: masks: expected the legal actions"),
-        (put("worker.0.opening_left", 21), "opening_left: expected numbers from 0 to 20"),
         (note("generator.state.inc", 0), "info.generator.state.inc: .*an odd number"),
         (note("generator.state.state", 1 << 128), "info.generator.state.state: .*2\\*\\*128"),
         (note("workers.1.bit_generator", "MT19937"), "info.workers.1.bit_generator: .*PCG64"),

@@ -294,17 +294,9 @@ class AlphaZeroWorker:
     # Play.
 
     def _restart(self, index: npt.NDArray[np.int64]) -> None:
-        """Restart games int64[N], each with some random actions that do not end it."""
-        games = self.games
+        """Restart games int64[N]."""
         self.histories.lengths[index] = 0
-        while len(index):
-            games.reset(index)
-            left = np.zeros(len(games), np.int64)
-            left[index] = games.draw_opening_lengths(len(index))
-            while left.any():
-                games.step_randomly(left > 0)
-                left -= left > 0
-            index = index[games.winners[index] >= 0]
+        self.games.reset(index)
 
     def _play_forced(self, totals: CollectTotals) -> None:
         """Play forced actions until every game has a choice; restarts ended games."""

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from agents.nets.network import NetworkConfig
 from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.envs.openings import MAX_OPENING_PLIES
 
 
 class ConfigError(ValueError):
@@ -88,8 +89,8 @@ class TrainConfig(Settings):
     """Weight of the value loss."""
     gamma: float = Field(0.998, ge=0, le=1)
     """Discount a ply; below 1, earlier wins count more."""
-    opening_plies: int = Field(20, ge=0, le=1000)
-    """Games start with up to this many random actions, which are not learnt from."""
+    opening_plies: int = Field(20, ge=0, le=MAX_OPENING_PLIES)
+    """Games start after up to this many random actions."""
     max_plies: int = Field(500, ge=10, le=100_000)
     """A game that reaches this length is cut off as a draw."""
     bfloat16: bool = True

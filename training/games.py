@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from agents.nets.checkpoint import Arrays
 from bao_env.engine.batch import Engine, random_actions, random_states
-from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, WORDS, movers, unpack, validate
+from bao_env.envs.openings import Openings
 from training.config import TrainConfig
 from training.saved import require
 
@@ -30,7 +30,6 @@ class Games:
         size = config.envs // config.workers
         generator_seed, game_seed = seed.spawn(2)
         self.engine = Engine(config.get_ruleset())
-        self.max_opening_plies = config.opening_plies
         self.max_plies = config.max_plies
         self.generator = np.random.Generator(np.random.PCG64(generator_seed))
         """For random numbers of the worker as a whole."""
@@ -42,7 +41,8 @@ class Games:
         """uint64[B], the legal actions; 0 where a game is over."""
         self.winners = np.full(size, -1, np.int8)
         """int8[B], the seat that has won; -1 while the game runs."""
-        self._openings = [self.engine.opening(first) for first in (SOUTH, NORTH)]
+        opening_plies = min(config.opening_plies, config.max_plies - 1)
+        self._openings = Openings(self.engine.ruleset, (0, opening_plies))
 
     def __len__(self) -> int:
         return len(self.masks)
@@ -58,17 +58,10 @@ class Games:
         return self.positions[:, PLY]
 
     def reset(self, index: npt.NDArray[np.int64]) -> None:
-        """Put games int64[N] back to the opening; the rule set decides who begins."""
-        lot = self.engine.ruleset.first_player == "lot"
-        first = self.generator.integers(2, size=len(index)) if lot else np.zeros(len(index), int)
-        for seat, (words, mask) in enumerate(self._openings):
-            self.positions[index[first == seat]] = words
-            self.masks[index[first == seat]] = mask
+        """Begin games int64[N] anew, each after some random actions that do not end it."""
+        starts = self._openings.draw(len(index), self.generator)
+        self.positions[index], self.masks[index] = starts
         self.winners[index] = -1
-
-    def draw_opening_lengths(self, count: int) -> npt.NDArray[np.int64]:
-        """How many random actions open each of ``count`` games, int64[count]."""
-        return self.generator.integers(self.max_opening_plies + 1, size=count)
 
     def step(self, actions: npt.NDArray[np.int64]) -> None:
         """Play an action, int64[B], in every game that is not over."""

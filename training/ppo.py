@@ -9,8 +9,8 @@ An update (:meth:`PpoTrainer.train_update`):
    its part of a minibatch's gradient (:meth:`PpoWorker.gradient`), and the network takes a step.
 4. Now and then the network joins the pool of past selves.
 
-The actions of the past self, and the random ones that open a game, are recorded but not
-``trainable``: the network does not learn from them.
+The actions of the past self are recorded but not ``trainable``: the network does not learn from
+them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from agents.nets.legal_actions import (
     sample_actions,
 )
 from agents.nets.network import PolicyNetwork
-from bao_env.engine.batch import random_actions
 from training.config import MethodConfig, TrainConfig
 from training.games import Games
 from training.loss import PPO_STATS, advantages, ppo_gradient
@@ -192,21 +191,13 @@ class PpoWorker:
         self.games = Games(config, seed)
         self.past_self = copy.deepcopy(self.replica.network).requires_grad_(False)
         size = len(self.games)
-        self.opening_left = np.zeros(size, np.int64)
-        """int64[B], how many random actions of its opening each game still has to play."""
-        self._restart(np.arange(size))
+        self.games.reset(np.arange(size))
         # The seat of the past self in each game; -1 = none. Both seats occur equally often.
         past_self_games = round(ppo.opponent_pool_share * size)
         self.past_self_seats = np.full(size, -1, np.int8)
         self.past_self_seats[:past_self_games] = np.arange(past_self_games) % 2
         self.rollout = Rollout.empty(config.rollout, size, self.replica.per_action)
-        self._random = np.empty(size, np.int64)
         self._minibatches: list[npt.NDArray[np.int64]] = []
-
-    def _restart(self, index: npt.NDArray[np.int64]) -> None:
-        """Restart games int64[N]."""
-        self.games.reset(index)
-        self.opening_left[index] = self.games.draw_opening_lengths(len(index))
 
     def choose_past_self(self, pool: list[dict[str, Tensor]]) -> None:
         """Draw the past self that this worker's next rollout meets."""
@@ -270,11 +261,7 @@ class PpoWorker:
             by_past_self = np.flatnonzero(self.past_self_seats == seats)
             if len(by_past_self):
                 roll.actions[t, by_past_self] = self._past_self_actions(by_past_self)
-            opening = self.opening_left > 0
-            random_actions(games.masks, games.rng, self._random)
-            np.copyto(roll.actions[t], self._random, where=opening)
-            self.opening_left -= opening
-            roll.trainable[t] = ~opening & (self.past_self_seats != seats)
+            roll.trainable[t] = self.past_self_seats != seats
 
             games.step(roll.actions[t])
             won = games.winners >= 0
@@ -284,7 +271,7 @@ class PpoWorker:
             ended = np.flatnonzero(roll.dones[t])
             if len(ended):
                 self._count(ended, totals)
-                self._restart(ended)
+                games.reset(ended)
         # A copy of the random states: this draw is only for the expected results.
         last = self._sample(self._evaluate(self.replica.network), games.rng.copy())
         advantages(
@@ -374,19 +361,15 @@ class PpoWorker:
 
     def state(self) -> tuple[Arrays, dict[str, Any]]:
         """See :meth:`training.trainer.Worker.state`. The rollout is not needed any more."""
-        arrays, generator = self.games.state()
-        return arrays | {"opening_left": self.opening_left.copy()}, generator
+        return self.games.state()
 
     def check(self, arrays: Arrays) -> None:
         """See :meth:`training.trainer.Worker.check`."""
         self.games.check(arrays)
-        left, most = arrays["opening_left"], self.config.opening_plies
-        require("opening_left", (((left >= 0) & (left <= most)).all(), f"numbers from 0 to {most}"))
 
     def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
         """See :meth:`training.trainer.Worker.restore`."""
         self.games.restore(arrays, generator)
-        self.opening_left[...] = arrays["opening_left"]
 
 
 class PpoTrainer(Trainer[PpoWorker]):
