@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any, get_args
@@ -498,3 +499,27 @@ def test_the_card_tells_the_truth() -> None:
     assert set(re.findall(r"(?:int8|bool)\[(\d+)\]", card)) == {str(mask.shape[0])}
     assert re.findall(r"after (\d+) plies", card) == [str(MAX_PLIES)]
     assert "v0: first version" in card and ID.endswith("-v0")
+
+
+def test_gymnasiums_check_passes_without_pygame() -> None:
+    """It renders in every mode that the environment names."""
+    code = """if True:
+        import sys
+        sys.modules["pygame"] = None
+        import gymnasium, warnings
+        from gymnasium.error import DependencyNotInstalled
+        from gymnasium.utils.env_checker import check_env
+        warnings.simplefilter("error")
+        check_env(gymnasium.make("bao_env:bao/Bao-v0", render_mode="ansi").unwrapped)
+        import bao_env
+        for make in (bao_env.BaoEnv, bao_env.BaoVectorEnv, bao_env.raw_env):
+            assert make.metadata["render_modes"] == ["ansi"]
+            try:
+                make(render_mode="rgb_array")
+            except DependencyNotInstalled as error:
+                assert "pip install pygame" in str(error)
+            else:
+                raise AssertionError
+    """
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr

@@ -690,6 +690,16 @@ def test_pictures() -> None:
     assert BaoVectorEnv(3).render() is None
 
 
+def test_images() -> None:
+    pytest.importorskip("pygame")
+    envs = BaoVectorEnv(2, render_mode="rgb_array", opening_plies=5)
+    envs.reset(seed=1)
+    frames = envs.render()
+    assert frames is not None
+    assert [frame.shape for frame in frames] == [(406, 820, 3)] * 2
+    assert (frames[0] != frames[1]).any()
+
+
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
