@@ -1,0 +1,206 @@
+"""The solver: what it proves is true, and what it cannot prove it does not say."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents import solve
+from agents.search.alphabeta import AlphaBetaAgent
+from agents.search.proof_number import LOSS, UNKNOWN, WIN
+from agents.search.solver import Solver, main
+from agents.search.transposition import PROVEN
+from agents.search.transposition import WIN as WIN_VALUE
+from bao_env import NORTH, RULESETS, SOUTH, Board, Engine
+from bao_env.engine.position import pack, unpack
+from bao_env.envs.openings import Openings
+from bao_env.notation.positions import format_position, parse_position
+from tests import reference
+from tests.positions import random_games, random_position
+from tests.reference import WINS
+
+EVERY_RULESET = pytest.mark.parametrize("ruleset", list(RULESETS))
+
+
+def packed(texts: list[str], rules: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of texts and their legal actions."""
+    positions = np.zeros((len(texts), 6), np.uint64)
+    for text, words in zip(texts, positions, strict=True):
+        pack(parse_position(text, rules), words)
+    masks = np.zeros(len(texts), np.uint64)
+    Engine(rules).legal_masks(positions, masks, np.zeros(len(texts), np.int8))
+    return positions, masks
+
+
+def late_positions(rules: Any, count: int) -> list[str]:
+    """Positions of random games, those near the end more often, and some full of corner cases."""
+    rng = random.Random(f"endings of {rules.name}")
+    texts = list(islice(random_games(rng, rules), 12 * count))
+    seeds = [sum(reference.parse(text, rules).stores.values()) for text in texts]
+    late = [text for text, left in zip(texts, seeds, strict=True) if left == 0] or texts
+    picked = rng.sample(late, min(count, len(late)))
+    return picked + [random_position(rng, rules) for _ in range(count // 3)]
+
+
+@EVERY_RULESET
+def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thorough: bool) -> None:
+    """For each side and each bound, by the reference's rules alone."""
+    rules = RULESETS[ruleset]
+
+    @cache
+    def wins_within(text: str, player: str, plies: int) -> bool:
+        """Whether ``player`` can win within so many plies."""
+        moves = reference.legal_moves(text, rules)
+        mover = text.split()[3]
+        if not moves:
+            return mover != player
+        if plies == 0:
+            return False
+        after = (
+            result == WINS[player]
+            if result in WINS.values()
+            else wins_within(result, player, plies - 1)
+            for result in moves.values()
+        )
+        return any(after) if mover == player else all(after)
+
+    solver = Solver(rules)
+    texts = late_positions(rules, 100 if thorough else 40)
+    positions, _ = packed(texts, rules)
+    found = 0
+    for text, words in zip(texts, positions, strict=True):
+        mover = text.split()[3]
+        for value, player in ((WIN, mover), (LOSS, reference.OPPONENT[mover])):
+            for bound in range(1, 5 if thorough else 3):
+                expected = wins_within(text, player, bound)
+                proved = solver._prove(words, bound, value)
+                assert (proved == value) == expected, (text, player, bound)
+                assert proved != UNKNOWN
+                found += expected
+    assert found > 4
+
+
+@EVERY_RULESET
+def test_agrees_with_what_alphabeta_proves(ruleset: str, thorough: bool) -> None:
+    rules = RULESETS[ruleset]
+    count = 2000 if thorough else 100
+    positions, masks = Openings(rules, (10, 40)).draw(count, np.random.default_rng(4))
+    values = AlphaBetaAgent(rules, depth=6 if thorough else 5, threads=1).values(positions, masks)
+    solver = Solver(rules, nodes=300_000)
+    proved = np.abs(values) > PROVEN
+    positions, masks, values = positions[proved], masks[proved], values[proved]
+    assert len(values) > count // 40
+    found, nodes = solver.values(positions, masks)
+    np.testing.assert_array_equal(found, np.sign(values))
+    assert (nodes > 0).all()
+    if ruleset == "dutch":  # there alpha-beta does not count captures that wait
+        return
+    for words, value in list(zip(positions, values, strict=True))[: 200 if thorough else 8]:
+        solution = solver.solve(words, shortest=True)
+        assert solution.is_shortest
+        assert solution.plies == WIN_VALUE - abs(value)
+
+
+@EVERY_RULESET
+def test_lines_are_played_to_the_end(ruleset: str) -> None:
+    rules = RULESETS[ruleset]
+    positions, _ = Openings(rules, (36, 40)).draw(10, np.random.default_rng(5))
+    solver = Solver(rules, nodes=50_000)
+    ended = 0
+    for words in positions:
+        for shortest in (False, True):
+            solution = solver.solve(words, shortest=shortest)
+            if solution.winner is None:
+                continue
+            assert solution.plies is not None
+            if solution.plies > 25 and shortest:
+                continue
+            board = Board.from_text(format_position(unpack(words)), rules)
+            for action in solution.line:
+                board.push(action)
+            outcome = board.outcome()
+            assert outcome is not None
+            assert outcome.winner == solution.winner
+            if solution.is_shortest:
+                assert len(solution.line) == solution.plies
+            ended += 1
+    assert ended > 4
+
+
+def test_whoever_begins_wins_kujifunza_in_21_plies() -> None:
+    solution = solve(Board("kujifunza"))
+    assert solution.winner == SOUTH
+    assert solution.nodes < 20_000
+    assert solve(Board("kujifunza", first_player=NORTH)).winner == NORTH
+
+
+@pytest.mark.slow
+def test_the_shortest_win_of_kujifunza() -> None:
+    solution = solve(Board("kujifunza"), shortest=True)
+    assert solution.plies == len(solution.line) == 21
+    assert solution.is_shortest
+
+
+def test_limits_are_kept_and_nothing_is_guessed() -> None:
+    for limits in ({"nodes": 1000}, {"seconds": 0.05}):
+        solution = solve(Board(), **limits)
+        assert solution.winner is None
+        assert solution.plies is None
+        assert solution.line == ()
+    assert solve(Board(), nodes=1000).nodes <= 1001
+    for limits, message in (({"nodes": 0}, "0 nodes"), ({"seconds": 0.0}, "0.0 seconds")):
+        with pytest.raises(ValueError, match=message):
+            solve(Board(), **limits)
+
+
+def test_a_game_that_is_over() -> None:
+    board = Board("kujifunza")
+    rng = random.Random(1)
+    while board.outcome() is None:
+        board.push(rng.choice(board.legal_actions))
+    outcome = board.outcome()
+    assert outcome is not None
+    assert solve(board).winner == outcome.winner
+    assert solve(board).plies == 0
+
+
+def test_threads_and_the_table_do_not_change_who_wins() -> None:
+    positions, masks = Openings(RULESETS["kujifunza"], (6, 12)).draw(24, np.random.default_rng(6))
+    masks[3] = 0
+    alone = np.array(
+        [
+            Solver("kujifunza").values(positions[i : i + 1], masks[i : i + 1])[0][0]
+            for i in range(0, 24, 8)
+        ]
+    )
+    solver = Solver("kujifunza", threads=2, nodes=1_000_000)
+    found, nodes = solver.values(positions, masks)
+    np.testing.assert_array_equal(found[::8], alone)
+    assert (found[masks != 0] != UNKNOWN).all()
+    assert found[3] == 0
+    assert nodes[3] == 0
+    backwards, _ = solver.values(positions[::-1], masks[::-1])
+    np.testing.assert_array_equal(backwards[::-1], found)
+    solver.clear()
+    np.testing.assert_array_equal(solver.values(positions, masks)[0], found)
+
+
+def test_in_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("South wins within ")
+    board = Board("kujifunza")
+    for move in lines[1].split():
+        board.push(move)
+    outcome = board.outcome()
+    assert outcome is not None
+    assert outcome.winner == SOUTH
+    assert main(["--ruleset", "zanzibar", "--nodes", "100"]) == 0
+    assert capsys.readouterr().out.startswith("unknown (10")
+    assert main(["nonsense"]) == 2
+    assert "error: " in capsys.readouterr().err
