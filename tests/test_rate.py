@@ -238,6 +238,16 @@ def test_the_nearest_anchors_are_played(small: Ladder) -> None:
     assert pairs[0] == 0
 
 
+def test_nobody_meets_himself(small: Ladder) -> None:
+    session = Session(small, player="greedy")
+    rng = np.random.default_rng(0)
+    while units := session.plan(1.0):
+        for unit in units:
+            session.add(unit, rng.integers(2, size=(len(unit.openings), 2)).astype(float))
+    pairs = [len(session.points_against(i)) for i in range(3)]
+    assert pairs == [OPENINGS, 0, OPENINGS]
+
+
 def test_the_seed_decides(small: Ladder) -> None:
     ladder = wide_ladder(small)
     assert Session(ladder, 3).plan(30.0) == Session(ladder, 3).plan(30.0)

@@ -56,7 +56,6 @@ def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
     }
     return {
         "player": player,
-        "fingerprint": fingerprint(player, ladder.load(player)),
         "rating": str(found),
         **finite,
         "ladder": ladder.name,
@@ -168,7 +167,7 @@ def main(argv: list[str] | None = None) -> int:
     sys.path += [str(Path(folder).resolve()) for folder in args.path]
     try:
         ladder = load_ladder(args.ladder)
-        ladder.load(args.player)
+        mark = fingerprint(args.player, ladder.load(args.player))
         changed = ladder.changed()
         result = rate_player(
             args.player,
@@ -181,7 +180,8 @@ def main(argv: list[str] | None = None) -> int:
         if not result.session.pairs:
             print(f"error: {result.ended} before the first games had ended", file=sys.stderr)
             return 2
-        report = to_dict(args.player, ladder, result) | {"changed_anchors": changed}
+        report = to_dict(args.player, ladder, result)
+        report |= {"fingerprint": mark, "changed_anchors": changed}
         words = sys.argv[1:] if argv is None else argv
         text = card(report, shlex.join(["python", "-m", "training.rate", *words]))
         print(text)

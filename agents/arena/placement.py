@@ -162,9 +162,11 @@ class Session:
     Args:
         ladder: its anchors and openings.
         seed: of the order in which each anchor's openings are played.
+        player: who is rated. An anchor of that name is left out: who meets himself, and answers
+            always alike, ends every pair even.
     """
 
-    def __init__(self, ladder: Ladder, seed: int = 0) -> None:
+    def __init__(self, ladder: Ladder, seed: int = 0, player: str = "") -> None:
         self.ladder = ladder
         self.seed = seed
         self.expected_pairs = 0
@@ -174,7 +176,9 @@ class Session:
             np.random.default_rng([seed, zlib.crc32(anchor.player.encode())]).permutation(count)
             for anchor in ladder.anchors
         ]
-        self._used = np.zeros(len(ladder.anchors), np.int64)
+        self._used = np.array(
+            [count if anchor.player == player else 0 for anchor in ladder.anchors], np.int64
+        )
         self._anchors = np.zeros(0, np.int64)
         self._openings = np.zeros(0, np.int64)
         self._points = np.zeros((0, 2))
@@ -186,9 +190,11 @@ class Session:
 
     def add(self, unit: Unit, points: npt.NDArray[np.float64]) -> None:
         """Take note of the results of a unit, float64[pairs, 2], points of the player."""
-        self._anchors = np.append(self._anchors, np.full(len(points), unit.anchor))
-        self._openings = np.append(self._openings, unit.openings)
-        self._points = np.concatenate([self._points, points])
+        self._anchors, self._openings, self._points = (
+            np.append(self._anchors, np.full(len(points), unit.anchor)),
+            np.append(self._openings, unit.openings),
+            np.concatenate([self._points, points]),
+        )
 
     def points_against(self, anchor: int) -> npt.NDArray[np.float64]:
         """float64[pairs, 2], the player's points in each game against an anchor."""
@@ -223,12 +229,12 @@ class Session:
         """
         if self.pairs and self.placement().margin <= precision:
             return []
-        elo = self.guess()
-        expected = _expected(elo, self.ladder.ratings)
-        told = 2.0 * expected * (1.0 - expected)  # by a pair
         left = len(self.ladder.openings) - self._used
         if not left.any():
             return []
+        elo = self.guess()
+        expected = _expected(elo, self.ladder.ratings)
+        told = 2.0 * expected * (1.0 - expected)  # by a pair
         chosen = np.flatnonzero((left > 0) & (told >= told[left > 0].max() / 2.0))
         missing = self._missing(elo, precision) / float(told[chosen].mean())
         self.expected_pairs = self.pairs + math.ceil(min(missing, float(left.sum())))
@@ -341,8 +347,7 @@ def rate_player(
     Raises:
         LadderError: the player cannot be loaded, or failed while it played.
     """
-    ladder.load(player)
-    session = Session(ladder, seed)
+    session = Session(ladder, seed, player)
     moves, spent = 0, 0.0
     ended: Ended | None = None
     deadline = time.monotonic() + seconds
@@ -373,6 +378,8 @@ def rate_player(
                         spent += played.seconds
                 if session.pairs:
                     bar.set_postfix_str(str(session.placement()))
+    except KeyboardInterrupt:  # between two rounds
+        ended = "stopped"
     finally:
         pool.stop()
         pool.shutdown(wait=False, cancel_futures=True)
