@@ -21,30 +21,22 @@ from training.config import ConfigError
 from training.loss import LOSSES, PPO_STATS, PpoBatch, ppo_gradient, torch_gradient
 from training.train import METHODS, load_config
 
-MODULE = """
-import torch
+README = (Path(__file__).parent.parent / "training" / "README.md").read_text(encoding="utf-8")
+MODULE = (
+    README.split("```python\n")[1].split("```")[0]
+    + """
+
 from pydantic import Field
-from torch import nn
 from training.ppo import PpoConfig, PpoTrainer
 from training.trainer import Method
 
 CALLS = []
-
-
-class Net(nn.Module):
-    def __init__(self, features, hidden):
-        super().__init__()
-        self.first, self.last = nn.Linear(features, hidden[0]), nn.Linear(hidden[0], hidden[-1])
-
-    def forward(self, features):
-        return self.last(self.first(features).tanh()).relu()
+documented = loss
 
 
 def loss(batch):
     CALLS.append(len(batch.chosen))
-    chosen = batch.log_probs[batch.chosen]
-    errors = (batch.values - batch.returns).square()
-    return (batch.value_weight * errors - chosen * batch.advantages).sum()
+    return documented(batch)
 
 
 class OwnConfig(PpoConfig):
@@ -61,6 +53,8 @@ class OwnTrainer(PpoTrainer):
 Mine = Method(OwnConfig, OwnTrainer)
 number = 7
 """
+)
+"""The network and the loss of the documentation, and a method."""
 TINY = [
     "steps=2048",
     "hidden=[16, 8]",
