@@ -129,7 +129,6 @@ def test_sb3_logs_the_return_and_length_of_ended_games() -> None:
     model.learn(256)
     assert model.ep_info_buffer is not None and len(model.ep_info_buffer) > 4
     assert all(abs(info["r"]) <= 1 and 1 <= info["l"] <= 16 for info in model.ep_info_buffer)
-    assert "rollout/ep_rew_mean" in model.logger.name_to_value
 
 
 @pytest.mark.parametrize("observation", ["captures", "planes", "planes+replies"])
@@ -159,9 +158,9 @@ def test_sb3_self_play_goes_on_from_a_saved_model(tmp_path: Path) -> None:
 
     def train() -> tuple[Any, OpponentPool]:
         pool = OpponentPool("greedy", size=3, seed=1)
-        settings = {"n_steps": 16, "batch_size": 64, "seed": 1, "device": "cpu"}
+        settings = {"n_steps": 16, "batch_size": 128, "n_epochs": 2, "seed": 1, "device": "cpu"}
         model = contrib.MaskablePPO("MultiInputPolicy", games(pool), **settings)
-        return model.learn(1024, callback=module.SelfPlayCallback(every=128)), pool
+        return model.learn(640, callback=module.SelfPlayCallback(every=128)), pool
 
     (model, pool), (again, _) = train(), train()
     assert len(pool.members) == 3 and pool.members[0] is not pool.members[1]
@@ -186,7 +185,7 @@ def test_sb3_self_play_goes_on_from_a_saved_model(tmp_path: Path) -> None:
     callback.init_callback(loaded)
     assert np.array_equal(answers(fresh), before) and fresh.size == 3
     loaded.learn(256, callback=callback, reset_num_timesteps=False)
-    assert loaded.num_timesteps == 1280 and len(fresh.members) == 3
+    assert loaded.num_timesteps == 896 and len(fresh.members) == 3
     assert loaded.predict(loaded.env.reset())[0].shape == (8,)
 
 
