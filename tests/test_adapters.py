@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from bao_env import RULESETS, BaoVectorEnv
-from bao_env.bots import Opponent
+from bao_env.bots import GreedyAgent, Opponent
 from bao_env.observation import OBSERVATION_SIZE, OBSERVATIONS
-from bao_env.self_play import OpponentPool, PolicyAgent
+from bao_env.self_play import OpponentPool
 
 LIBRARIES = {
     "sb3": ("stable_baselines3", "sb3-contrib"),
@@ -280,9 +280,9 @@ def test_torchrl_plays_a_pool_on_every_observation(observation: str) -> None:
     env = TransformedEnv(BaoTorchEnv(3, opponent=pool, seed=1, **options), ActionMask())
     check_env_specs(env)
     (shape,) = OBSERVATIONS[observation].shapes.values()
-    asked = []
-    pool.add(PolicyAgent(lambda seen, masks: asked.append(seen.shape) or masks.argmax(axis=1)))
-    while not asked:
+    member = GreedyAgent()
+    pool.add(member)
+    while pool.current is not member:
         pool.draw()
         steps = env.rollout(10, break_when_any_done=False)
         assert steps["observation"].shape == (3, 10, *shape)
@@ -324,13 +324,8 @@ def test_rllib_module_gives_illegal_actions_no_chance() -> None:
             model_config={"hidden": 16},
             catalog_class=None,
         )
-        batch = {
-            "observation": torch.utils._pytree.tree_map(
-                torch.from_numpy, observation["observation"]
-            ),
-            "action_mask": torch.from_numpy(observation["action_mask"]),
-        }
-        assert module.compute_values({Columns.OBS: batch}).shape == (10,)
+        seen: Any = torch.utils._pytree.tree_map(torch.from_numpy, observation)
+        assert module.compute_values({Columns.OBS: seen}).shape == (10,)
 
     config = rllib.against(PPOConfig(), "greedy", games=7, max_plies=40)
     assert config.env == "bao-vector" and config.num_envs_per_env_runner == 7
