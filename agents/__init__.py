@@ -1,6 +1,19 @@
 """Players of Bao: bots, checkpoints as players, and the arena that measures them; a solver."""
 
-from agents.registry import load
-from agents.search.solver import solve
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["load", "solve"]
+from agents.registry import allow_architecture, load
+
+if TYPE_CHECKING:
+    from agents.search.solver import solve
+
+__all__ = ["allow_architecture", "load", "solve"]
+
+
+def __getattr__(name: str) -> Any:
+    """``solve``, imported when it is asked for: ``python -m agents.search.solver`` needs that."""
+    if name != "solve":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from agents.search.solver import solve
+
+    return solve

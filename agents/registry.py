@@ -7,6 +7,7 @@ write it in a file of its own and give it a row.
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import importlib
 import os
@@ -309,6 +310,29 @@ def checkpoint_of(spec: str) -> Path | None:
         return parse(spec).path
     except ValueError:
         return None
+
+
+def allow_architecture(name: str) -> None:
+    """Let checkpoints name an architecture of one's own: import ``package.module:name``.
+
+    Raises:
+        ValueError: it cannot be imported.
+        ImportError: torch is not installed.
+    """
+    from agents.nets.network import allow_architecture
+
+    allow_architecture(name)
+
+
+def add_allow(parser: argparse.ArgumentParser) -> None:
+    """Give a command the option ``--allow``, a list of names for :func:`allow_architecture`."""
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="MODULE:NAME",
+        help="import this architecture, which a checkpoint names; may be given several times",
+    )
 
 
 def read_network(path: Path, ruleset: Ruleset) -> PolicyNetwork:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Generator
 from importlib.util import find_spec
@@ -27,6 +28,8 @@ OPTIONAL: Final = {
     "uvicorn": "play",
 }
 """Packages that the environments do without, and the extra in pyproject.toml that brings each."""
+
+os.environ.setdefault("BAO_ENV_QUIET", "1")  # stderr is what a test looks at
 
 MISSING: Final = {package for package in OPTIONAL if find_spec(package) is None}
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from bao_env import RULESETS, BaoVectorEnv
-from bao_env.bots import Opponent
-from bao_env.observation import OBSERVATION_SIZE
+from bao_env.bots import GreedyAgent, Opponent
+from bao_env.observation import OBSERVATION_SIZE, OBSERVATIONS
+from bao_env.self_play import OpponentPool
 
 LIBRARIES = {
     "sb3": ("stable_baselines3", "sb3-contrib"),
@@ -95,13 +97,122 @@ def test_sb3_options_and_what_is_refused() -> None:
         envs.env_method("step")
 
 
+def test_sb3_logs_the_return_and_length_of_ended_games() -> None:
+    module = sb3()
+    contrib = pytest.importorskip("sb3_contrib")
+    from stable_baselines3.common.monitor import Monitor
+
+    envs = module.BaoVecEnv(4, max_plies=30)
+    assert envs.env_is_wrapped(Monitor) == [True] * 4
+    envs.seed(1)
+    envs.reset()
+    returns, lengths = np.zeros(4), np.zeros(4, np.int64)
+    ends = 0
+    for step in range(60):
+        if step == 30:
+            envs.reset()
+            returns[:] = lengths[:] = 0
+        actions = np.stack(envs.env_method("action_masks")).argmax(axis=1)
+        _, rewards, dones, infos = envs.step(actions)
+        returns += rewards
+        lengths += 1
+        for game, info in enumerate(infos):
+            assert ("episode" in info) == dones[game]
+            if dones[game]:
+                assert info["episode"]["r"] == returns[game] == rewards[game]
+                assert info["episode"]["l"] == lengths[game] and info["episode"]["t"] >= 0
+                returns[game] = lengths[game] = 0
+                ends += 1
+    assert ends > 4
+
+    model = contrib.MaskablePPO("MultiInputPolicy", envs, n_steps=64, batch_size=64, n_epochs=1)
+    model.learn(256)
+    assert model.ep_info_buffer is not None and len(model.ep_info_buffer) > 4
+    assert all(abs(info["r"]) <= 1 and 1 <= info["l"] <= 16 for info in model.ep_info_buffer)
+
+
+@pytest.mark.parametrize("observation", ["captures", "planes", "planes+replies"])
+def test_sb3_learns_from_every_observation(observation: str) -> None:
+    module = sb3()
+    contrib = pytest.importorskip("sb3_contrib")
+    if observation == "planes+replies":
+        with pytest.raises(ValueError, match="no dict within a dict; add flat=True"):
+            module.BaoVecEnv(4, observation=observation)
+    flat = observation != "captures"
+    pool = OpponentPool()
+    envs = module.BaoVecEnv(
+        4, opponent=pool, observation=observation, flat=flat, opening_plies=(2, 5)
+    )
+    policy = "MlpPolicy" if observation == "planes" else "MultiInputPolicy"
+    model = contrib.MaskablePPO(policy, envs, n_steps=16, batch_size=32, n_epochs=1)
+    model.learn(192, callback=module.SelfPlayCallback(every=64))
+    assert len(pool.members) == 3  # of the start, and after 64 and 128 steps
+
+
+def test_sb3_self_play_goes_on_from_a_saved_model(tmp_path: Path) -> None:
+    module = sb3()
+    contrib = pytest.importorskip("sb3_contrib")
+
+    def games(pool: OpponentPool) -> Any:
+        return module.BaoVecEnv(8, opponent=pool, observation="captures")
+
+    def train() -> tuple[Any, OpponentPool]:
+        pool = OpponentPool("greedy", size=3, seed=1)
+        settings = {"n_steps": 16, "batch_size": 128, "n_epochs": 2, "seed": 1, "device": "cpu"}
+        model = contrib.MaskablePPO("MultiInputPolicy", games(pool), **settings)
+        return model.learn(640, callback=module.SelfPlayCallback(every=128)), pool
+
+    (model, pool), (again, _) = train(), train()
+    assert len(pool.members) == 3 and pool.members[0] is not pool.members[1]
+    for key, value in model.policy.state_dict().items():
+        assert value.equal(again.policy.state_dict()[key])
+
+    plain = BaoVectorEnv(50, seat=None)
+    plain.reset(seed=1)
+    asked = plain.positions, plain.masks
+    import torch
+
+    def answers(pool: OpponentPool) -> Any:
+        torch.manual_seed(3)
+        return [member.act(*asked) for member in pool.members]
+
+    before = answers(pool)
+    assert not np.array_equal(before[1], before[2])
+    model.save(tmp_path / "model")
+    fresh = OpponentPool("random")
+    loaded = contrib.MaskablePPO.load(tmp_path / "model", env=games(fresh))
+    callback = module.SelfPlayCallback(every=128)
+    callback.init_callback(loaded)
+    assert np.array_equal(answers(fresh), before) and fresh.size == 3
+    loaded.learn(256, callback=callback, reset_num_timesteps=False)
+    assert loaded.num_timesteps == 896 and len(fresh.members) == 3
+    assert loaded.predict(loaded.env.reset())[0].shape == (8,)
+
+
+def test_sb3_what_self_play_refuses() -> None:
+    module = sb3()
+    contrib = pytest.importorskip("sb3_contrib")
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    with pytest.raises(ValueError, match="every=0"):
+        module.SelfPlayCallback(every=0)
+    model = contrib.MaskablePPO("MultiInputPolicy", module.BaoVecEnv(2), n_steps=16)
+    with pytest.raises(ValueError, match="opponent=OpponentPool"):
+        model.learn(32, callback=module.SelfPlayCallback())
+    envs = module.BaoVecEnv(2, opponent=OpponentPool(), flat=True)
+    model = contrib.MaskablePPO("MlpPolicy", VecNormalize(envs), n_steps=16)
+    with pytest.raises(ValueError, match="norm_obs=False"):
+        model.learn(32, callback=module.SelfPlayCallback())
+
+
 def test_sb3_learns_and_games_live_in_child_processes() -> None:
     module = sb3()
     contrib = pytest.importorskip("sb3_contrib")
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
 
-    envs = VecMonitor(module.BaoVecEnv(8))
+    with pytest.warns(UserWarning, match="statistics will be"):
+        envs = VecMonitor(module.BaoVecEnv(8))  # not needed, but it may be
     model = contrib.MaskablePPO("MultiInputPolicy", envs, n_steps=16, batch_size=64, seed=1)
     model.learn(256)
     assert model.num_timesteps == 256
@@ -152,6 +263,31 @@ def test_torchrl(opponent: Opponent | None) -> None:
             observation, infos = plain.reset(options={"reset_mask": over})
 
 
+@pytest.mark.parametrize("observation", OBSERVATIONS)
+def test_torchrl_plays_a_pool_on_every_observation(observation: str) -> None:
+    pytest.importorskip("torchrl")
+    from torchrl.envs import ActionMask, TransformedEnv
+    from torchrl.envs.utils import check_env_specs
+
+    from bao_env.adapters.torchrl import BaoTorchEnv
+
+    options: dict[str, Any] = {"observation": observation, "opening_plies": 3, "max_plies": 40}
+    if observation == "planes+replies":
+        with pytest.raises(ValueError, match="expected one of a single array"):
+            BaoTorchEnv(3, **options)
+        return
+    pool = OpponentPool()
+    env = TransformedEnv(BaoTorchEnv(3, opponent=pool, seed=1, **options), ActionMask())
+    check_env_specs(env)
+    (shape,) = OBSERVATIONS[observation].shapes.values()
+    member = GreedyAgent()
+    pool.add(member)
+    while pool.current is not member:
+        pool.draw()
+        steps = env.rollout(10, break_when_any_done=False)
+        assert steps["observation"].shape == (3, 10, *shape)
+
+
 # --- RLlib --------------------------------------------------------------------------------------
 
 
@@ -178,6 +314,18 @@ def test_rllib_module_gives_illegal_actions_no_chance() -> None:
     assert (chances[~legal] == 0).all() and torch.isfinite(logits).all()
     assert torch.allclose(chances.sum(dim=-1), torch.ones(10))
     assert module.compute_values(batch).shape == (10,)
+
+    for kind in OBSERVATIONS:
+        envs = BaoVectorEnv(10, observation=kind)  # type: ignore[arg-type]
+        observation, _ = envs.reset(seed=0)
+        module = rllib.MaskedModule(
+            observation_space=envs.single_observation_space,
+            action_space=envs.single_action_space,
+            model_config={"hidden": 16},
+            catalog_class=None,
+        )
+        seen: Any = torch.utils._pytree.tree_map(torch.from_numpy, observation)
+        assert module.compute_values({Columns.OBS: seen}).shape == (10,)
 
     config = rllib.against(PPOConfig(), "greedy", games=7, max_plies=40)
     assert config.env == "bao-vector" and config.num_envs_per_env_runner == 7
@@ -222,6 +370,21 @@ def test_open_spiel_states() -> None:
     assert results == {(1.0, -1.0), (-1.0, 1.0), (0.0, 0.0)}
     with pytest.raises(ValueError, match="unknown rule set 'chess'"):
         pyspiel.load_game("python_bao(ruleset=chess)")
+    with pytest.raises(ValueError, match="expected one of a single array"):
+        pyspiel.load_game("python_bao(observation=planes+replies)")
+
+
+@pytest.mark.parametrize("observation", ["replies", "planes"])
+def test_open_spiel_shows_other_observations(observation: str) -> None:
+    open_spiel()
+    from open_spiel.python import rl_environment
+
+    environment = rl_environment.Environment("python_bao", observation=observation)
+    step = environment.reset()
+    (shape,) = OBSERVATIONS[observation].shapes.values()
+    plain, _ = BaoVectorEnv(1, observation=observation).reset(seed=0)  # type: ignore[arg-type]
+    assert environment.observation_spec()["info_state"] == (np.prod(shape),)
+    assert np.array_equal(step.observations["info_state"][0], plain["observation"].ravel())
 
 
 def test_open_spiels_search_beats_random() -> None:

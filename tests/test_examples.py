@@ -10,24 +10,7 @@ import numpy as np
 import pytest
 
 from agents.arena.elo import score_pairs
-from bao_env import BaoVectorEnv
 from training.examples import check, measure
-
-
-def test_the_player_sees_what_the_environments_show() -> None:
-    envs = BaoVectorEnv(50)
-    observation, _ = envs.reset(seed=1)
-    for _ in range(12):
-        observation, *_ = envs.step(envs.sample_legal_actions())
-    seen = {}
-
-    def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
-        seen.update(observation=observations, action_mask=masks)
-        return masks.argmax(axis=1)
-
-    actions = measure.ObservationAgent(choose).act(envs.positions, envs.masks)
-    assert all(np.array_equal(seen[key], observation[key]) for key in observation)
-    assert actions.dtype == np.int64 and envs.action_masks()[np.arange(50), actions].all()
 
 
 def test_the_best_legal_action() -> None:
@@ -36,26 +19,37 @@ def test_the_best_legal_action() -> None:
     assert measure.masked_argmax(scores, legal).tolist() == [1, 1]
 
 
-def test_two_hundred_games_from_both_seats() -> None:
-    score = measure.score_against_random(lambda boards, masks: masks.argmax(axis=1))
-    assert score.games == 200 and 0.2 < score.rate < 0.8
+def test_the_match_shows_what_the_examples_read() -> None:
+    seen: set[tuple[int, ...]] = set()
+
+    def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        seen.add(observations.shape[1:])
+        return masks.argmax(axis=1)
+
+    score = measure.score_against("random", choose)
+    assert score.games == 400 and 0.2 < score.rate < 0.8
+    assert seen == {(measure.INPUTS,)} == {(308,)}
 
 
 @pytest.mark.parametrize(("wins", "beats"), [(90, True), (55, False), (50, False), (10, False)])
-def test_only_who_beats_random_passes(
+def test_only_who_beats_greedy_passes(
     wins: int, beats: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    points = (np.arange(100) < wins).astype(float)
-    points = np.random.default_rng(0).permutation(points).reshape(50, 2)
-    monkeypatch.setattr(measure, "score_against_random", lambda choose: score_pairs(points))
+    scores = {}
+    for bot, number in (("random", 98), ("greedy", wins)):
+        points = (np.arange(100) < number).astype(float)
+        points = np.random.default_rng(0).permutation(points).reshape(50, 2)
+        scores[bot] = score_pairs(points)
+    monkeypatch.setattr(measure, "score_against", lambda bot, choose: scores[bot])
     try:
         measure.report("numpy", "some route", 61.4, lambda boards, masks: masks.argmax(axis=1))
     except SystemExit as error:
-        assert not beats and "did not clearly beat random" in str(error.code)
+        assert not beats and "did not clearly beat greedy" in str(error.code)
     else:
         assert beats
     row = capsys.readouterr().out
-    assert row.startswith(f"| numpy | {version('numpy')} | some route | 61 | {wins}.0 % (")
+    assert row.startswith(f"| numpy | {version('numpy')} | some route | 61 | 98.0 % (")
+    assert f" %) | {wins}.0 % (" in row
     assert row.endswith(" %) |\n") and row.count("|") == check.HEAD.splitlines()[0].count("|")
 
 

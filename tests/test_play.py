@@ -419,7 +419,7 @@ def test_hints_of_a_network_that_answers_nan(
     client = make_client()
     path, _ = start(client)
     error = ask(client, f"{path}/hints", 502, evaluator=evaluator)["error"]
-    assert "its network answers nan" in error
+    assert "cannot give hints: the network's outputs are not finite" in error
 
 
 def test_networks_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -240,7 +240,9 @@ def test_a_copy_of_a_window_is_closed(duplicate):
 
 
 def make(kind: str, **how: Any) -> Any:
-    return raw_env(**how) if kind == "aec" else BaoEnv("greedy", seat="south", **how)
+    if kind == "aec":
+        return raw_env(**how)
+    return BaoEnv("greedy", seat="south", opening_plies=0, **how)
 
 
 BOTH = pytest.mark.parametrize("kind", ["aec", "single"])
@@ -272,7 +274,7 @@ def test_the_result_stands_below_the_board(kind):
 
 
 def test_a_win_stands_below_the_board():
-    game = BaoEnv("greedy", seat="south", render_mode="rgb_array")
+    game = BaoEnv("greedy", seat="south", opening_plies=0, render_mode="rgb_array")
     game.reset()
     game.step(63)
     assert np.array_equal(game.render(), rgb_array(drawing(game.position, status="North wins")))
@@ -361,7 +363,8 @@ def test_gymnasium_render_checks(mode):
 
 
 def test_images_as_observations():
-    env = AddRenderObservation(gymnasium.make(ID, render_mode="rgb_array", seat="south"))
+    game = gymnasium.make(ID, render_mode="rgb_array", seat="south", opening_plies=0)
+    env = AddRenderObservation(game)
     observation, _ = env.reset(seed=0)
     assert observation in env.observation_space
     assert np.array_equal(observation, image_of(OPENING))

@@ -171,7 +171,7 @@ def test_learner_may_act_twice_in_the_dutch_rules() -> None:
 
 def test_opponent_of_ones_own() -> None:
     agent = LowestAction()
-    env = BaoEnv(agent, seat="north")
+    env = BaoEnv(agent, seat="north", opening_plies=0)
     env.reset()
     assert agent.asked == [(1, 6)]
     _, result = play_to_the_end(env, np.random.default_rng(0))

@@ -12,8 +12,14 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
+from gymnasium.wrappers.vector import (
+    DictInfoToList,
+    NormalizeObservation,
+    RecordEpisodeStatistics,
+    TransformObservation,
+)
 
 from bao_env import RULESETS, BaoEnv, BaoVectorEnv
 from bao_env.bots import GreedyAgent, Opponent, RandomAgent
@@ -634,6 +640,76 @@ def test_gymnasium_wrappers(mode: AutoresetMode) -> None:
         assert len(result[-1]) == 4
         for game, info in enumerate(result[-1]):
             assert np.array_equal(info["action_mask"], result[0]["action_mask"][game])
+
+
+@pytest.mark.parametrize("opponent", [None, "greedy"])
+def test_gymnasium_wrappers_that_change_flat_observations(opponent: Any) -> None:
+    def make(**more: Any) -> Any:
+        return BaoVectorEnv(
+            4, opponent=opponent, observation="replies", flat=True, max_plies=30, **more
+        )
+
+    games = make(autoreset_mode=NEXT)
+    env: Any = RecordEpisodeStatistics(games)
+    env = TransformObservation(
+        NormalizeObservation(env), lambda rows: rows * 2, Box(-np.inf, np.inf, (4, 308), np.float32)
+    )
+    env.reset(seed=1)
+    plain = make(autoreset_mode=NEXT)
+    plain.reset(seed=1)
+    seen, returns, lengths = [], [], []
+    for _ in range(200):
+        masks = games.action_masks()
+        assert np.array_equal(masks, plain.action_masks())
+        actions = masks.argmax(axis=1)
+        rows, rewards, over, cut, infos = env.step(actions)
+        _, *theirs = plain.step(actions)
+        assert np.array_equal(rewards, theirs[0]) and np.array_equal(
+            over | cut, theirs[1] | theirs[2]
+        )
+        assert np.array_equal(infos["action_mask"], games.action_masks())
+        assert rows.shape == (4, 308) and rows.dtype == np.float32
+        seen.append(rows)
+        if "episode" in infos:
+            returns += infos["episode"]["r"][infos["_episode"]].tolist()
+            lengths += infos["episode"]["l"][infos["_episode"]].tolist()
+    late = np.concatenate(seen[100:]) / 2
+    assert abs(late.mean()) < 0.1 and 0.7 < late[:, late.std(0) > 0].std(0).mean() < 1.3
+    assert set(returns) <= {-1.0, 0.0, 1.0} and len(set(returns)) > 1
+    assert 5 < max(lengths) <= 30
+    for wrapper in (NormalizeObservation, lambda env: TransformObservation(env, lambda rows: rows)):
+        with pytest.raises((AssertionError, ValueError)):
+            wrapper(make())
+
+
+@EVERY_MODE
+@pytest.mark.parametrize("opponent", [None, "random"])
+def test_infos_say_who_won_and_when(mode: AutoresetMode, opponent: Any) -> None:
+    env = BaoVectorEnv(8, opponent=opponent, autoreset_mode=mode, max_plies=60)
+    ends: set[int] = set()
+    for result in run(env, 150)[1:]:
+        if len(result) == 2:
+            assert "winner" not in result[1]
+            continue
+        _, rewards, over, cut, infos = result
+        if mode is SAME and "final_info" in infos:
+            infos = infos["final_info"]
+        assert ("winner" in infos) == ("plies" in infos) == (over | cut).any()
+        if "winner" not in infos:
+            continue
+        assert np.array_equal(infos["_winner"], over | cut)
+        assert np.array_equal(infos["_plies"], over | cut)
+        assert (infos["winner"][cut] == -1).all() and (infos["plies"][cut] == 60).all()
+        assert np.isin(infos["winner"][over], [0, 1]).all() and (infos["plies"][over] > 4).all()
+        if opponent is not None:
+            seats = infos["player"]
+            assert np.array_equal(infos["winner"][over] == seats[over], rewards[over] > 0)
+        elif mode is not DISABLED:
+            odd = infos["plies"] % 2 == 1  # South began, so they played the last ply
+            south = odd == (rewards > 0)
+            assert np.array_equal(infos["winner"][over] == 0, south[over])
+        ends |= set(infos["winner"][over | cut].tolist())
+    assert ends == {-1, 0, 1}
 
 
 def test_make_vec() -> None:

@@ -55,14 +55,16 @@ class TrainConfig(Settings):
     rules: dict[str, Any] = Field(default_factory=dict)
     """Rule switches that differ from that rule set (see ``bao_env.Ruleset``)."""
     method: str = "ppo"
-    """Training method: ``ppo``, or ``alphazero``, which is guided by search. The table of that name
-    holds its settings; tables of other methods are checked but not used."""
+    """Training method: ``ppo``, or ``alphazero``, which is guided by search, or one of your own
+    (``package.module:name``, a :class:`training.trainer.Method`). The table of that name (for your
+    own ``[name]``) holds its settings; tables of other methods are checked but not used."""
     network_kind: str = "moves"
     """What the network sees: the ``board``, or the board after each of the legal ``moves``."""
     hidden: Annotated[tuple[int, ...], Field(strict=False)] = (256, 256)
     """Units of each hidden layer."""
     architecture: str = "mlp"
-    """Name of the network's trunk (:data:`agents.nets.network.ARCHITECTURES`)."""
+    """Name of the network's trunk (:data:`agents.nets.network.ARCHITECTURES`), or your own
+    (``package.module:name``)."""
     start: str = ""
     """Start with the network of this checkpoint: a path, or the name of a shipped one. It must have
     the same kind and shape."""
@@ -165,6 +167,11 @@ class MethodConfig(Settings):
 S = TypeVar("S", bound=Settings)
 
 
+def table_name(method: str) -> str:
+    """The table that holds a method's settings: of ``package.module:name`` it is ``[name]``."""
+    return method.rpartition(":")[2]
+
+
 def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str, Any]:
     """The settings of a TOML file, overridden by ``key=value`` strings with TOML values.
 
@@ -210,17 +217,22 @@ def check_settings(
     Raises:
         ConfigError: a key is unknown, or a value has the wrong type or is out of bounds.
     """
+    tables = {table_name(method): table for method, table in methods.items()}
     names = [*TrainConfig.model_fields]
-    names += [f"{method}.{key}" for method, table in methods.items() for key in table.model_fields]
-    common = {key: value for key, value in settings.items() if key not in methods}
+    names += [f"{name}.{key}" for name, table in tables.items() for key in table.model_fields]
+    method = settings.get("method")
+    if isinstance(method, str) and method not in methods:
+        raise ConfigError(
+            f"method={method!r:.200} should be one of {', '.join(methods)}; your own, "
+            "MODULE:NAME, is imported only if --config or --set names it"
+        )
+    common = {key: value for key, value in settings.items() if key not in tables}
     config = _validate(TrainConfig, common, "", names)
-    if config.method not in methods:
-        raise ConfigError(f"method={config.method!r} should be one of {', '.join(methods)}")
-    tables = {
-        method: _validate(table, settings.get(method, {}), f"{method}.", names)
-        for method, table in methods.items()
+    checked = {
+        name: _validate(table, settings.get(name, {}), f"{name}.", names)
+        for name, table in tables.items()
     }
-    chosen = tables[config.method]
+    chosen = checked[table_name(config.method)]
     chosen.check(config)
     return config, chosen
 

@@ -127,6 +127,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         metavar="RULES",
         help=f"{RULESET_HELP}; default: the checkpoint's, or zanzibar for a bot",
     )
+    registry.add_allow(parser)
     parser.add_argument("--json", metavar="FILE", help="also write the results as JSON")
     parser.add_argument("--games", metavar="FILE", help="also write every game as a transcript")
     args = parser.parse_args(argv)
@@ -141,6 +142,8 @@ def main(argv: list[str] | None = None) -> int:
     rows: list[tuple[str, arena.Match]] = []
     failed = False  # results from before an error are shown all the same
     try:
+        for name in args.allow:
+            registry.allow_architecture(name)
         sprt = Sprt(*args.sprt) if args.sprt else None
         ruleset = args.ruleset or ruleset_of(args.player) or get_ruleset("zanzibar")
         player = registry.load(args.player, ruleset=ruleset, seed=args.seed)

@@ -2,6 +2,7 @@
 
 The functions here take the network's logits and values, and fill in the loss's gradient with
 respect to both, in one pass over the few legal actions of each decision. Autograd does the rest.
+A loss of one's own is written in torch (:class:`PpoBatch`).
 ``tests/test_loss.py`` checks the gradients against torch's own.
 
 Shapes: B decisions or positions have K legal actions in all. The network gives K logits and R
@@ -17,10 +18,14 @@ win, this one expects to lose.
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from agents import plugins
 from bao_env.engine.compile import jit
 
 PPO_STATS: Final = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
@@ -129,6 +134,112 @@ def ppo_gradient(
         stats[2] += entropy
         stats[3] += ratio - 1.0 - change
         stats[4] += 1.0 if abs(ratio - 1.0) > clip else 0.0
+
+
+class PpoBatch(NamedTuple):
+    """B decisions with K legal actions in all, for a loss of one's own; float32 on the CPU."""
+
+    log_probs: Tensor
+    """float[K], log probabilities of the legal actions, decision after decision; with gradient."""
+    values: Tensor
+    """float[B], expected results; with gradient."""
+    decisions: Tensor
+    """int64[K], the decision that each legal action belongs to."""
+    chosen: Tensor
+    """int64[B], the legal action taken, as an index of ``log_probs``."""
+    old_log_probs: Tensor
+    """float[B], log probabilities of these actions when they were taken."""
+    advantages: Tensor
+    """float[B], normalised."""
+    returns: Tensor
+    """float[B], targets of the expected results."""
+    clip: float
+    """PPO's epsilon."""
+    value_weight: float
+    """Of the value loss."""
+    entropy_weight: float
+    """Of the entropy bonus; it falls with the learning rate."""
+
+
+def torch_gradient(loss: Callable[[PpoBatch], Tensor]) -> Callable[..., None]:
+    """:func:`ppo_gradient` of another loss, by torch's autograd.
+
+    Args:
+        loss: the loss, summed over the decisions of a batch.
+
+    Returns:
+        a function of the same arguments as :func:`ppo_gradient`, whose statistics it keeps.
+    """
+
+    def gradient(
+        logits: Any,
+        values: Any,
+        indptr: Any,
+        chosen: Any,
+        value_index: Any,
+        old_log_probs: Any,
+        advantage: Any,
+        returns: Any,
+        scale: Any,
+        clip: Any,
+        value_weight: Any,
+        entropy_weight: Any,
+        logit_gradient: Any,
+        value_gradient: Any,
+        stats: Any,
+    ) -> None:
+        decided = (indptr, chosen, value_index, old_log_probs, advantage, returns)
+        weights = (clip, value_weight, entropy_weight)
+        ppo_gradient(
+            logits, values, *decided, scale, *weights, logit_gradient, value_gradient, stats
+        )
+        likings = torch.from_numpy(logits[: indptr[-1]]).requires_grad_()
+        expected = torch.from_numpy(values[value_index]).requires_grad_()
+        decisions = torch.from_numpy(np.repeat(np.arange(len(chosen)), np.diff(indptr)))
+        top = torch.from_numpy(np.maximum.reduceat(logits[: indptr[-1]], indptr[:-1]))
+        above = likings - top[decisions]
+        total = torch.zeros(len(chosen)).index_add(0, decisions, above.exp())
+        batch = PpoBatch(
+            above - total.log()[decisions],
+            expected,
+            decisions,
+            torch.from_numpy(chosen),
+            torch.from_numpy(old_log_probs),
+            torch.from_numpy(advantage),
+            torch.from_numpy(returns),
+            float(clip),
+            float(value_weight),
+            float(entropy_weight),
+        )
+        slopes = torch.autograd.grad(
+            loss(batch), (likings, expected), allow_unused=True, materialize_grads=True
+        )
+        logit_gradient[: indptr[-1]] = scale * slopes[0].numpy()
+        value_gradient[:] = 0.0
+        value_gradient[value_index] = scale * slopes[1].numpy()
+
+    return gradient
+
+
+LOSSES: Final[dict[str, Callable[..., None]]] = {"clipped": ppo_gradient}
+"""The losses of PPO, by name: functions like :func:`ppo_gradient`."""
+
+
+def allow_loss(name: str) -> None:
+    """Import a loss of one's own, ``package.module:name``, and enter it in :data:`LOSSES`: a
+    function from :class:`PpoBatch` to the sum of the decisions' losses.
+
+    Raises:
+        ValueError: it cannot be imported, or is no function.
+    """
+    if name in LOSSES:
+        return
+    loss = plugins.find(name)
+    if not callable(loss):
+        raise ValueError(
+            f"ppo.loss={name} is {loss!r:.200}: expected a function of a training.loss.PpoBatch"
+        )
+    LOSSES[name] = torch_gradient(loss)
 
 
 NOT_VISITED: Final = -128

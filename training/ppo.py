@@ -24,7 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import Tensor
 
 from agents.nets.checkpoint import Arrays
@@ -39,7 +39,7 @@ from agents.nets.legal_actions import (
 from agents.nets.network import PolicyNetwork
 from training.config import MethodConfig, TrainConfig
 from training.games import Games
-from training.loss import PPO_STATS, advantages, ppo_gradient
+from training.loss import LOSSES, PPO_STATS, advantages
 from training.replica import Replica, chunks
 from training.saved import Layout, require
 from training.trainer import Trainer
@@ -54,6 +54,9 @@ class PpoConfig(MethodConfig):
     """Lambda of the generalised advantages."""
     clip: float = Field(0.2, ge=0, le=1)
     """How far the probability of an action may move in one update: PPO's epsilon."""
+    loss: str = "clipped"
+    """The loss: PPO's clipped objective, or your own (``package.module:name``, a function of a
+    :class:`training.loss.PpoBatch`)."""
     entropy_weight: float = Field(0.03, ge=0, le=10)
     """Weight of the entropy bonus at the start; it falls with the learning rate."""
     opponent_pool_share: float = Field(0.2, ge=0, le=1)
@@ -66,6 +69,16 @@ class PpoConfig(MethodConfig):
     """Play against this checkpoint (a path, or the name of a shipped one) instead of past selves.
     It plays its most probable actions. With ``opponent_pool_share = 1`` the run trains an adversary
     against it."""
+
+    @field_validator("loss")
+    @classmethod
+    def _check_loss(cls, loss: str) -> str:
+        if loss not in LOSSES:
+            raise ValueError(
+                f"ppo.loss={loss!r:.200} should be one of {', '.join(LOSSES)}; your own, "
+                "MODULE:NAME, is imported only if --config or --set names it"
+            )
+        return loss
 
     def memory(self, config: TrainConfig) -> int:
         """See :meth:`MethodConfig.memory`."""
@@ -197,6 +210,7 @@ class PpoWorker:
         self.past_self_seats = np.full(size, -1, np.int8)
         self.past_self_seats[:past_self_games] = np.arange(past_self_games) % 2
         self.rollout = Rollout.empty(config.rollout, size, self.replica.per_action)
+        self._loss_gradient = LOSSES[ppo.loss]
         self._minibatches: list[npt.NDArray[np.int64]] = []
 
     def choose_past_self(self, pool: list[dict[str, Tensor]]) -> None:
@@ -337,7 +351,7 @@ class PpoWorker:
             gather_encodings(roll.encodings, roll.starts.reshape(-1)[index], counts, encodings)
             advantage = roll.advantages.reshape(-1)[index]
             forward = self.replica.forward(encodings, legal_actions)
-            ppo_gradient(
+            self._loss_gradient(
                 forward.logits,
                 forward.values,
                 indptr,

@@ -107,6 +107,7 @@ def main(argv: list[str] | None = None) -> int:
         "one here), or the one that Ray finds; all its machines must have this checkout and the "
         "players' files at the same paths (pip install ray)",
     )
+    registry.add_allow(parser)
     args = parser.parse_args(argv)
     if min(args.pairs, args.processes) < 1 or args.seed < 0 or args.opening_plies < 0:
         parser.error("--pairs and --processes must be positive, the others not negative")
@@ -121,6 +122,7 @@ def main(argv: list[str] | None = None) -> int:
             opening_plies=args.opening_plies,
             balance=args.balance,
             seed=args.seed,
+            allow=tuple(args.allow),
         )
         if args.anchor is not None and args.anchor not in players:
             raise TournamentError(

@@ -3,7 +3,8 @@
     python -m training.train --config configs/quick.toml
 
 ``method`` chooses the method: masked PPO (:mod:`training.ppo`), or self-play guided by search
-(:mod:`training.alphazero`). :data:`METHODS` is the table of them. In each update every worker, a
+(:mod:`training.alphazero`). :data:`METHODS` is the table of them; ``package.module:name`` names
+one of your own. In each update every worker, a
 thread, plays its games. Then the network takes one Adam step a minibatch, on gradients that the
 workers compute side by side and that are added up in a fixed order.
 
@@ -33,16 +34,18 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import torch
 from tqdm import tqdm
 
+from agents import plugins
 from agents.files import HeldError, write_atomically
 from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
+from agents.nets.network import allow_architecture
 from agents.provenance import current_commit
 from training import distributed
 from training.alphazero import AlphaZeroConfig, AlphaZeroTrainer
@@ -53,27 +56,19 @@ from training.config import (
     check_settings,
     describe,
     read_settings,
+    table_name,
 )
+from training.loss import allow_loss
 from training.metrics import Metrics, MetricsError
 from training.ppo import PpoConfig, PpoTrainer
-from training.trainer import DivergedError, Trainer
-
-
-class Method(NamedTuple):
-    """A way to train."""
-
-    config: type[MethodConfig]
-    """Its table of settings."""
-    trainer: type[Trainer[Any]]
-    """Takes the common settings and the method's."""
-
+from training.trainer import DivergedError, Method, Trainer
 
 METHODS: dict[str, Method] = {
     "ppo": Method(PpoConfig, PpoTrainer),
     "alphazero": Method(AlphaZeroConfig, AlphaZeroTrainer),
 }
 """Every training method, by the name that ``method`` and its table have. A new one is a file like
-:mod:`training.ppo` and a line here."""
+:mod:`training.ppo` and a line here; or anywhere else, see :func:`allow_method`."""
 
 
 LAST: Final = "last.safetensors"
@@ -90,17 +85,65 @@ def config_from_dict(settings: dict[str, Any]) -> tuple[TrainConfig, Any]:
     return check_settings(settings, {name: method.config for name, method in METHODS.items()})
 
 
+def allow_method(name: str) -> None:
+    """Import a :class:`~training.trainer.Method` of one's own, ``package.module:name``, and enter
+    it in :data:`METHODS`.
+
+    Raises:
+        ValueError: it cannot be imported, or is something else.
+    """
+    if name in METHODS:
+        return
+    method = plugins.find(name)
+    if not isinstance(method, Method):
+        raise ValueError(
+            f"method={name} is {method!r:.200}: expected a training.trainer.Method of its settings "
+            "and its trainer"
+        )
+    if table_name(name) in {*TrainConfig.model_fields, *map(table_name, METHODS)}:
+        raise ValueError(
+            f"method={name}: there is a setting or a method called {table_name(name)!r}; expected "
+            "another name after the colon"
+        )
+    METHODS[name] = method
+
+
+def allow_own_code(settings: Mapping[str, Any]) -> None:
+    """Import the user's own code that settings name: architecture, method, loss of PPO.
+
+    For settings that the user wrote; those in a checkpoint are not to import anything.
+
+    Raises:
+        ConfigError: it cannot be imported.
+    """
+    ppo = settings.get("ppo")
+    loss = ppo.get("loss") if isinstance(ppo, dict) else None
+    named: tuple[tuple[Callable[[str], None], Any], ...] = (
+        (allow_architecture, settings.get("architecture")),
+        (allow_method, settings.get("method")),
+        (allow_loss, loss),
+    )
+    for allow, name in named:
+        if plugins.is_own(name):
+            try:
+                allow(name)
+            except ValueError as error:
+                raise ConfigError(str(error)) from error
+
+
 def load_config(
     path: str | Path | None = None, overrides: Sequence[str] = ()
 ) -> tuple[TrainConfig, Any]:
     """The common settings and those of the chosen method: defaults, then a TOML file, then
-    ``key=value`` strings with TOML values.
+    ``key=value`` strings with TOML values. The user's own code that they name is imported.
 
     Raises:
         ConfigError: the file cannot be read, a key is unknown, or a value has the wrong type or is
             out of bounds.
     """
-    return config_from_dict(read_settings(path, overrides))
+    settings = read_settings(path, overrides)
+    allow_own_code(settings)
+    return config_from_dict(settings)
 
 
 def make_trainer(config: TrainConfig, method_config: MethodConfig) -> Trainer[Any]:
@@ -249,7 +292,8 @@ def describe_settings() -> str:
     """All settings with their defaults and meanings, table by table."""
     tables = [f"settings:\n{describe(TrainConfig)}"]
     tables += [
-        f"settings of [{name}]:\n{describe(method.config)}" for name, method in METHODS.items()
+        f"settings of [{table_name(name)}]:\n{describe(method.config)}"
+        for name, method in METHODS.items()
     ]
     return "\n\n".join(tables)
 
@@ -296,6 +340,8 @@ def _train(runs: Path, name: str, args: argparse.Namespace) -> int:
             )
         resuming = args.resume and (folder / LAST).exists()
         settings = None if resuming else load_config(args.config, args.set)
+        if resuming:
+            allow_own_code(read_settings(args.config, args.set))
         with distributed.hold(folder):
             for begun in folder.glob(".*.tmp"):  # by a write that was killed
                 begun.unlink(missing_ok=True)

@@ -15,7 +15,17 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar
+from typing import (
+    Any,
+    ClassVar,
+    Concatenate,
+    Final,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+)
 
 import numpy as np
 import torch
@@ -28,7 +38,7 @@ from agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError
 from agents.nets.network import PolicyNetwork
 from agents.nets.policy import PolicyAgent
 from training import distributed
-from training.config import ConfigError, MethodConfig, TrainConfig
+from training.config import ConfigError, MethodConfig, TrainConfig, table_name
 from training.games import Games
 from training.memory import check_memory, keep_freed_memory
 from training.replica import Replica
@@ -282,7 +292,8 @@ class Trainer(ABC, Generic[W]):
 
     def settings(self) -> dict[str, Any]:
         """All settings of the run as plain values, the method's in its table."""
-        return self.config.to_dict() | {self.config.method: self.method_config.to_dict()}
+        table = table_name(self.config.method)
+        return self.config.to_dict() | {table: self.method_config.to_dict()}
 
     def _info(self) -> dict[str, Any]:
         return {"config": self.settings(), "steps": self.steps, "seconds": self.seconds}
@@ -385,6 +396,15 @@ class Trainer(ABC, Generic[W]):
                 for i, parameter in enumerate(parameters)
             }
             self.optimizer.load_state_dict(adam)
+
+
+class Method(NamedTuple):
+    """A way to train."""
+
+    config: type[MethodConfig]
+    """Its table of settings."""
+    trainer: type[Trainer[Any]]
+    """Takes the common settings and the method's."""
 
 
 @contextmanager

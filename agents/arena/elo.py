@@ -17,7 +17,8 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-_Z95: Final = 1.959963984540054
+Z95: Final = 1.959963984540054
+"""Standard errors from the middle of a 95 % interval to its ends."""
 _PAIR_SCORES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 _NEVER_SEEN: Final = 1e-3
 
@@ -116,9 +117,9 @@ def score_pairs(points: npt.NDArray[np.float64]) -> Score:
 
 def wilson_interval(rate: float, games: float) -> tuple[float, float]:
     """Wilson's 95 % interval of a proportion seen over ``games`` independent games (1927)."""
-    square = _Z95 * _Z95 / games
+    square = Z95 * Z95 / games
     middle = (rate + square / 2.0) / (1.0 + square)
-    half = _Z95 / (1.0 + square) * math.sqrt(rate * (1.0 - rate) / games + square / (4.0 * games))
+    half = Z95 / (1.0 + square) * math.sqrt(rate * (1.0 - rate) / games + square / (4.0 * games))
     return max(0.0, middle - half), min(1.0, middle + half)
 
 

@@ -42,7 +42,7 @@ class Openings:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def __getitem__(self, part: slice) -> Openings:
+    def __getitem__(self, part: slice | npt.NDArray[np.integer]) -> Openings:
         return Openings(self.positions[part], self.actions[part], self.first_players[part])
 
 

@@ -22,8 +22,9 @@ from agents.arena.elo import score_pairs
 
 PRIOR: Final = 1.0
 """Virtual games of each player, all drawn, against one of average strength."""
+ELO_PER_LOGIT: Final = 400.0 / math.log(10.0)
+"""Elo points in one natural logarithm of the odds."""
 
-_ELO: Final = 400.0 / math.log(10.0)
 _TOLERANCE: Final = 1e-5
 _STEPS: Final = 200
 
@@ -103,7 +104,7 @@ def rate(
         points[1:, i, j] = drawn @ np.arange(5) / 2
         points[:, j, i] = of_a.size - points[:, i, j]
     _check_connected(games, names)
-    elo = _ELO * _fit(points, games, prior)
+    elo = ELO_PER_LOGIT * _fit(points, games, prior)
     if anchor is not None:
         elo -= elo[:, index[anchor], None]
     low, high = np.percentile(elo[1:], (2.5, 97.5), axis=0)

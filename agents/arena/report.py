@@ -70,9 +70,9 @@ def markdown(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) 
         f"Rule set {settings['ruleset']['name']}; {games:,} games in pairs, each opening of "
         f"{settings['opening_plies']} random plies from both seats; seed {settings['seed']}; "
         f"{standing.mean_plies:.1f} plies a game. Elo 0 is {zero}.",
-        _table(["player", "Elo", "95 % interval", "points", "games", "ms a move"], players),
+        markdown_table(["player", "Elo", "95 % interval", "points", "games", "ms a move"], players),
         "Points of the row against the column, in percent:",
-        _table(["", *ratings.names], against),
+        markdown_table(["", *ratings.names], against),
     ]
     found = cycles(standing.results)
     if found:
@@ -80,7 +80,7 @@ def markdown(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) 
     return "\n\n".join(paragraphs) + "\n"
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
+def markdown_table(head: list[str], rows: list[list[str]]) -> str:
     """A Markdown table, all columns but the first aligned to the right."""
     align = ["left", *["right"] * (len(head) - 1)]
     return tabulate(rows, head, tablefmt="pipe", colalign=align, disable_numparse=True)

@@ -62,6 +62,8 @@ class Settings:
     opening_plies: int = OPENING_PLIES
     balance: float | None = BALANCE
     seed: int = 1
+    allow: tuple[str, ...] = ()
+    """For :func:`agents.registry.allow_architecture`, in each process."""
 
     def pairs_between(self, first: str, second: str) -> int:
         """Pairs of games between two players."""
@@ -73,6 +75,8 @@ class Settings:
         Raises:
             ValueError: it is unknown or unusable.
         """
+        for architecture in self.allow:
+            registry.allow_architecture(architecture)
         return registry.load(self.players[name], ruleset=self.ruleset, seed=seed, threads=1)
 
     @cached_property

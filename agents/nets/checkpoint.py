@@ -8,7 +8,9 @@ The file's metadata entry ``bao_env`` is a JSON object::
 and its tensors are the network's, named ``model.*``, beside whatever a trainer keeps
 under other names. ``network`` is a :class:`~agents.nets.network.NetworkConfig`. ``info`` is free:
 step, seed, configuration. Other versions than this package's are refused. Files from before there
-was an ``inputs_version`` or an ``architecture`` are of version 1 and of architecture ``mlp``.
+was an ``inputs_version`` or an ``architecture`` are of version 1 and of architecture ``mlp``. An
+architecture of somebody's own, ``package.module:name``, is never imported because a checkpoint
+names it (:func:`~agents.nets.network.allow_architecture`).
 
 What the header says is checked, types and shapes of the network's tensors included, before a tensor
 is read or a network built. A trainer's tensors are read only when they are asked for.
@@ -276,7 +278,7 @@ def _check_header(path: Path, text: str) -> tuple[Ruleset, NetworkConfig, dict[s
         if not isinstance(info, dict):
             raise TypeError(f"info is {info!r:.200}, no object")
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: its header is not as expected: {error!s:.300}") from error
+        raise CheckpointError(f"{path}: its header is not as expected: {error!s:.600}") from error
     return ruleset, config, info
 
 

@@ -11,8 +11,9 @@ Its kind says what it reads of a position:
     action: about four encodings a position.
 
 Everything else is the same for both kinds: batches go in as :class:`Inputs` and come out as flat
-arrays over legal actions, so sampling, loss and training need not know which it is. To add an
-architecture, write its trunk in a file of its own and enter it in :data:`ARCHITECTURES`.
+arrays over legal actions, so sampling, loss and training need not know which it is. An
+architecture is a trunk in a file of its own: in :data:`ARCHITECTURES`, or anywhere, under the name
+``package.module:name`` (:func:`allow_architecture`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from agents import plugins
 from agents.nets.features import FEATURES, expand
 from agents.nets.head import logits_and_values, num_outputs
 from agents.nets.mlp import MultilayerPerceptron
@@ -39,6 +41,27 @@ ARCHITECTURES: Final[dict[str, Callable[[int, tuple[int, ...]], nn.Module]]] = {
 features float[R, FEATURES] to float[R, hidden[-1]]. What it makes of an encoding must not depend
 on the others in the batch. Checkpoints carry the name, so it must not change, and the module's
 parameters and buffers, which must be floats."""
+
+
+def allow_architecture(name: str) -> None:
+    """Import a trunk of one's own, ``package.module:name``, and enter it in :data:`ARCHITECTURES`
+    under that name.
+
+    A configuration's architecture is allowed. A checkpoint's is not: a file alone never has code
+    imported, so allow it before its network is loaded.
+
+    Raises:
+        ValueError: it cannot be imported, or is nothing that can be called.
+    """
+    if name in ARCHITECTURES:
+        return
+    trunk = plugins.find(name)
+    if not callable(trunk):
+        raise ValueError(
+            f"architecture {name} is {trunk!r:.200}: expected a module's class, or a function of "
+            "the number of features and the hidden units that makes a module"
+        )
+    ARCHITECTURES[name] = trunk
 
 
 @dataclass(frozen=True)
@@ -58,6 +81,13 @@ class NetworkConfig:
     """Name of the trunk in :data:`ARCHITECTURES`."""
 
     def __post_init__(self) -> None:
+        own = self.architecture
+        if plugins.is_own(own) and own not in ARCHITECTURES:
+            raise ValueError(
+                f"architecture={own!r:.100} is somebody's own code, which is not imported because "
+                f"a file names it: if you trust it, give --allow {own:.100} (training.train: --set "
+                f"architecture={own:.100}) or call agents.allow_architecture({own!r:.100}) first"
+            )
         for name, value, allowed in (
             ("kind", self.kind, KINDS),
             ("architecture", self.architecture, ARCHITECTURES),

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from agents import registry
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve the board until it is interrupted."""
@@ -36,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="folders whose .safetensors files may play, besides the shipped ones",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the bots (%(default)s)")
+    registry.add_allow(parser)
     options = parser.parse_args(arguments)
     try:
         from agents.play.connections import make_server
@@ -44,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ImportError as error:
         parser.error(f"the board needs the extra play: pip install -e '.[play]' ({error})")
     try:
+        for name in options.allow:
+            registry.allow_architecture(name)
         roster = Roster(options.checkpoints, options.seed)
     except ValueError as error:
         parser.error(str(error))

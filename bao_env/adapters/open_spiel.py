@@ -6,14 +6,16 @@
     game = pyspiel.load_game("python_bao(ruleset=kibao)")
     state = game.new_initial_state()
 
-Parameters: ``ruleset``, a name, and ``max_plies``, after which the game is cut short and nobody has
-won. South, player 0, begins under every rule set: there is no chance node for a lot. Actions and
-observations are those of :class:`bao_env.envs.aec.raw_env`. OpenSpiel's C++ search does not play
-games written in Python; its Python search does.
+Parameters: ``ruleset``, a name; ``max_plies``, after which the game is cut short and nobody has
+won; and ``observation``, a kind of a single array (:mod:`bao_env.observation.kinds`). South, player
+0, begins under every rule set: there is no chance node for a lot, nor for random plies at the
+opening. Actions and observations are those of :class:`bao_env.envs.aec.raw_env`. OpenSpiel's C++
+search does not play games written in Python; its Python search does.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,6 @@ from bao_env.engine.ruleset import get_ruleset
 from bao_env.envs.arguments import MAX_PLIES
 from bao_env.envs.single_game import SingleGame
 from bao_env.notation.positions import action_to_move, format_position
-from bao_env.observation.board import OBSERVATION_SIZE
 from bao_env.observation.kinds import Observer
 
 try:
@@ -49,7 +50,11 @@ _TYPE = pyspiel.GameType(
     provides_information_state_tensor=False,
     provides_observation_string=True,
     provides_observation_tensor=True,
-    parameter_specification={"ruleset": "zanzibar", "max_plies": MAX_PLIES},
+    parameter_specification={
+        "ruleset": "zanzibar",
+        "max_plies": MAX_PLIES,
+        "observation": "board",
+    },
 )
 
 
@@ -64,6 +69,9 @@ class BaoGame(pyspiel.Game):
         params = params or {}
         self.ruleset = get_ruleset(params.get("ruleset", "zanzibar"))
         self.max_plies = int(params.get("max_plies", MAX_PLIES))
+        self.observer = Observer(params.get("observation", "board"), self.ruleset)
+        if len(self.observer.kind.shapes) > 1:
+            raise ValueError(f"observation={self.observer.name!r}: expected one of a single array")
         info = pyspiel.GameInfo(
             num_distinct_actions=NUM_ACTIONS,
             max_chance_outcomes=0,
@@ -88,7 +96,7 @@ class BaoGame(pyspiel.Game):
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> Any:
         """The observer that OpenSpiel takes observations from."""
         if iig_obs_type is None or (iig_obs_type.public_info and not iig_obs_type.perfect_recall):
-            return BaoObserver()
+            return BaoObserver(self.observer)
         return IIGObserverForPublicInfoGame(iig_obs_type, params)
 
 
@@ -97,7 +105,7 @@ class BaoState(pyspiel.State):
 
     def __init__(self, game: BaoGame) -> None:
         super().__init__(game)
-        self.single_game = SingleGame(game.ruleset, game.max_plies, Observer("board", game.ruleset))
+        self.single_game = SingleGame(game.ruleset, game.max_plies, game.observer)
         self.single_game.start(opening(game.ruleset, SOUTH))
 
     def current_player(self) -> int:
@@ -130,15 +138,20 @@ class BaoState(pyspiel.State):
 
 
 class BaoObserver:
-    """Observations: the board from a player's own side, float32[52], and the position text."""
+    """Observations: what a player sees, by default float32[52], and the position text.
 
-    def __init__(self) -> None:
-        self.tensor = np.zeros(OBSERVATION_SIZE, np.float32)
-        self.dict = {"observation": self.tensor}
+    Args:
+        observer: of the kind that is seen.
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        (shape,) = observer.kind.shapes.values()
+        self.tensor = np.zeros(math.prod(shape), np.float32)
+        self.dict = {"observation": self.tensor.reshape(shape)}
 
     def set_from(self, state: BaoState, player: int) -> None:
         """Fill :attr:`tensor` with what ``player`` sees."""
-        self.tensor[:] = state.single_game.observation(player)
+        self.tensor[:] = state.single_game.observation(player).ravel()
 
     def string_from(self, state: BaoState, player: int) -> str:
         """The position text, the same for both."""

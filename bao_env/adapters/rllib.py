@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gymnasium.spaces import flatdim
 from gymnasium.vector import AutoresetMode
 
 from bao_env.bots import Opponent
@@ -39,15 +40,23 @@ SHARED = "shared"
 """Name of the module that plays both seats in self-play."""
 
 
+def _rows(observation: Any) -> Any:
+    """An array or a dict of arrays, [B, ...], as float32[B, inputs]."""
+    arrays = observation.values() if isinstance(observation, dict) else [observation]
+    return torch.cat([array.flatten(1).float() for array in arrays], dim=1)
+
+
 class MaskedModule(TorchRLModule, ValueFunctionAPI):
     """A network with a policy and a value; illegal actions get probability 0.
+
+    It reads every kind of observation, as one row of numbers.
 
     ``model_config={"hidden": 256}`` sets the width of its two layers, 128 by default.
     """
 
     def setup(self) -> None:
         """See RLlib's ``RLModule``."""
-        inputs = self.observation_space["observation"].shape[0]
+        inputs = flatdim(self.observation_space["observation"])
         width = self.model_config.get("hidden", 128)
         self.body = torch.nn.Sequential(
             *(torch.nn.Linear(inputs, width), torch.nn.ReLU()),
@@ -58,14 +67,14 @@ class MaskedModule(TorchRLModule, ValueFunctionAPI):
 
     def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
         seen = batch[Columns.OBS]
-        features = self.body(seen["observation"].float())
+        features = self.body(_rows(seen["observation"]))
         logits = self.policy(features).masked_fill(seen["action_mask"] < 0.5, FLOAT_MIN)
         return {Columns.EMBEDDINGS: features, Columns.ACTION_DIST_INPUTS: logits}
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Any:
         """The expected return, [B]; see RLlib's ``ValueFunctionAPI``."""
         if embeddings is None:
-            embeddings = self.body(batch[Columns.OBS]["observation"].float())
+            embeddings = self.body(_rows(batch[Columns.OBS]["observation"]))
         return self.value(embeddings).squeeze(-1)
 
 
@@ -104,7 +113,7 @@ def against(
 
     Args:
         config: changed and returned.
-        opponent: ``"random"``, ``"greedy"`` or an agent.
+        opponent: as :class:`bao_env.BaoVectorEnv` takes it.
         hidden: width of the module's layers.
         games: number of games in each env runner.
         options: more arguments of :class:`bao_env.BaoVectorEnv`.

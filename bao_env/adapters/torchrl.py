@@ -32,21 +32,20 @@ class BaoTorchEnv(EnvBase):
     """:class:`bao_env.BaoVectorEnv` as a TorchRL environment of batch size [B], on the CPU.
 
     Keys: ``"observation"`` float32[B, 52], or as ``observation=`` says; ``"action_mask"`` bool[B,
-    64], ``"player"`` int64[B, 1],
-    ``"action"`` int64[B], ``"reward"`` float32[B, 1]; ``"done"``, ``"terminated"`` and
-    ``"truncated"`` bool[B, 1]. TorchRL's collectors, and ``rollout(break_when_any_done=False)``,
-    restart ended games.
+    64], ``"player"`` int64[B, 1], ``"action"`` int64[B], ``"reward"`` float32[B, 1]; ``"done"``,
+    ``"terminated"`` and ``"truncated"`` bool[B, 1]. TorchRL's collectors, and
+    ``rollout(break_when_any_done=False)``, restart ended games.
 
     In self-play (``opponent=None``) the value of the next observation is usually the other
     player's. TorchRL's advantage estimators do not know that; they are right only against an
-    opponent.
+    opponent, such as a :class:`bao_env.self_play.OpponentPool` of past policies.
 
     Args:
         num_envs: number of games, B.
-        opponent: None, ``"random"``, ``"greedy"`` or an agent.
+        opponent: as :class:`bao_env.BaoVectorEnv` takes it.
         seed: of the first reset; ``set_seed`` sets another.
-        options: more arguments of :class:`bao_env.BaoVectorEnv`, but for ``autoreset_mode`` and
-            ``observation_dtype``.
+        options: more arguments of :class:`bao_env.BaoVectorEnv`, but for ``autoreset_mode``,
+            ``observation_dtype`` and ``flat``.
 
     Raises:
         ValueError: an argument is wrong, or (from ``step``) an action is illegal.

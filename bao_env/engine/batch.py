@@ -74,7 +74,7 @@ def _mask_block(rules, positions, masks, winners, lanes, owner, jobs):
         positions, masks, winners: of the block; see the module.
         lanes, owner, jobs: a thread's scratch, see :func:`bao_env.engine.lanes.run`.
     """
-    count = 0
+    count = np.int64(0)  # of a plain 0, numba would compile run() for that constant, too
     for game in range(positions.shape[0]):
         masks[game] = ZERO
         if winners[game] >= 0:
@@ -104,7 +104,7 @@ def _step_block(rules, positions, actions, masks, winners, lanes, owner, jobs):
         positions, actions, masks, winners: of the block; see the module.
         lanes, owner, jobs: a thread's scratch, see :func:`bao_env.engine.lanes.run`.
     """
-    count = 0
+    count = np.int64(0)  # of a plain 0, numba would compile run() for that constant, too
     for game in range(positions.shape[0]):
         if masks[game] == ZERO:
             continue

@@ -1,21 +1,84 @@
-"""The one decorator under which kernel functions compile.
+"""The one decorator under which kernel functions compile, and a word to whoever waits for it.
 
 A kernel function is plain Python on integers and arrays: no objects, exceptions or growing lists.
-``NUMBA_DISABLE_JIT=1`` runs it uncompiled, for example in a debugger.
+``NUMBA_DISABLE_JIT=1`` runs it uncompiled, for example in a debugger. If compiling takes a while,
+one line on stderr says so; ``BAO_ENV_QUIET=1`` keeps it back.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numba
+from numba.core import event
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _checked: set[Path] = set()
+_functions: set[Callable[..., Any]] = set()
+"""All functions that are compiled here."""
+_PATIENCE: Final = 1.0
+"""Seconds of compiling before it is mentioned."""
+
+
+class _Notice(event.Listener):
+    """Says once that this process compiles, when that has taken a while.
+
+    Numba calls it when it compiles, under a lock of its own, and not when it loads from the cache.
+    A function compiles those that it calls before it is done itself.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: list[Any] = []
+        """The function asked for, and those under way inside it."""
+        self._begun = 0.0
+        self._seconds = 0.0
+        """Spent before the one that is under way."""
+        self._said = False
+
+    def on_start(self, event: Any) -> None:
+        """A function begins to compile."""
+        if not self._under_way:
+            self._begun = time.perf_counter()
+        self._under_way.append(event.data["dispatcher"])
+        waited = self._seconds + time.perf_counter() - self._begun
+        if not self._said and waited > _PATIENCE and self._under_way[0].py_func in _functions:
+            self._said = True
+            _say(self._under_way[0].stats.cache_path)
+
+    def on_end(self, event: Any) -> None:
+        """The last one that began has ended."""
+        function = self._under_way.pop()
+        if not self._under_way and function.py_func in _functions:
+            self._seconds += time.perf_counter() - self._begun
+
+
+def _say(cache: str | None) -> None:
+    """Tell people what takes so long.
+
+    Args:
+        cache: where the compiled functions are kept; None if nowhere.
+    """
+    if cache is None:
+        why = (
+            "at every start, as there is no folder to keep it in: set NUMBA_CACHE_DIR to one that "
+            "can be written"
+        )
+    else:
+        why = "once, then it is kept; python -m bao_env.warm_up does all of it beforehand"
+    if sys.stderr is not None and not os.environ.get("BAO_ENV_QUIET"):
+        with suppress(OSError, ValueError):  # stderr is closed
+            print(f"bao_env: compiling the engine ({why})", file=sys.stderr, flush=True)
+
+
+event.register("numba:compile", _Notice())
 
 
 def _sources_digest(directory: Path) -> str:
@@ -63,6 +126,7 @@ def _drop_stale_cache(sources: Path, cache: Path) -> None:
 def _compiled(function: F, **options: Any) -> F:
     """A function that numba compiles on its first call and keeps on disk, where it can."""
     options |= {"nogil": True, "error_model": "numpy"}
+    _functions.add(function)
     try:
         compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # there is no folder that can be written

@@ -369,7 +369,10 @@ class GameBatch:
         if self.agent is not None:
             self._reply(self.agent)
             self.engine.share(size, settle)
-        self._end_rows = np.sort(np.concatenate(end_rows))
+        rows = np.sort(np.concatenate(end_rows))
+        if len(idle):
+            rows = rows[~np.isin(self._ends.games[rows], idle)]
+        self._end_rows = rows
         return result, self._ends.games[self._end_rows]
 
     def final_observations(self) -> ObservationBuffer:
@@ -379,6 +382,10 @@ class GameBatch:
         buffer = buffer._replace(view=View(ends.viewers[rows], ends.legal[rows]))
         buffer.fill_arrays(ends.positions[rows], self.observer)
         return buffer
+
+    def final_plies(self) -> npt.NDArray[np.int64]:
+        """How many plies the games that ended in the last step took, int64[n]."""
+        return self._ends.positions[self._end_rows, PLY].astype(np.int64)
 
     def observe_all(self, buffer: ObservationBuffer) -> None:
         """Fill a buffer of B games with what all of them show now."""

@@ -47,7 +47,8 @@ class BaoEnv(gymnasium.Env[Any, Any]):
 
     With ``flat=True`` it is what stands under ``"observation"`` alone. The mask is also in
     ``info["action_mask"]``, and :meth:`action_masks` returns it as bool[64]; ``info["player"]`` is
-    the learner's seat, 0 = South, 1 = North.
+    the learner's seat, 0 = South, 1 = North. At the end ``info["winner"]`` is the seat that won, -1
+    if the game was cut short, and ``info["plies"]`` the length of the game.
 
     **Openings.** A game opens with up to eight random plies of both players (``opening_plies``).
     The bots play the same every time. From the same opening, a learner would beat them by learning
@@ -119,18 +120,20 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         self.render_mode = check_render_mode(render_mode, self.metadata)
         self.ruleset = get_ruleset(ruleset)
         self.action_space = spaces.Discrete(NUM_ACTIONS)
-        observer = Observer(observation, self.ruleset)
-        self.observation_space = board_space(observer) if flat else masked_space(observer)
+        self.observer = Observer(observation, self.ruleset)
+        """Writes the observations."""
+        self.observation_space = (board_space if flat else masked_space)(self.observer)
         self._flat = flat
         self._illegal = illegal
         self._fixed_seat = seat_or_none(seat, "seat")
         self._first_player = seat_or_none(first_player, "first_player")
-        self._opponent = opponent
+        self.opponent = opponent
+        """As it was given."""
         self._agent = get_agent(opponent, self.ruleset)
         self._seeded = False
         self._seat = 0
         self._game = SingleGame(
-            self.ruleset, max_plies, observer, opening_plies, against_an_opponent=True
+            self.ruleset, max_plies, self.observer, opening_plies, against_an_opponent=True
         )
         self._window = Window("Bao")
         self._running = False
@@ -173,7 +176,7 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         self._running = False
         if seed is not None or not self._seeded:
             self._seeded = True
-            self._agent = get_agent(self._opponent, self.ruleset, int(rng.integers(2**63)))
+            self._agent = get_agent(self.opponent, self.ruleset, int(rng.integers(2**63)))
         seat = seat_or_none(options.get("seat", self._fixed_seat), "seat")
         self._seat = int(rng.integers(2)) if seat is None else seat
         for _ in range(_MAX_DRAWS):
@@ -236,7 +239,9 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         return {"observation": board, "action_mask": self._game.action_mask(self._seat)}
 
     def _info(self) -> dict[str, Any]:
-        return {"action_mask": self._game.action_mask(self._seat), "player": self._seat}
+        game = self._game
+        info = {"action_mask": game.action_mask(self._seat), "player": self._seat}
+        return info | {"winner": game.winner, "plies": game.plies} if game.over else info
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
         """The board as text, as a fresh uint8[406, 820, 3], or in a window: see ``render_mode``.

@@ -114,7 +114,8 @@ class SingleGame:
         self.truncated = False
         """Whether the game was cut short."""
         self._rules = ruleset.kernel_rules()
-        self._plies = 0
+        self.plies = 0
+        """Played so far, random ones at the opening included."""
         self._viewers = (np.array([SOUTH], np.int8), np.array([NORTH], np.int8))
 
     @property
@@ -150,7 +151,7 @@ class SingleGame:
         """Begin a game at a batch of one."""
         self.positions, self.masks = positions, masks
         self.mask, self.mover = int(masks[0]), int(_mover(positions))
-        self.winner, self.truncated, self._plies = NO_WINNER, False, int(positions[0, PLY])
+        self.winner, self.truncated, self.plies = NO_WINNER, False, int(positions[0, PLY])
 
     def start_by_options(
         self,
@@ -195,8 +196,8 @@ class SingleGame:
         if not self.is_legal(action):
             raise IllegalMoveError(self._why_illegal(action))
         self.mask, self.winner, self.mover = _play(self._rules, self.positions, self.masks, action)
-        self._plies += 1
-        self.truncated = self._plies >= self.max_plies and self.winner < 0
+        self.plies += 1
+        self.truncated = self.plies >= self.max_plies and self.winner < 0
 
     def forfeit(self) -> None:
         """End the game as a loss of the player to move."""

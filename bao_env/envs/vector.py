@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 from bao_env.bots import Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import random_actions, random_states, unpack_masks
-from bao_env.engine.position import unpack
+from bao_env.engine.position import NO_WINNER, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.afterstates import Afterstates, list_afterstates
 from bao_env.envs.arguments import (
@@ -26,7 +26,7 @@ from bao_env.envs.arguments import (
     seat_number,
     seat_or_none,
 )
-from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
+from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer, StepResult
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
 from bao_env.envs.render_modes import available_render_modes, render_game, result_line
 from bao_env.envs.spaces import board_space, masked_space
@@ -55,15 +55,24 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
       :meth:`action_masks` returns it as bool.
 
     With ``flat=True`` it is what stands under ``"observation"`` alone, for wrappers that expect
-    arrays. Gymnasium's vector wrappers also want ``autoreset_mode="NextStep"``.
+    arrays. Gymnasium's vector wrappers that change observations also want
+    ``autoreset_mode="NextStep"``.
 
-    ``infos["player"]``, int8[B], is the seat of that player, 0 = South, 1 = North.
+    ``infos["player"]``, int8[B], is the seat of that player, 0 = South, 1 = North. When games end,
+    ``infos["winner"]``, int8[B], holds the seats that won, -1 where a game was cut short, and
+    ``infos["plies"]``, int64[B], their lengths, both where ``infos["_winner"]`` is True (in mode
+    ``SAME_STEP`` within ``infos["final_info"]``).
 
     **Self-play** (``opponent=None``). Each action is for the player to move, and the reward is for
     the player who *has just acted*. The observation that comes with it is the *next* mover's. That
     is usually the opponent, so a value bootstrapped from it changes sign:
     ``target = reward - discount * value(observation)``. In rule set ``dutch`` the same player may
     act again, and then the sign stays: compare ``infos["player"]`` before and after the step.
+
+    The sum of a game's rewards, which loggers call its return, adds up those of both players and
+    says nothing about their strength; ``"winner"`` and ``"plies"`` say who won and how soon. For
+    algorithms that know one learner only, :class:`bao_env.self_play.OpponentPool` is an opponent of
+    past policies.
 
     **Against an opponent.** Each step is the learner's ply and the opponent's answers, as in
     :class:`bao_env.BaoEnv`. Rewards and observations are the learner's, whose seat is drawn for
@@ -157,16 +166,18 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.copy = copy
         self.single_action_space = spaces.Discrete(NUM_ACTIONS)
         rules = get_ruleset(ruleset)
-        self._observer = Observer(observation, rules, observation_dtype)
+        self.observer = Observer(observation, rules, observation_dtype)
+        """Writes the observations."""
         space = board_space if flat else masked_space
-        self.single_observation_space = space(self._observer)
+        self.single_observation_space = space(self.observer)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
         restarts = self.autoreset_mode is AutoresetMode.SAME_STEP
-        self._batch = GameBatch(rules, num_envs, self.max_plies, threads, restarts, self._observer)
+        self._batch = GameBatch(rules, num_envs, self.max_plies, threads, restarts, self.observer)
         self.ruleset = self._batch.ruleset
-        self._opponent = opponent
+        self.opponent = opponent
+        """As it was given."""
         if opponent is not None:
             self._batch.agent = get_agent(opponent, self.ruleset, threads=threads)
         plies = check_opening_plies(
@@ -184,7 +195,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self._window = Window("Bao")
         self._reused_buffers: list[ObservationBuffer] = []
         """The two that are used in turn, without ``copy``."""
-        self._shown = ObservationBuffer.empty(num_envs, self._observer)
+        self._shown = ObservationBuffer.empty(num_envs, self.observer)
         """What was returned last. The caller may have changed its boards and action masks since;
         its view is the environment's own."""
         self._shown.view.legal.fill(0)
@@ -228,7 +239,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         ``results``, if that is not 0, else ``signs`` times the value of its observation.
         """
         return list_afterstates(
-            self._batch.engine, self._observer, self._batch.state.positions, self._shown.view.legal
+            self._batch.engine, self.observer, self._batch.state.positions, self._shown.view.legal
         )
 
     def render(self) -> tuple[Any, ...] | None:
@@ -272,10 +283,10 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if seed is not None or not self._started:
             sequences = np.random.SeedSequence(int(self.np_random.integers(2**63))).spawn(2)
             self._sampler = random_states(self.num_envs, sequences[0])
-            if self._opponent is not None:
+            if self.opponent is not None:
                 bot_seed = int(sequences[1].generate_state(1, np.uint64)[0])
                 self._batch.agent = get_agent(
-                    self._opponent, self.ruleset, bot_seed, self._batch.engine.threads
+                    self.opponent, self.ruleset, bot_seed, self._batch.engine.threads
                 )
         self._begin_by_options(games, options)
         self._started = True
@@ -316,11 +327,11 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         batch, buffer = self._batch, self._next_buffer()
         actors = self._shown.view.viewers
         result, ended = batch.step(chosen.astype(np.int64), waiting, actors, buffer)
-        infos: dict[str, Any] = {}
+        infos: dict[str, Any] = self._results(ended, actors, result) if len(ended) else {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             if len(ended):
-                infos = self._final_infos(ended)
-                if self._opponent is None:  # they have already restarted
+                infos = self._final_infos(ended, infos)
+                if self.opponent is None:  # they have already restarted
                     if self._starts_vary:
                         self._draw_starts(ended)
                 else:
@@ -369,7 +380,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             self._batch.state.learner_seats[games] = seats
         elif self._fixed_seat is not None:
             self._batch.state.learner_seats[games] = self._fixed_seat
-        elif self._opponent is not None:
+        elif self.opponent is not None:
             self._batch.state.learner_seats[games] = self.np_random.integers(2, size=len(games))
         if start is not None:
             self._batch.starts.positions[games], self._batch.starts.masks[games] = start
@@ -409,7 +420,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         texts = self._per_game(options, "position", str)
         firsts = self._per_game(options, "first_player", lambda s: seat_number(s, "first_player"))
         seats = self._per_game(options, "seat", lambda s: seat_number(s, "seat"))
-        if seats is not None and self._opponent is None:
+        if seats is not None and self.opponent is None:
             raise ValueError("options['seat']: give a seat only against an opponent")
         start = None
         if texts is not None:
@@ -435,9 +446,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def _next_buffer(self) -> ObservationBuffer:
         """A buffer of all games, to fill: a fresh one or, without ``copy``, the older of two."""
         if self.copy:
-            return ObservationBuffer.empty(self.num_envs, self._observer)
+            return ObservationBuffer.empty(self.num_envs, self.observer)
         if len(self._reused_buffers) < 2:
-            self._reused_buffers.append(ObservationBuffer.empty(self.num_envs, self._observer))
+            self._reused_buffers.append(ObservationBuffer.empty(self.num_envs, self.observer))
             return self._reused_buffers[-1]
         return self._reused_buffers[self._shown is self._reused_buffers[0]]
 
@@ -448,18 +459,31 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         infos["_action_mask"] = np.ones(self.num_envs, np.bool_)
         infos["player"] = shown.view.viewers.copy()
         infos["_player"] = np.ones(self.num_envs, np.bool_)
-        value = self._observer.value(shown.arrays)
+        value = self.observer.value(shown.arrays)
         if self._flat:
             return value, infos
         return {"observation": value, "action_mask": shown.action_masks}, infos
 
-    def _final_infos(self, games: GameIndices) -> dict[str, Any]:
-        """The infos on the end of ``games``, in Gymnasium's form."""
+    def _results(
+        self, games: GameIndices, actors: npt.NDArray[np.int8], result: StepResult
+    ) -> dict[str, Any]:
+        """The infos on who won ``games``, and in how many plies."""
+        over = np.zeros(self.num_envs, np.bool_)
+        over[games] = True
+        winners = np.zeros(self.num_envs, np.int8)
+        lost = result.rewards[games] < 0
+        winners[games] = np.where(result.terminated[games], actors[games] ^ lost, NO_WINNER)
+        plies = np.zeros(self.num_envs, np.int64)
+        plies[games] = self._batch.final_plies()
+        return {"winner": winners, "_winner": over, "plies": plies, "_plies": over.copy()}
+
+    def _final_infos(self, games: GameIndices, results: dict[str, Any]) -> dict[str, Any]:
+        """The infos on the end of ``games``, their results among them, in Gymnasium's form."""
         ends = self._batch.final_observations()
         final_obs = np.empty(self.num_envs, object)  # filled with None
         for row, game in enumerate(games):
             arrays = {key: array[row] for key, array in ends.arrays.items()}
-            value = self._observer.value(arrays)
+            value = self.observer.value(arrays)
             final_obs[game] = (
                 value
                 if self._flat
@@ -476,6 +500,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             "final_obs": final_obs,
             "_final_obs": over,
             "final_info": {
+                **results,
                 "action_mask": masks,
                 "_action_mask": over.copy(),
                 "player": players,

@@ -126,7 +126,7 @@ def _reply(rules, count, all_replies, work):
 
     Without ``all_replies`` only until a legal one is found.
     """
-    jobs = 0
+    jobs = np.int64(0)  # of a plain 0, numba would compile run() for that constant, too
     for row in range(count):
         work.best[row] = ZERO
         packed = read_at(work.after, row)

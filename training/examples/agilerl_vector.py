@@ -13,7 +13,7 @@ from agilerl.algorithms import PPO
 from agilerl.training.train_on_policy import train_on_policy
 
 import bao_env
-from training.examples.measure import SEED, masked_argmax, report
+from training.examples.measure import OBSERVATION, SEED, masked_argmax, report
 
 GAMES, ROLLOUT, STEPS = 128, 64, 600_000
 
@@ -22,7 +22,9 @@ def main() -> None:
     """Train for about a minute, then play."""
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(SEED)
-    envs = bao_env.BaoVectorEnv(GAMES, opponent="random", flat=True)  # the mask is in infos
+    envs = bao_env.BaoVectorEnv(
+        GAMES, opponent="greedy", observation=OBSERVATION, flat=True
+    )  # the mask is in infos
     envs.reset(seed=SEED)
     network = {"encoder_config": {"hidden_size": [128]}, "head_config": {"hidden_size": [128]}}
     agent = PPO(
@@ -55,7 +57,7 @@ def main() -> None:
             latent = agent.actor.extract_features(torch.from_numpy(observations))
             return masked_argmax(agent.actor.head_net.wrapped(latent).numpy(), masks)
 
-    report("agilerl", "PPO, `BaoVectorEnv`, the mask in `infos`", seconds, choose)
+    report("agilerl", "PPO, against greedy, `BaoVectorEnv`, the mask in `infos`", seconds, choose)
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ EXAMPLES: Final = Path(__file__).resolve().parent
 ROOT: Final = EXAMPLES.parent.parent
 LIBRARIES: Final = sorted(path.stem for path in (EXAMPLES / "requirements").glob("*.txt"))
 HEAD: Final = (
-    "| library | version | route | seconds | win rate against random (95 % interval) |\n"
-    "|---|---|---|---:|---|"
+    "| library | version | route | seconds | win rate against random | against greedy |\n"
+    "|---|---|---|---:|---|---|"
 )
 
 
@@ -70,7 +70,7 @@ def run_example(python: Path, name: str) -> str:
     """Run an example, whose progress goes to stderr; returns its row of the table.
 
     Raises:
-        subprocess.CalledProcessError: it failed, or did not beat random; it has said why.
+        subprocess.CalledProcessError: it failed, or did not beat greedy; it has said why.
         ValueError: it printed no row.
     """
     print(f"running {name}", file=sys.stderr)

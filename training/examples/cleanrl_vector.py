@@ -1,10 +1,11 @@
-"""Masked PPO in one file, as CleanRL writes it, on the vector environment.
+"""Masked PPO in one file, as CleanRL writes it, in self-play on the vector environment.
 
 python -m training.examples.cleanrl_vector
 """
 
 from __future__ import annotations
 
+import copy
 import time
 
 import gymnasium
@@ -15,12 +16,14 @@ from torch.distributions import Categorical
 from tqdm import trange
 
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.observation.board import OBSERVATION_SIZE
-from training.examples.measure import SEED, masked_argmax, report
+from bao_env.self_play import OpponentPool, PolicyAgent
+from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
 ENVS, ROLLOUT, UPDATES = 128, 64, 100
 EPOCHS, MINIBATCH = 4, 1024
 GAMMA, LAMBDA, CLIP = 0.99, 0.95, 0.2
+COPY_EVERY = 5
+"""Updates after which a copy of the network joins the pool of opponents."""
 LEARNING_RATE, ENTROPY_WEIGHT, VALUE_WEIGHT = 1e-3, 0.01, 0.5
 
 
@@ -40,21 +43,36 @@ class ActorCritic(nn.Module):
         )
 
     def policy(self, boards: torch.Tensor, legal: torch.Tensor) -> Categorical:
-        """The distribution over legal actions, of boards [B, 52] and masks bool[B, 64]."""
+        """The distribution over legal actions, of boards [B, inputs] and masks bool[B, 64]."""
         logits = self.actor(boards).masked_fill(~legal, torch.finfo(torch.float32).min)
         return Categorical(logits=logits, validate_args=False)
 
     def value(self, boards: torch.Tensor) -> torch.Tensor:
-        """The expected return, [B], of boards [B, 52]."""
+        """The expected return, [B], of boards [B, inputs]."""
         return self.critic(boards).squeeze(-1)
+
+
+def player(network: ActorCritic) -> PolicyAgent:
+    """A copy of the network as an opponent."""
+    frozen = copy.deepcopy(network)
+
+    def choose(boards: np.ndarray, legal: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            policy = frozen.policy(torch.from_numpy(boards), torch.from_numpy(legal))
+            return policy.sample().numpy()
+
+    return PolicyAgent(choose, OBSERVATION)
 
 
 def main() -> None:
     """Train for about a minute, then play."""
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(SEED)
-    envs = gymnasium.make_vec("bao_env:bao/Bao-v0", num_envs=ENVS, opponent="random")
-    inputs, actions = OBSERVATION_SIZE, NUM_ACTIONS
+    pool = OpponentPool("greedy", seed=SEED)
+    envs = gymnasium.make_vec(
+        "bao_env:bao/Bao-v0", num_envs=ENVS, opponent=pool, observation=OBSERVATION
+    )
+    inputs, actions = INPUTS, NUM_ACTIONS
     network = ActorCritic(inputs, actions)
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE, eps=1e-5)
 
@@ -65,7 +83,8 @@ def main() -> None:
 
     start = time.perf_counter()
     observation, _ = envs.reset(seed=SEED)
-    for _ in trange(UPDATES, unit="update"):
+    for update in trange(1, UPDATES + 1, unit="update"):
+        pool.draw()
         with torch.no_grad():
             for t in range(ROLLOUT):
                 boards[t] = torch.from_numpy(observation["observation"])
@@ -102,13 +121,15 @@ def main() -> None:
                 loss.backward()
                 nn.utils.clip_grad_norm_(network.parameters(), 0.5)
                 optimizer.step()
+        if update % COPY_EVERY == 0:
+            pool.add(player(network))
     seconds = time.perf_counter() - start
 
     def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
         with torch.no_grad():
             return masked_argmax(network.actor(torch.from_numpy(observations)).numpy(), masks)
 
-    report("torch", "CleanRL's pattern: PPO in one file, `gymnasium.make_vec`", seconds, choose)
+    report("torch", "CleanRL's pattern: PPO, self-play, `gymnasium.make_vec`", seconds, choose)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""What every example ends with: 200 games against random, and a row of the README's table."""
+"""What every example ends with: games against random and greedy, and a row of the table."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -12,38 +11,17 @@ import numpy.typing as npt
 
 from agents.arena.elo import Score
 from agents.arena.match import play_match
-from bao_env.bots import RandomAgent
-from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.batch import unpack_masks
-from bao_env.observation.board import OBSERVATION_SIZE, observe
+from bao_env.bots import get_agent
+from bao_env.observation.kinds import OBSERVATIONS, ObservationName
+from bao_env.self_play import Choose, PolicyAgent
 
-PAIRS: Final = 100
+OBSERVATION: Final[ObservationName] = "replies"
+"""What the networks of the examples read."""
+INPUTS: Final = OBSERVATIONS[OBSERVATION].shapes["board"][0]
+"""How many numbers that is."""
+PAIRS: Final = 200
 SEED: Final = 1
 """Seed of the openings and of the random player; the examples train with it, too."""
-
-Choose = Callable[[npt.NDArray[np.float32], npt.NDArray[np.bool_]], npt.NDArray[Any]]
-"""From observations float32[B, 52] and masks bool[B, 64] to actions, integers [B]."""
-
-
-class ObservationAgent:
-    """A function of what a player sees, as an :class:`~bao_env.bots.Agent`.
-
-    Args:
-        choose: asked for all positions at once.
-    """
-
-    def __init__(self, choose: Choose) -> None:
-        self._choose = choose
-
-    def act(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.int64]:
-        """See :meth:`bao_env.bots.Agent.act`."""
-        observations = np.empty((len(masks), OBSERVATION_SIZE), np.float32)
-        observe(positions, observations)
-        legal = np.empty((len(masks), NUM_ACTIONS), np.bool_)
-        unpack_masks(masks, legal)
-        return np.asarray(self._choose(observations, legal)).astype(np.int64)
 
 
 def masked_argmax(scores: npt.NDArray[Any], legal: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
@@ -51,19 +29,21 @@ def masked_argmax(scores: npt.NDArray[Any], legal: npt.NDArray[np.bool_]) -> npt
     return np.where(legal, scores, -np.inf).argmax(axis=1)
 
 
-def score_against_random(choose: Choose) -> Score:
-    """The score of 200 games against random: 100 balanced openings, each from both seats."""
-    return play_match(ObservationAgent(choose), RandomAgent(SEED), pairs=PAIRS, seed=SEED).score
+def score_against(bot: str, choose: Choose) -> Score:
+    """The score of 400 games against a bot: 200 balanced openings, each from both seats."""
+    player = PolicyAgent(choose, OBSERVATION)
+    return play_match(player, get_agent(bot, seed=SEED), pairs=PAIRS, seed=SEED).score
 
 
-def table_row(library: str, route: str, seconds: float, score: Score) -> str:
+def table_row(library: str, route: str, seconds: float, random: Score, greedy: Score) -> str:
     """A row of the README's table; ``library`` is the name of an installed distribution."""
-    rate = f"{score.rate:.1%} ({score.low:.1%} to {score.high:.1%})".replace("%", " %")
-    return f"| {library} | {version(library)} | {route} | {seconds:.0f} | {rate} |"
+    rates = [f"{s.rate:.1%} ({s.low:.1%} to {s.high:.1%})" for s in (random, greedy)]
+    cells = [library, version(library), route, f"{seconds:.0f}"]
+    return " | ".join(["", *cells, *(rate.replace("%", " %") for rate in rates), ""]).strip()
 
 
 def report(library: str, route: str, seconds: float, choose: Choose) -> None:
-    """Measure a trained player and print its row; exit with status 1 unless it beats random.
+    """Measure a trained player and print its row; exit with status 1 unless it beats greedy.
 
     It does if the lower end of the 95 % interval of its win rate is above a half.
 
@@ -71,9 +51,11 @@ def report(library: str, route: str, seconds: float, choose: Choose) -> None:
         library: name of its distribution.
         route: how the library met the game, in a few words.
         seconds: that the training took.
-        choose: the player.
+        choose: the player; it reads :data:`OBSERVATION`.
     """
-    score = score_against_random(choose)
-    print(table_row(library, route, seconds, score), flush=True)
-    if score.low <= 0.5:
-        sys.exit(f"{library} did not clearly beat random: {score.rate:.1%} of {score.games} games")
+    random, greedy = score_against("random", choose), score_against("greedy", choose)
+    print(table_row(library, route, seconds, random, greedy), flush=True)
+    if greedy.low <= 0.5:
+        sys.exit(
+            f"{library} did not clearly beat greedy: {greedy.rate:.1%} of {greedy.games} games"
+        )

@@ -14,7 +14,7 @@ from open_spiel.python.pytorch.dqn import DQN
 from tqdm import trange
 
 import bao_env.adapters.open_spiel  # noqa: F401 - registers the game
-from training.examples.measure import SEED, report
+from training.examples.measure import OBSERVATION, SEED, report
 
 GAMES = 2500
 
@@ -23,7 +23,7 @@ def main() -> None:
     """Train for about a minute, then play."""
     torch.set_num_threads(1)  # so small a network gains nothing from more
     np.random.seed(SEED)  # noqa: NPY002 - OpenSpiel's DQN draws from numpy's global generator
-    environment = rl_environment.Environment("python_bao")
+    environment = rl_environment.Environment("python_bao", observation=OBSERVATION)
     agent = DQN(
         player_id=0,
         state_representation_size=environment.observation_spec()["info_state"][0],

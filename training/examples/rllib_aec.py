@@ -8,7 +8,7 @@ from __future__ import annotations
 import ray
 
 from bao_env.adapters.rllib import SHARED, self_play
-from training.examples.measure import report
+from training.examples.measure import OBSERVATION, report
 from training.examples.rllib_vector import player, settings, train
 
 
@@ -16,7 +16,7 @@ def main() -> None:
     """Train for a minute, then play."""
     ray.init("local", num_cpus=2, logging_level="ERROR", log_to_driver=False)
     config = settings().env_runners(num_envs_per_env_runner=16)
-    algorithm = self_play(config).build_algo()
+    algorithm = self_play(config, observation=OBSERVATION).build_algo()
     seconds = train(algorithm)
     choose = player(algorithm.get_module(SHARED))
     algorithm.stop()

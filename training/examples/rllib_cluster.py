@@ -31,7 +31,7 @@ import ray
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from bao_env.adapters.rllib import against
-from training.examples.measure import report
+from training.examples.measure import OBSERVATION, report
 from training.examples.rllib_vector import player, settings, train
 
 NODES = 2
@@ -114,7 +114,7 @@ def main() -> None:
     with cluster() as address:
         print(f"a Ray cluster of {NODES} nodes at {address}", flush=True)
         config = (
-            against(settings(), "random", games=64)
+            against(settings(), "greedy", games=64, observation=OBSERVATION)
             .env_runners(num_env_runners=NODES, num_cpus_per_env_runner=1)
             .callbacks(CountSteps)
         )
@@ -128,7 +128,7 @@ def main() -> None:
             sys.exit(f"not every node has sampled: {sampled}")
         choose = player(algorithm.get_module())
         algorithm.stop()
-    report("ray", "PPO, batches, a Ray cluster of two nodes", seconds, choose)
+    report("ray", "PPO, against greedy, a Ray cluster of two nodes", seconds, choose)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from ray.rllib.core.columns import Columns
 from tqdm import tqdm
 
 from bao_env.adapters.rllib import against
-from training.examples.measure import SEED, Choose, masked_argmax, report
+from bao_env.self_play import Choose
+from training.examples.measure import OBSERVATION, SEED, masked_argmax, report
 
 SECONDS = 75
 
@@ -67,12 +68,12 @@ def player(module: Any) -> Choose:
 def main() -> None:
     """Train for a minute, then play."""
     ray.init("local", num_cpus=2, logging_level="ERROR", log_to_driver=False)
-    algorithm = against(settings(), "random", games=128).build_algo()
+    algorithm = against(settings(), "greedy", games=128, observation=OBSERVATION).build_algo()
     seconds = train(algorithm)
     choose = player(algorithm.get_module())
     algorithm.stop()
     ray.shutdown()
-    report("ray", "PPO, batches, `bao_env.adapters.rllib.against`", seconds, choose)
+    report("ray", "PPO, against greedy, batches, `bao_env.adapters.rllib.against`", seconds, choose)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.env_util import make_vec_env
 
-from training.examples.measure import SEED, report
+from training.examples.measure import OBSERVATION, SEED, report
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
         "bao_env:bao/Bao-v0",
         n_envs=16,
         seed=SEED,
-        env_kwargs={"opponent": "random", "flat": True},
+        env_kwargs={"opponent": "greedy", "observation": OBSERVATION, "flat": True},
     )
     model = MaskablePPO(
         "MlpPolicy",
@@ -44,7 +44,12 @@ def main() -> None:
     def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
         return model.predict(observations, action_masks=masks, deterministic=True)[0]
 
-    report("sb3-contrib", "MaskablePPO, `gymnasium.make`, sixteen games", seconds, choose)
+    report(
+        "sb3-contrib",
+        "MaskablePPO, against greedy, `gymnasium.make`, sixteen games",
+        seconds,
+        choose,
+    )
 
 
 if __name__ == "__main__":

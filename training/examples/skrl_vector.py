@@ -20,15 +20,15 @@ from skrl.utils import set_seed
 from skrl.utils.spaces.torch import unflatten_tensorized_space
 from torch import nn
 
-from training.examples.measure import SEED, masked_argmax, report
+from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
 GAMES, ROLLOUT, STEPS = 128, 64, 8000
 
 
 def layers(outputs: int) -> nn.Sequential:
-    """A small network on boards [B, 52]."""
+    """A small network on boards [B, INPUTS]."""
     return nn.Sequential(
-        *(nn.Linear(52, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU()),
+        *(nn.Linear(INPUTS, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU()),
         nn.Linear(128, outputs),
     )
 
@@ -66,7 +66,9 @@ def main() -> None:
     """Train for about a minute, then play."""
     torch.set_num_threads(1)  # so small networks gain nothing from more
     set_seed(SEED)
-    games = gymnasium.make_vec("bao_env:bao/Bao-v0", num_envs=GAMES, opponent="random")
+    games = gymnasium.make_vec(
+        "bao_env:bao/Bao-v0", num_envs=GAMES, opponent="greedy", observation=OBSERVATION
+    )
     env = wrap_env(games, wrapper="gymnasium")
     spaces = {
         "observation_space": env.observation_space,
@@ -99,7 +101,9 @@ def main() -> None:
             scores = policy.layers(torch.from_numpy(observations))
         return masked_argmax(scores.numpy(), masks)
 
-    report("skrl", "PPO, `gymnasium.make_vec`, the mask in the model", seconds, choose)
+    report(
+        "skrl", "PPO, against greedy, `gymnasium.make_vec`, the mask in the model", seconds, choose
+    )
 
 
 if __name__ == "__main__":

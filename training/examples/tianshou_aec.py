@@ -23,14 +23,14 @@ from tianshou.trainer import OffPolicyTrainerParams
 from tianshou.utils.net.common import Net
 
 import bao_env
-from training.examples.measure import SEED, masked_argmax, report
+from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
 GAMES, STEPS = 64, 60_000
 
 
 def make_env() -> PettingZooEnv:
     """The game as Tianshou sees it; masked players need no wrapper against illegal actions."""
-    return PettingZooEnv(bao_env.raw_env())
+    return PettingZooEnv(bao_env.raw_env(observation=OBSERVATION))
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
     torch.manual_seed(SEED)
     np.random.seed(SEED)  # noqa: NPY002 - Tianshou draws from numpy's global generator
     env = make_env()
-    network = Net(state_shape=52, action_shape=64, hidden_sizes=[128, 128])
+    network = Net(state_shape=INPUTS, action_shape=64, hidden_sizes=[128, 128])
     dqn = DQN(
         policy=DiscreteQLearningPolicy(
             model=network, action_space=env.action_space, eps_training=0.1

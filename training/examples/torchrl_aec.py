@@ -17,7 +17,7 @@ from torchrl.objectives import ClipPPOLoss
 from tqdm import tqdm
 
 import bao_env
-from training.examples.measure import SEED, masked_argmax, report
+from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
 FRAMES, TOTAL = 2048, 65_536
 EPOCHS, MINIBATCH = 4, 512
@@ -28,9 +28,9 @@ def main() -> None:
     """Train for about a minute, then play."""
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(SEED)
-    env = PettingZooWrapper(env=bao_env.raw_env(), use_mask=True, seed=SEED)
+    env = PettingZooWrapper(env=bao_env.raw_env(observation=OBSERVATION), use_mask=True, seed=SEED)
     seats = list(env.group_map)  # a group each: the losses below are for one seat at a time
-    shape = {"in_features": 52, "num_cells": [128, 128], "activation_class": torch.nn.ReLU}
+    shape = {"in_features": INPUTS, "num_cells": [128, 128], "activation_class": torch.nn.ReLU}
     logits, critic = MLP(out_features=64, **shape), MLP(out_features=1, **shape)
     actors, losses = {}, {}
     for seat in seats:

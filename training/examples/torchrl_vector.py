@@ -1,10 +1,11 @@
-"""PPO of TorchRL on batches of games, through ``bao_env.adapters.torchrl``.
+"""PPO of TorchRL in self-play on batches of games, through ``bao_env.adapters.torchrl``.
 
 python -m training.examples.torchrl_vector
 """
 
 from __future__ import annotations
 
+import copy
 import time
 
 import numpy as np
@@ -17,18 +18,34 @@ from torchrl.objectives.value import GAE
 from tqdm import tqdm
 
 from bao_env.adapters.torchrl import BaoTorchEnv
-from training.examples.measure import SEED, masked_argmax, report
+from bao_env.self_play import OpponentPool, PolicyAgent
+from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
 GAMES, FRAMES, TOTAL = 128, 8192, 800_000
 EPOCHS, MINIBATCH = 3, 1024
+COPY_EVERY = 5
+"""Batches after which a copy of the network joins the pool of opponents."""
+
+
+def player(logits: torch.nn.Module) -> PolicyAgent:
+    """A copy of the network as an opponent."""
+    frozen = copy.deepcopy(logits)
+
+    def choose(boards: np.ndarray, legal: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            scores = frozen(torch.from_numpy(boards))
+            return MaskedCategorical(scores, mask=torch.from_numpy(legal)).sample().numpy()
+
+    return PolicyAgent(choose, OBSERVATION)
 
 
 def main() -> None:
     """Train for about a minute, then play."""
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(SEED)
-    env = BaoTorchEnv(GAMES, opponent="random", seed=SEED)
-    shape = {"in_features": 52, "num_cells": [128, 128], "activation_class": torch.nn.ReLU}
+    pool = OpponentPool("greedy", seed=SEED)
+    env = BaoTorchEnv(GAMES, opponent=pool, observation=OBSERVATION, seed=SEED)
+    shape = {"in_features": INPUTS, "num_cells": [128, 128], "activation_class": torch.nn.ReLU}
     logits, critic = MLP(out_features=64, **shape), MLP(out_features=1, **shape)
     actor = ProbabilisticActor(
         TensorDictModule(logits, in_keys=["observation"], out_keys=["logits"]),
@@ -45,7 +62,7 @@ def main() -> None:
 
     start = time.perf_counter()
     with tqdm(total=TOTAL, unit="step", unit_scale=True) as bar:
-        for batch in collector:
+        for number, batch in enumerate(collector, 1):
             with torch.no_grad():
                 advantages(batch)
             steps = batch.reshape(-1)
@@ -57,6 +74,9 @@ def main() -> None:
                     loss.backward()
                     torch.nn.utils.clip_grad_norm_(loss_of.parameters(), 0.5)
                     optimizer.step()
+            if number % COPY_EVERY == 0:
+                pool.add(player(logits))
+            pool.draw()
             bar.update(batch.numel())
     seconds = time.perf_counter() - start
     collector.shutdown()
@@ -65,7 +85,7 @@ def main() -> None:
         with torch.no_grad():
             return masked_argmax(logits(torch.from_numpy(observations)).numpy(), masks)
 
-    report("torchrl", "PPO, batches through `bao_env.adapters.torchrl`", seconds, choose)
+    report("torchrl", "PPO, self-play, batches through `bao_env.adapters.torchrl`", seconds, choose)
 
 
 if __name__ == "__main__":

@@ -79,12 +79,15 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--pairs", type=int, default=100, help="openings a pairing (default 100)")
     parser.add_argument("--seed", type=int, default=1, help="(default 1)")
+    registry.add_allow(parser)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args(argv)
     if args.pairs < 1 or args.processes < 1 or args.seed < 0:
         parser.error("--pairs and --processes must be positive, --seed not negative")
     folder = Path(args.run)
     try:
+        for name in args.allow:
+            registry.allow_architecture(name)
         found = generations(folder)
         players = {name: str(path) for name, (path, _) in found.items()}
         ruleset = checkpoint.load(next(iter(found.values()))[0]).ruleset

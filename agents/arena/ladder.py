@@ -1,0 +1,188 @@
+"""A ladder: anchors, players of known and fixed ratings, and the openings to meet them from.
+
+A ladder is a JSON file, of one rule set. Its ratings are its scale, so they never change under its
+name: when an anchor learns to play otherwise, the ladder gets a new number.
+``python -m training.tools.ladder`` makes one from a tournament.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from agents import registry
+from agents.arena.openings import Openings
+from agents.base import NamedPlayer
+from bao_env.bench import signature
+from bao_env.engine.batch import Engine
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.ruleset import Ruleset
+
+LADDERS: Final = Path(__file__).with_name("ladders")
+"""Folder of the shipped ladders; they are loaded by name, without the suffix."""
+DEFAULT: Final = "bao-ladder-1"
+
+_SEATS: Final = {"south": SOUTH, "north": NORTH}
+_ASKED: Final = 32
+
+
+class LadderError(ValueError):
+    """A ladder, or a player on it, cannot be used; the message says why."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Anchor(_Table):
+    """A player of known rating."""
+
+    player: str
+    """What :func:`agents.registry.load` takes."""
+    elo: float
+    low: float
+    """Lower end of the 95 % interval of ``elo`` in the tournament, against the player at 0."""
+    high: float
+    """Upper end of it."""
+    games: int
+    """Games of the tournament that it played."""
+    ms_a_move: float
+    answers: str
+    """:func:`answers` of the player that was rated."""
+
+
+class Ladder(_Table):
+    """A scale to rate players on."""
+
+    name: str
+    rules: dict[str, Any]
+    """:meth:`Ruleset.to_dict` of the rule set."""
+    engine_signature: str
+    """:func:`bao_env.bench.signature` of the engine that the anchors were rated with."""
+    tournament: dict[str, Any]
+    """How the anchors were rated: the tournament's settings, and the code that played it."""
+    openings_seed: int
+    """The openings are those of the tournament's length and balance, drawn with this seed."""
+    anchors: tuple[Anchor, ...] = Field(min_length=2)
+    openings: tuple[str, ...] = Field(min_length=1)
+    """Each the seat that begins, ``south`` or ``north``, and the actions, with spaces between."""
+
+    @cached_property
+    def ruleset(self) -> Ruleset:
+        """The rules that are played.
+
+        Raises:
+            ValueError: ``rules`` are contradictory.
+        """
+        return Ruleset.from_dict(self.rules)
+
+    @cached_property
+    def ratings(self) -> npt.NDArray[np.float64]:
+        """float64[A], the anchors' Elo."""
+        return np.array([anchor.elo for anchor in self.anchors])
+
+    @cached_property
+    def starts(self) -> Openings:
+        """The openings, played.
+
+        Raises:
+            ValueError: one is not a legal beginning of a game, or they differ in length.
+        """
+        engine = Engine(self.ruleset)
+        words = [text.split() for text in self.openings]
+        if any(len(line) != len(words[0]) or line[0] not in _SEATS for line in words):
+            raise ValueError("each opening needs a seat, and as many actions as the others")
+        first_players = np.array([_SEATS[line[0]] for line in words], np.int8)
+        actions = np.array([line[1:] for line in words], np.int64)
+        begun = [engine.opening(int(seat)) for seat in first_players]
+        positions = np.array([position for position, _ in begun])
+        masks = np.array([mask for _, mask in begun])
+        winners = np.full(len(words), -1, np.int8)
+        for ply in range(actions.shape[1]):
+            engine.step(positions, actions[:, ply], masks, winners)
+        if (masks == 0).any():
+            raise ValueError("an opening ends the game")
+        return Openings(positions, actions.astype(np.uint8), first_players)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _ = self.starts
+        return self
+
+    def load(self, player: str, seed: int = 0) -> NamedPlayer:
+        """A player for the ladder's rules, on one core.
+
+        Raises:
+            LadderError: it is unknown, or cannot be used under these rules.
+        """
+        try:
+            return registry.load(player, ruleset=self.ruleset, seed=seed, threads=1)
+        except ValueError as error:
+            raise LadderError(f"{error} ({self.name} is for {self.ruleset.name})") from error
+
+    def changed(self) -> list[str]:
+        """Anchors that no longer answer as they did when they were rated."""
+        return [
+            anchor.player
+            for anchor in self.anchors
+            if answers(self.load(anchor.player), self.starts, self.ruleset) != anchor.answers
+        ]
+
+
+def answers(player: NamedPlayer, openings: Openings, ruleset: Ruleset) -> str:
+    """A hash, 16 hex digits, of the actions that a player chooses after the first openings."""
+    positions = openings.positions[:_ASKED].copy()
+    masks = np.empty(len(positions), np.uint64)
+    Engine(ruleset).legal_masks(positions, masks, np.empty(len(positions), np.int8))
+    chosen = np.asarray(player.act(positions, masks)).astype(np.uint8)
+    return hashlib.sha256(chosen.tobytes()).hexdigest()[:16]
+
+
+def write_openings(openings: Openings) -> tuple[str, ...]:
+    """The text of each opening, as in :attr:`Ladder.openings`."""
+    seats = {number: word for word, number in _SEATS.items()}
+    return tuple(
+        " ".join([seats[int(first)], *map(str, actions)])
+        for first, actions in zip(openings.first_players, openings.actions.tolist(), strict=True)
+    )
+
+
+def shipped() -> list[str]:
+    """Names of the ladders that come with the project."""
+    return sorted(path.stem for path in LADDERS.glob("*.json"))
+
+
+def load_ladder(name: str = DEFAULT) -> Ladder:
+    """A ladder, for the engine as it is now.
+
+    Args:
+        name: of a shipped ladder, or the path of a JSON file.
+
+    Raises:
+        LadderError: there is no such ladder, its file is damaged, or the engine now plays its rules
+            differently.
+    """
+    path = LADDERS / f"{name}.json" if name in shipped() else Path(name)
+    try:
+        ladder = Ladder.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise LadderError(
+            f"no ladder {name!r}: expected the path of a file, or {', '.join(shipped())}"
+        ) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "its rules or openings"
+        raise LadderError(f"{path} is not a ladder: {where}: {first['msg']}") from error
+    if signature(ladder.ruleset) != ladder.engine_signature:
+        raise LadderError(
+            f"{ladder.name} was made with other rules: under its name, the engine now plays "
+            f"{ladder.ruleset.name} differently; make a new ladder (python -m "
+            "training.tools.ladder)"
+        )
+    return ladder

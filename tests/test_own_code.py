@@ -1,0 +1,199 @@
+"""Somebody's own network, loss and method, named ``module:name``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import agents
+from agents.nets import checkpoint
+from agents.nets.checkpoint import CheckpointError
+from agents.nets.network import ARCHITECTURES, NetworkConfig, PolicyNetwork
+from training import evaluate, train
+from training.config import ConfigError
+from training.loss import LOSSES, PPO_STATS, PpoBatch, ppo_gradient, torch_gradient
+from training.train import METHODS, load_config
+
+README = (Path(__file__).parent.parent / "training" / "README.md").read_text(encoding="utf-8")
+MODULE = (
+    README.split("```python\n")[1].split("```")[0]
+    + """
+
+from pydantic import Field
+from training.ppo import PpoConfig, PpoTrainer
+from training.trainer import Method
+
+CALLS = []
+documented = loss
+
+
+def loss(batch):
+    CALLS.append(len(batch.chosen))
+    return documented(batch)
+
+
+class OwnConfig(PpoConfig):
+    times: int = Field(3, ge=1)
+    '''How often.'''
+
+
+class OwnTrainer(PpoTrainer):
+    def train_update(self):
+        CALLS.append(self.ppo.times)
+        return super().train_update()
+
+
+Mine = Method(OwnConfig, OwnTrainer)
+number = 7
+"""
+)
+"""The network and the loss of the documentation, and a method."""
+TINY = [
+    "steps=2048",
+    "hidden=[16, 8]",
+    "envs=64",
+    "rollout=16",
+    "minibatch=512",
+    "evaluate_pairs=2",
+    "checkpoint_every=0",
+]
+
+
+def forget(name: str) -> None:
+    """As if this process had never seen the module."""
+    tables: tuple[dict[str, Any], ...] = (ARCHITECTURES, LOSSES, METHODS)
+    for table in tables:
+        for key in [key for key in table if key.startswith(name)]:
+            del table[key]
+    sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of a module of one's own, not yet imported; its folder is the current one."""
+    name = "own_code_of_a_test"
+    (tmp_path / f"{name}.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    yield name
+    forget(name)
+
+
+def run(*settings: str, resume: bool = False) -> int:
+    words = [word for setting in [*TINY, *settings] for word in ("--set", setting)]
+    return train.main([*words, "--run", "own", *(["--resume"] if resume else [])])
+
+
+@pytest.mark.slow
+def test_an_own_network_trains_and_is_loaded_only_when_allowed(
+    own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net, path = f"{own}:Net", "runs/own/final.safetensors"
+    assert run(f"architecture={net}") == 0
+    forget(own)
+    with pytest.raises(CheckpointError, match=rf"is not imported .*--allow {net}"):
+        agents.load(path)
+    command = [path, "--opponents", "random", "--pairs", "2"]
+    assert evaluate.main(command) == 2
+    assert f"--allow {net}" in capsys.readouterr().err
+    assert train.main(["--run", "own", "--resume"]) == 2
+    assert f"--set architecture={net}" in capsys.readouterr().err
+    assert own not in sys.modules
+    assert evaluate.main([*command, "--allow", net]) == 0
+    assert "random" in capsys.readouterr().out
+    assert type(checkpoint.load(path).network.trunk).__name__ == "Net"
+    forget(own)
+    assert run(f"architecture={net}", resume=True) == 0
+
+
+@pytest.mark.slow
+def test_an_own_loss_and_an_own_method_train_and_resume(
+    own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = [
+        f"method={own}:Mine",
+        "Mine.times=5",
+        f"Mine.loss={own}:loss",
+        f"ppo.loss={own}:loss",
+    ]
+    assert run(*settings) == 0
+    calls = sys.modules[own].CALLS
+    assert 5 in calls and max(calls) > 100
+    forget(own)
+    assert train.main(["--run", "own", "--resume"]) == 2
+    assert "is imported only if --config or --set names it" in capsys.readouterr().err
+    assert own not in sys.modules
+    assert run(*settings, resume=True) == 0
+    with pytest.raises(ConfigError, match=r"Mine.times=0 should be greater"):
+        load_config(None, [*settings, "Mine.times=0"])
+
+
+@pytest.mark.parametrize(
+    "setting, message",
+    [
+        ("architecture=nowhere_at_all:Net", "ModuleNotFoundError.*PYTHONPATH"),
+        ("architecture={own}:Missing", "no attribute 'Missing'"),
+        ("architecture={own}:number", "is 7: expected a module's class"),
+        ("method={own}:Net", "expected a training.trainer.Method"),
+        ("ppo.loss={own}:number", "expected a function of a training.loss.PpoBatch"),
+        ("ppo.loss=other", "ppo.loss='other' should be one of clipped"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(own: str, setting: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_config(None, [setting.format(own=own)])
+
+
+def clipped(batch: PpoBatch) -> Tensor:
+    """PPO's objective in torch."""
+    ratio = (batch.log_probs[batch.chosen] - batch.old_log_probs).exp()
+    limited = ratio.clamp(1 - batch.clip, 1 + batch.clip)
+    policy = -torch.minimum(ratio * batch.advantages, limited * batch.advantages).sum()
+    value = 0.5 * (batch.values - batch.returns).square().sum()
+    entropy = -(batch.log_probs.exp() * batch.log_probs).sum()
+    return policy + batch.value_weight * value - batch.entropy_weight * entropy
+
+
+@pytest.mark.parametrize("per_action", [False, True])
+def test_a_loss_in_torch_has_the_compiled_gradient(per_action: bool) -> None:
+    rng = np.random.default_rng(0)
+    size, padding = 200, 30
+    counts = rng.integers(1, 9, size)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    chosen = indptr[:-1] + rng.integers(0, counts)
+    rows = indptr[-1] + padding if per_action else size + padding
+    logits = rng.normal(0, 2, rows if per_action else indptr[-1]).astype(np.float32)
+    values = np.tanh(rng.normal(0, 1, rows)).astype(np.float32)
+    drawn = (rng.normal(0, 1, size).astype(np.float32) for _ in range(3))
+    decided = (indptr, chosen, chosen if per_action else np.arange(size), *drawn)
+    weights = (np.float32(1 / size), np.float32(0.2), np.float32(0.7), np.float32(0.03))
+    results = []
+    gradients: tuple[Callable[..., None], ...] = (ppo_gradient, torch_gradient(clipped))
+    for gradient in gradients:
+        filled = np.zeros_like(logits), np.zeros_like(values), np.zeros(len(PPO_STATS))
+        gradient(logits, values, *decided, *weights, *filled)
+        results.append(filled)
+    for mine, compiled in zip(*results, strict=True):
+        np.testing.assert_allclose(mine, compiled, atol=1e-6)
+
+
+def test_attention_over_pits_learns() -> None:
+    """The example: every parameter takes part, and no encoding depends on the others."""
+    name = "training.examples.attention:Attention"
+    agents.allow_architecture(name)
+    torch.manual_seed(0)
+    network = PolicyNetwork(NetworkConfig("board", (16, 16, 24), name))
+    encodings = torch.randint(0, 9, (12, 87), dtype=torch.uint8)
+    outputs = network.head_outputs(encodings)
+    torch.testing.assert_close(network.head_outputs(encodings[3:5]), outputs[3:5])
+    outputs.square().sum().backward()
+    assert all(p.grad is not None and p.grad.any() for p in network.parameters())
+    with pytest.raises(ValueError, match=r"hidden=\[16\]: expected the same multiple of 4"):
+        PolicyNetwork(NetworkConfig("board", (16,), name))

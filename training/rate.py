@@ -1,0 +1,212 @@
+"""One number for how well a player plays: its rating on a ladder.
+
+    python -m training.rate runs/quick/final.safetensors
+    python -m training.rate mine:fullest --path FOLDER_OF_MINE --card card.md
+
+The player meets the ladder's anchors, bots of fixed ratings, from the ladder's openings, each from
+both seats, until its 95 % interval is short enough (:mod:`agents.arena.placement`). Elo 0 is the
+random player. Ctrl-C prints the rating so far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shlex
+import sys
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+from agents import registry
+from agents.arena.elo import expected_score, score_pairs
+from agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
+from agents.arena.placement import Result, rate_player
+from agents.arena.report import markdown_table
+from agents.arena.round_robin import fingerprint
+from agents.files import write_atomically
+from agents.provenance import provenance
+
+
+def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
+    """The rating, and what it was made from, as plain values for JSON.
+
+    Args:
+        player: as it was asked for.
+        ladder: that it was rated on.
+        result: what was played.
+
+    Returns:
+        ``elo``, ``low`` and ``high`` are None where they are infinite.
+    """
+    found = result.session.placement()
+    made_with = ladder.tournament["made_with"]
+    rows = []
+    for i, anchor in enumerate(ladder.anchors):
+        points = result.session.points_against(i)
+        if len(points):
+            expected = expected_score(found.elo - anchor.elo)
+            row = {"opponent": anchor.player, "elo": anchor.elo, "expected": expected}
+            rows.append(row | score_pairs(points).to_dict())
+    finite = {
+        key: value if math.isfinite(value) else None
+        for key, value in (("elo", found.elo), ("low", found.low), ("high", found.high))
+    }
+    return {
+        "player": player,
+        "rating": str(found),
+        **finite,
+        "ladder": ladder.name,
+        "ruleset": ladder.ruleset.to_dict(),
+        "games": 2 * result.session.pairs,
+        "opening_plies": ladder.tournament["opening_plies"],
+        "seed": result.session.seed,
+        "ended": result.ended,
+        "ms_a_move": result.ms_a_move,
+        "against": rows,
+        "made_with": provenance(ladder.ruleset),
+        "ladder_made_with": made_with,
+    }
+
+
+def card(report: dict[str, Any], command: str) -> str:
+    """What :func:`to_dict` returned, for people, as Markdown.
+
+    Args:
+        report: what was found.
+        command: that found it.
+    """
+    rows = [
+        [
+            row["opponent"],
+            f"{row['elo']:.0f}",
+            *map(str, (row["games"], row["wins"], row["draws"], row["losses"])),
+            f"{row['score']:.1%}",
+            f"{row['expected']:.1%}",
+        ]
+        for row in report["against"]
+    ]
+    head = ["opponent", "Elo", "games", "won", "drawn", "lost", "points", "expected"]
+    made_with, ladder = report["made_with"], report["ladder_made_with"]
+    packages = ", ".join(f"{name} {number}" for name, number in made_with["packages"].items())
+    facts = {
+        "ladder": f"{report['ladder']}, anchors rated with commit {ladder['commit']}",
+        "rules": f"{report['ruleset']['name']}, version {made_with['rules_version']}, engine "
+        f"{made_with['engine_signature']}",
+        "games": f"{report['games']}, openings of {report['opening_plies']} random plies from both "
+        f"seats, seed {report['seed']}; ended: {report['ended']}",
+        "player": f"{report['ms_a_move']:.3f} ms a move on one core; fingerprint "
+        f"{report['fingerprint'] or 'none'}",
+        "commit": made_with["commit"],
+        "versions": packages,
+        "command": f"`{command}`",
+    }
+    if report["changed_anchors"]:
+        facts["anchors that now play otherwise"] = ", ".join(report["changed_anchors"])
+    return "\n\n".join(
+        [
+            f"# {report['player']}: {report['rating']}",
+            markdown_table(head, rows),
+            "\n".join(f"- {name}: {text}" for name, text in facts.items()),
+        ]
+    )
+
+
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    """The options of the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.rate",
+        description="Rate a player on a ladder of bots with fixed ratings.",
+        epilog="players: " + registry.KNOWN,
+    )
+    parser.add_argument("player", metavar="PLAYER", help="a checkpoint's path or name, or a bot")
+    parser.add_argument(
+        "--ladder",
+        default=DEFAULT,
+        metavar="LADDER",
+        help=f"{', '.join(shipped())}, or a file (default {DEFAULT}); it has its rule set",
+    )
+    parser.add_argument(
+        "--path",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder of your own module; may be given several times",
+    )
+    parser.add_argument(
+        "--precision",
+        type=float,
+        default=30.0,
+        metavar="ELO",
+        help="play until the rating is known to +-ELO (default 30)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=100.0, help="or for this long (default 100)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of openings and players (default 1)")
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count() or 1, help="default: one a core"
+    )
+    parser.add_argument("--json", metavar="FILE", help="also write the result as JSON")
+    parser.add_argument("--card", metavar="FILE", help="also write the result as Markdown")
+    args = parser.parse_args(argv)
+    if not (args.precision > 0 and args.seconds > 0 and args.processes > 0 and args.seed >= 0):
+        parser.error("--precision, --seconds and --processes must be positive, --seed not negative")
+    for folder in args.path:
+        if not Path(folder).is_dir():
+            parser.error(f"--path {folder}: there is no such folder")
+    return args
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m training.rate``."""
+    args = arguments(argv)
+    # Behind our own packages, so that no file there hides them. Worker processes inherit it.
+    sys.path += [str(Path(folder).resolve()) for folder in args.path]
+    try:
+        ladder = load_ladder(args.ladder)
+        mark = fingerprint(args.player, ladder.load(args.player))
+        changed = ladder.changed()
+        result = rate_player(
+            args.player,
+            ladder,
+            precision=args.precision,
+            seconds=args.seconds,
+            seed=args.seed,
+            processes=args.processes,
+        )
+        if not result.session.pairs:
+            print(f"error: {result.ended} before the first games had ended", file=sys.stderr)
+            return 2
+        report = to_dict(args.player, ladder, result)
+        report |= {"fingerprint": mark, "changed_anchors": changed}
+        words = sys.argv[1:] if argv is None else argv
+        text = card(report, shlex.join(["python", "-m", "training.rate", *words]))
+        print(text)
+        if args.json:
+            write_atomically(args.json, json.dumps(report, indent=2, allow_nan=False) + "\n")
+        if args.card:
+            write_atomically(args.card, text + "\n")
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except BrokenProcessPool:
+        print("error: a worker process died; is there enough memory?", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nstopped before the first game", file=sys.stderr)
+        return 130
+    if result.ended in ("time is up", "no openings left"):
+        more = "--seconds" if result.ended == "time is up" else "--precision"
+        print(
+            f"note: {result.ended} before +-{args.precision:g} Elo was reached: give a larger "
+            f"{more}",
+            file=sys.stderr,
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
