@@ -264,10 +264,8 @@ class Played:
 
     points: npt.NDArray[np.float64]
     """float64[pairs, 2], points of the player in each game."""
-    moves: int
-    """That the player made."""
-    seconds: float
-    """That these took it."""
+    ms_a_move: float
+    """Average time a move of the player."""
 
 
 def play_unit(
@@ -293,7 +291,7 @@ def play_unit(
         raise LadderError(
             f"{player} failed against {anchor}: {type(error).__name__}: {error}"
         ) from error
-    return Played(match.points, match.moves[0], match.seconds[0])
+    return Played(match.points, 1000.0 * match.seconds[0] / max(1, match.moves[0]))
 
 
 def _wait(futures: Sequence[Future[Played]], deadline: float, bar: tqdm) -> Ended | None:
@@ -322,7 +320,8 @@ class Result:
     session: Session
     ended: Ended
     ms_a_move: float
-    """Average time a move of the player, on one core."""
+    """Time a move of the player, on one core: the median of the units, for the first one may
+    have had to compile."""
 
 
 def rate_player(
@@ -348,7 +347,7 @@ def rate_player(
         LadderError: the player cannot be loaded, or failed while it played.
     """
     session = Session(ladder, seed, player)
-    moves, spent = 0, 0.0
+    times: list[float] = []
     ended: Ended | None = None
     deadline = time.monotonic() + seconds
     pool = LocalPool(processes)
@@ -374,8 +373,7 @@ def rate_player(
                     if future.done():
                         played = future.result()
                         session.add(unit, played.points)
-                        moves += played.moves
-                        spent += played.seconds
+                        times.append(played.ms_a_move)
                 if session.pairs:
                     bar.set_postfix_str(str(session.placement()))
     except KeyboardInterrupt:  # between two rounds
@@ -386,4 +384,4 @@ def rate_player(
     if ended is None:
         precise = session.placement().margin <= precision
         ended = "precise" if precise else "no openings left"
-    return Result(session, ended, 1000.0 * spent / moves if moves else 0.0)
+    return Result(session, ended, float(np.median(times)) if times else 0.0)
