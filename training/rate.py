@@ -97,8 +97,8 @@ def card(report: dict[str, Any], command: str) -> str:
         f"{made_with['engine_signature']}",
         "games": f"{report['games']}, openings of {report['opening_plies']} random plies from both "
         f"seats, seed {report['seed']}; ended: {report['ended']}",
-        "player": f"{report['ms_a_move']:.3f} ms a move on one core; fingerprint "
-        f"{report['fingerprint'] or 'none'}",
+        "player": f"{report['ms_a_move']:.3f} ms a move on one core"
+        + (f"; fingerprint {report['fingerprint']}" if report["fingerprint"] else ""),
         "commit": made_with["commit"],
         "versions": packages,
         "command": f"`{command}`",

@@ -237,7 +237,6 @@ class Session:
         told = 2.0 * expected * (1.0 - expected)  # by a pair
         chosen = np.flatnonzero((left > 0) & (told >= told[left > 0].max() / 2.0))
         missing = self._missing(elo, precision) / float(told[chosen].mean())
-        self.expected_pairs = self.pairs + math.ceil(min(missing, float(left.sum())))
         pairs = min(max(FIRST_PAIRS, math.ceil(missing)), max(FIRST_PAIRS, self.pairs))
         each = math.ceil(pairs / len(chosen))
         units = []
@@ -248,6 +247,8 @@ class Session:
             taken = self._orders[anchor][start : start + size]
             for part in np.array_split(taken, math.ceil(size / UNIT_PAIRS)):
                 units.append(Unit(anchor, tuple(part.tolist())))
+        planned = sum(len(unit.openings) for unit in units)
+        self.expected_pairs = self.pairs + max(planned, math.ceil(min(missing, left.sum())))
         return units
 
     def _missing(self, elo: float, precision: float) -> float:
