@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.bots import Agent, Opponent, get_agent
+from bao_env.bots import Agent, Opponent, as_actions, get_agent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.arrays import as_batch
 from bao_env.engine.batch import unpack_masks
@@ -69,7 +69,7 @@ class PolicyAgent:
         legal = np.empty((len(masks), NUM_ACTIONS), np.bool_)
         unpack_masks(masks, legal)
         chosen = self._choose(self._observer.value(arrays), legal)
-        return np.asarray(chosen).astype(np.int64, copy=False)
+        return as_actions(chosen, len(masks), "the policy").astype(np.int64, copy=False)
 
 
 class OpponentPool:
