@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -95,7 +96,7 @@ def _add_ruleset(command: argparse.ArgumentParser, default: str | None, text: st
 def _read(file: str) -> list[Transcript]:
     """The games of a file; NotationError if it is too long, not ASCII, or holds none."""
     with Path(file).open("rb") as stream:
-        data = stream.read(MAX_TEXT + 1)
+        data = stream.read(MAX_TEXT + 1).removeprefix(codecs.BOM_UTF8)
     try:
         text = data.decode("ascii")
     except UnicodeDecodeError as error:

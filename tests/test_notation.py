@@ -548,3 +548,18 @@ def test_the_module_runs_as_a_command() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert done.stderr.strip().endswith("none.txt: No such file or directory")
+
+
+def test_a_byte_order_mark_is_no_reason_to_refuse_a_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = format_position(opening(RULESETS["zanzibar"]))
+    assert parse_position("\ufeff" + text, RULESETS["zanzibar"]) == opening(RULESETS["zanzibar"])
+    game = "South: Omar\nNorth: Majaliwa\n1: 6L* 5L;\n"
+    assert parse_transcripts("\ufeff" + game) == parse_transcripts(game)
+    with pytest.raises(ValueError):
+        parse_position("\ufeff\ufeff" + text, RULESETS["zanzibar"])
+    file = tmp_path / "game.txt"
+    file.write_text(game, encoding="utf-8-sig")
+    assert command_line(["replay", str(file)]) == 0
+    assert "error" not in capsys.readouterr().err

@@ -183,7 +183,7 @@ def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str
     settings: dict[str, Any] = {}
     if path is not None:
         try:
-            settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            settings = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
         except OSError as error:
             raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

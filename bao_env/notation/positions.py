@@ -100,13 +100,14 @@ def quoted(text: str) -> str:
 def parse_position(text: str, ruleset: Ruleset) -> Position:
     """Read a position text and check that it can be played under ``ruleset``.
 
-    Letters may be of either case. A finished game (an empty front row) is refused.
+    Letters may be of either case, and a byte order mark may come first. A finished game (an empty
+    front row) is refused.
 
     Raises:
         NotationError: the text is malformed or the position impossible; the message says why.
     """
     try:
-        position = _read_position(text)
+        position = _read_position(text.removeprefix("\ufeff"))
         validate(position, ruleset)
     except NotationError:
         raise

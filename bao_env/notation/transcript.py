@@ -119,12 +119,13 @@ def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
     """The games of a text. Nothing is played yet: :func:`replay` does that.
 
     Args:
-        text: plain ASCII of at most MAX_TEXT characters.
+        text: plain ASCII of at most MAX_TEXT characters; a byte order mark may come first.
         file: its name, for messages.
 
     Raises:
         NotationError: the text is not a sequence of games; the error names the line.
     """
+    text = text.removeprefix("\ufeff")
     if len(text) > MAX_TEXT:
         raise NotationError(f"too long: at most {MAX_TEXT} characters", file=file)
     games: list[Transcript] = []
