@@ -7,6 +7,8 @@ import os
 import resource
 import socket
 import struct
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -240,6 +242,29 @@ def test_players_check_what_they_are_handed(spec: str) -> None:
             )
         )
         assert slices == copies
+
+
+@pytest.mark.parametrize("spec", ["alphabeta:300ms", "mcts:300ms"])
+def test_a_search_is_for_one_thread(spec: str) -> None:
+    """Two would work in the same memory."""
+    positions, masks = some_positions("zanzibar")
+    choices = np.flatnonzero(masks & (masks - np.uint64(1)))[:1]
+    positions, masks = positions[choices], masks[choices]
+    player = agents.load(spec, threads=1)
+    player.act(positions, masks)  # compiles
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(player.act, positions, masks)
+        refused = False
+        while not first.done() and not refused:
+            try:
+                player.act(positions, masks)
+            except RuntimeError as error:
+                assert "this player is at work in another thread" in str(error)
+                refused = True
+        assert refused
+        with suppress(RuntimeError):  # or it was the first that came too late
+            assert int(masks[0]) >> int(first.result()[0]) & 1
+    player.act(positions, masks)
 
 
 def test_values_check_what_they_are_handed() -> None:

@@ -159,16 +159,21 @@ def test_helpers_refuse_wrong_arrays() -> None:
         (masks, rng, actions.astype(np.float64)),
         (masks.astype(np.int64), rng, actions),
         (masks, rng.astype(np.int64), actions),
+        (None, rng, actions),
+        (masks, None, actions),
+        (masks, rng, 7),
     ):
         with pytest.raises((TypeError, ValueError), match="expected"):
             random_actions(*wrong)
-    for out in (np.zeros((3, 64), bool), np.zeros((4, 63), bool), np.zeros((4, 64), np.int32)):
+    for out in (np.zeros((3, 64), bool), np.zeros((4, 63), bool), np.zeros((4, 64), np.int32), 7):
         with pytest.raises((TypeError, ValueError), match="out"):
-            unpack_masks(masks, out)
+            unpack_masks(masks, out)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="masks"):
+        unpack_masks(None, np.zeros((4, 64), bool))  # type: ignore[arg-type]
     positions = arrays["positions"]
-    for boards in (np.zeros((3, 52), np.uint8), np.zeros((4, 51), np.uint8), np.zeros((4, 52))):
+    for boards in (np.zeros((3, 52), np.uint8), np.zeros((4, 51), np.uint8), np.zeros((4, 52)), 7):
         with pytest.raises((TypeError, ValueError), match="out"):
-            observe(positions, boards)
+            observe(positions, boards)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="viewers"):
         observe(positions, np.zeros((4, 52), np.uint8), np.zeros(1, np.int8))
 

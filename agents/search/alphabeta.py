@@ -36,6 +36,7 @@ from agents.search.workspace import MAX_DEPTH, make_workspace
 from bao_env.engine.arrays import as_batch
 from bao_env.engine.bits import ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit
+from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import packed_opening, read, write_at
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
@@ -169,6 +170,7 @@ class AlphaBetaAgent:
         self._seconds = seconds
         check_weights(self._weights)
         self._threads = check_threads(threads)
+        self._exclusive = Exclusive("player")
         table_bits = SMALL_TABLE_BITS if depth <= _SMALL_DEPTH else TABLE_BITS
         self._workspaces = [make_workspace(table_bits, nodes) for _ in range(self._threads)]
         self._guides: Sequence[PolicyGuide | None] = [None] * self._threads
@@ -217,7 +219,8 @@ class AlphaBetaAgent:
                     thread, positions[part], masks[part], self._depth, actions[part], values[part]
                 )
 
-        share(len(masks), _CHUNK if self._seconds is None else 1, self._threads, search_part)
+        with self._exclusive:
+            share(len(masks), _CHUNK if self._seconds is None else 1, self._threads, search_part)
 
     def _search_part(
         self,
@@ -244,7 +247,7 @@ class AlphaBetaAgent:
     def search(self, position: npt.NDArray[np.uint64]) -> SearchResult:
         """Search one position, uint64[6], and tell all that was found."""
         workspace = self._workspaces[0]
-        with stop_after(workspace.memory["stop"], self._seconds):
+        with self._exclusive, stop_after(workspace.memory["stop"], self._seconds):
             depth = _deepen(
                 self._rules, self._weights, self._guides[0], workspace, position, self._depth
             )

@@ -11,6 +11,7 @@ from agents.nets.network import PolicyNetwork
 from agents.search.gumbel import GumbelSearch
 from agents.search.threads import check_threads, share
 from bao_env.engine.arrays import as_batch
+from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.ruleset import Ruleset
 
 _MAX_SEARCHES: Final = 256
@@ -42,6 +43,7 @@ class SearchAgent:
     ) -> None:
         self.network = network.eval()
         self._threads = check_threads(threads)
+        self._exclusive = Exclusive("player")
         games = max(1, min(_MAX_SEARCHES, _MAX_TREE_NODES // max(1, simulations)))
         self._searches = [
             GumbelSearch(ruleset.kernel_rules(), self.network, games, simulations)
@@ -67,5 +69,6 @@ class SearchAgent:
             index = undecided[part]
             actions[index] = self._searches[thread].search(positions[index]).actions
 
-        share(len(undecided), min(step, self._games), self._threads, search)
+        with self._exclusive:
+            share(len(undecided), min(step, self._games), self._threads, search)
         return actions

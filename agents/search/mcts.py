@@ -30,6 +30,7 @@ from bao_env.engine.bits import (
     xorshift,
 )
 from bao_env.engine.compile import jit
+from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates, simulate
 from bao_env.engine.position import META, PLY, packed_opening, read_at, same_mover
 from bao_env.engine.ruleset import Ruleset, get_ruleset
@@ -377,6 +378,7 @@ class MctsAgent:
         self._exploration = exploration
         self._seed = U(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
         self._threads = check_threads(threads)
+        self._exclusive = Exclusive("player")
         self._trees = [_make_tree(self._simulations) for _ in range(self._threads)]
         self._stops = [np.zeros(1, np.int64) for _ in range(self._threads)]
         if seconds is not None:  # compile before the clock runs
@@ -396,7 +398,8 @@ class MctsAgent:
             with stop_after(self._stops[thread], self._seconds):
                 self._search(positions[part], masks[part], actions[part], thread)
 
-        share(len(masks), 1, self._threads, search)
+        with self._exclusive:
+            share(len(masks), 1, self._threads, search)
         return actions
 
     def _search(

@@ -30,6 +30,7 @@ from agents.search.proof_number import (
 from agents.search.threads import check_seconds, check_threads, share, stop_after
 from bao_env.board import Board
 from bao_env.engine.arrays import as_batch
+from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import Packed, packed_opening, turn_of
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.successors import (
@@ -115,6 +116,7 @@ class Solver:
         limit = MAX_NODES if nodes is None and seconds is None else nodes
         self._node_limit = np.iinfo(np.int64).max if limit is None else limit
         self._threads = check_threads(threads)
+        self._exclusive = Exclusive("Solver")
         self._tables = [Table.empty(table_bits) for _ in range(self._threads)]
         self._memories = [np.zeros(1, MEMORY) for _ in range(self._threads)]
         self._rows = np.empty((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
@@ -146,7 +148,8 @@ class Solver:
                 values[i] = self._prove(positions[i], thread=thread)
                 nodes[i] = self._memories[thread]["nodes"][0]
 
-        share(len(masks), 1, self._threads, work)
+        with self._exclusive:
+            share(len(masks), 1, self._threads, work)
         return values, nodes
 
     def solve(self, position: Words, *, shortest: bool = False) -> Solution:
@@ -156,6 +159,13 @@ class Solver:
             position: uint64[6]; its game is not over by a capture.
             shortest: also find the shortest win. That takes many times longer.
         """
+        with self._exclusive:
+            return self._solve(position, shortest)
+
+    # --- searches -----------------------------------------------------------------------------
+
+    def _solve(self, position: Words, shortest: bool) -> Solution:
+        """:meth:`solve`, in one thread."""
         value = self._prove(position)
         nodes, plies = int(self._memories[0]["nodes"][0]), int(self._memories[0]["plies"][0])
         if value == UNKNOWN:
@@ -168,8 +178,6 @@ class Solver:
             if bound is not None:
                 return Solution(winner, bound, True, self._line(position, value, bound), nodes)
         return Solution(winner, plies, False, self._line(position, value, None), nodes)
-
-    # --- searches -----------------------------------------------------------------------------
 
     def _prove(
         self,

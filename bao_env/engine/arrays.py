@@ -17,6 +17,7 @@ UINT64: Final = np.dtype(np.uint64)
 INT64: Final = np.dtype(np.int64)
 FLOAT32: Final = np.dtype(np.float32)
 INT8: Final = np.dtype(np.int8)
+UINT8: Final = np.dtype(np.uint8)
 BOOL: Final = np.dtype(np.bool_)
 
 _READABLE: Final = ("C_CONTIGUOUS", "ALIGNED", "WRITEABLE")
@@ -60,13 +61,18 @@ def check_output(name: str, array: object, dtype: np.dtype[Any], shape: tuple[in
         _refuse(name, array, dtype, shape)
 
 
+def length_of(array: object) -> int:
+    """The first dimension of an array, to compare others with; 0 for what is no array."""
+    return len(array) if isinstance(array, np.ndarray) and array.ndim else 0
+
+
 def batch_size(positions: object) -> int:
     """The number of games of ``positions``, uint64[B, 6].
 
     Raises:
         TypeError, ValueError: see :func:`check_array`.
     """
-    size = len(positions) if isinstance(positions, np.ndarray) and positions.ndim else 0
+    size = length_of(positions)
     check_array("positions", positions, UINT64, (size, WORDS))
     return size
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import operator
 import os
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
@@ -30,6 +29,7 @@ from bao_env.engine.arrays import (
     batch_size,
     check_array,
     check_output,
+    length_of,
 )
 from bao_env.engine.bits import (
     BYTE,
@@ -43,6 +43,7 @@ from bao_env.engine.bits import (
     xorshift,
 )
 from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.kernel import CAPTURE_TURN, STARTS, candidates, is_capture
 from bao_env.engine.lanes import (
     BLOCK,
@@ -279,13 +280,10 @@ class Engine:
             for _ in range(threads)
         ]
         self._actions = [np.zeros(BLOCK, np.int64) for _ in range(threads)]
-        self._start_threads()
-
-    def _start_threads(self) -> None:
-        """What belongs to one process: a fork copies it, but not the threads behind it."""
-        self._process = os.getpid()
-        self._in_use = threading.Lock()
+        self._exclusive = Exclusive("Engine")
         self._pool: ThreadPoolExecutor | None = None
+        self._pool_process = 0
+        """Whose threads they are: a fork copies the pool, but not the threads behind it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.ruleset, self.threads)
@@ -419,26 +417,18 @@ class Engine:
 
     def _share(self, size: int, work: Callable[[slice, int], None]) -> None:
         """Run ``work(part, thread)`` over the batch, each thread on consecutive whole blocks."""
-        if self._process != os.getpid():
-            self._start_threads()
-        if not self._in_use.acquire(blocking=False):
-            raise RuntimeError(
-                "this Engine is at work in another thread: give each thread an Engine, or an "
-                "environment, of its own"
-            )
-        try:
+        with self._exclusive:
             blocks = -(-size // BLOCK)
             threads = min(self.threads, blocks)
             if threads <= 1:
                 work(slice(0, size), 0)
             else:
                 self._run_parts([blocks * t // threads * BLOCK for t in range(threads)], size, work)
-        finally:
-            self._in_use.release()
 
     def _run_parts(self, starts: list[int], size: int, work: Callable[[slice, int], None]) -> None:
         """Run ``work(part, thread)`` on the parts that begin at ``starts``, all at once."""
-        if self._pool is None:
+        if self._pool is None or self._pool_process != os.getpid():
+            self._pool_process = os.getpid()
             self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="bao-engine")
         parts = [slice(*edges) for edges in pairwise([*starts, size])]
         futures = [self._pool.submit(work, part, t) for t, part in enumerate(parts[1:], 1)]
@@ -484,7 +474,7 @@ def random_actions(
     Raises:
         TypeError, ValueError: an array has another type, shape or layout.
     """
-    size = len(masks)
+    size = length_of(masks)
     check_array("masks", masks, UINT64, (size,))
     check_output("rng", rng, UINT64, (size,))
     check_output("actions", actions, INT64, (size,))
@@ -497,6 +487,8 @@ def unpack_masks(masks: Masks, out: npt.NDArray[Any]) -> None:
     Raises:
         TypeError, ValueError: an array has another type, shape or layout.
     """
-    check_array("masks", masks, UINT64, masks.shape[:1])
-    check_output("out", out, BOOL if out.dtype == BOOL else INT8, (len(masks), NUM_ACTIONS))
+    size = length_of(masks)
+    check_array("masks", masks, UINT64, (size,))
+    dtype = BOOL if getattr(out, "dtype", None) == BOOL else INT8
+    check_output("out", out, dtype, (size, NUM_ACTIONS))
     _unpack_masks(masks, out)

@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.arrays import FLOAT32, INT8, batch_size, check_array, check_output
+from bao_env.engine.arrays import FLOAT32, INT8, UINT8, batch_size, check_array, check_output
 from bao_env.engine.bits import U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import (
@@ -123,7 +123,7 @@ def observe(
     if viewers is None:
         viewers = np.full(size, -1, np.int8)
     check_array("viewers", viewers, INT8, (size,))
-    dtype = out.dtype if out.dtype == np.uint8 else FLOAT32
+    dtype = UINT8 if getattr(out, "dtype", None) == UINT8 else FLOAT32
     check_output("out", out, dtype, (size, OBSERVATION_SIZE))
     scale = U(1) if out.dtype == np.uint8 else np.float32(1.0 / SEED_UNIT)
     observe_compiled(positions, viewers, scale, out)
