@@ -222,6 +222,7 @@ def test_it_learns(tmp_path: Path) -> None:
     assert play_match(search, bare, pairs=50, seed=1).score.low > 0.5
 
 
+@pytest.mark.slow
 def test_generations_and_their_curve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--run", "r", "--runs", str(tmp_path)]
     for setting in [*TINY, "keep_every=1000"]:
@@ -262,6 +263,7 @@ def test_the_suite_of_proven_wins() -> None:
     assert tactics.mistakes(load("random"), suite[::4], ruleset).mean() > 0.2
 
 
+@pytest.mark.slow
 def test_making_and_testing_suites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "suite.txt"
     assert tactics.main(["make", "--out", str(path), "--count", "8", "--seed", "5"]) == 0

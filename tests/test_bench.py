@@ -60,6 +60,7 @@ def test_training_bench_tells_search_from_network(capsys: pytest.CaptureFixture[
     assert row["simulations_per_second"] == pytest.approx(3 * row["steps_per_second"])
 
 
+@pytest.mark.slow
 def test_scaling_measures_a_training_run(tmp_path: Path) -> None:
     from training.tools import scaling  # as above
 

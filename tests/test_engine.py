@@ -260,6 +260,7 @@ def test_threads_make_no_difference(ruleset: str) -> None:
     np.testing.assert_array_equal(*results)
 
 
+@pytest.mark.slow
 def test_stale_kernels_are_dropped_wherever_the_cache_is(tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()

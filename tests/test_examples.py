@@ -85,6 +85,8 @@ def test_rows_and_failures(
     """Everything but the installation, on two small examples, one of which fails."""
     folder = tmp_path / "training" / "examples"
     folder.mkdir(parents=True)
+    for package in (folder.parent, folder):  # else the real package would be found before it
+        (package / "__init__.py").touch()
     (folder / "fake_good.py").write_text("print('epoch 1'); print('| fake | 1 | good | 2 | 3 |')")
     (folder / "fake_poor.py").write_text("import sys; sys.exit('this went wrong')")
     (folder / "fake_mute.py").write_text("print('nothing to tell')")

@@ -422,7 +422,7 @@ def test_a_module_that_lies_elsewhere(ladder_file: Path, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_ctrl_c_prints_what_there_is(ladder_file: Path, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(
-        MINE.replace("lowest = ", "import time; time.sleep(0.05); lowest = ")
+        MINE.replace("lowest = ", "import time; time.sleep(0.5); lowest = ")
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "training.rate", "slow:lowest", "--path", str(tmp_path)]

@@ -36,6 +36,7 @@ def _hangs(rng: random.Random, folder: Path) -> None:
     ("function", "seconds", "expected"),
     [(_crashes, 60, "died of SIGSEGV"), (_hangs, 6, "not finished after 6 s")],
 )
+@pytest.mark.slow
 def test_crashes_and_hangs_are_noticed(
     function: attacks.Run, seconds: float, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -239,6 +239,7 @@ def test_the_tables() -> None:
     assert score_pairs(standing.results["a", "b"]).rate == 0.875
 
 
+@pytest.mark.slow
 def test_results_say_what_made_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["random", "greedy", "--pairs", "5", "--processes", "1", "--out", str(tmp_path)]
     assert tournament.main(words) == 0
@@ -281,6 +282,7 @@ def make(ruleset, seed):
 """
 
 
+@pytest.mark.slow
 def test_a_player_of_somebodys_own_that_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

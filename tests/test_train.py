@@ -137,6 +137,7 @@ def test_killed_at_any_moment_and_resumed(tmp_path: Path) -> None:
     assert [int(row["update"]) for row in metrics(tmp_path / "alone")] == list(range(1, 13))
 
 
+@pytest.mark.slow
 def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     process = start(tmp_path, "--set", "steps=100000000")
     last = tmp_path / "r" / "last.safetensors"
@@ -182,6 +183,7 @@ def test_evaluate_prints_a_table_and_json(
     assert "unknown player 'nobody'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_evaluate_stops_early_and_keeps_the_games(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

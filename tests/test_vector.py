@@ -646,7 +646,13 @@ def test_gymnasium_wrappers(mode: AutoresetMode) -> None:
 def test_gymnasium_wrappers_that_change_flat_observations(opponent: Any) -> None:
     def make(**more: Any) -> Any:
         return BaoVectorEnv(
-            4, opponent=opponent, observation="replies", flat=True, max_plies=30, **more
+            4,
+            opponent=opponent,
+            observation="replies",
+            flat=True,
+            max_plies=80,
+            opening_plies=(0, 20),
+            **more,
         )
 
     games = make(autoreset_mode=NEXT)

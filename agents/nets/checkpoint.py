@@ -278,7 +278,7 @@ def _check_header(path: Path, text: str) -> tuple[Ruleset, NetworkConfig, dict[s
         if not isinstance(info, dict):
             raise TypeError(f"info is {info!r:.200}, no object")
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: its header is not as expected: {error!s:.600}") from error
+        raise CheckpointError(f"{path}: its header is not as expected: {error!s:.500}") from error
     return ruleset, config, info
 
 
