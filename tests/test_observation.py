@@ -93,7 +93,7 @@ def columns(text: str, rules: Any) -> np.ndarray:
 @EVERY_RULESET
 def test_columns_match_the_reference(ruleset: str, thorough: bool) -> None:
     rules = RULESETS[ruleset]
-    texts = some_positions(rules, 3000 if thorough else 120)
+    texts = some_positions(rules, 500 if thorough else 120)
     positions, masks = packed(texts, rules)
     observer = Observer("planes+replies", rules, np.uint8)
     arrays = observer.empty(len(texts))

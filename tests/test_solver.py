@@ -70,13 +70,13 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
         return any(after) if mover == player else all(after)
 
     solver = Solver(rules)
-    texts = late_positions(rules, 100 if thorough else 40)
+    texts = late_positions(rules, 60 if thorough else 40)
     positions, _ = packed(texts, rules)
     found = 0
     for text, words in zip(texts, positions, strict=True):
         mover = text.split()[3]
         for value, player in ((WIN, mover), (LOSS, reference.OPPONENT[mover])):
-            for bound in range(1, 5 if thorough else 3):
+            for bound in range(1, 4 if thorough else 3):
                 expected = wins_within(text, player, bound)
                 proved = solver._prove(words, bound, value)
                 assert (proved == value) == expected, (text, player, bound)
@@ -88,7 +88,7 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
 @EVERY_RULESET
 def test_agrees_with_what_alphabeta_proves(ruleset: str, thorough: bool) -> None:
     rules = RULESETS[ruleset]
-    count = 2000 if thorough else 100
+    count = 600 if thorough else 100
     positions, masks = Openings(rules, (10, 40)).draw(count, np.random.default_rng(4))
     values = AlphaBetaAgent(rules, depth=6 if thorough else 5, threads=1).values(positions, masks)
     solver = Solver(rules, nodes=300_000)
@@ -100,7 +100,7 @@ def test_agrees_with_what_alphabeta_proves(ruleset: str, thorough: bool) -> None
     assert (nodes > 0).all()
     if ruleset == "dutch":  # there alpha-beta does not count captures that wait
         return
-    for words, value in list(zip(positions, values, strict=True))[: 200 if thorough else 8]:
+    for words, value in list(zip(positions, values, strict=True))[: 40 if thorough else 8]:
         solution = solver.solve(words, shortest=True)
         assert solution.is_shortest
         assert solution.plies == WIN_VALUE - abs(value)

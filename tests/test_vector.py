@@ -682,7 +682,7 @@ def test_gymnasium_wrappers_that_change_flat_observations(opponent: Any) -> None
     late = np.concatenate(seen[100:]) / 2
     assert abs(late.mean()) < 0.1 and 0.7 < late[:, late.std(0) > 0].std(0).mean() < 1.3
     assert set(returns) <= {-1.0, 0.0, 1.0} and len(set(returns)) > 1
-    assert 5 < max(lengths) <= 30
+    assert 5 < max(lengths) <= 80
     for wrapper in (NormalizeObservation, lambda env: TransformObservation(env, lambda rows: rows)):
         with pytest.raises((AssertionError, ValueError)):
             wrapper(make())
