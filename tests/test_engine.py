@@ -57,6 +57,7 @@ DAMAGES: dict[str, Damage] = {
         array.astype(array.dtype.newbyteorder()) if array.itemsize > 1 else array.astype("S1")
     ),
     "a list": lambda array: array.tolist(),
+    "masked": lambda array: np.ma.masked_array(array),
     "nothing": lambda array: None,
 }
 """How an array can be other than it should."""
@@ -91,7 +92,7 @@ def test_wrong_arrays_are_refused(
     engine = Engine()
     arrays = games(engine)
     arrays |= {"actions": legal(arrays), "rng": random_states(SIZE, 1)}
-    if name == "actions" and damage in ("other integers", "strided", "byte order"):
+    if name == "actions" and damage in ("other integers", "strided", "byte order", "masked"):
         arrays[name] = DAMAGES[damage](arrays[name])
         call(engine, arrays)  # actions may be any integers
         return

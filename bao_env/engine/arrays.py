@@ -38,6 +38,7 @@ def check_array(name: str, array: object, dtype: np.dtype[Any], shape: tuple[int
     """
     if not (
         isinstance(array, np.ndarray)
+        and not isinstance(array, np.ma.MaskedArray)  # numba refuses it
         and array.dtype == dtype
         and array.shape == shape
         and array.flags.c_contiguous
@@ -54,6 +55,7 @@ def check_output(name: str, array: object, dtype: np.dtype[Any], shape: tuple[in
     """
     if not (
         isinstance(array, np.ndarray)
+        and not isinstance(array, np.ma.MaskedArray)  # numba refuses it
         and array.dtype == dtype
         and array.shape == shape
         and array.flags.carray  # contiguous, aligned and writable
@@ -100,7 +102,7 @@ def as_batch(
 def _refuse(name: str, array: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NoReturn:
     """Say what an array should have been."""
     expected = f"{name}: expected a C-contiguous {dtype}{list(shape)}"
-    if not isinstance(array, np.ndarray):
+    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{expected}, not {type(array).__name__}")
     found = f"{array.dtype}{list(array.shape)}"
     if array.dtype != dtype:
