@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import legal_mask
+from bao_env.engine.position import WORDS, pack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.notation.positions import parse_position
 from tests.reference import (
     BACK,
     FACING,
@@ -287,6 +290,18 @@ def random_games(rng: random.Random, rules: Any) -> Iterator[str]:
         while text not in WINS.values():
             yield text
             text = rng.choice(list(legal_moves(text, rules).values()))
+
+
+def pack_texts(
+    texts: list[str], ruleset: Ruleset
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Position texts, packed: uint64[B, 6], and their legal actions, uint64[B]."""
+    positions = np.zeros((len(texts), WORDS), np.uint64)
+    for text, words in zip(texts, positions, strict=True):
+        pack(parse_position(text, ruleset), words)
+    masks = np.zeros(len(texts), np.uint64)
+    Engine(ruleset).legal_masks(positions, masks, np.zeros(len(texts), np.int8))
+    return positions, masks
 
 
 def batch_of(

@@ -11,26 +11,15 @@ import numpy as np
 import pytest
 
 from bao_env import RULESETS, BaoEnv, BaoVectorEnv, Engine, raw_env
-from bao_env.engine.position import movers, pack
-from bao_env.notation.positions import parse_position
+from bao_env.engine.position import movers
 from bao_env.observation import OBSERVATIONS, Observer, observe
 from bao_env.observation.captures import BEST_CAPTURE, CAPTURE_FEATURES, capture_features
 from tests import reference
-from tests.positions import batch_of, random_games, random_position
+from tests.positions import batch_of, pack_texts, random_games, random_position
 from tests.reference import FRONT, OPPONENT, SIDE, WINS
 
 EVERY_RULESET = pytest.mark.parametrize("ruleset", list(RULESETS))
 EVERY_KIND = pytest.mark.parametrize("kind", list(OBSERVATIONS))
-
-
-def packed(texts: list[str], ruleset: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of texts and their legal actions."""
-    positions = np.zeros((len(texts), 6), np.uint64)
-    for text, words in zip(texts, positions, strict=True):
-        pack(parse_position(text, ruleset), words)
-    masks = np.zeros(len(texts), np.uint64)
-    Engine(ruleset).legal_masks(positions, masks, np.zeros(len(texts), np.int8))
-    return positions, masks
 
 
 def some_positions(ruleset: Any, count: int) -> list[str]:
@@ -94,7 +83,7 @@ def columns(text: str, rules: Any) -> np.ndarray:
 def test_columns_match_the_reference(ruleset: str, thorough: bool) -> None:
     rules = RULESETS[ruleset]
     texts = some_positions(rules, 500 if thorough else 120)
-    positions, masks = packed(texts, rules)
+    positions, masks = pack_texts(texts, rules)
     observer = Observer("planes+replies", rules, np.uint8)
     arrays = observer.empty(len(texts))
     observer.fill(positions, masks, movers(positions), arrays)
@@ -132,7 +121,7 @@ def test_kinds_are_made_of_each_other(ruleset: str) -> None:
 def test_planes_show_the_board(ruleset: str) -> None:
     rules = RULESETS[ruleset]
     texts = some_positions(rules, 300)
-    positions, masks = packed(texts, rules)
+    positions, masks = pack_texts(texts, rules)
     for viewer in (0, 1):
         viewers = np.full(len(texts), viewer, np.int8)
         boards = np.empty((len(texts), 52), np.uint8)

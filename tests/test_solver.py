@@ -16,25 +16,15 @@ from agents.search.proof_number import LOSS, UNKNOWN, WIN
 from agents.search.solver import Solver, main
 from agents.search.transposition import PROVEN
 from agents.search.transposition import WIN as WIN_VALUE
-from bao_env import NORTH, RULESETS, SOUTH, Board, Engine
-from bao_env.engine.position import pack, unpack
+from bao_env import NORTH, RULESETS, SOUTH, Board
+from bao_env.engine.position import unpack
 from bao_env.envs.openings import Openings
-from bao_env.notation.positions import format_position, parse_position
+from bao_env.notation.positions import format_position
 from tests import reference
-from tests.positions import random_games, random_position
+from tests.positions import pack_texts, random_games, random_position
 from tests.reference import WINS
 
 EVERY_RULESET = pytest.mark.parametrize("ruleset", list(RULESETS))
-
-
-def packed(texts: list[str], rules: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of texts and their legal actions."""
-    positions = np.zeros((len(texts), 6), np.uint64)
-    for text, words in zip(texts, positions, strict=True):
-        pack(parse_position(text, rules), words)
-    masks = np.zeros(len(texts), np.uint64)
-    Engine(rules).legal_masks(positions, masks, np.zeros(len(texts), np.int8))
-    return positions, masks
 
 
 def late_positions(rules: Any, count: int) -> list[str]:
@@ -71,7 +61,7 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
 
     solver = Solver(rules)
     texts = late_positions(rules, 60 if thorough else 40)
-    positions, _ = packed(texts, rules)
+    positions, _ = pack_texts(texts, rules)
     found = 0
     for text, words in zip(texts, positions, strict=True):
         mover = text.split()[3]
