@@ -26,7 +26,6 @@ from bao_env.engine.arrays import (
     INT8,
     INT64,
     UINT64,
-    batch_size,
     check_array,
     check_output,
     length_of,
@@ -409,7 +408,7 @@ class Engine:
     @staticmethod
     def _check_games(positions: object, masks: object, winners: object) -> int:
         """Check the arrays that a call plays on; returns the number of games."""
-        size = batch_size(positions)
+        size = length_of(positions)
         check_output("positions", positions, UINT64, (size, WORDS))
         check_output("masks", masks, UINT64, (size,))
         check_output("winners", winners, INT8, (size,))
