@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.batch import Engine
+from bao_env.engine.batch import Engine, random_states
 from bao_env.engine.kernel import legal_mask
 from bao_env.engine.position import WORDS, pack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
@@ -290,6 +290,18 @@ def random_games(rng: random.Random, rules: Any) -> Iterator[str]:
         while text not in WINS.values():
             yield text
             text = rng.choice(list(legal_moves(text, rules).values()))
+
+
+def random_play(
+    ruleset: str, plies: int = 25
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """200 positions of random games, uint64[200, 6], and their legal actions, uint64[200]."""
+    engine = Engine(ruleset)
+    opening, mask = engine.opening()
+    positions, masks = np.tile(opening, (200, 1)), np.full(200, mask)
+    winners = np.full(200, -1, np.int8)
+    engine.play_random(positions, masks, winners, random_states(200, 4), plies)
+    return positions, masks
 
 
 def pack_texts(
