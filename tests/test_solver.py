@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from agents import solve
 from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.proof_number import LOSS, UNKNOWN, WIN
+from agents.search.proof_number import LOSS, MEMORY, UNKNOWN, WIN, Table, prove
 from agents.search.solver import Solver, main
 from agents.search.transposition import PROVEN
 from agents.search.transposition import WIN as WIN_VALUE
@@ -59,7 +60,8 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
         )
         return any(after) if mover == player else all(after)
 
-    solver = Solver(rules)
+    table, memory = Table.empty(16), np.zeros(1, MEMORY)
+    memory["node_limit"] = np.iinfo(np.int64).max
     texts = late_positions(rules, 60 if thorough else 40)
     positions, _ = pack_texts(texts, rules)
     found = 0
@@ -68,7 +70,8 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
         for value, player in ((WIN, mover), (LOSS, reference.OPPONENT[mover])):
             for bound in range(1, 4 if thorough else 3):
                 expected = wins_within(text, player, bound)
-                proved = solver._prove(words, bound, value)
+                memory["bound"], memory["attacker"] = bound, value
+                proved = prove(rules.kernel_rules(), table, memory[0], words)
                 assert (proved == value) == expected, (text, player, bound)
                 assert proved != UNKNOWN
                 found += expected
@@ -160,15 +163,15 @@ def test_a_game_that_is_over() -> None:
 
 
 def test_threads_and_the_table_do_not_change_who_wins() -> None:
-    positions, masks = Openings(RULESETS["kujifunza"], (6, 12)).draw(24, np.random.default_rng(6))
+    positions, masks = Openings(RULESETS["kujifunza"], (6, 12)).draw(40, np.random.default_rng(6))
     masks[3] = 0
     alone = np.array(
         [
             Solver("kujifunza").values(positions[i : i + 1], masks[i : i + 1])[0][0]
-            for i in range(0, 24, 8)
+            for i in range(0, 40, 8)
         ]
     )
-    solver = Solver("kujifunza", threads=2, nodes=1_000_000)
+    solver = Solver("kujifunza", threads=2)
     found, nodes = solver.values(positions, masks)
     np.testing.assert_array_equal(found[::8], alone)
     assert (found[masks != 0] != UNKNOWN).all()
@@ -176,8 +179,47 @@ def test_threads_and_the_table_do_not_change_who_wins() -> None:
     assert nodes[3] == 0
     backwards, _ = solver.values(positions[::-1], masks[::-1])
     np.testing.assert_array_equal(backwards[::-1], found)
-    solver.clear()
-    np.testing.assert_array_equal(solver.values(positions, masks)[0], found)
+    np.testing.assert_array_equal(Solver("kujifunza").values(positions, masks)[1], nodes)
+
+
+@EVERY_RULESET
+def test_judging_actions_is_solving_what_follows_them(ruleset: str) -> None:
+    rules = RULESETS[ruleset]
+    plies = (6, 12) if ruleset == "kujifunza" else (38, 42)
+    positions, masks = Openings(rules, plies).draw(20, np.random.default_rng(8))
+    masks[3] = 0
+    judged = Solver(rules, nodes=30_000, threads=2).judge(positions, masks)
+    assert (judged.winning & judged.losing == 0).all()
+    assert ((judged.winning | judged.losing) & ~masks == 0).all()
+    assert judged.values[3] == UNKNOWN
+    assert judged.nodes.max() <= 30_000 + 100
+    solver = Solver(rules)
+    for words, winning, losing, value in zip(
+        positions, judged.winning, judged.losing, judged.values, strict=True
+    ):
+        board = Board.from_text(format_position(unpack(words)), rules)
+        mover = board.turn
+        for action in board.legal_actions:
+            if not (winning | losing) >> np.uint64(action) & np.uint64(1):
+                continue
+            board.push(action)
+            outcome = board.outcome()
+            winner = outcome.winner if outcome else solver.solve(board.words).winner
+            assert (winner == mover) == bool(winning >> np.uint64(action) & np.uint64(1))
+            board.pop()
+        if value != UNKNOWN:
+            assert value == solver.values(words[None], np.ones(1, np.uint64))[0][0]
+            assert (value == WIN) == bool(winning) or not winning
+    assert (judged.values != UNKNOWN).sum() > 8
+
+
+def test_an_answer_with_the_shortest_win_has_one_deadline() -> None:
+    begun = time.monotonic()
+    solution = solve(Board("kujifunza"), seconds=0.1, shortest=True)
+    assert time.monotonic() - begun < 2  # the shortest win takes half a million positions
+    assert solution.winner == SOUTH
+    assert not solution.is_shortest
+    assert solve(Board("kujifunza"), nodes=20_000, shortest=True).nodes < 21_000
 
 
 def test_in_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

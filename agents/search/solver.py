@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -32,7 +34,7 @@ from bao_env.board import Board
 from bao_env.engine.arrays import as_batch
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import Packed, packed_opening, turn_of
-from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.ruleset import KernelRules, Ruleset, get_ruleset
 from bao_env.engine.successors import (
     ACTION,
     MAX_SUCCESSORS,
@@ -50,6 +52,8 @@ MAX_NODES: Final = 10_000_000
 """Positions that a search visits by default, if it has no limit of time."""
 _GLANCE: Final = 1
 """Positions to visit in order to see what the table knows."""
+_PART: Final = 16
+"""Positions of a batch that a thread solves with one table."""
 
 Words = npt.NDArray[np.uint64]
 
@@ -65,26 +69,33 @@ class Solution(NamedTuple):
     """Whether the loser can hold out for so many."""
     line: tuple[int, ...]
     """How it may go, as actions. The winner follows the proof, the loser resists as long as that
-    allows. Empty if the winner is not known, or the game is over."""
+    allows. Empty if the winner is not known, or the game is over; shorter if the limits do not
+    suffice for all of it."""
     nodes: int
     """Positions visited."""
 
 
-class _Child(NamedTuple):
-    """A position after a legal action."""
+class Judgement(NamedTuple):
+    """What is known of the actions of a batch of positions."""
 
-    action: int
-    words: Words
-    result: int
-    """1 if the action wins at once, -1 if it loses at once, else 0."""
+    values: npt.NDArray[np.int8]
+    """int8[B]: WIN (1) if the player to move wins, LOSS (-1) if they lose, UNKNOWN (0) if that is
+    not known or the game is over."""
+    winning: Words
+    """uint64[B], masks of the actions after which that player wins."""
+    losing: Words
+    """uint64[B], masks of the actions after which they lose."""
+    nodes: npt.NDArray[np.int64]
+    """int64[B], positions visited."""
 
 
 class Solver:
     """Finds out who wins positions of one rule set.
 
-    Its table is kept from one position to the next, so that related positions are solved faster.
-    Who wins does not depend on it; numbers of nodes, proofs and their lines may. One solver is for
-    one thread of Python.
+    :meth:`solve` keeps its table from one position to the next, so that related positions are
+    solved faster. Who wins does not depend on it; numbers of nodes, proofs and their lines may. A
+    batch begins with an empty table, so that it has the same answers on any number of threads. One
+    solver is for one thread of Python.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
@@ -111,21 +122,19 @@ class Solver:
         if seconds is not None:
             check_seconds("solver", seconds)
         self.ruleset = get_ruleset(ruleset)
-        self._rules = self.ruleset.kernel_rules()
         self._seconds = seconds
-        limit = MAX_NODES if nodes is None and seconds is None else nodes
-        self._node_limit = np.iinfo(np.int64).max if limit is None else limit
+        self._node_limit = MAX_NODES if nodes is None and seconds is None else nodes
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("Solver")
-        self._tables = [Table.empty(table_bits) for _ in range(self._threads)]
-        self._memories = [np.zeros(1, MEMORY) for _ in range(self._threads)]
-        self._rows = np.empty((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
-        self._prove(packed_opening(self.ruleset), nodes=1)  # compile before a clock runs
+        rules = self.ruleset.kernel_rules()
+        self._searches = [_Search(rules, Table.empty(table_bits)) for _ in range(self._threads)]
+        with self._searches[0].answer(1, None) as search:  # compile before a clock runs
+            search.prove(packed_opening(self.ruleset))
 
     def clear(self) -> None:
         """Forget what has been found out."""
-        for table in self._tables:
-            table.clear()
+        for search in self._searches:
+            search.table.clear()
 
     def values(
         self, positions: Words, masks: Words
@@ -143,71 +152,125 @@ class Solver:
         positions, masks = as_batch(positions, masks)
         values, nodes = np.zeros(len(masks), np.int8), np.zeros(len(masks), np.int64)
 
-        def work(part: slice, thread: int) -> None:
-            for i in np.flatnonzero(masks[part]) + part.start:
-                values[i] = self._prove(positions[i], thread=thread)
-                nodes[i] = self._memories[thread]["nodes"][0]
+        def work(i: int, search: _Search) -> None:
+            values[i] = search.prove(positions[i])
+            nodes[i] = search.nodes
 
-        with self._exclusive:
-            share(len(masks), 1, self._threads, work)
+        self._answer_each(masks, work)
         return values, nodes
+
+    def judge(self, positions: Words, masks: Words) -> Judgement:
+        """Which actions of each position of a batch win, and which lose; each has its own limits.
+
+        Args:
+            positions: uint64[B, 6].
+            masks: uint64[B], their legal actions; 0 where the game is over.
+        """
+        positions, masks = as_batch(positions, masks)
+        size = len(masks)
+        values, nodes = np.zeros(size, np.int8), np.zeros(size, np.int64)
+        winning, losing = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+
+        def work(i: int, search: _Search) -> None:
+            for child in search.children(positions[i]):
+                value = child.result or search.value_of(child, positions[i])
+                if value != UNKNOWN:
+                    (winning if value == WIN else losing)[i] |= np.uint64(1 << child.action)
+            if winning[i]:
+                values[i] = WIN
+            elif losing[i] == masks[i]:
+                values[i] = LOSS
+            else:  # an action that is not known may matter to no proof of the position
+                values[i] = search.prove(positions[i])
+            nodes[i] = search.nodes
+
+        self._answer_each(masks, work)
+        return Judgement(values, winning, losing, nodes)
 
     def solve(self, position: Words, *, shortest: bool = False) -> Solution:
         """Who wins a position, and how.
 
         Args:
             position: uint64[6]; its game is not over by a capture.
-            shortest: also find the shortest win. That takes many times longer.
+            shortest: also find the shortest win. That takes many times longer; if the limits do
+                not suffice for it, the answer is that of the first proof.
         """
-        with self._exclusive:
-            return self._solve(position, shortest)
-
-    # --- searches -----------------------------------------------------------------------------
-
-    def _solve(self, position: Words, shortest: bool) -> Solution:
-        """:meth:`solve`, in one thread."""
-        value = self._prove(position)
-        nodes, plies = int(self._memories[0]["nodes"][0]), int(self._memories[0]["plies"][0])
-        if value == UNKNOWN:
-            return Solution(None, None, False, (), nodes)
-        mover = turn_of(position)
-        winner = mover if value == WIN else 1 - mover
-        if shortest:
-            bound, more = self._shortest(position, value, plies)
-            nodes += more
+        with (
+            self._exclusive,
+            self._searches[0].answer(self._node_limit, self._seconds) as search,
+        ):
+            value = search.prove(position)
+            if value == UNKNOWN:
+                return Solution(None, None, False, (), search.nodes)
+            mover, plies = turn_of(position), search.plies
+            winner = mover if value == WIN else 1 - mover
+            bound = search.shortest(position, value, plies) if shortest else None
+            line = search.line(position, value, bound)
             if bound is not None:
-                return Solution(winner, bound, True, self._line(position, value, bound), nodes)
-        return Solution(winner, plies, False, self._line(position, value, None), nodes)
+                plies = bound
+            return Solution(winner, plies, bound is not None, line, search.nodes)
 
-    def _prove(
-        self,
-        position: Words,
-        bound: int = UNBOUNDED,
-        attacker: int = 0,
-        *,
-        nodes: int | None = None,
-        thread: int = 0,
-    ) -> int:
-        """:func:`prove` within the limits."""
-        memory = self._memories[thread]
-        memory["bound"], memory["attacker"] = bound, attacker
-        memory["node_limit"] = self._node_limit if nodes is None else nodes
-        with stop_after(memory["stop"], self._seconds):
-            return int(prove(self._rules, self._tables[thread], memory[0], position))
+    def _answer_each(self, masks: Words, work: Callable[[int, _Search], None]) -> None:
+        """Call ``work(i, search)`` for each position ``i`` whose game is not over."""
 
-    def _shortest(self, position: Words, value: int, plies: int) -> tuple[int | None, int]:
-        """The fewest plies in which the winner can win, or None; and the positions visited."""
-        nodes = 0
-        for bound in range(1, min(plies, MAX_BOUND) + 1):
-            found = self._prove(position, bound, value)
-            nodes += int(self._memories[0]["nodes"][0])
-            if found == value:
-                return bound, nodes
-            if found == UNKNOWN:
-                break
-        return None, nodes
+        def work_off(part: slice, thread: int) -> None:
+            search = self._searches[thread]
+            search.table.clear()
+            for i in np.flatnonzero(masks[part]) + part.start:
+                with search.answer(self._node_limit, self._seconds):
+                    work(i, search)
 
-    def _children(self, position: Words) -> list[_Child]:
+        with self._exclusive:
+            share(len(masks), _PART, self._threads, work_off)
+
+
+class _Child(NamedTuple):
+    """A position after a legal action."""
+
+    action: int
+    words: Words
+    result: int
+    """1 if the action wins at once, -1 if it loses at once, else 0."""
+
+
+class _Search:
+    """What a thread searches with, and what is left of the limits of its present answer."""
+
+    def __init__(self, rules: KernelRules, table: Table) -> None:
+        self.table = table
+        self.nodes = 0
+        """Positions visited for the answer."""
+        self._rules = rules
+        self._limit: int | None = None
+        self._memory = np.zeros(1, MEMORY)
+        self._rows = np.empty((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
+
+    @contextmanager
+    def answer(self, nodes: int | None, seconds: float | None) -> Iterator[_Search]:
+        """All that is searched for one answer; its limits are counted from here."""
+        self.nodes, self._limit = 0, nodes
+        with stop_after(self._memory["stop"], seconds):
+            yield self
+
+    @property
+    def plies(self) -> int:
+        """Plies to the end of the game in the proof just found."""
+        return int(self._memory["plies"][0])
+
+    def prove(self, position: Words, bound: int = UNBOUNDED, attacker: int = 0) -> int:
+        """:func:`prove` with what is left of the limits."""
+        left = np.iinfo(np.int64).max if self._limit is None else self._limit - self.nodes
+        return self._prove(position, bound, attacker, max(left, _GLANCE))
+
+    def _prove(self, position: Words, bound: int, attacker: int, nodes: int) -> int:
+        """:func:`prove` with a limit of its own."""
+        memory = self._memory
+        memory["bound"], memory["attacker"], memory["node_limit"] = bound, attacker, nodes
+        found = int(prove(self._rules, self.table, memory[0], position))
+        self.nodes += int(memory["nodes"][0])
+        return found
+
+    def children(self, position: Words) -> list[_Child]:
         """The positions after the legal actions."""
         count = successors(self._rules, Packed.of(position), self._rows, 0)
         children = []
@@ -218,8 +281,23 @@ class Solver:
             children.append(_Child(int(row[ACTION]), words, result if result < 2 else -1))
         return sorted(children, key=lambda child: child.action)
 
-    def _line(self, position: Words, value: int, bound: int | None) -> tuple[int, ...]:
-        """A line of the proof; with a bound, of the shortest win."""
+    def value_of(self, child: _Child, position: Words) -> int:
+        """The value of the position after an action, for the player who chooses it."""
+        value = self.prove(child.words)
+        return value if turn_of(child.words) == turn_of(position) else -value
+
+    def shortest(self, position: Words, value: int, plies: int) -> int | None:
+        """The fewest plies in which the winner can win; None if the limits do not suffice."""
+        for bound in range(1, min(plies, MAX_BOUND) + 1):
+            found = self.prove(position, bound, value)
+            if found == value:
+                return bound
+            if found == UNKNOWN:
+                break
+        return None
+
+    def line(self, position: Words, value: int, bound: int | None) -> tuple[int, ...]:
+        """A line of the proof, as far as the limits suffice; with a bound, of the shortest win."""
         line: list[int] = []
         seen = set()
         while position.tobytes() not in seen:
@@ -238,13 +316,13 @@ class Solver:
     def _step(self, position: Words, value: int, bound: int | None) -> tuple[_Child, int] | None:
         """An action of the proof and the value after it; None where there is no action, or the
         limits do not suffice to find one."""
-        children = self._children(position)
-        for nodes in (_GLANCE, None):  # what the table knows, before anything is searched anew
+        children = self.children(position)
+        for at_a_glance in (True, False):  # what the table knows, before anything is searched anew
             found: tuple[int, _Child, int] | None = None
             for child in children:
                 again = turn_of(child.words) == turn_of(position)
                 after = value if again else -value
-                plies = self._plies_after(child, value, after, bound, nodes)
+                plies = self._plies_after(child, value, after, bound, at_a_glance)
                 if plies is None:
                     continue
                 if found is None or (plies < found[0] if value == WIN else plies > found[0]):
@@ -254,7 +332,7 @@ class Solver:
         return None
 
     def _plies_after(
-        self, child: _Child, value: int, after: int, bound: int | None, nodes: int | None
+        self, child: _Child, value: int, after: int, bound: int | None, at_a_glance: bool
     ) -> int | None:
         """Plies to the end after an action, if it keeps the value and, with a bound, the bound.
 
@@ -263,19 +341,24 @@ class Solver:
             value: WIN or LOSS, for the player who chooses it.
             after: the same for the player who is to move then.
             bound: plies left before the action.
-            nodes: positions to visit, at most.
+            at_a_glance: whether to ask the table alone.
         """
+
+        def proved(bound: int) -> bool:
+            if at_a_glance:
+                return self._prove(child.words, bound, after, _GLANCE) == after
+            return self.prove(child.words, bound, after) == after
+
         if child.result:
             return 0 if child.result == value else None
         if bound is None:
-            proved = self._prove(child.words, nodes=nodes) == after
-            return int(self._memories[0]["plies"][0]) if proved else None
+            return self.plies if proved(UNBOUNDED) else None
         left = bound - 1
         if left == 0:
-            return None if self._children(child.words) else 0  # 1.2: no legal move
-        if self._prove(child.words, left, after, nodes=nodes) != after:
+            return None if self.children(child.words) else 0  # 1.2: no legal move
+        if not proved(left):
             return None
-        if value == LOSS and left > 1 and self._prove(child.words, left - 1, after) == after:
+        if value == LOSS and left > 1 and self.prove(child.words, left - 1, after) == after:
             return left - 1  # the loser can do better elsewhere
         return left
 
