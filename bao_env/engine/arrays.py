@@ -6,7 +6,7 @@ end. These checks take constant time; they look at what an array is, not at its 
 
 from __future__ import annotations
 
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +37,7 @@ def check_array(name: str, array: object, dtype: np.dtype[Any], shape: tuple[int
         ValueError: it has another shape, or is not contiguous.
     """
     if not (
-        isinstance(array, np.ndarray)
-        and not isinstance(array, np.ma.MaskedArray)  # numba refuses it
+        _is_plain(array)
         and array.dtype == dtype
         and array.shape == shape
         and array.flags.c_contiguous
@@ -54,13 +53,19 @@ def check_output(name: str, array: object, dtype: np.dtype[Any], shape: tuple[in
         TypeError, ValueError: see :func:`check_array`; ValueError also if it is read-only.
     """
     if not (
-        isinstance(array, np.ndarray)
-        and not isinstance(array, np.ma.MaskedArray)  # numba refuses it
+        _is_plain(array)
         and array.dtype == dtype
         and array.shape == shape
         and array.flags.carray  # contiguous, aligned and writable
     ):
         _refuse(name, array, dtype, shape)
+
+
+def _is_plain(array: object) -> TypeGuard[npt.NDArray[Any]]:
+    """Whether it is an array that numba knows: masked arrays are not."""
+    return type(array) is np.ndarray or (
+        isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray)
+    )
 
 
 def length_of(array: object) -> int:
@@ -102,7 +107,7 @@ def as_batch(
 def _refuse(name: str, array: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NoReturn:
     """Say what an array should have been."""
     expected = f"{name}: expected a C-contiguous {dtype}{list(shape)}"
-    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+    if not _is_plain(array):
         raise TypeError(f"{expected}, not {type(array).__name__}")
     found = f"{array.dtype}{list(array.shape)}"
     if array.dtype != dtype:

@@ -449,7 +449,8 @@ def _as_actions(actions: object, size: int) -> npt.NDArray[Any]:
     if not isinstance(actions, np.ndarray) or actions.dtype.kind not in "iu":
         found = actions.dtype if isinstance(actions, np.ndarray) else type(actions).__name__
         raise TypeError(f"actions: expected an array of integers [{size}], not {found}")
-    actions = np.ascontiguousarray(actions, actions.dtype.newbyteorder("="))
+    if not (actions.dtype.isnative and actions.flags.carray):
+        actions = np.ascontiguousarray(actions, actions.dtype.newbyteorder("="))
     check_array("actions", actions, actions.dtype, (size,))
     return actions
 
