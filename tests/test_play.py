@@ -229,6 +229,8 @@ def test_long_games_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         "mcts:20",
         "zanzibar",
         "guided:zanzibar:20ms",
+        "solver:20ms",
+        "solver:zanzibar:20ms",
     ],
 )
 def test_bots_move(client: TestClient, player: str) -> None:
@@ -252,6 +254,9 @@ def test_bots_move(client: TestClient, player: str) -> None:
         ("search:nobody:10", "no checkpoint 'nobody'"),
         ("guided:zanzibar:99999ms", "from 1 to 5000"),
         ("guided:zanzibar:6", "unknown player"),
+        ("solver:99999ms", "from 1 to 5000"),
+        ("solver:nobody:10ms", "no checkpoint 'nobody'"),
+        ("solver:1s", "unknown player"),
         ("guided:nobody:10ms", "no checkpoint 'nobody'"),
         ("os:system", "unknown player"),
         ("agents.registry:load", "unknown player"),
@@ -547,7 +552,7 @@ def test_hints_see_a_win() -> None:
     assert [move["texts"][0] for move in found["moves"]] == ["B8R"]
     assert found["moves"][0]["value"] == 1.0 and south_chance(board)["proven"]
     board.push("B8R")
-    assert south_chance(board) == {"south": 1.0, "proven": True}
+    assert south_chance(board) == {"south": 1.0, "proven": True, "win": None}
     with pytest.raises(Refused, match="the game is over"):
         hints(board, "alphabeta", Roster())
 
