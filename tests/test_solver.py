@@ -117,7 +117,10 @@ def test_lines_are_played_to_the_end(ruleset: str) -> None:
             for action in solution.line:
                 board.push(action)
             outcome = board.outcome()
-            assert outcome is not None
+            if outcome is None:  # the limit did not suffice for all of the line
+                assert solution.is_shortest
+                assert solution.nodes >= 50_000
+                continue
             assert outcome.winner == solution.winner
             if solution.is_shortest:
                 assert len(solution.line) == solution.plies

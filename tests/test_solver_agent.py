@@ -66,10 +66,10 @@ def test_wins_every_won_position_of_kujifunza_in_time(opponent: str, thorough: b
 @EVERY_RULESET
 def test_wins_soonest_and_loses_latest(ruleset: str, thorough: bool) -> None:
     """Its move leaves one ply less of the shortest win, whoever wins."""
-    count = 100 if thorough else 20
+    count = 100 if thorough else 16
     positions, masks = draw(ruleset, count, (8, 14) if ruleset == "kujifunza" else (38, 44), seed=2)
-    solver = Solver(ruleset, nodes=100_000)
-    chosen = SolverAgent(ruleset, nodes=400_000, threads=1).act(positions, masks)
+    solver = Solver(ruleset, nodes=30_000)
+    chosen = SolverAgent(ruleset, nodes=200_000, threads=1).act(positions, masks)
     won = lost = 0
     for words, action in zip(positions, chosen, strict=True):
         before = solver.solve(words, shortest=True)
@@ -83,7 +83,7 @@ def test_wins_soonest_and_loses_latest(ruleset: str, thorough: bool) -> None:
         if outcome is not None:
             assert (outcome.winner, before.plies) == (before.winner, 1)
             continue
-        after = solver.solve(board.words, shortest=True, nodes=1_000_000)
+        after = solver.solve(board.words, shortest=True, nodes=200_000)
         assert after.winner == before.winner
         if after.is_shortest:
             assert after.plies == before.plies - 1

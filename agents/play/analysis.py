@@ -27,7 +27,7 @@ NODES: Final = 200_000
 """Positions that a hint's search visits, for all moves together."""
 BAR_NODES: Final = 60_000
 """Positions that the evaluation bar's search visits."""
-PROOF_NODES: Final = 50_000
+PROOF_NODES: Final = 200_000
 """Positions that the solver visits to prove who wins, and as many for the moves of a hint."""
 _MAX_LINE: Final = 8
 """Longest line, in moves."""

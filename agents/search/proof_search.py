@@ -185,47 +185,44 @@ class ProofSearch:
         """An action of the proof and the value after it; None where there is no action, or the
         limits do not suffice to find one."""
         children = self.children(position)
-        for at_a_glance in (True, False):  # what the table knows, before anything is searched anew
-            found: tuple[int, Child, int] | None = None
+        for last_try in (False, True):
+            found = []
             for child in children:
-                again = turn_of(child.words) == turn_of(position)
-                after = value if again else -value
-                plies = self._plies_after(child, value, after, bound, at_a_glance)
-                if plies is None:
-                    continue
-                if found is None or (plies < found[0] if value == WIN else plies > found[0]):
-                    found = plies, child, after
-            if found is not None:
-                return found[1:]
+                after = value if turn_of(child.words) == turn_of(position) else -value
+                plies = self._plies_after(child, value, after, bound)
+                if plies is not None:
+                    found.append((plies, child, after))
+            if found and (value == WIN or len(found) == len(children)):
+                pick = min if value == WIN else max
+                return pick(found, key=lambda one: one[0])[1:]
+            if not last_try:  # the table does not have it all
+                self.prove(position, bound or UNBOUNDED, 0 if bound is None else value)
         return None
 
-    def _plies_after(
-        self, child: Child, value: int, after: int, bound: int | None, at_a_glance: bool
-    ) -> int | None:
-        """Plies to the end after an action, if it keeps the value and, with a bound, the bound.
+    def _plies_after(self, child: Child, value: int, after: int, bound: int | None) -> int | None:
+        """Plies to the end after an action, if the table knows that it keeps the value and, with a
+        bound, the bound.
 
         Args:
             child: the position after the action.
             value: WIN or LOSS, for the player who chooses it.
             after: the same for the player who is to move then.
             bound: plies left before the action.
-            at_a_glance: whether to ask the table alone.
         """
 
-        def proved(bound: int) -> bool:
-            if at_a_glance:
-                return self._prove(child.words, bound, after, _GLANCE) == after
-            return self.prove(child.words, bound, after) == after
+        def is_known(bound: int) -> bool:
+            return self._prove(child.words, bound, after, _GLANCE) == after
 
         if child.result:
             return 0 if child.result == value else None
         if bound is None:
-            return self.plies if proved(UNBOUNDED) else None
+            return self.plies if is_known(UNBOUNDED) else None
         left = bound - 1
         if left == 0:
             return None if self.children(child.words) else 0  # 1.2: no legal move
-        if not proved(left):
+        if not is_known(left):
             return None
-        if value == LOSS and left > 1 and self.prove(child.words, left - 1, after) == after:
-            return left - 1  # the loser can do better elsewhere
-        return left
+        if value == WIN or left == 1:
+            return left
+        sooner = self.prove(child.words, left - 1, after)  # the loser may do better elsewhere
+        return None if sooner == UNKNOWN else left - 1 if sooner == after else left

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 PROOF_PART: Final = 4
 """One part in so many of a limit goes to the proof."""
-_SHORTEST: Final = 0.001
-"""Seconds, the least that a search can be given."""
+_LEAST_SECONDS: Final = 0.001
+"""Least time that a search can be given."""
 
 
 class SolverAgent:
@@ -81,7 +81,7 @@ class SolverAgent:
             search.prove(packed_opening(rules))
         self._alphabeta = AlphaBetaAgent(
             rules,
-            seconds=seconds and max(seconds - seconds / PROOF_PART, _SHORTEST),
+            seconds=seconds and max(seconds - seconds / PROOF_PART, _LEAST_SECONDS),
             nodes=nodes and nodes - nodes // PROOF_PART,
             network=network,
             threads=self._threads,
@@ -124,7 +124,7 @@ class SolverAgent:
             return mask & ~mask_of(one.action for one in search.known() if one.value == LOSS)
         with search.answer(
             None if nodes is None else nodes - search.nodes,
-            None if seconds is None else max(begun + seconds - time.monotonic(), _SHORTEST),
+            None if seconds is None else max(begun + seconds - time.monotonic(), _LEAST_SECONDS),
         ):
             action = search.distance(position, value).action
         assert action is not None
