@@ -117,12 +117,9 @@ def test_lines_are_played_to_the_end(ruleset: str) -> None:
             for action in solution.line:
                 board.push(action)
             outcome = board.outcome()
-            if outcome is None:  # the limit did not suffice for all of the line
-                assert solution.is_shortest
-                assert solution.nodes >= 50_000
-                continue
+            assert outcome is not None
             assert outcome.winner == solution.winner
-            if solution.is_shortest:
+            if solution.is_shortest and solution.nodes < 50_000:  # the limit sufficed for its line
                 assert len(solution.line) == solution.plies
             ended += 1
     assert ended > 4

@@ -135,15 +135,24 @@ class ProofSearch:
             for words, row in zip(memory["stack"][rows], memory["rows"][rows], strict=True)
         ]
 
-    def distance(self, position: Words, value: int) -> Distance:
-        """How far away the win is, bisected as far as the limits suffice.
+    def distance(self, value: int) -> Distance:
+        """How far away the win is by the proof just found.
 
         Args:
-            position: it has just been proved; its proof has :attr:`plies`.
             value: WIN or LOSS, what has been proved.
         """
-        low, high = 0, self.plies  # no win within `low`, a win within `high`
-        action = self._best(value)
+        return Distance(self.plies, self.plies <= 1, self._best(value))
+
+    def bisect(self, position: Words, value: int, distance: Distance) -> Distance:
+        """The shortest distance, as far as the limits suffice.
+
+        Args:
+            position: it has been proved.
+            value: WIN or LOSS, what has been proved.
+            distance: by its first proof.
+        """
+        high, _, action = distance
+        low = 0  # no win within `low`, a win within `high`
         while high - low > 1:
             middle = (low + high) // 2
             found = self.prove(position, middle, value)

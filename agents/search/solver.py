@@ -49,8 +49,8 @@ class Solution(NamedTuple):
     """Whether the loser can hold out for so many."""
     line: tuple[int, ...]
     """How it may go, as actions. The winner follows the proof, the loser resists as long as that
-    allows. Empty if the winner is not known, or the game is over; shorter if the limits do not
-    suffice for all of it, and perhaps longer than ``plies`` if that is not the shortest win."""
+    allows. Empty if the winner is not known, or the game is over. If the limits do not suffice for
+    a line of the shortest win, it is of the first proof; if not for all of that, it is cut."""
     nodes: int
     """Positions visited."""
 
@@ -185,12 +185,15 @@ class Solver:
             value = search.prove(position)
             if value == UNKNOWN:
                 return Solution(None, None, False, (), search.nodes)
-            mover, plies, is_shortest = turn_of(position), search.plies, False
+            distance, line = search.distance(value), search.line(position, value, None)
             if shortest:
-                plies, is_shortest, _ = search.distance(position, value)
+                distance = search.bisect(position, value, distance)
+                if distance.is_shortest:
+                    quickest = search.line(position, value, distance.plies)
+                    line = quickest if len(quickest) == distance.plies else line
+            mover = turn_of(position)
             winner = mover if value == WIN else 1 - mover
-            line = search.line(position, value, plies if is_shortest else None)
-            return Solution(winner, plies, is_shortest, line, search.nodes)
+            return Solution(winner, distance.plies, distance.is_shortest, line, search.nodes)
 
     def _answer_each(self, masks: Words, work: Callable[[int, ProofSearch], None]) -> None:
         """Call ``work(i, search)`` for each position ``i`` whose game is not over."""

@@ -126,6 +126,6 @@ class SolverAgent:
             None if nodes is None else nodes - search.nodes,
             None if seconds is None else max(begun + seconds - time.monotonic(), _LEAST_SECONDS),
         ):
-            action = search.distance(position, value).action
+            action = search.bisect(position, value, search.distance(value)).action
         assert action is not None
         return 1 << action

@@ -15,7 +15,7 @@ function winWords(win) {
 function moveWords(move, mover) {
   if (!move.win) return percent(move.value);
   const kind = `move_${move.win.winner === mover ? "wins" : "loses"}_${move.win.exact ? "in" : "within"}`;
-  return t(kind, { plies: plies(move.win.plies) });
+  return t(kind, { plies: move.win.plies });
 }
 
 export class Study {
@@ -156,6 +156,7 @@ export class Study {
   }
 
   translate() {
+    this.forget();
     if (this.story) this.showStory();
   }
 
