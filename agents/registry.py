@@ -29,9 +29,9 @@ CHECKPOINTS: Final = Path(__file__).with_name("checkpoints")
 
 
 def _limit(name: str, request: LoadRequest) -> dict[str, Any]:
-    """A search's limit as its argument; names have milliseconds, arguments seconds."""
+    """A search's limit as its argument; names may have milliseconds, arguments have seconds."""
     budget = request.spec.budget
-    return {name: budget / 1000 if name == "seconds" else budget}
+    return {"seconds": budget / 1000} if name == "milliseconds" else {name: budget}
 
 
 def _load_random(request: LoadRequest) -> Agent:
@@ -47,6 +47,20 @@ def _load_alphabeta(limit: str) -> Callable[[LoadRequest], Agent]:
         from agents.search.alphabeta import AlphaBetaAgent
 
         return AlphaBetaAgent(
+            request.ruleset,
+            **_limit(limit, request),
+            network=request.network,
+            threads=request.threads,
+        )
+
+    return load
+
+
+def _load_solver(limit: str) -> Callable[[LoadRequest], Agent]:
+    def load(request: LoadRequest) -> Agent:
+        from agents.search.solver_agent import SolverAgent
+
+        return SolverAgent(
             request.ruleset,
             **_limit(limit, request),
             network=request.network,
@@ -137,7 +151,7 @@ KINDS: Final = (
         "alphabeta-ms",
         "alphabeta:{budget}ms",
         {"alphabeta:100ms": "the same for 100 milliseconds a move"},
-        _load_alphabeta("seconds"),
+        _load_alphabeta("milliseconds"),
         on_board=OnBoard(
             {"en": "Alpha-beta, by time", "sw": "Alpha-beta, kwa muda"}, _MILLISECONDS
         ),
@@ -166,7 +180,7 @@ KINDS: Final = (
         "mcts-ms",
         "mcts:{budget}ms",
         {"mcts:100ms": "Monte Carlo tree search for 100 milliseconds a move"},
-        _load_mcts("seconds"),
+        _load_mcts("milliseconds"),
         options=("greedy", "random"),
     ),
     PlayerKind(
@@ -205,7 +219,7 @@ KINDS: Final = (
         "guided-ms",
         "guided:{checkpoint}:{budget}ms",
         {"guided:zanzibar:100ms": "the same for 100 milliseconds a move"},
-        _load_alphabeta("seconds"),
+        _load_alphabeta("milliseconds"),
         on_board=OnBoard(
             {"en": "Network {checkpoint}, alpha-beta", "sw": "Mtandao {checkpoint}, alpha-beta"},
             _MILLISECONDS,
@@ -216,6 +230,47 @@ KINDS: Final = (
         "guided:{checkpoint}:{budget}n",
         {"guided:zanzibar:20000n": "the same for 20,000 nodes a move"},
         _load_alphabeta("nodes"),
+    ),
+    PlayerKind(
+        "solver",
+        "solver:{budget}s",
+        {"solver:1s": "plays perfectly what it can prove in a second, else alpha-beta's choice"},
+        _load_solver("seconds"),
+    ),
+    PlayerKind(
+        "solver-ms",
+        "solver:{budget}ms",
+        {"solver:500ms": "the same for 500 milliseconds a move"},
+        _load_solver("milliseconds"),
+        on_board=OnBoard({"en": "Solver, alpha-beta", "sw": "Mtatuzi, alpha-beta"}, _MILLISECONDS),
+    ),
+    PlayerKind(
+        "solver-nodes",
+        "solver:{budget}n",
+        {"solver:200000n": "the same for 200,000 nodes a move"},
+        _load_solver("nodes"),
+    ),
+    PlayerKind(
+        "guided-solver",
+        "solver:{checkpoint}:{budget}s",
+        {"solver:zanzibar:1s": "the same, with alpha-beta guided by a checkpoint"},
+        _load_solver("seconds"),
+    ),
+    PlayerKind(
+        "guided-solver-ms",
+        "solver:{checkpoint}:{budget}ms",
+        {"solver:zanzibar:500ms": "the same for 500 milliseconds a move"},
+        _load_solver("milliseconds"),
+        on_board=OnBoard(
+            {"en": "Network {checkpoint}, solver", "sw": "Mtandao {checkpoint}, mtatuzi"},
+            _MILLISECONDS,
+        ),
+    ),
+    PlayerKind(
+        "guided-solver-nodes",
+        "solver:{checkpoint}:{budget}n",
+        {"solver:zanzibar:200000n": "the same for 200,000 nodes a move"},
+        _load_solver("nodes"),
     ),
     PlayerKind(
         "function",

@@ -269,3 +269,30 @@ def test_finished_positions_are_passed_over() -> None:
     agent = AlphaBetaAgent(depth=2)
     words = packed_opening(get_ruleset("zanzibar"))
     assert agent.act(np.stack([words] * 2), np.zeros(2, np.uint64)).tolist() == [0, 0]
+
+
+def test_chooses_among_the_actions_that_it_is_handed() -> None:
+    """The best of them: without the best action, the second best."""
+    rules = get_ruleset("zanzibar")
+    agent = AlphaBetaAgent(rules, depth=3, threads=1)
+    shallow = AlphaBetaAgent(rules, depth=2, threads=1)
+    compared = 0
+    for words in positions(rules, 40, seed=12):
+        mask = int(legal_mask(rules.kernel_rules(), words))
+        best = agent.search(words).action
+        rest = np.array([mask & ~(1 << best)], np.uint64)
+        if rest[0] == 0:
+            continue
+        chosen = int(agent.act(words[None], rest)[0])
+        assert int(rest[0]) >> chosen & 1
+        values = {}
+        for action in (a for a in range(64) if int(rest[0]) >> a & 1):
+            after = words.copy()
+            result = int(play(rules.kernel_rules(), after, np.uint64(action)))
+            if result != 0:
+                values[action] = WIN if result == 1 else -WIN
+            else:
+                values[action] = -shallow.search(after).value
+        assert values[chosen] == max(values.values())
+        compared += 1
+    assert compared > 20

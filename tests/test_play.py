@@ -229,6 +229,8 @@ def test_long_games_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         "mcts:20",
         "zanzibar",
         "guided:zanzibar:20ms",
+        "solver:20ms",
+        "solver:zanzibar:20ms",
     ],
 )
 def test_bots_move(client: TestClient, player: str) -> None:
@@ -252,6 +254,9 @@ def test_bots_move(client: TestClient, player: str) -> None:
         ("search:nobody:10", "no checkpoint 'nobody'"),
         ("guided:zanzibar:99999ms", "from 1 to 5000"),
         ("guided:zanzibar:6", "unknown player"),
+        ("solver:99999ms", "from 1 to 5000"),
+        ("solver:nobody:10ms", "no checkpoint 'nobody'"),
+        ("solver:1s", "unknown player"),
         ("guided:nobody:10ms", "no checkpoint 'nobody'"),
         ("os:system", "unknown player"),
         ("agents.registry:load", "unknown player"),
@@ -547,9 +552,46 @@ def test_hints_see_a_win() -> None:
     assert [move["texts"][0] for move in found["moves"]] == ["B8R"]
     assert found["moves"][0]["value"] == 1.0 and south_chance(board)["proven"]
     board.push("B8R")
-    assert south_chance(board) == {"south": 1.0, "proven": True}
+    assert south_chance(board) == {"south": 1.0, "proven": True, "win": None}
     with pytest.raises(Refused, match="the game is over"):
         hints(board, "alphabeta", Roster())
+
+
+WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -"
+"""South wins in 13 plies by three of eight moves, and loses by the others."""
+
+
+def test_a_proven_win_is_told_with_its_plies(client: TestClient) -> None:
+    """By the evaluation bar and by hints, also where one has gone back."""
+    path, state = start(client, position=WON)
+    win = {"winner": 0, "plies": 13, "exact": True}
+    found = ask(client, f"{path}/hints", evaluator="alphabeta")
+    assert found["win"] == win and found["moves"][0]["win"] == win
+    winners = [move["win"]["winner"] for move in found["moves"]]
+    assert winners == [0] * 3 + [1] * 5
+    assert [move["value"] for move in found["moves"]] == [1.0] * 3 + [0.0] * 5
+    plies = [move["win"]["plies"] for move in found["moves"]]
+    assert plies == sorted(plies[:3]) + sorted(plies[3:], reverse=True)
+    for ply, played in enumerate((found["moves"][0], found["moves"][-1])):
+        ask(client, f"{path}/goto", ply=0)
+        ask(client, f"{path}/play", action=played["action"], ply=0)
+        after = ask(client, f"{path}/evaluation")
+        assert (after["south"], after["win"]["winner"]) == (1 - ply, ply)
+        assert after["win"]["plies"] <= played["win"]["plies"] - 1
+    ask(client, f"{path}/goto", ply=0)
+    found = ask(client, f"{path}/evaluation")
+    assert found == {"ply": 0, "south": 1.0, "proven": True, "win": win}
+    path, _ = start(client)
+    assert ask(client, f"{path}/evaluation")["win"] is None
+    assert ask(client, f"{path}/hints", evaluator="alphabeta")["win"] is None
+
+
+def test_hints_of_a_network_say_what_is_proven(client: TestClient) -> None:
+    path, _ = start(client, position=WON)
+    found = ask(client, f"{path}/hints", evaluator="zanzibar")
+    assert found["win"] == {"winner": 0, "plies": 13, "exact": True}
+    assert sum(move["win"]["winner"] == 0 for move in found["moves"]) == 3
+    assert 0 < found["moves"][0]["value"] < 1  # still what the network thinks
 
 
 def test_the_evaluation_bar(client: TestClient) -> None:

@@ -119,7 +119,7 @@ def test_lines_are_played_to_the_end(ruleset: str) -> None:
             outcome = board.outcome()
             assert outcome is not None
             assert outcome.winner == solution.winner
-            if solution.is_shortest:
+            if solution.is_shortest and solution.nodes < 50_000:  # the limit sufficed for its line
                 assert len(solution.line) == solution.plies
             ended += 1
     assert ended > 4

@@ -1,4 +1,7 @@
-"""What a search or a network thinks of a position: a value for each move, and the best line."""
+"""What a search or a network thinks of a position: a value for each move, and the best line.
+
+Who wins is said where the solver can prove it at once, with the plies that it takes.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from agents.play.refused import Refused
 from agents.play.roster import Roster
 from agents.search.alphabeta import AlphaBetaAgent
 from agents.search.evaluation import SCALE
+from agents.search.solver import Solution, Solver
 from agents.search.transposition import PROVEN, WIN
 from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset
@@ -23,10 +27,12 @@ NODES: Final = 200_000
 """Positions that a hint's search visits, for all moves together."""
 BAR_NODES: Final = 60_000
 """Positions that the evaluation bar's search visits."""
+PROOF_NODES: Final = 200_000
+"""Positions that the solver visits to prove who wins, and as many for the moves of a hint."""
 _MAX_LINE: Final = 8
 """Longest line, in moves."""
 _MAX_SEARCHERS: Final = 4
-"""Searchers kept, each with some 32 MiB."""
+"""Searchers kept, each with some 32 MiB, and as many solvers."""
 _lock = threading.Lock()
 
 
@@ -52,14 +58,46 @@ def _search(ruleset: Ruleset, board: Board, nodes: int) -> tuple[float, tuple[in
     return found.value, found.line
 
 
-def south_chance(board: Board) -> dict[str, Any]:
-    """For the evaluation bar: South's chance to win, 0 to 1, by alpha-beta."""
+@lru_cache(maxsize=_MAX_SEARCHERS)
+def _solver(ruleset: Ruleset) -> Solver:
+    return Solver(ruleset, nodes=PROOF_NODES)
+
+
+def _solve(board: Board, nodes: int) -> Solution:
+    """Who wins, and how soon, as far as so many positions show."""
     outcome = board.outcome()
     if outcome is not None:
-        return {"south": float(outcome.winner == 0), "proven": True}
+        return Solution(outcome.winner, 0, True, (), 0)
+    with _lock:
+        return _solver(board.ruleset).solve(board.words, shortest=True, nodes=nodes)
+
+
+def _win(solution: Solution, plies_before: int = 0) -> dict[str, Any] | None:
+    """The winner and the plies to the end, as plain values; None if the winner is not known.
+
+    Args:
+        solution: of a position.
+        plies_before: plies that lead there.
+    """
+    if solution.plies is None:
+        return None
+    plies = solution.plies + plies_before
+    return {"winner": solution.winner, "plies": plies, "exact": solution.is_shortest}
+
+
+def south_chance(board: Board) -> dict[str, Any]:
+    """For the evaluation bar: South's chance to win, 0 to 1, by proof or by alpha-beta."""
+    solution = _solve(board, PROOF_NODES)
+    if solution.winner is not None:
+        win = _win(solution) if solution.plies else None
+        return {"south": float(solution.winner == 0), "proven": True, "win": win}
     value, _ = _search(board.ruleset, board, BAR_NODES)
     share = chance(value)
-    return {"south": share if board.turn == 0 else 1 - share, "proven": abs(value) > PROVEN}
+    return {
+        "south": share if board.turn == 0 else 1 - share,
+        "proven": abs(value) > PROVEN,
+        "win": None,
+    }
 
 
 def evaluators(roster: Roster) -> list[dict[str, Any]]:
@@ -81,20 +119,24 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
     legal = board.legal_actions
     if not legal:
         raise Refused("the game is over: there is no move to evaluate")
+    win = _win(_solve(board, PROOF_NODES))
+    solutions = _solve_moves(board, legal)
     if evaluator == SEARCH:
-        shares, values, lines = _by_search(board, legal)
+        shares, values, lines = _by_search(board, legal, solutions)
     else:
         shares, values = _by_network(board, legal, evaluator, roster)
         lines = {}
 
-    def merit(action: int) -> tuple[float, float]:
-        return shares.get(action, 0.0), values[action]
+    def merit(action: int) -> tuple[float, float, int]:
+        plies = solutions[action].plies or 0
+        won = solutions[action].winner == board.turn
+        return shares.get(action, 0.0), values[action], -plies if won else plies
 
     best = max(legal, key=merit)
-    if best not in lines:  # a network has no line: the search continues from its choice
+    if best not in lines:  # a network has no line: a proof or a search continues from its choice
         after = board.copy()
         after.push(best)
-        lines[best] = _search(board.ruleset, after, NODES)[1]
+        lines[best] = solutions[best].line or _search(board.ruleset, after, NODES)[1]
     line = [best, *lines[best]]
     moves = [
         {
@@ -102,12 +144,14 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
             "texts": [board.move_text(action, spelling) for spelling in SPELLINGS],
             "value": values[action],
             "probability": shares.get(action),
+            "win": _win(solutions[action], 1),
         }
         for action in sorted(legal, key=merit, reverse=True)
     ]
     return {
         "evaluator": evaluator,
         "mover": board.turn,
+        "win": win,
         "moves": moves,
         "line": _texts(board, line),
     }
@@ -124,13 +168,27 @@ def _texts(board: Board, line: list[int]) -> list[dict[str, Any]]:
     return texts
 
 
+def _solve_moves(board: Board, legal: list[int]) -> dict[int, Solution]:
+    """Who wins after each action, as far as it can be proved at once."""
+    solutions = {}
+    for action in legal:
+        after = board.copy()
+        after.push(action)
+        solutions[action] = _solve(after, PROOF_NODES // len(legal))
+    return solutions
+
+
 def _by_search(
-    board: Board, legal: list[int]
+    board: Board, legal: list[int], solutions: dict[int, Solution]
 ) -> tuple[dict[int, float], dict[int, float], dict[int, tuple[int, ...]]]:
     """No probabilities; the mover's chance after each action, and the line that follows."""
     values, lines = {}, {}
     nodes = max(1000, NODES // len(legal))
     for action in legal:
+        if solutions[action].winner is not None:
+            values[action] = float(solutions[action].winner == board.turn)
+            lines[action] = solutions[action].line
+            continue
         after = board.copy()
         after.push(action)
         value, line = _search(board.ruleset, after, nodes)

@@ -34,7 +34,7 @@ from agents.search.threads import check_seconds, check_threads, share, stop_afte
 from agents.search.transposition import NO_ACTION, PROVEN, SMALL_TABLE_BITS, TABLE_BITS
 from agents.search.workspace import MAX_DEPTH, make_workspace
 from bao_env.engine.arrays import as_batch
-from bao_env.engine.bits import ONE, ZERO, trailing_zeros
+from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import packed_opening, read, write_at
@@ -65,13 +65,14 @@ class SearchResult(NamedTuple):
 
 
 @jit
-def _deepen(rules, weights, guide, workspace, position, depth):
+def _deepen(rules, weights, guide, workspace, position, actions, depth):
     """Search a position to depths 1, 2, ... ``depth``, or until stopped.
 
     Args:
         rules, weights, guide: those of :func:`agents.search.negamax.search`.
         workspace: a :class:`Workspace`. Its memory takes nodes, value and best line.
         position: uint64[6].
+        actions: mask of the actions to choose from.
         depth: the last depth.
 
     Returns:
@@ -81,6 +82,7 @@ def _deepen(rules, weights, guide, workspace, position, depth):
     work.nodes = 0
     work.stopped = 0
     work.value = 0
+    work.actions = actions
     work.epoch += ONE
     work.lines[0, 0] = NO_ACTION
     forget_cutoffs(work)
@@ -104,7 +106,7 @@ def _search_many(rules, weights, guide, workspace, positions, masks, depth, acti
     Args:
         rules, weights, guide, workspace: those of :func:`_deepen`.
         positions: uint64[B, 6].
-        masks: uint64[B], their legal actions.
+        masks: uint64[B], the actions to choose from.
         depth: of the deepest search.
         actions: int64[B], filled with the best actions; 0 where there is none.
         values: int64[B], filled with the values of positions that have actions; or int64[0] if
@@ -117,7 +119,7 @@ def _search_many(rules, weights, guide, workspace, positions, masks, depth, acti
         if (masks[g] & (masks[g] - ONE)) == ZERO and values.shape[0] == 0:
             actions[g] = trailing_zeros(masks[g])  # nothing to think about
             continue
-        _deepen(rules, weights, guide, workspace, positions[g], depth)
+        _deepen(rules, weights, guide, workspace, positions[g], masks[g], depth)
         work = workspace.memory[0]
         if values.shape[0] != 0:
             values[g] = work.value
@@ -180,7 +182,7 @@ class AlphaBetaAgent:
             self._search_part(
                 0,
                 packed_opening(rules)[None],
-                np.ones(1, np.uint64),
+                np.array([FULL]),
                 1,
                 np.zeros(1, np.int64),
                 np.zeros(1, np.int64),
@@ -189,7 +191,7 @@ class AlphaBetaAgent:
     def act(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
-        """See :meth:`bao_env.bots.Agent.act`."""
+        """See :meth:`bao_env.bots.Agent.act`; masks may leave out legal actions."""
         positions, masks = as_batch(positions, masks)
         actions = np.zeros(len(masks), np.int64)
         self._share(positions, masks, actions, np.empty(0, np.int64))
@@ -249,7 +251,13 @@ class AlphaBetaAgent:
         workspace = self._workspaces[0]
         with self._exclusive, stop_after(workspace.memory["stop"], self._seconds):
             depth = _deepen(
-                self._rules, self._weights, self._guides[0], workspace, position, self._depth
+                self._rules,
+                self._weights,
+                self._guides[0],
+                workspace,
+                position,
+                FULL,
+                self._depth,
             )
         memory = workspace.memory
         line = list(takewhile(lambda action: action != NO_ACTION, memory["lines"][0, 0].tolist()))

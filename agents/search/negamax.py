@@ -152,6 +152,8 @@ def _enter_node(rules, weights, guided, table, work, ply):
     # Step 4. Expand. A player without a move has lost (1.2).
     frame.first = 1 + ply * MAX_SUCCESSORS
     frame.end = frame.first + successors(rules, packed, work.stack, frame.first)
+    if ply == 0:
+        _leave_out(work)
     if frame.end == frame.first:
         return False, np.int64(ply - WIN)
 
@@ -163,6 +165,18 @@ def _enter_node(rules, weights, guided, table, work, ply):
     frame.best = -_INFINITY
     frame.best_action = NO_ACTION
     return True, np.int64(0)
+
+
+@jit
+def _leave_out(work):
+    """Leave out the successors of the root by actions that are not to be chosen from."""
+    frame, stack = work.frames[0], work.stack
+    end = frame.first
+    for k in range(frame.first, frame.end):
+        if (work.actions >> stack[k, ACTION]) & ONE != ZERO:
+            stack[end] = stack[k]
+            end += 1
+    frame.end = end
 
 
 @jit_inline

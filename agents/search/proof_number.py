@@ -46,8 +46,6 @@ UNKNOWN: Final = 0
 
 MAX_LINE: Final = 400
 """Longest line that is looked at, in actions."""
-MAX_BOUND: Final = 255
-"""Most plies of a bounded search."""
 UNBOUNDED: Final = 0
 NO_ATTACKER: Final = 0
 

@@ -12,36 +12,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.proof_number import (
-    LOSS,
-    MAX_BOUND,
-    MEMORY,
-    UNBOUNDED,
-    UNKNOWN,
-    WIN,
-    Table,
-    prove,
-)
-from agents.search.threads import check_seconds, check_threads, share, stop_after
+from agents.search.proof_number import LOSS, UNKNOWN, WIN, Table
+from agents.search.proof_search import ProofSearch, Words
+from agents.search.threads import check_seconds, check_threads, share
 from bao_env.board import Board
 from bao_env.engine.arrays import as_batch
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import Packed, packed_opening, turn_of
-from bao_env.engine.ruleset import KernelRules, Ruleset, get_ruleset
-from bao_env.engine.successors import (
-    ACTION,
-    MAX_SUCCESSORS,
-    RESULT,
-    SUCCESSOR_WORDS,
-    successors,
-)
+from bao_env.engine.position import packed_opening, turn_of
+from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.game import SEAT_NAMES
 from bao_env.notation.positions import action_to_move
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
@@ -50,12 +34,8 @@ TABLE_BITS: Final = 18
 """Size of a thread's table: 2^18 slots, 24 MiB."""
 MAX_NODES: Final = 10_000_000
 """Positions that a search visits by default, if it has no limit of time."""
-_GLANCE: Final = 1
-"""Positions to visit in order to see what the table knows."""
 _PART: Final = 16
 """Positions of a batch that a thread solves with one table."""
-
-Words = npt.NDArray[np.uint64]
 
 
 class Solution(NamedTuple):
@@ -69,8 +49,8 @@ class Solution(NamedTuple):
     """Whether the loser can hold out for so many."""
     line: tuple[int, ...]
     """How it may go, as actions. The winner follows the proof, the loser resists as long as that
-    allows. Empty if the winner is not known, or the game is over; shorter if the limits do not
-    suffice for all of it."""
+    allows. Empty if the winner is not known, or the game is over. If the limits do not suffice for
+    a line of the shortest win, it is of the first proof; if not for all of that, it is cut."""
     nodes: int
     """Positions visited."""
 
@@ -127,7 +107,7 @@ class Solver:
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("Solver")
         rules = self.ruleset.kernel_rules()
-        self._searches = [_Search(rules, Table.empty(table_bits)) for _ in range(self._threads)]
+        self._searches = [ProofSearch(rules, Table.empty(table_bits)) for _ in range(self._threads)]
         with self._searches[0].answer(1, None) as search:  # compile before a clock runs
             search.prove(packed_opening(self.ruleset))
 
@@ -152,7 +132,7 @@ class Solver:
         positions, masks = as_batch(positions, masks)
         values, nodes = np.zeros(len(masks), np.int8), np.zeros(len(masks), np.int64)
 
-        def work(i: int, search: _Search) -> None:
+        def work(i: int, search: ProofSearch) -> None:
             values[i] = search.prove(positions[i])
             nodes[i] = search.nodes
 
@@ -171,7 +151,7 @@ class Solver:
         values, nodes = np.zeros(size, np.int8), np.zeros(size, np.int64)
         winning, losing = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
 
-        def work(i: int, search: _Search) -> None:
+        def work(i: int, search: ProofSearch) -> None:
             for child in search.children(positions[i]):
                 value = child.result or search.value_of(child, positions[i])
                 if value != UNKNOWN:
@@ -187,30 +167,35 @@ class Solver:
         self._answer_each(masks, work)
         return Judgement(values, winning, losing, nodes)
 
-    def solve(self, position: Words, *, shortest: bool = False) -> Solution:
+    def solve(
+        self, position: Words, *, shortest: bool = False, nodes: int | None = None
+    ) -> Solution:
         """Who wins a position, and how.
 
         Args:
             position: uint64[6]; its game is not over by a capture.
             shortest: also find the shortest win. That takes many times longer; if the limits do
-                not suffice for it, the answer is that of the first proof.
+                not suffice for it, the answer is the shortest one found.
+            nodes: positions to visit at most, instead of the solver's own limit.
         """
         with (
             self._exclusive,
-            self._searches[0].answer(self._node_limit, self._seconds) as search,
+            self._searches[0].answer(nodes or self._node_limit, self._seconds) as search,
         ):
             value = search.prove(position)
             if value == UNKNOWN:
                 return Solution(None, None, False, (), search.nodes)
-            mover, plies = turn_of(position), search.plies
+            distance, line = search.distance(value), search.line(position, value, None)
+            if shortest:
+                distance = search.bisect(position, value, distance)
+                if distance.is_shortest:
+                    quickest = search.line(position, value, distance.plies)
+                    line = quickest if len(quickest) == distance.plies else line
+            mover = turn_of(position)
             winner = mover if value == WIN else 1 - mover
-            bound = search.shortest(position, value, plies) if shortest else None
-            line = search.line(position, value, bound)
-            if bound is not None:
-                plies = bound
-            return Solution(winner, plies, bound is not None, line, search.nodes)
+            return Solution(winner, distance.plies, distance.is_shortest, line, search.nodes)
 
-    def _answer_each(self, masks: Words, work: Callable[[int, _Search], None]) -> None:
+    def _answer_each(self, masks: Words, work: Callable[[int, ProofSearch], None]) -> None:
         """Call ``work(i, search)`` for each position ``i`` whose game is not over."""
 
         def work_off(part: slice, thread: int) -> None:
@@ -222,145 +207,6 @@ class Solver:
 
         with self._exclusive:
             share(len(masks), _PART, self._threads, work_off)
-
-
-class _Child(NamedTuple):
-    """A position after a legal action."""
-
-    action: int
-    words: Words
-    result: int
-    """1 if the action wins at once, -1 if it loses at once, else 0."""
-
-
-class _Search:
-    """What a thread searches with, and what is left of the limits of its present answer."""
-
-    def __init__(self, rules: KernelRules, table: Table) -> None:
-        self.table = table
-        self.nodes = 0
-        """Positions visited for the answer."""
-        self._rules = rules
-        self._limit: int | None = None
-        self._memory = np.zeros(1, MEMORY)
-        self._rows = np.empty((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
-
-    @contextmanager
-    def answer(self, nodes: int | None, seconds: float | None) -> Iterator[_Search]:
-        """All that is searched for one answer; its limits are counted from here."""
-        self.nodes, self._limit = 0, nodes
-        with stop_after(self._memory["stop"], seconds):
-            yield self
-
-    @property
-    def plies(self) -> int:
-        """Plies to the end of the game in the proof just found."""
-        return int(self._memory["plies"][0])
-
-    def prove(self, position: Words, bound: int = UNBOUNDED, attacker: int = 0) -> int:
-        """:func:`prove` with what is left of the limits."""
-        left = np.iinfo(np.int64).max if self._limit is None else self._limit - self.nodes
-        return self._prove(position, bound, attacker, max(left, _GLANCE))
-
-    def _prove(self, position: Words, bound: int, attacker: int, nodes: int) -> int:
-        """:func:`prove` with a limit of its own."""
-        memory = self._memory
-        memory["bound"], memory["attacker"], memory["node_limit"] = bound, attacker, nodes
-        found = int(prove(self._rules, self.table, memory[0], position))
-        self.nodes += int(memory["nodes"][0])
-        return found
-
-    def children(self, position: Words) -> list[_Child]:
-        """The positions after the legal actions."""
-        count = successors(self._rules, Packed.of(position), self._rows, 0)
-        children = []
-        for row in self._rows[:count]:
-            words = np.zeros(6, np.uint64)
-            words[:5] = row[:5]
-            result = int(row[RESULT])
-            children.append(_Child(int(row[ACTION]), words, result if result < 2 else -1))
-        return sorted(children, key=lambda child: child.action)
-
-    def value_of(self, child: _Child, position: Words) -> int:
-        """The value of the position after an action, for the player who chooses it."""
-        value = self.prove(child.words)
-        return value if turn_of(child.words) == turn_of(position) else -value
-
-    def shortest(self, position: Words, value: int, plies: int) -> int | None:
-        """The fewest plies in which the winner can win; None if the limits do not suffice."""
-        for bound in range(1, min(plies, MAX_BOUND) + 1):
-            found = self.prove(position, bound, value)
-            if found == value:
-                return bound
-            if found == UNKNOWN:
-                break
-        return None
-
-    def line(self, position: Words, value: int, bound: int | None) -> tuple[int, ...]:
-        """A line of the proof, as far as the limits suffice; with a bound, of the shortest win."""
-        line: list[int] = []
-        seen = set()
-        while position.tobytes() not in seen:
-            seen.add(position.tobytes())
-            step = self._step(position, value, bound)
-            if step is None:
-                break
-            child, value = step
-            line.append(child.action)
-            bound = None if bound is None else bound - 1
-            if child.result:
-                break
-            position = child.words
-        return tuple(line)
-
-    def _step(self, position: Words, value: int, bound: int | None) -> tuple[_Child, int] | None:
-        """An action of the proof and the value after it; None where there is no action, or the
-        limits do not suffice to find one."""
-        children = self.children(position)
-        for at_a_glance in (True, False):  # what the table knows, before anything is searched anew
-            found: tuple[int, _Child, int] | None = None
-            for child in children:
-                again = turn_of(child.words) == turn_of(position)
-                after = value if again else -value
-                plies = self._plies_after(child, value, after, bound, at_a_glance)
-                if plies is None:
-                    continue
-                if found is None or (plies < found[0] if value == WIN else plies > found[0]):
-                    found = plies, child, after
-            if found is not None:
-                return found[1:]
-        return None
-
-    def _plies_after(
-        self, child: _Child, value: int, after: int, bound: int | None, at_a_glance: bool
-    ) -> int | None:
-        """Plies to the end after an action, if it keeps the value and, with a bound, the bound.
-
-        Args:
-            child: the position after the action.
-            value: WIN or LOSS, for the player who chooses it.
-            after: the same for the player who is to move then.
-            bound: plies left before the action.
-            at_a_glance: whether to ask the table alone.
-        """
-
-        def proved(bound: int) -> bool:
-            if at_a_glance:
-                return self._prove(child.words, bound, after, _GLANCE) == after
-            return self.prove(child.words, bound, after) == after
-
-        if child.result:
-            return 0 if child.result == value else None
-        if bound is None:
-            return self.plies if proved(UNBOUNDED) else None
-        left = bound - 1
-        if left == 0:
-            return None if self.children(child.words) else 0  # 1.2: no legal move
-        if not proved(left):
-            return None
-        if value == LOSS and left > 1 and self.prove(child.words, left - 1, after) == after:
-            return left - 1  # the loser can do better elsewhere
-        return left
 
 
 def solve(

@@ -61,6 +61,7 @@ MEMORY: Final = np.dtype(
             ("node_limit", np.int64),
             ("stop", np.int64),  # set from outside when the time is up
             ("stopped", np.int64),  # 1 once a limit has ended the search
+            ("actions", np.uint64),  # mask of the root's actions to choose from
             ("iteration", np.int64),  # depth of the iteration under way, in plies
             ("value", np.int64),  # of the root, as far as it is known
             ("epoch", np.uint64),  # number of the search, for the transposition table

@@ -16,6 +16,9 @@ Shoot = Callable[..., None]
 HOUSE = "0,0,1,0,7,0,0,1/0,0,0,0,0,0,1,1/1,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 20,20 SN S -"
 """South's capture at A8 ends in the house, where it may stop."""
 
+WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -"
+"""South wins in 13 plies by three of eight moves, and loses by the others."""
+
 
 def status(page: Page) -> str:
     return page.locator("#status").inner_text()
@@ -345,6 +348,38 @@ def test_hints_and_the_evaluation_bar(open_page: Open, shoot: Shoot) -> None:
     shoot(page, "hints")
     page.locator("[data-pit=A6]").click()
     expect(page.locator("#hints table")).to_have_count(0)
+
+
+def test_proven_wins_are_told_in_plies(open_page: Open, shoot: Shoot) -> None:
+    """By the evaluation bar and for each move of a hint, in words that also a screen reader has."""
+    page = open_page()
+    set_up(page, WON, north="human")
+    unfold(page, "panel-study")
+    page.check("#bar")
+    expect(page.locator("#evaluation-text")).to_have_text("South wins in 13 plies")
+    page.click("#hint")
+    expect(page.locator("#hints .win")).to_have_text("South wins in 13 plies")
+    expect(page.locator("#hints td.won").first).to_have_text("wins in 13")
+    expect(page.locator("#hints td.won")).to_have_count(3)
+    expect(page.locator("#hints td.lost")).to_have_count(5)
+    expect(page.locator("#hints td.lost").first).to_have_text(re.compile(r"^loses (with)?in \d+$"))
+    expect(page.locator("#live")).to_contain_text("South wins in 13 plies. Best line: ")
+    shoot(page, "proven")
+    page.select_option("#evaluator", "zanzibar")
+    page.click("#hint")
+    expect(page.locator("#hints th").nth(1)).to_have_text("Policy")
+    shoot(page, "proven-network")
+    click_any(page, 0)
+    expect(page.locator("#evaluation-text")).to_have_text(
+        re.compile(r"(South|North) wins (with)?in")
+    )
+    page.click("#undo")
+    expect(page.locator("#evaluation-text")).to_have_text("South wins in 13 plies")
+    page.select_option("#language", "sw")
+    expect(page.locator("#evaluation-text")).to_have_text("Kusini atashinda kwa hatua 13")
+    page.click("#hint")
+    expect(page.locator("#hints .win")).to_have_text("Kusini atashinda kwa hatua 13")
+    shoot(page, "proven-swahili")
 
 
 def test_the_example_game_is_told(open_page: Open, shoot: Shoot) -> None:

@@ -1,10 +1,22 @@
 // Hints, the evaluation bar, and the story of a move, event by event.
 
 import { post } from "./api.js";
-import { eventWords, seatName, spoken, t } from "./texts.js";
+import { eventWords, plies, seatName, spoken, t } from "./texts.js";
 
 const $ = (id) => document.getElementById(id);
 const percent = (share) => `${Math.round(100 * share)} %`;
+
+// A proven win, for example "South wins in 13 plies".
+function winWords(win) {
+  return t(win.exact ? "wins_in" : "wins_within", { who: seatName(win.winner), plies: plies(win.plies) });
+}
+
+// What a move leads to: a proven win or loss of its player, else a chance.
+function moveWords(move, mover) {
+  if (!move.win) return percent(move.value);
+  const kind = `move_${move.win.winner === mover ? "wins" : "loses"}_${move.win.exact ? "in" : "within"}`;
+  return t(kind, { plies: move.win.plies });
+}
 
 export class Study {
   // `table` is the page's Table: the game, its board and its state.
@@ -42,10 +54,11 @@ export class Study {
       const found = await post(`/api/games/${this.table.id}/evaluation`);
       if (asked !== this.asked || found.ply !== this.table.state.ply) return;
       $("evaluation-south").style.width = `${100 * found.south}%`;
-      $("evaluation-text").textContent = t(found.proven ? "evaluation_proven" : "evaluation_text", {
-        who: seatName(0),
-        share: percent(found.south),
-      });
+      $("evaluation-text").textContent = found.win ? winWords(found.win)
+        : t(found.proven ? "evaluation_proven" : "evaluation_text", {
+          who: seatName(0),
+          share: percent(found.south),
+        });
     } catch (error) {
       this.table.complain(error);
     }
@@ -82,24 +95,35 @@ export class Study {
     for (const move of found.moves) {
       const row = body.insertRow();
       row.insertCell().textContent = move.texts[spelling];
-      for (const share of [...(policy ? [move.probability] : []), move.value]) {
-        const cell = row.insertCell();
-        const meter = document.createElement("meter");
-        meter.max = 1;
-        meter.value = share;
-        meter.setAttribute("aria-hidden", "true");
-        cell.append(meter, ` ${percent(share)}`);
-      }
+      if (policy) this.showShare(row.insertCell(), move.probability);
+      const cell = row.insertCell();
+      if (move.win) {
+        cell.textContent = moveWords(move, found.mover);
+        cell.className = move.win.winner === found.mover ? "won" : "lost";
+      } else this.showShare(cell, move.value);
     }
     const line = document.createElement("p");
     line.textContent = `${t("best_line")}: ${found.line.map((move) => move.texts[spelling]).join(" ")}`;
     const note = document.createElement("p");
     note.className = "note";
     note.textContent = t(policy ? "hint_note_policy" : "hint_note");
-    box.replaceChildren(table, line, note);
+    const win = document.createElement("p");
+    win.className = "win";
+    win.hidden = !found.win;
+    win.textContent = found.win ? winWords(found.win) : "";
+    box.replaceChildren(win, table, line, note);
     const best = found.moves[0];
     this.table.board.mark([[found.mover, best.action >> 2, "hinted"]]);
-    this.table.announce(`${t("best_line")}: ${best.texts[spelling]}, ${percent(best.value)}`);
+    const said = `${t("best_line")}: ${best.texts[spelling]}, ${moveWords(best, found.mover)}`;
+    this.table.announce(found.win ? `${winWords(found.win)}. ${said}` : said);
+  }
+
+  showShare(cell, share) {
+    const meter = document.createElement("meter");
+    meter.max = 1;
+    meter.value = share;
+    meter.setAttribute("aria-hidden", "true");
+    cell.append(meter, ` ${percent(share)}`);
   }
 
   // --- the story of a move ---
@@ -132,6 +156,7 @@ export class Study {
   }
 
   translate() {
+    this.forget();
     if (this.story) this.showStory();
   }
 

@@ -48,6 +48,10 @@ export function seeds(count) {
   return t(count === 1 ? "one_seed" : "seeds", { count });
 }
 
+export function plies(count) {
+  return t(count === 1 ? "one_ply" : "plies", { count });
+}
+
 // An event of a move in words: the server's own in English, else by a pattern.
 export function eventWords(event) {
   const pattern = `event ${event.kind}`;
