@@ -293,10 +293,15 @@ def tables(results: Sequence[Result], shared: Mapping[str, Mapping[str, Mapping[
         for name, regret in results[0].regrets[by].items()
         if regret.moves
     ]
-    words = SOURCES | {class_name(*ends): f"win in {class_name(*ends)}" for ends in DISTANCES}
+    words = SOURCES | {class_name(*ends): f"{class_name(*ends)} plies" for ends in DISTANCES}
+    words["1"] = "1 ply"
     head = ["player", *(words.get(name, name) for _, name in classes)]
     for title, share in (
-        ("Moves that give the win away, in percent of all moves from won positions:", "of_moves"),
+        (
+            "Moves that give the win away, in percent of all moves from won positions; by source, "
+            "stage, and plies to the win (those of the proof found: there may be a shorter one):",
+            "of_moves",
+        ),
         ("The same, in percent of the moves that could:", "of_choices"),
     ):
         body = [
@@ -411,6 +416,8 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         "--won", metavar="FILE", help="also write the won positions that players share"
     )
     args = parser.parse_args(argv)
+    if not args.players and not args.won:
+        parser.error("there is nothing to do: name a PLAYER, or a file with --won")
     if min(args.positions, args.nodes, args.threads or 1) < 1 or min(args.games, args.seed) < 0:
         parser.error(
             "--positions, --nodes and --threads must be positive, --games and --seed not negative"

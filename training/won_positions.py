@@ -26,7 +26,7 @@ from agents.search.proof_number import LOSS, WIN
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.batch import unpack_masks
 from bao_env.engine.position import META
-from bao_env.engine.ruleset import RULES_VERSION, Ruleset
+from bao_env.engine.ruleset import RULES_VERSION, RULESETS, Ruleset
 from bao_env.game import Stage
 from training.sampling import Sample
 
@@ -79,16 +79,16 @@ class Regret:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; shares are None without a trial."""
-        shares = {"of_moves": self.of_moves, "of_choices": self.of_choices}
         return {
             "moves": self.moves,
             "choices": self.choices,
             "mistakes": self.mistakes,
-            **{name: share and share._asdict() for name, share in shares.items()},
+            "of_moves": self.of_moves and self.of_moves._asdict(),
+            "of_choices": self.of_choices and self.of_choices._asdict(),
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WonPositions:
     """N positions, all won for the player to move."""
 
@@ -185,6 +185,13 @@ class WonPositions:
                 "made under these"
             )
         return cls(ruleset, **arrays)
+
+
+def shipped(ruleset: Ruleset) -> WonPositions | None:
+    """The positions that come with the project; None if there are none for these rules."""
+    if ruleset != RULESETS.get(ruleset.name) or not (SHIPPED / f"{ruleset.name}.npz").is_file():
+        return None
+    return WonPositions.load(ruleset.name, ruleset)
 
 
 class Solved(NamedTuple):
