@@ -147,7 +147,7 @@ def test_shipped_positions_are_won(name: str, thorough: bool) -> None:
     ruleset = RULESETS[name]
     won = shipped(ruleset)
     assert won is not None
-    assert len(won) >= 1000
+    assert len(won) >= 500
     part = won[:: 1 if thorough else 100]
     judged = Solver(ruleset, nodes=200_000).judge(part.positions, part.masks)
     np.testing.assert_array_equal(judged.losing, part.losing)

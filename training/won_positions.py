@@ -6,8 +6,8 @@ player chooses there, it is known whether the win is kept.
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import inspect
 import io
 import json
 import zipfile
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from agents.arena.elo import wilson_interval
 from agents.files import write_atomically
-from agents.search import proof_number, solver
+from agents.search import solver
 from agents.search.proof_number import LOSS, WIN
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.batch import unpack_masks
@@ -288,9 +288,16 @@ def _cached(file: Path | None) -> dict[str, npt.NDArray[Any]] | None:
 
 def _key(ruleset: Ruleset, nodes: int, positions: Words) -> str:
     """The name in the cache of what is found out about some positions."""
-    code = [inspect.getsource(module) for module in (solver, proof_number)]
-    said = json.dumps([RULES_VERSION, ruleset.to_dict(), nodes, code])
+    said = json.dumps([RULES_VERSION, ruleset.to_dict(), nodes, _code()])
     return hashlib.sha256(said.encode() + positions.tobytes()).hexdigest()[:32]
+
+
+@functools.cache
+def _code() -> str:
+    """The source of the solver; with it, what is left unsolved may change."""
+    folder = Path(solver.__file__).parent
+    files = [folder / "solver.py", *sorted(folder.glob("proof_*.py"))]
+    return "".join(file.read_text(encoding="utf-8") for file in files)
 
 
 def _packed(**arrays: Any) -> bytes:
