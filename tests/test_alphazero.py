@@ -19,7 +19,7 @@ from tests.test_train import kill_and_resume
 from training import train
 from training.alphazero import AlphaZeroTrainer
 from training.config import ConfigError
-from training.tools import curve, tactics
+from training.tools import curve
 from training.train import load_config
 
 TINY = [
@@ -35,7 +35,6 @@ TINY = [
     "evaluate_every=0",
     "evaluate_pairs=10",
 ]
-SUITE = Path(__file__).parent / "data" / "tactics-zanzibar.txt"
 
 
 def weights(trainer: AlphaZeroTrainer) -> bytes:
@@ -246,31 +245,3 @@ def test_generations_and_their_curve(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_small_buffers_are_refused() -> None:
     with pytest.raises(ConfigError, match="should be at least envs \\* max_plies = 4800"):
         load_config(None, [*TINY, "alphazero.buffer=1000"])
-
-
-@pytest.mark.slow
-def test_the_suite_of_proven_wins() -> None:
-    """A sample is proven anew; a deep enough search makes no mistake, random play does."""
-    ruleset = load_config()[0].get_ruleset()
-    suite = tactics.read(SUITE, ruleset)
-    assert len(suite) == 1000 and {t.plies for t in suite} == {1, 3, 5, 7}
-    keeper = tactics.AlphaBetaAgent(ruleset, depth=tactics.DEPTH - 1, threads=1)
-    prover = tactics.AlphaBetaAgent(ruleset, depth=tactics.DEPTH, threads=1)
-    for tactic in suite[::25]:
-        assert prover.search(tactic.words).value == tactics.WIN - tactic.plies
-        assert tactics.winning_actions(keeper, ruleset, tactic.words) == tactic.winning
-    assert not tactics.mistakes(load("alphabeta:7"), suite[::5], ruleset).any()
-    assert tactics.mistakes(load("random"), suite[::4], ruleset).mean() > 0.2
-
-
-@pytest.mark.slow
-def test_making_and_testing_suites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "suite.txt"
-    assert tactics.main(["make", "--out", str(path), "--count", "8", "--seed", "5"]) == 0
-    assert len(tactics.read(path, load_config()[0].get_ruleset())) == 8
-    assert tactics.main(["test", str(path), "greedy", "alphabeta:7"]) == 0
-    out = capsys.readouterr().out
-    assert "alphabeta:7" in out and "0.0%" in out
-    path.write_text("nonsense\n")
-    assert tactics.main(["test", str(path), "greedy"]) == 2
-    assert "line 1" in capsys.readouterr().err

@@ -339,6 +339,9 @@ def test_rate_a_bot(
     found = json.loads((tmp_path / "out.json").read_text())
     assert out.startswith(f"# greedy: {found['elo']:.0f} Elo (95 % interval {found['low']:.0f} to")
     assert found["low"] <= 333 <= found["high"] and found["ended"] == "precise"
+    assert found["regret"]["moves"] >= 500
+    assert 0.02 < found["regret"]["of_moves"]["rate"] < 0.2
+    assert "gives won games away: by " in out
     assert found["games"] == sum(row["games"] for row in found["against"])
     for text in ("small", "zanzibar", "numba", found["made_with"]["commit"], "seed 1"):
         assert text in out

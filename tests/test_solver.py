@@ -194,8 +194,8 @@ def test_judging_actions_is_solving_what_follows_them(ruleset: str) -> None:
     assert judged.values[3] == UNKNOWN
     assert judged.nodes.max() <= 30_000 + 100
     solver = Solver(rules)
-    for words, winning, losing, value in zip(
-        positions, judged.winning, judged.losing, judged.values, strict=True
+    for words, winning, losing, value, plies in zip(
+        positions, judged.winning, judged.losing, judged.values, judged.plies, strict=True
     ):
         board = Board.from_text(format_position(unpack(words)), rules)
         mover = board.turn
@@ -207,10 +207,31 @@ def test_judging_actions_is_solving_what_follows_them(ruleset: str) -> None:
             winner = outcome.winner if outcome else solver.solve(board.words).winner
             assert (winner == mover) == bool(winning >> np.uint64(action) & np.uint64(1))
             board.pop()
+            assert plies[action] > 0
         if value != UNKNOWN:
             assert value == solver.values(words[None], np.ones(1, np.uint64))[0][0]
             assert (value == WIN) == bool(winning) or not winning
     assert (judged.values != UNKNOWN).sum() > 8
+
+
+def test_proofs_of_actions_are_no_shorter_than_the_shortest_wins() -> None:
+    positions, masks = Openings(RULESETS["kujifunza"], (18, 30)).draw(12, np.random.default_rng(9))
+    judged = Solver("kujifunza").judge(positions, masks)
+    checked = 0
+    for words, mask, plies in zip(positions, masks, judged.plies, strict=True):
+        board = Board.from_text(format_position(unpack(words)), "kujifunza")
+        assert not plies[[action for action in range(64) if not int(mask) >> action & 1]].any()
+        for action in board.legal_actions:
+            board.push(action)
+            if board.outcome() is not None:
+                assert plies[action] == 1
+            elif plies[action] < 12:
+                solution = solve(board, shortest=True)
+                assert solution.plies is not None
+                assert solution.plies + 1 <= plies[action]
+                checked += 1
+            board.pop()
+    assert checked > 10
 
 
 def test_an_answer_with_the_shortest_win_has_one_deadline() -> None:

@@ -18,7 +18,7 @@ import shlex
 import sys
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from agents import registry
 from agents.arena.elo import expected_score, score_pairs
@@ -28,6 +28,11 @@ from agents.arena.report import markdown_table
 from agents.arena.round_robin import fingerprint
 from agents.files import write_atomically
 from agents.provenance import provenance
+from training.won_positions import Regret
+from training.won_positions import shipped as shipped_positions
+
+REGRET_SECONDS: Final = 10.0
+"""Time of a player's answers in won positions."""
 
 
 def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
@@ -71,6 +76,28 @@ def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
     }
 
 
+def ask_regret(player: str, ladder: Ladder, ms_a_move: float) -> Regret | None:
+    """How often a player gives won games away, in so many of the shipped positions as it answers in
+    :data:`REGRET_SECONDS`; None if there are none for the ladder's rules, or after Ctrl-C.
+
+    Args:
+        player: as it was asked for.
+        ladder: that it was rated on.
+        ms_a_move: its time a move.
+
+    Raises:
+        ValueError: it chooses an illegal action.
+    """
+    won = shipped_positions(ladder.ruleset)
+    if won is None:
+        return None
+    won = won[: max(1, int(1000 * REGRET_SECONDS / max(ms_a_move, 0.001)))]
+    try:
+        return won.regret(won.mistakes(ladder.load(player)))
+    except KeyboardInterrupt:
+        return None
+
+
 def card(report: dict[str, Any], command: str) -> str:
     """What :func:`to_dict` returned, for people, as Markdown.
 
@@ -103,6 +130,13 @@ def card(report: dict[str, Any], command: str) -> str:
         "versions": packages,
         "command": f"`{command}`",
     }
+    if report["regret"]:
+        moves, choices = (report["regret"][of] for of in ("of_moves", "of_choices"))
+        facts["gives won games away"] = (
+            f"by {moves['rate']:.1%} (95 % interval {moves['low']:.1%} to {moves['high']:.1%}) of "
+            f"{report['regret']['moves']} moves from won positions"
+            + (f", {choices['rate']:.1%} of those that could" if choices else "")
+        )
     if report["changed_anchors"]:
         facts["anchors that now play otherwise"] = ", ".join(report["changed_anchors"])
     return "\n\n".join(
@@ -143,7 +177,10 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         help="play until the rating is known to +-ELO (default 30)",
     )
     parser.add_argument(
-        "--seconds", type=float, default=100.0, help="or for this long (default 100)"
+        "--seconds",
+        type=float,
+        default=100.0,
+        help=f"or for this long (default 100); then up to {REGRET_SECONDS:g} more in won positions",
     )
     parser.add_argument("--seed", type=int, default=1, help="of openings and players (default 1)")
     parser.add_argument(
@@ -181,7 +218,13 @@ def main(argv: list[str] | None = None) -> int:
             print(f"error: {result.ended} before the first games had ended", file=sys.stderr)
             return 2
         report = to_dict(args.player, ladder, result)
-        report |= {"fingerprint": mark, "changed_anchors": changed}
+        stopped = result.ended == "stopped"
+        regret = None if stopped else ask_regret(args.player, ladder, result.ms_a_move)
+        report |= {
+            "fingerprint": mark,
+            "changed_anchors": changed,
+            "regret": regret and regret.to_dict(),
+        }
         words = sys.argv[1:] if argv is None else argv
         text = card(report, shlex.join(["python", "-m", "training.rate", *words]))
         print(text)

@@ -239,7 +239,7 @@ def run(trainer: Trainer[Any], folder: Path) -> bool:
 
     first = distributed.rank() == 0
     handlers = {s: signal.signal(s, ask_to_stop) for s in (signal.SIGINT, signal.SIGTERM)}
-    metrics = Metrics(folder, trainer.COLUMNS, trainer.update) if first else None
+    metrics = Metrics(folder, trainer.columns, trainer.update) if first else None
     bar = tqdm(
         total=config.steps,
         initial=trainer.steps,
@@ -266,6 +266,8 @@ def run(trainer: Trainer[Any], folder: Path) -> bool:
                     shown |= {
                         name: f"{row[f'score_against_{name}']:.1%}" for name in trainer.OPPONENTS
                     }
+                    if "regret" in row:
+                        shown["regret"] = f"{row['regret']:.1%}"
                 keep = config.keep_every
                 if keep and trainer.steps // keep > before // keep:
                     trainer.save_policy(folder / f"step-{trainer.steps // keep * keep}.safetensors")

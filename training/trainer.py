@@ -54,6 +54,7 @@ from training.saved import (
     require,
     under,
 )
+from training.won_positions import WonPositions
 
 
 class DivergedError(RuntimeError):
@@ -101,7 +102,7 @@ class Trainer(ABC, Generic[W]):
     """
 
     COLUMNS: ClassVar[tuple[str, ...]]
-    """The columns of metrics.csv."""
+    """The columns of metrics.csv, but for ``regret``."""
     OPPONENTS: ClassVar[tuple[str, ...]] = ("random", "greedy")
     """The players against which the network alone is evaluated."""
 
@@ -118,6 +119,7 @@ class Trainer(ABC, Generic[W]):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seeds[0].generate_state(1)[0]))
             self.network = PolicyNetwork(config.network_config()).to(self.device)
+        self._won = self._won_positions()
         if config.start:
             self.network.load_state_dict(self.load_weights("start", config.start))
         self.generator = np.random.Generator(np.random.PCG64(seeds[1]))
@@ -166,6 +168,11 @@ class Trainer(ABC, Generic[W]):
             ValueError: their content is not what a run would have saved.
         """
         del arrays  # nothing to restore, unless a method saves more
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of this run's metrics.csv."""
+        return (*self.COLUMNS, *(["regret"] if self._won else []))
 
     # The parts of an update.
 
@@ -252,7 +259,9 @@ class Trainer(ABC, Generic[W]):
     # Other networks: the bots it is measured against, checkpoints that a setting names.
 
     def evaluate(self) -> dict[str, float]:
-        """Scores of the network alone against :attr:`OPPONENTS`, in paired games."""
+        """Scores of the network alone against :attr:`OPPONENTS`, in paired games; and its
+        ``regret``, the share of moves from won positions that give the win away, if the settings
+        name such positions."""
         network = PolicyNetwork(self.config.network_config())
         network.load_state_dict(self.network.state_dict())
         player = PolicyAgent(network, self.ruleset)
@@ -266,7 +275,23 @@ class Trainer(ABC, Generic[W]):
                 seed=12345,
             )
             scores[f"score_against_{name}"] = match.score.rate
+        if self._won is not None:
+            scores["regret"] = float(self._won.mistakes(player).mean())
         return scores
+
+    def _won_positions(self) -> WonPositions | None:
+        """The won positions that the settings name.
+
+        Raises:
+            ConfigError: there is no such file, or it is of other rules.
+        """
+        name = self.config.regret_positions
+        if not name:
+            return None
+        try:
+            return WonPositions.load(name, self.ruleset)
+        except ValueError as error:
+            raise ConfigError(f"regret_positions={name!r}: {error}") from error
 
     def load_weights(self, key: str, name: str) -> dict[str, Tensor]:
         """The weights of a checkpoint that the setting ``key`` names.

@@ -22,6 +22,7 @@ from agents.search.proof_number import LOSS, UNKNOWN, WIN, Table
 from agents.search.proof_search import ProofSearch, Words
 from agents.search.threads import check_seconds, check_threads, share
 from bao_env.board import Board
+from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.arrays import as_batch
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import packed_opening, turn_of
@@ -67,6 +68,9 @@ class Judgement(NamedTuple):
     """uint64[B], masks of the actions after which they lose."""
     nodes: npt.NDArray[np.int64]
     """int64[B], positions visited."""
+    plies: npt.NDArray[np.int16]
+    """int16[B, 64], plies within which the winner can win if they begin with the action, by the
+    proof found; 0 if it is not known who wins."""
 
 
 class Solver:
@@ -150,12 +154,14 @@ class Solver:
         size = len(masks)
         values, nodes = np.zeros(size, np.int8), np.zeros(size, np.int64)
         winning, losing = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+        plies = np.zeros((size, NUM_ACTIONS), np.int16)
 
         def work(i: int, search: ProofSearch) -> None:
             for child in search.children(positions[i]):
                 value = child.result or search.value_of(child, positions[i])
                 if value != UNKNOWN:
                     (winning if value == WIN else losing)[i] |= np.uint64(1 << child.action)
+                    plies[i, child.action] = 1 if child.result else 1 + search.plies
             if winning[i]:
                 values[i] = WIN
             elif losing[i] == masks[i]:
@@ -165,7 +171,7 @@ class Solver:
             nodes[i] = search.nodes
 
         self._answer_each(masks, work)
-        return Judgement(values, winning, losing, nodes)
+        return Judgement(values, winning, losing, nodes, plies)
 
     def solve(
         self, position: Words, *, shortest: bool = False, nodes: int | None = None

@@ -1,0 +1,101 @@
+"""Positions that are solved or learned from: of games still going, no two the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.search.alphabeta import AlphaBetaAgent
+from bao_env.bots import GreedyAgent, RandomAgent
+from bao_env.engine.batch import Engine
+from bao_env.engine.position import PLY, movers
+from bao_env.observation import observe
+from training.sampling import Sample, games, random_play, without_seats
+
+
+def boards(positions: np.ndarray) -> np.ndarray:
+    """What the players to move see, uint8[N, 52]."""
+    seen = np.empty((len(positions), 52), np.uint8)
+    observe(positions, seen)
+    return seen
+
+
+def check(sample: Sample, ruleset: str, count: int) -> None:
+    """Games still going, all different."""
+    assert len(sample.positions) == len(sample.masks) == len(sample.plies) == count
+    masks, winners = np.empty(count, np.uint64), np.empty(count, np.int8)
+    Engine(ruleset).legal_masks(sample.positions, masks, winners)
+    np.testing.assert_array_equal(sample.masks, masks)
+    assert masks.all()
+    np.testing.assert_array_equal(sample.plies, sample.positions[:, PLY])
+    assert len(np.unique(boards(sample.positions), axis=0)) == count
+
+
+@pytest.mark.parametrize("ruleset", ["kujifunza", "zanzibar", "dutch"])
+def test_random_games(ruleset: str) -> None:
+    sample = random_play(ruleset, 300, plies=(4, 30), seed=1)
+    check(sample, ruleset, 300)
+    assert sample.plies.min() == 4
+    assert 25 < sample.plies.max() <= 30
+    again = random_play(ruleset, 300, plies=(4, 30), seed=1)
+    np.testing.assert_array_equal(again.positions, sample.positions)
+    other = random_play(ruleset, 300, plies=(4, 30), seed=2)
+    assert (other.positions != sample.positions).any()
+
+
+def test_games_of_players() -> None:
+    alphabeta, greedy = AlphaBetaAgent("kujifunza", depth=2), GreedyAgent("kujifunza")
+    sample = games("kujifunza", alphabeta, greedy, 200, opening_plies=(2, 4), seed=3)
+    check(sample, "kujifunza", 200)
+    assert sample.plies.min() >= 2
+    every = games("kujifunza", alphabeta, greedy, 200, per_game=None, seed=3)
+    check(every, "kujifunza", 200)
+    steps = np.diff(every.plies)
+    assert (steps == 1).mean() > 0.8  # of a game side by side
+    late = games("zanzibar", RandomAgent(1), RandomAgent(2), 100, plies=(44, 60), seed=3)
+    check(late, "zanzibar", 100)
+    assert late.plies.min() >= 44
+
+
+def test_own_turns_are_the_players_own() -> None:
+    """A player that is never asked cannot tell: here each remembers what it was asked."""
+
+    class Remembers:
+        def __init__(self) -> None:
+            self.agent = GreedyAgent("kujifunza")
+            self.asked: set[bytes] = set()
+
+        def act(self, positions: Any, masks: Any) -> Any:
+            self.asked |= {words.tobytes() for words in positions}
+            return self.agent.act(positions, masks)
+
+    player, opponent = Remembers(), Remembers()
+    sample = games("kujifunza", player, opponent, 100, own_turns=True, seed=4)
+    assert {words.tobytes() for words in sample.positions} <= player.asked
+    assert len(set(movers(sample.positions).tolist())) == 2
+
+
+def test_seats_and_plies_make_no_difference() -> None:
+    sample = random_play("kujifunza", 200, seed=5)
+    same = without_seats(sample.positions)
+    assert not movers(same).any()
+    assert not same[:, PLY].any()
+    np.testing.assert_array_equal(boards(same), boards(sample.positions))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"count": 0}, "count=0"),
+        ({"count": 1, "per_game": 0}, "per_game=0"),
+        ({"count": 1, "plies": (5, 4)}, r"plies=\(5, 4\): expected two in order"),
+        ({"count": 1, "plies": (0, 4)}, "expected no more than the highest of plies"),
+        ({"count": 1000, "opening_plies": (0, 0), "plies": (1, 1)}, "fewer than 1000 different"),
+    ],
+)
+def test_errors(arguments: dict[str, Any], message: str) -> None:
+    agent = RandomAgent(1)
+    with pytest.raises(ValueError, match=message):
+        games("kujifunza", agent, agent, **arguments)
