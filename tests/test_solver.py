@@ -68,7 +68,7 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
         for value, player in ((WIN, mover), (LOSS, reference.OPPONENT[mover])):
             for bound in range(1, 4 if thorough else 3):
                 expected = wins_within(text, player, bound)
-                proved = solver._prove(words, bound, value)
+                proved = solver.within(words, bound, value)
                 assert (proved == value) == expected, (text, player, bound)
                 assert proved != UNKNOWN
                 found += expected

@@ -70,7 +70,7 @@ class Solution(NamedTuple):
     """Positions visited."""
 
 
-class _Child(NamedTuple):
+class Child(NamedTuple):
     """A position after a legal action."""
 
     action: int
@@ -162,6 +162,32 @@ class Solver:
         with self._exclusive:
             return self._solve(position, shortest)
 
+    def within(self, position: Words, plies: int, value: int) -> int:
+        """Whether a player can win within a number of plies.
+
+        Args:
+            position: uint64[6]; its game is not over by a capture.
+            plies: how many, from 1 to :data:`MAX_BOUND`.
+            value: WIN to ask about the player to move, LOSS about the opponent.
+
+        Returns:
+            ``value`` if they can, ``-value`` if not, UNKNOWN if the limits do not suffice.
+
+        Raises:
+            ValueError: ``plies`` or ``value`` is out of range.
+        """
+        if not 1 <= plies <= MAX_BOUND or value not in (WIN, LOSS):
+            raise ValueError(
+                f"solver: {plies} plies, value {value}: expected 1 to {MAX_BOUND} plies, 1 or -1"
+            )
+        with self._exclusive:
+            return self._prove(position, plies, value)
+
+    def children(self, position: Words) -> list[Child]:
+        """The positions after the legal actions of a position, uint64[6], by action."""
+        with self._exclusive:
+            return self._children_of(position)
+
     # --- searches -----------------------------------------------------------------------------
 
     def _solve(self, position: Words, shortest: bool) -> Solution:
@@ -207,15 +233,15 @@ class Solver:
                 break
         return None, nodes
 
-    def _children(self, position: Words) -> list[_Child]:
-        """The positions after the legal actions."""
+    def _children_of(self, position: Words) -> list[Child]:
+        """:meth:`children`, in one thread."""
         count = successors(self._rules, Packed.of(position), self._rows, 0)
         children = []
         for row in self._rows[:count]:
             words = np.zeros(6, np.uint64)
             words[:5] = row[:5]
             result = int(row[RESULT])
-            children.append(_Child(int(row[ACTION]), words, result if result < 2 else -1))
+            children.append(Child(int(row[ACTION]), words, result if result < 2 else -1))
         return sorted(children, key=lambda child: child.action)
 
     def _line(self, position: Words, value: int, bound: int | None) -> tuple[int, ...]:
@@ -235,12 +261,12 @@ class Solver:
             position = child.words
         return tuple(line)
 
-    def _step(self, position: Words, value: int, bound: int | None) -> tuple[_Child, int] | None:
+    def _step(self, position: Words, value: int, bound: int | None) -> tuple[Child, int] | None:
         """An action of the proof and the value after it; None where there is no action, or the
         limits do not suffice to find one."""
-        children = self._children(position)
+        children = self._children_of(position)
         for nodes in (_GLANCE, None):  # what the table knows, before anything is searched anew
-            found: tuple[int, _Child, int] | None = None
+            found: tuple[int, Child, int] | None = None
             for child in children:
                 again = turn_of(child.words) == turn_of(position)
                 after = value if again else -value
@@ -254,7 +280,7 @@ class Solver:
         return None
 
     def _plies_after(
-        self, child: _Child, value: int, after: int, bound: int | None, nodes: int | None
+        self, child: Child, value: int, after: int, bound: int | None, nodes: int | None
     ) -> int | None:
         """Plies to the end after an action, if it keeps the value and, with a bound, the bound.
 
@@ -272,7 +298,7 @@ class Solver:
             return int(self._memories[0]["plies"][0]) if proved else None
         left = bound - 1
         if left == 0:
-            return None if self._children(child.words) else 0  # 1.2: no legal move
+            return None if self._children_of(child.words) else 0  # 1.2: no legal move
         if self._prove(child.words, left, after, nodes=nodes) != after:
             return None
         if value == LOSS and left > 1 and self._prove(child.words, left - 1, after) == after:
