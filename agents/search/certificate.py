@@ -139,7 +139,7 @@ def smallest_strategy(wins: Wins, opening: Words) -> dict[bytes, int]:
     )
     if not solution.success:
         raise ValueError(f"no smallest strategy was found: {solution.message}")
-    chosen = {moves[i] for i in np.flatnonzero(np.asarray(solution.x)[len(place) :] > 0.5)}
+    chosen = {moves[i] for i in np.flatnonzero(solution.x[len(place) :] > 0.5)}
     strategy: dict[bytes, int] = {}
     todo = [opening.tobytes()]
     while todo:
@@ -160,10 +160,10 @@ def certificate() -> str:
     for position, action in smallest_strategy(wins, opening).items():
         text = format_position(unpack(np.frombuffer(position, np.uint64)))
         rows.append((text, action_to_move(action), wins[position].plies))
+    rows.sort(key=lambda row: (-row[2], row[0]))
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter="\t", lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(sorted(rows, key=lambda row: (-row[2], row[0])))
+    writer.writerows([COLUMNS, *rows])
     return out.getvalue()
 
 
