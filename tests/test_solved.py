@@ -141,7 +141,7 @@ def test_a_stopped_measurement_continues(
 ) -> None:
     values, searches = Solver.values, 0
 
-    def stopping(self, positions, masks):  # type: ignore[no-untyped-def]
+    def stopping(self, positions, masks):
         nonlocal searches
         searches += 1
         if searches == 5:
