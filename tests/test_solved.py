@@ -117,7 +117,8 @@ def test_positions_of_games(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(rare[200]) < 5 == len(rare[8])
 
 
-def test_only_what_was_tried_in_turn_counts() -> None:
+def test_only_fair_samples_count() -> None:
+    """A limit counts if it was tried on all of the samples, also on those that it may not solve."""
     cell, second = Cell(1, "zanzibar", "random", 24), solvable.NODES_A_SECOND
     results = {
         (cell, 0): Search(second, WIN, 7, 0.0),
@@ -126,10 +127,12 @@ def test_only_what_was_tried_in_turn_counts() -> None:
         (cell, 3): Search(second, UNKNOWN, second, 1.0),
         (cell, 4): Search(second, WIN, 7, 0.0),
     }
-    assert solved(results, cell, 1, 5) == (2, 5)
-    assert solved(results, cell, 60, 5) == (2, 3)
-    assert solved(results, cell, 60, 2) == (2, 2)
-    assert solved({}, cell, 1, 5) == (0, 0)
+    assert solved(results, cell, 1, {1: 5}) == (2, 5)
+    assert solved(results, cell, 1, {1: 9}) == (2, 5)
+    assert solved(results, cell, 60, {1: 5, 60: 3}) == (2, 3)
+    assert solved(results, cell, 60, {1: 5, 60: 4}) == (0, 0)
+    assert solved(results, cell, 60, {1: 1, 60: 1}) == (0, 0)  # the short limit solves all
+    assert solved({}, cell, 1, {1: 5}) == (0, 0)
 
 
 KUJIFUNZA_ALONE = ["--rulesets", "kujifunza", "--players", "random", "greedy"]

@@ -19,7 +19,7 @@ import io
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import product, takewhile
+from itertools import product
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -116,16 +116,30 @@ def positions_of_games(
     return found
 
 
-def solved(results: Results, cell: Cell, seconds: int, samples: int) -> tuple[int, int]:
-    """How many of a cell's first positions a limit solves, and how many were tried with it.
+def solved(results: Results, cell: Cell, seconds: int, samples: dict[int, int]) -> tuple[int, int]:
+    """How many of a cell's first positions a limit solves, and how many were searched.
 
-    Only those before the first one that was not tried count: later ones may be known because they
-    were easy.
+    Args:
+        results: the searches.
+        cell: where the positions come from.
+        seconds: the limit.
+        samples: positions a cell, by limit in seconds.
+
+    Returns:
+        both numbers; zeros if the limit was not tried on all of them. Those that a lower limit
+        solves would be no fair sample.
     """
-    searches = (results.get((cell, i)) for i in range(samples))
-    found = (None if search is None else search.solves_within(seconds) for search in searches)
-    tried = list(takewhile(lambda solves: solves is not None, found))
+    searches = [results[cell, i] for i in range(samples[seconds]) if (cell, i) in results]
+    tried = [search.solves_within(seconds) for search in searches]
+    if None in tried or (seconds > SHORT and not worth_more(results, cell, samples)):
+        return 0, 0
     return sum(map(bool, tried)), len(tried)
+
+
+def worth_more(results: Results, cell: Cell, samples: dict[int, int]) -> bool:
+    """Whether the short limit solves some of a cell's positions, but not almost all."""
+    good, tried = solved(results, cell, SHORT, samples)
+    return 0 < good < ENOUGH * tried
 
 
 def search_cell(
@@ -209,11 +223,12 @@ def tables(results: Results, cells: Sequence[Cell], samples: dict[int, int]) -> 
         rows: dict[int, list[str]] = {}
         for cell in sorted(cells, key=lambda cell: (cell.ply, rulesets.index(cell.ruleset))):
             if cell.player == player:
-                found = solved(results, cell, seconds, samples[seconds])
+                found = solved(results, cell, seconds, samples)
                 rows.setdefault(cell.ply, [str(cell.ply)]).append(_share(*found))
         head = [f"{player}, {seconds} s", *rulesets]
         shown = [row for row in rows.values() if any(row[1:])]
-        parts.append(tabulate(shown, head, tablefmt="github", disable_numparse=True))
+        if shown:
+            parts.append(tabulate(shown, head, tablefmt="github", disable_numparse=True))
     return "\n\n".join(parts) + "\n"
 
 
@@ -237,14 +252,14 @@ def plot(results: Results, cells: Sequence[Cell], samples: dict[int, int], path:
         for (place, ruleset), seconds in product(enumerate(rulesets), samples):
             points = []
             for cell in cells:
-                good, tried = solved(results, cell, seconds, samples[seconds])
+                good, tried = solved(results, cell, seconds, samples)
                 if (cell.ruleset, cell.player) == (ruleset, player) and tried:
                     points.append((cell.ply, good / tried, *wilson_interval(good / tried, tried)))
             if not points:
                 continue
             ply, rate, low, high = 100 * np.array(sorted(points)).T
             axes.errorbar(
-                ply / 100 + 0.25 * (place - 2),  # beside each other
+                ply / 100 + 0.3 * (place - 2),  # beside each other
                 rate,
                 yerr=[np.maximum(rate - low, 0), np.maximum(high - rate, 0)],
                 color=f"C{place}",
@@ -252,7 +267,7 @@ def plot(results: Results, cells: Sequence[Cell], samples: dict[int, int], path:
                 marker="o" if seconds == SHORT else "^",
                 markersize=3,
                 linewidth=1,
-                elinewidth=0.5,
+                elinewidth=0.4,
                 label=f"{ruleset}, {seconds} s",
             )
         axes.set_title(f"games of {player}", size=10)
@@ -292,15 +307,13 @@ def measure(
             with tqdm(total=len(plies) * count, desc=f"{ruleset}, {player}, {seconds} s") as bar:
                 for ply in sorted(plies, reverse=True):
                     cell = Cell(seed, ruleset, player, ply)
-                    if seconds > SHORT:
-                        good, tried = solved(results, cell, SHORT, samples[SHORT])
-                        if not 0 < good < ENOUGH * tried:
-                            continue
+                    if seconds > SHORT and not worth_more(results, cell, samples):
+                        continue
                     for searched in search_cell(results, cell, positions[ply][:count], seconds):
                         bar.update()
                         if searched:
                             keep()
-                    if solved(results, cell, seconds, count)[0] == 0:
+                    if solved(results, cell, seconds, samples)[0] == 0:
                         break
 
 
