@@ -13,7 +13,7 @@ import pytest
 
 from agents import solve
 from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.proof_number import LOSS, MEMORY, UNKNOWN, WIN, Table, prove
+from agents.search.proof_number import LOSS, UNKNOWN, WIN
 from agents.search.solver import Solver, main
 from agents.search.transposition import PROVEN
 from agents.search.transposition import WIN as WIN_VALUE
@@ -60,8 +60,7 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
         )
         return any(after) if mover == player else all(after)
 
-    table, memory = Table.empty(16), np.zeros(1, MEMORY)
-    memory["node_limit"] = np.iinfo(np.int64).max
+    solver = Solver(rules)
     texts = late_positions(rules, 60 if thorough else 40)
     positions, _ = pack_texts(texts, rules)
     found = 0
@@ -70,8 +69,7 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
         for value, player in ((WIN, mover), (LOSS, reference.OPPONENT[mover])):
             for bound in range(1, 4 if thorough else 3):
                 expected = wins_within(text, player, bound)
-                memory["bound"], memory["attacker"] = bound, value
-                proved = prove(rules.kernel_rules(), table, memory[0], words)
+                proved = solver.within(words, bound, value)
                 assert (proved == value) == expected, (text, player, bound)
                 assert proved != UNKNOWN
                 found += expected

@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.proof_number import LOSS, UNKNOWN, WIN, Table
-from agents.search.proof_search import ProofSearch, Words
+from agents.search.proof_number import LOSS, MAX_LINE, UNKNOWN, WIN, Table
+from agents.search.proof_search import Child, ProofSearch, Words
 from agents.search.threads import check_seconds, check_threads, share
 from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS
@@ -200,6 +200,35 @@ class Solver:
             mover = turn_of(position)
             winner = mover if value == WIN else 1 - mover
             return Solution(winner, distance.plies, distance.is_shortest, line, search.nodes)
+
+    def within(self, position: Words, plies: int, value: int) -> int:
+        """Whether a player can win within a number of plies.
+
+        Args:
+            position: uint64[6]; its game is not over by a capture.
+            plies: how many, from 1 to :data:`MAX_LINE`.
+            value: WIN to ask about the player to move, LOSS about the opponent.
+
+        Returns:
+            ``value`` if they can, ``-value`` if not, UNKNOWN if the limits do not suffice.
+
+        Raises:
+            ValueError: ``plies`` or ``value`` is out of range.
+        """
+        if not 1 <= plies <= MAX_LINE or value not in (WIN, LOSS):
+            raise ValueError(
+                f"solver: {plies} plies, value {value}: expected 1 to {MAX_LINE} plies, 1 or -1"
+            )
+        with (
+            self._exclusive,
+            self._searches[0].answer(self._node_limit, self._seconds) as search,
+        ):
+            return search.prove(position, plies, value)
+
+    def children(self, position: Words) -> list[Child]:
+        """The positions after the legal actions of a position, uint64[6], by action."""
+        with self._exclusive:
+            return self._searches[0].children(position)
 
     def _answer_each(self, masks: Words, work: Callable[[int, ProofSearch], None]) -> None:
         """Call ``work(i, search)`` for each position ``i`` whose game is not over."""

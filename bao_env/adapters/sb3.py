@@ -1,12 +1,12 @@
 """Thousands of games as a ``VecEnv`` for Stable-Baselines3, and self-play against past policies.
 
-    from sb3_contrib import MaskablePPO
-    from bao_env.adapters.sb3 import BaoVecEnv, SelfPlayCallback
-    from bao_env.self_play import OpponentPool
+from sb3_contrib import MaskablePPO
+from bao_env.adapters.sb3 import BaoVecEnv, SelfPlayCallback
+from bao_env.self_play import OpponentPool
 
-    envs = BaoVecEnv(64, opponent=OpponentPool(), observation="replies")
-    model = MaskablePPO("MultiInputPolicy", envs)
-    model.learn(1_000_000, callback=SelfPlayCallback())
+envs = BaoVecEnv(64, opponent=OpponentPool(), observation="replies")
+model = MaskablePPO("MultiInputPolicy", envs)
+model.learn(1_000_000, callback=SelfPlayCallback())
 """
 
 from __future__ import annotations

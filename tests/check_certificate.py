@@ -1,0 +1,186 @@
+"""Check the proof that whoever begins wins kujifunza, by the literal rules alone.
+
+    python -m tests.check_certificate agents/search/proofs/kujifunza.tsv
+
+A certificate is a table with tabs: ``position``, ``move``, ``plies``. It lists each position in
+which the winner is to move, when they follow it from the opening; their move there; and in how many
+plies the game then ends at the latest. The check plays every reply to every listed move.
+
+Nothing here knows the engine or the solver: the rules are those of :mod:`tests.reference`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Final, NamedTuple
+
+from tests.reference import OPPONENT, SOUTH, WINS, legal_moves, opening, parse, write
+
+KUJIFUNZA: Final = SimpleNamespace(
+    opening_front=(2,) * 8,
+    opening_back=(2,) * 8,
+    opening_store=0,
+    house=False,
+    house_min=6,
+    house_lost_below_min=False,
+    house_stops_mtaji_takasa=False,
+    lone_house="front",
+    singleton_takasa="house",
+    capture_side="running",
+    endelea_turns=False,
+    capture_limit=15,
+    lone_kichwa_takasa="loses",
+    takasia="none",
+    sow_limit=1000,
+)
+"""The rules of the learners' game, as :mod:`tests.reference` reads them."""
+COLUMNS: Final = ["position", "move", "plies"]
+
+
+class CertificateError(ValueError):
+    """A file that proves nothing."""
+
+
+class Entry(NamedTuple):
+    """What the winner does in a position."""
+
+    move: str
+    plies: int
+    """To the end of the game, at most; this move counts."""
+
+
+class Proof(NamedTuple):
+    """What a certificate proves."""
+
+    winner: str
+    """``S`` or ``N``."""
+    plies: int
+    """To the end of the game, at most."""
+    positions: int
+    """In which the winner is to move."""
+    replies: int
+    """Of the loser; all of them were played."""
+
+
+def move_name(action: int) -> str:
+    """An action as the mover names it: ``A6L``, ``B2R``."""
+    row, number = divmod(action // 4, 8)
+    return f"{'AB'[row]}{number + 1}{'LR'[action // 2 % 2]}{'>' * (action % 2)}"
+
+
+def read(path: Path) -> dict[str, Entry]:
+    """The entries of a certificate, by position.
+
+    Raises:
+        CertificateError: the file is malformed; the message names the line.
+    """
+    try:
+        lines = list(csv.reader(path.read_text(encoding="ascii").splitlines(), delimiter="\t"))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise CertificateError(f"{path} is no table of ASCII text: {error}") from None
+    if not lines or lines[0] != COLUMNS:
+        raise CertificateError(f"line 1: expected the columns {', '.join(COLUMNS)}, with tabs")
+    entries: dict[str, Entry] = {}
+    for number, line in enumerate(lines[1:], start=2):
+        if len(line) != len(COLUMNS):
+            raise CertificateError(f"line {number}: {len(line)} columns, expected {len(COLUMNS)}")
+        position, move, plies = line
+        if not _is_position(position):
+            raise CertificateError(f"line {number}: {position!r} is no position text")
+        if not plies.isdecimal() or int(plies) < 1:
+            raise CertificateError(f"line {number}: {plies!r} plies, expected 1 or more")
+        if position in entries:
+            raise CertificateError(f"line {number}: {position!r} is listed twice")
+        entries[position] = Entry(move, int(plies))
+    return entries
+
+
+def _is_position(text: str) -> bool:
+    """Whether a text is exactly what the reference would write."""
+    try:
+        position = parse(text, KUJIFUNZA)
+    except (ValueError, KeyError, IndexError):
+        return False
+    return position.mover in OPPONENT and write(position) == text
+
+
+def check(entries: dict[str, Entry]) -> Proof:
+    """Play the certificate against every reply.
+
+    Raises:
+        CertificateError: it does not prove that the player who begins wins, or holds entries that
+            the proof does not need.
+    """
+    first = opening(KUJIFUNZA, SOUTH)
+    if first not in entries:
+        raise CertificateError(f"the opening, {first!r}, is not listed")
+    reached, todo, replies = {first}, [first], 0
+    while todo:
+        position = todo.pop()
+        results = _results(position, entries[position].move)
+        replies += len(results)
+        following = {text for text in results if text not in WINS.values()}
+        for text in following:
+            if text not in entries:
+                raise CertificateError(
+                    f"{text!r} is not listed, but can follow {position!r} "
+                    f"and the move {entries[position].move}"
+                )
+        # Each is lower than the one before it, so that no game goes on for ever.
+        plies = max([2 + entries[text].plies for text in following], default=2 if results else 1)
+        if entries[position].plies != plies:
+            raise CertificateError(
+                f"{position!r}: {entries[position].plies} plies, but what follows takes {plies}"
+            )
+        todo += following - reached
+        reached |= following
+    if surplus := entries.keys() - reached:
+        raise CertificateError(
+            f"{len(surplus)} positions are listed that do not arise, for example {min(surplus)!r}"
+        )
+    return Proof(SOUTH, entries[first].plies, len(entries), replies)
+
+
+def _results(position: str, move: str) -> list[str]:
+    """What each reply to a move of the winner leads to; nothing if the move itself wins.
+
+    Raises:
+        CertificateError: the move is illegal, or the winner loses.
+    """
+    winner = position.split()[3]
+    moves = {move_name(a): after for a, after in legal_moves(position, KUJIFUNZA).items()}
+    if move not in moves:
+        raise CertificateError(f"{position!r}: {move!r} is illegal; legal: {' '.join(moves)}")
+    after = moves[move]
+    results = [] if after in WINS.values() else list(legal_moves(after, KUJIFUNZA).values())
+    if WINS[OPPONENT[winner]] in (after, *results):
+        raise CertificateError(f"{position!r}: after {move} the other player can win")
+    return results
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m tests.check_certificate``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.check_certificate",
+        description="Check a proof of who wins kujifunza, by the literal rules alone.",
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="the certificate")
+    args = parser.parse_args(argv)
+    try:
+        proof = check(read(args.file))
+    except (CertificateError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(
+        f"proved: whoever begins kujifunza wins within {proof.plies} plies "
+        f"({proof.positions} positions, {proof.replies} replies)"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
