@@ -30,6 +30,7 @@ from training.exact_values import (
     main,
     mirrored,
     solve,
+    with_successors,
 )
 from training.sampling import Sample, random_play
 
@@ -90,13 +91,14 @@ def test_values_of_endings_match_a_literal_search() -> None:
         ]
         return True if True in after else (None if None in after else False)
 
-    played = list(islice(random_games(random.Random(7), rules), 400))
+    played = list(islice(random_games(random.Random(7), rules), 250))
     starts = {reference.opening(rules, seat) for seat in (reference.SOUTH, reference.NORTH)}
-    texts = [text for text, later in zip(played, played[2:], strict=False) if later in starts]
+    ends = [i for i, text in enumerate(played) if i > 2 and text in starts]
+    texts = [played[i - back] for i in ends for back in (1, 2, 3)]
     positions, masks = pack_texts(texts, rules)
     plies = np.zeros(len(texts), np.int64)
     part = solve(Sample(positions, masks, plies), Solver(rules, guided=True))
-    known = [wins(text, 3) for text in texts]
+    known = [wins(text, 2) for text in texts]
     expected = np.array([0 if found is None else 1 if found else -1 for found in known])
     assert {1, -1} <= set(expected.tolist())
     assert np.count_nonzero(expected) > 5
@@ -159,6 +161,53 @@ def test_finished_later_and_on_more_threads_it_is_the_same_file(
     kept = [file for file, time in parts.items() if file.suffix == ".npz"]
     assert len(kept) == 2
     assert all(file.stat().st_mtime_ns == parts[file] for file in kept)
+
+
+def test_positions_after_the_actions_have_values_too(made: tuple[Path, ExactValues]) -> None:
+    for test in (False, True):
+        data = made[1].part(test=test)
+        positions, masks, values = with_successors(data)
+        assert len(positions) > (1 if test else 2) * len(data.values)
+        assert masks.all()
+        assert (is_for_tests(positions) == test).all()
+        found, _ = Solver("kujifunza", guided=True).values(positions[::5], masks[::5])
+        np.testing.assert_array_equal(found, values[::5])
+
+
+def test_a_network_that_learns_from_a_file(
+    made: tuple[Path, ExactValues], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    from training.examples import values
+
+    words = [str(made[0]), "--steps", "30", "--observation", "board", "planes+replies"]
+    assert values.main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == (
+        f"{(~made[1].test).sum()} positions to learn from, {made[1].test.sum()} for tests"
+    )
+    names = [line.split("|")[1].strip() for line in lines[4:]]
+    assert names == [
+        "network, `board`",
+        "network, `planes+replies`",
+        "alpha-beta's evaluation",
+        "random",
+    ]
+    assert values.main([str(made[0].with_name("missing.npz"))]) == 2
+    assert "error: " in capsys.readouterr().err
+
+
+def test_who_keeps_the_win(made: tuple[Path, ExactValues]) -> None:
+    pytest.importorskip("torch")
+    from training.examples import values
+
+    rules, data = RULESETS["kujifunza"], made[1]
+    solver = Solver(rules, guided=True)
+    exact = values.keeps_the_win(data, rules, lambda *batch: solver.values(*batch)[0].astype("f4"))
+    assert exact.all()
+    assert len(exact) == ((data.winning != 0) & (data.winning != data.masks)).sum() > 20
+    wrong = values.keeps_the_win(data, rules, lambda *batch: -solver.values(*batch)[0].astype("f4"))
+    assert wrong.mean() < 0.6  # it only wins where it can win at once
 
 
 def test_read_again(made: tuple[Path, ExactValues], tmp_path: Path) -> None:

@@ -26,9 +26,12 @@ from agents.files import hold, write_atomically
 from agents.provenance import provenance
 from agents.search.proof_number import WIN
 from agents.search.solver import Solver
+from bao_env.engine.batch import Engine
 from bao_env.engine.bits import BYTE
 from bao_env.engine.position import META, PLY, WORDS
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
+from bao_env.envs.afterstates import list_afterstates
+from bao_env.observation.kinds import Observer
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
 from training.sampling import Sample, games, random_play, without_seats
 
@@ -118,6 +121,30 @@ def is_for_tests(positions: Words) -> npt.NDArray[np.bool_]:
         digest = hashlib.blake2b(key, digest_size=8).digest()
         chosen[i] = int.from_bytes(digest, "little") % TEST_SHARE == 0
     return chosen
+
+
+def with_successors(data: ExactValues) -> tuple[Words, Words, npt.NDArray[np.int8]]:
+    """The positions and those after each of their actions, whose values are known as well.
+
+    Of positions to learn from that makes four times as many. One for tests brings only others for
+    tests, and one to learn from only others to learn from. The same may come more than once.
+
+    Returns:
+        positions uint64[M, 6], masks uint64[M] and values int8[M].
+    """
+    ruleset = Ruleset.from_dict(data.metadata["ruleset"])
+    after = list_afterstates(
+        Engine(ruleset), Observer("board", ruleset), data.positions, data.masks
+    )
+    games = np.repeat(np.arange(len(data.values)), np.diff(after.indptr))
+    wins = data.winning[games] >> after.actions.astype(np.uint64) & np.uint64(1) != 0
+    values = np.where(wins, after.signs, -after.signs).astype(np.int8)
+    kept = (after.results == 0) & (is_for_tests(after.positions) == data.test[games])
+    return (
+        np.concatenate([data.positions, after.positions[kept]]),
+        np.concatenate([data.masks, after.masks[kept]]),
+        np.concatenate([data.values, values[kept]]),
+    )
 
 
 class Settings(NamedTuple):
