@@ -81,7 +81,10 @@ class ExactValues(NamedTuple):
     def part(self, *, test: bool) -> ExactValues:
         """The positions to learn from, or those for tests."""
         chosen = self.test == test
-        return ExactValues(*(array[chosen] for array in self[:-1]), self.metadata)
+        return self._replace(**{name: getattr(self, name)[chosen] for name in _ARRAYS})
+
+
+_ARRAYS: Final = tuple(name for name in ExactValues._fields if name != "metadata")
 
 
 def mirrored(positions: Words) -> Words:
@@ -269,7 +272,7 @@ def _agree(folder: Path, settings: Settings) -> dict[str, Any]:
 
 
 def _parts(files: list[Path]) -> Iterator[tuple[int, Arrays]]:
-    """The parts in files, each with its source."""
+    """The parts in files, each with the number of its source."""
     for i, file in enumerate(files):
         with np.load(file, allow_pickle=False) as archive:
             yield i % len(SOURCES), {name: archive[name] for name in archive.files}
@@ -283,15 +286,15 @@ def _join(files: list[Path], described: dict[str, Any]) -> ExactValues:
         source: {stage: {"sampled": 0, "unknown": 0} for stage in ("namua", "mtaji")}
         for source in SOURCES
     }
-    for source, part in _parts(files):
+    for number, part in _parts(files):
         known = part["values"] != 0
         namua = (part["positions"][:, META] & BYTE) != 0  # the mover's store
         for stage, inside in (("namua", namua), ("mtaji", ~namua)):
-            count = counts[SOURCES[source]][stage]
+            count = counts[SOURCES[number]][stage]
             count["sampled"] += int(inside.sum())
             count["unknown"] += int((inside & ~known).sum())
         kept.append({name: array[known] for name, array in part.items()})
-        sources.append(np.full(int(known.sum()), source, np.uint8))
+        sources.append(np.full(int(known.sum()), number, np.uint8))
     joined = {name: np.concatenate([part[name] for part in kept]) for name in kept[0]}
     source = np.concatenate(sources)
     new = np.sort(np.unique(without_seats(joined["positions"]), axis=0, return_index=True)[1])
