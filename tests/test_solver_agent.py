@@ -136,7 +136,7 @@ def test_limits_are_kept() -> None:
         ({"seconds": 0.0}, "solver: 0.0 seconds a move: expected 0.001"),
     ):
         with pytest.raises(ValueError, match=message):
-            SolverAgent(**limits)  # type: ignore[arg-type]
+            SolverAgent(**limits)
     for nodes in (1, 2, 5):
         least = NamedPlayer("solver", SolverAgent(nodes=nodes, threads=1))
         assert least.choose(board) in board.legal_actions

@@ -37,8 +37,8 @@ _LEAST_SECONDS: Final = 0.001
 class SolverAgent:
     """Wins what it can prove to be won, and plays the best action of an alpha-beta search else.
 
-    With a limit of nodes its choice depends on the position alone. With a limit of time it also
-    keeps what it has proved from one move to the next, so that no proof is made twice.
+    With a limit of nodes its choice depends on the position alone, so that each move needs a proof
+    of its own. With a limit of time it keeps what it has proved from one move to the next.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
