@@ -21,7 +21,7 @@ from bao_env.observation.kinds import ObservationName
 from bao_env.self_play import Choose, OpponentPool, PolicyAgent
 from training.examples.measure import AfterUpdate, inputs, masked_argmax
 
-GAMES, COLLECT, BATCH = 64, 256, 256
+GAMES, COLLECT, BATCH = 64, 256, 512
 COPY_EVERY = 10_000
 """Steps after which a copy of the network joins the pool of opponents."""
 
@@ -73,7 +73,7 @@ def train(
         policy=DiscreteQLearningPolicy(
             model=network, action_space=games.action_space[0], eps_training=0.1
         ),
-        optim=AdamOptimizerFactory(lr=5e-4),
+        optim=AdamOptimizerFactory(lr=1e-3),
         gamma=0.99,
         n_step_return_horizon=5,
         target_update_freq=500,
@@ -101,7 +101,7 @@ def train(
             epoch_num_steps=whole,
             collection_step_num_env_steps=COLLECT,
             batch_size=BATCH,
-            update_step_num_gradient_steps_per_sample=1 / 8,
+            update_step_num_gradient_steps_per_sample=1 / 32,
             show_progress=False,
         )
     )
