@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import io
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from pydantic import TypeAdapter
 from tabulate import tabulate
 
 from agents.files import write_atomically
 from training.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
 from training.benchmark.runs import BOTS, Run, load
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 ORDER: Final = (*OBSERVATIONS, *ENCODINGS)
-COLORS: Final = dict(zip(ORDER, ("C7", "C4", "C0", "C3", "C0", "C3"), strict=True))
+COLORS: Final = dict(zip(ORDER, ("C7", "C0", "C3", "C2", "C0", "C3"), strict=True))
 Groups = dict[tuple[str, str], list[Run]]
 """The runs of each learner and observation, in the order of the table."""
+RUNS: Final = TypeAdapter(list[Run])
+"""To read and write them together."""
 
 
 def load_runs(folder: Path) -> list[Run]:
@@ -28,7 +34,7 @@ def load_runs(folder: Path) -> list[Run]:
         ValueError: there are none, or a file is something else.
         OSError: one cannot be read.
     """
-    runs = [load(path) for path in sorted(folder.glob("*.json"))]
+    runs = [load(path) for path in sorted(folder.glob("*-*-*.json"))]
     if not runs:
         raise ValueError(f"{folder} holds no finished run: expected one at least; train first")
     return runs
@@ -51,7 +57,7 @@ def _spread(values: Sequence[float], form: str) -> str:
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
-def table(runs: Iterable[Run]) -> str:
+def table(runs: Sequence[Run]) -> str:
     """A row for each learner and observation, as Markdown: medians, with the ranges over seeds."""
     rows = []
     for (learner, observation), group in grouped(runs).items():
@@ -72,7 +78,19 @@ def table(runs: Iterable[Run]) -> str:
         )
     head = ["learner", "reads", "seeds", "steps", "seconds", "Elo", *(f"{bot} %" for bot in BOTS)]
     align = ["left", "left", *["right"] * (len(head) - 2)]
-    return tabulate(rows, head, tablefmt="github", disable_numparse=True, colalign=align)
+    text = tabulate(rows, head, tablefmt="github", disable_numparse=True, colalign=align)
+    missing = absent(runs)
+    return f"{text}\n\nNot trained: {'; '.join(missing)}." if missing else text
+
+
+def absent(runs: Sequence[Run]) -> list[str]:
+    """For each learner what it could have read, but in none of the runs did."""
+    done = grouped(runs)
+    missing = {
+        name: [f"`{kind}`" for kind in learner.observations if (name, kind) not in done]
+        for name, learner in LEARNERS.items()
+    }
+    return [f"`{name}` with {', '.join(kinds)}" for name, kinds in missing.items() if kinds]
 
 
 def plot(runs: Iterable[Run], path: Path) -> None:
@@ -84,50 +102,48 @@ def plot(runs: Iterable[Run], path: Path) -> None:
     from matplotlib.figure import Figure
 
     groups = grouped(runs)
-    learners = [name for name in LEARNERS if any(learner == name for learner, _ in groups)]
+    learners = list(dict.fromkeys(learner for learner, _ in groups))
     figure = Figure(figsize=(1.2 + 2.4 * len(learners), 5.6), layout="constrained")
-    grid = figure.subplots(2, len(learners), sharey=True, squeeze=False)
-    for column, name in enumerate(learners):
-        for (learner, observation), group in groups.items():
-            if learner == name:
-                _line(grid[0][column], group, observation, lambda run: _steps(run))
-                _line(grid[1][column], group, observation, lambda run: _seconds(run))
-        grid[0][column].set_title(LEARNERS[name].title.replace(", ", ",\n"), size=9)
-        grid[1][column].legend(fontsize=7, loc="lower right")
-        for row, label in enumerate(("steps", "processor seconds of training")):
-            axes = grid[row][column]
-            axes.set_xscale("log")
-            axes.grid(alpha=0.3)
+    grid = figure.subplots(2, len(learners), sharex="row", sharey=True, squeeze=False)
+    for (learner, observation), group in groups.items():
+        column = grid[:, learners.index(learner)]
+        column[0].set_title(LEARNERS[learner].title.replace(", ", ",\n"), size=9)
+        _line(column[0], group, observation, "steps")
+        _line(column[1], group, observation, "seconds")
+    for axes in grid.flat:
+        axes.set_xscale("log")
+        axes.grid(alpha=0.3)
+        axes.tick_params(labelsize=8)
+    for axes in grid[1]:
+        axes.legend(fontsize=7, loc="best")
+    for row, label in zip(grid, ("steps", "processor seconds of training"), strict=True):
+        row[0].set_ylabel("Elo (random: 0)", size=8)
+        for axes in row:
             axes.set_xlabel(label, size=8)
-            axes.tick_params(labelsize=8)
-    for row in grid:
-        row[0].set_ylabel("Elo on bao-ladder-1", size=8)
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=90)
     write_atomically(path, file.getvalue())
 
 
-def _steps(run: Run) -> list[float]:
-    return [point.steps for point in run.points]
-
-
-def _seconds(run: Run) -> list[float]:
-    return [point.seconds for point in run.points]
-
-
-def _line(axes, group: list[Run], observation: str, where: Callable[[Run], list[float]]) -> None:
-    """The median of the ratings of some runs, and their range."""
-    x = [median(values) for values in zip(*map(where, group), strict=True)]
-    ratings = list(zip(*([point.elo for point in run.points] for run in group), strict=True))
+def _line(axes: Axes, group: list[Run], observation: str, x: str) -> None:
+    """The median of the ratings of some runs over one of a point's numbers, with their range; the
+    95 % interval if there is only one run."""
+    points = list(zip(*(run.points for run in group), strict=True))
+    places = [median(getattr(point, x) for point in same) for same in points]
+    lows = [min(point.elo for point in same) for same in points]
+    highs = [max(point.elo for point in same) for same in points]
+    if len(group) == 1:
+        lows = [same[0].elo if same[0].low is None else same[0].low for same in points]
+        highs = [same[0].elo if same[0].high is None else same[0].high for same in points]
+    middles = [median(point.elo for point in same) for same in points]
     color = COLORS[observation]
-    axes.plot(x, [median(elo) for elo in ratings], "o-", ms=3, color=color, label=observation)
-    axes.fill_between(
-        x, [min(elo) for elo in ratings], [max(elo) for elo in ratings], color=color, alpha=0.2
-    )
+    axes.plot(places, middles, "o-", ms=3, color=color, label=observation)
+    axes.fill_between(places, lows, highs, color=color, alpha=0.15, linewidth=0)
 
 
 def write(folder: Path) -> str:
-    """Write ``table.md`` and ``benchmark.png`` of the runs in a folder; returns the table.
+    """Write ``table.md``, ``benchmark.png`` and, with all runs, ``benchmark.json`` into a folder of
+    runs; returns the table.
 
     Raises:
         ValueError, OSError: see :func:`load_runs`.
@@ -135,5 +151,6 @@ def write(folder: Path) -> str:
     runs = load_runs(folder)
     text = table(runs)
     write_atomically(folder / "table.md", text + "\n")
+    write_atomically(folder / "benchmark.json", RUNS.dump_json(runs, indent=1) + b"\n")
     plot(runs, folder / "benchmark.png")
     return text

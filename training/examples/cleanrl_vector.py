@@ -72,6 +72,28 @@ def player(network: ActorCritic, observation: ObservationName) -> PolicyAgent:
     return PolicyAgent(choose, observation)
 
 
+def learn(
+    network: ActorCritic, optimizer: torch.optim.Optimizer, steps: list[torch.Tensor]
+) -> None:
+    """Update a network from what was seen, legal and done in N steps, with what probability, and
+    what came of it: advantages and returns."""
+    for _ in range(EPOCHS):
+        for index in torch.randperm(len(steps[0])).split(MINIBATCH):
+            board, mask, action, old_log_prob, gain, returns = (x[index] for x in steps)
+            gain = (gain - gain.mean()) / (gain.std() + 1e-8)
+            policy = network.policy(board, mask)
+            ratio = (policy.log_prob(action) - old_log_prob).exp()
+            limited = ratio.clamp(1.0 - CLIP, 1.0 + CLIP)
+            policy_loss = -torch.min(ratio * gain, limited * gain).mean()
+            value_loss = (network.value(board) - returns).square().mean()
+            entropy = policy.entropy().mean()
+            loss = policy_loss + VALUE_WEIGHT * value_loss - ENTROPY_WEIGHT * entropy
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(network.parameters(), 0.5)
+            optimizer.step()
+
+
 def train(
     observation: ObservationName,
     seed: int,
@@ -147,23 +169,8 @@ def train(
                 advantage = error + GAMMA * LAMBDA * goes_on * advantage
                 advantages[t], following = advantage, values[t]
 
-        flat = [x.flatten(0, 1) for x in (boards, legal, taken, log_probs, advantages)]
-        returns = (advantages + values).flatten()
-        for _ in range(EPOCHS):
-            for index in torch.randperm(rollout * games).split(MINIBATCH):
-                board, mask, action, old_log_prob, gain = (x[index] for x in flat)
-                gain = (gain - gain.mean()) / (gain.std() + 1e-8)
-                policy = network.policy(board, mask)
-                ratio = (policy.log_prob(action) - old_log_prob).exp()
-                limited = ratio.clamp(1.0 - CLIP, 1.0 + CLIP)
-                policy_loss = -torch.min(ratio * gain, limited * gain).mean()
-                value_loss = (network.value(board) - returns[index]).square().mean()
-                entropy = policy.entropy().mean()
-                loss = policy_loss + VALUE_WEIGHT * value_loss - ENTROPY_WEIGHT * entropy
-                optimizer.zero_grad()
-                loss.backward()
-                nn.utils.clip_grad_norm_(network.parameters(), 0.5)
-                optimizer.step()
+        parts = (boards, legal, taken, log_probs, advantages, advantages + values)
+        learn(network, optimizer, [part.flatten(0, 1) for part in parts])
         done += rollout * games
         if pool is not None and done >= copied + COPY_EVERY:
             pool.add(player(network, observation))
