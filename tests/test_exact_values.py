@@ -97,7 +97,7 @@ def test_values_of_endings_match_a_literal_search() -> None:
     texts = [played[i - back] for i in ends for back in (1, 2, 3)]
     positions, masks = pack_texts(texts, rules)
     plies = np.zeros(len(texts), np.int64)
-    part = solve(Sample(positions, masks, plies), Solver(rules, guided=True))
+    part = solve(Sample(positions, masks, plies), Solver(rules))
     known = [wins(text, 2) for text in texts]
     expected = np.array([0 if found is None else 1 if found else -1 for found in known])
     assert {1, -1} <= set(expected.tolist())
@@ -127,7 +127,7 @@ def test_mirror_images_have_the_same_value() -> None:
     np.testing.assert_array_equal(mirrored(mirror), sample.positions)
     masks = np.empty(40, np.uint64)
     Engine("kujifunza").legal_masks(mirror, masks, np.zeros(40, np.int8))
-    solver = Solver("kujifunza", guided=True)
+    solver = Solver("kujifunza")
     np.testing.assert_array_equal(
         solver.values(mirror, masks)[0], solver.values(sample.positions, sample.masks)[0]
     )
@@ -170,7 +170,7 @@ def test_positions_after_the_actions_have_values_too(made: tuple[Path, ExactValu
         assert len(positions) > (1 if test else 2) * len(data.values)
         assert masks.all()
         assert (is_for_tests(positions) == test).all()
-        found, _ = Solver("kujifunza", guided=True).values(positions[::5], masks[::5])
+        found, _ = Solver("kujifunza").values(positions[::5], masks[::5])
         np.testing.assert_array_equal(found, values[::5])
 
 
@@ -202,7 +202,7 @@ def test_who_keeps_the_win(made: tuple[Path, ExactValues]) -> None:
     from training.examples import values
 
     rules, data = RULESETS["kujifunza"], made[1]
-    solver = Solver(rules, guided=True)
+    solver = Solver(rules)
     exact = values.keeps_the_win(data, rules, lambda *batch: solver.values(*batch)[0].astype("f4"))
     assert exact.all()
     assert len(exact) == ((data.winning != 0) & (data.winning != data.masks)).sum() > 20

@@ -231,9 +231,7 @@ def generate(settings: Settings, count: int, path: Path, threads: int = 1) -> Ex
         raise ValueError(f"count={count}: expected at least 1")
     for name in settings.players:  # so that a wrong one is refused before anything is written
         registry.load(name, ruleset=settings.ruleset)
-    solver = Solver(
-        settings.ruleset, nodes=settings.nodes, table_bits=TABLE_BITS, threads=threads, guided=True
-    )
+    solver = Solver(settings.ruleset, nodes=settings.nodes, table_bits=TABLE_BITS, threads=threads)
     folder = path.with_name(path.name + ".parts")
     with hold(folder):
         described = _agree(folder, settings)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from agents.search.evaluation import load_weights
 from agents.search.proof_number import (
     LOSS,
     MEMORY,
@@ -23,7 +24,7 @@ from agents.search.proof_number import (
 )
 from agents.search.threads import stop_after
 from bao_env.engine.position import Packed, turn_of
-from bao_env.engine.ruleset import KernelRules
+from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.successors import (
     ACTION,
     MAX_SUCCESSORS,
@@ -72,11 +73,11 @@ class Distance(NamedTuple):
 class ProofSearch:
     """What a thread searches with, and what is left of the limits of its present answer."""
 
-    def __init__(self, rules: KernelRules, table: Table) -> None:
-        self.table = table
+    def __init__(self, ruleset: Ruleset, table_bits: int) -> None:
+        self.table = Table.empty(table_bits, load_weights(ruleset))
         self.nodes = 0
         """Positions visited for the answer."""
-        self._rules = rules
+        self._rules = ruleset.kernel_rules()
         self._limit: int | None = None
         self._memory = np.zeros(1, MEMORY)
         self._rows = np.empty((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)

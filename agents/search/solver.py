@@ -18,8 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.evaluation import load_weights
-from agents.search.proof_number import LOSS, MAX_LINE, UNKNOWN, WIN, Table
+from agents.search.proof_number import LOSS, MAX_LINE, UNKNOWN, WIN
 from agents.search.proof_search import Child, ProofSearch, Words
 from agents.search.threads import check_seconds, check_threads, share
 from bao_env.board import Board
@@ -88,8 +87,6 @@ class Solver:
         seconds: time for an answer, at most.
         table_bits: each thread's table has 2^``table_bits`` slots of 96 bytes.
         threads: among which a batch is divided; all cores by default.
-        guided: look first where alpha-beta's evaluation promises a proof. That takes two to three
-            times fewer positions.
 
     Raises:
         ValueError: a limit is out of range.
@@ -103,7 +100,6 @@ class Solver:
         seconds: float | None = None,
         table_bits: int = TABLE_BITS,
         threads: int | None = 1,
-        guided: bool = False,
     ) -> None:
         if nodes is not None and nodes < 1:
             raise ValueError(f"solver: {nodes} nodes: expected at least 1")
@@ -114,10 +110,7 @@ class Solver:
         self._node_limit = MAX_NODES if nodes is None and seconds is None else nodes
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("Solver")
-        rules = self.ruleset.kernel_rules()
-        weights = load_weights(self.ruleset) if guided else None
-        tables = [Table.empty(table_bits, weights) for _ in range(self._threads)]
-        self._searches = [ProofSearch(rules, table) for table in tables]
+        self._searches = [ProofSearch(self.ruleset, table_bits) for _ in range(self._threads)]
         with self._searches[0].answer(1, None) as search:  # compile before a clock runs
             search.prove(packed_opening(self.ruleset))
 

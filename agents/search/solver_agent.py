@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.proof_number import LOSS, UNKNOWN, Table
+from agents.search.proof_number import LOSS, UNKNOWN
 from agents.search.proof_search import ProofSearch, Words
 from agents.search.solver import TABLE_BITS
 from agents.search.threads import check_seconds, check_threads, share
@@ -73,10 +73,7 @@ class SolverAgent:
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("player")
         bits = TABLE_BITS if nodes is None else min(TABLE_BITS, nodes.bit_length())
-        kernel_rules = rules.kernel_rules()
-        self._searches = [
-            ProofSearch(kernel_rules, Table.empty(bits)) for _ in range(self._threads)
-        ]
+        self._searches = [ProofSearch(rules, bits) for _ in range(self._threads)]
         with self._searches[0].answer(1, None) as search:  # compile before a clock runs
             search.prove(packed_opening(rules))
         self._alphabeta = AlphaBetaAgent(

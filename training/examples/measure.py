@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from tqdm import tqdm
 
 from agents.arena.elo import Score
 from agents.arena.match import play_match
@@ -22,6 +25,23 @@ INPUTS: Final = OBSERVATIONS[OBSERVATION].shapes["board"][0]
 PAIRS: Final = 200
 SEED: Final = 1
 """Seed of the openings and of the random player; the examples train with it, too."""
+AfterUpdate = Callable[[int, Choose], None]
+"""Called after each update with the steps so far and the player, which is as it is now."""
+
+
+def inputs(observation: ObservationName) -> int:
+    """How many numbers an observation of a kind has; those of ``planes`` are put in a row."""
+    return sum(math.prod(shape) for shape in OBSERVATIONS[observation].shapes.values())
+
+
+def progress_bar(steps: int) -> AfterUpdate:
+    """A bar on stderr, up to so many steps."""
+    bar = tqdm(total=steps, unit="step", unit_scale=True)
+
+    def after_update(done: int, choose: Choose) -> None:
+        bar.update(min(done, steps) - bar.n)
+
+    return after_update
 
 
 def masked_argmax(scores: npt.NDArray[Any], legal: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

@@ -6,7 +6,8 @@
 A tournament writes ``table.json``. The published one is ``training/ladder.json``; its Elo table and
 crosstable are in ``training/RESULTS.md``, between ``<!-- ladder -->`` and ``<!-- /ladder -->``. To
 publish a new tournament, copy its ``table.json`` and ``elo.png`` over ``ladder.json`` and
-``ladder.png``, and run this command.
+``ladder.png``, and run this command. In the same way ``training/BENCHMARK.md`` has the table of
+``training/benchmark.json``, which ``training.benchmark`` writes, with ``benchmark.png``.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ import numpy.typing as npt
 
 from agents.arena.ratings import Ratings
 from agents.arena.report import Standing, markdown
+from training.benchmark import summary
 
 TRAINING: Final = Path(__file__).resolve().parents[1]
 LADDER: Final = TRAINING / "ladder.json"
 RESULTS: Final = TRAINING / "RESULTS.md"
+RUNS: Final = TRAINING / "benchmark.json"
+BENCHMARK: Final = TRAINING / "BENCHMARK.md"
 
 
 def points_of(pairs_by_points: list[int]) -> npt.NDArray[np.float64]:
@@ -66,6 +70,13 @@ def ladder_tables(report: dict[str, Any]) -> str:
     return markdown(standing, ratings, report["settings"])
 
 
+def tables() -> list[tuple[Path, str, str]]:
+    """Each document with a table, the mark in it, and what belongs there."""
+    ladder = ladder_tables(json.loads(LADDER.read_text(encoding="utf-8")))
+    runs = summary.RUNS.validate_json(RUNS.read_bytes())
+    return [(RESULTS, "ladder", ladder), (BENCHMARK, "benchmark", summary.table(runs))]
+
+
 def replace_between(text: str, name: str, part: str) -> str:
     """``text`` with ``part`` between its lines ``<!-- name -->`` and ``<!-- /name -->``.
 
@@ -84,19 +95,21 @@ def main(argv: list[str] | None = None) -> int:
     """Command line of ``python -m training.tools.tables``."""
     parser = argparse.ArgumentParser(
         prog="python -m training.tools.tables",
-        description="Write the tables of training/RESULTS.md from training/ladder.json.",
+        description="Write the tables of training/RESULTS.md and training/BENCHMARK.md from "
+        "training/ladder.json and training/benchmark.json.",
     )
     parser.add_argument("--check", action="store_true", help="write nothing; check")
     args = parser.parse_args(argv)
-    old = RESULTS.read_text(encoding="utf-8")
-    new = replace_between(
-        old, "ladder", ladder_tables(json.loads(LADDER.read_text(encoding="utf-8")))
-    )
-    if args.check and new != old:
-        print(f"{RESULTS} is out of date: run python -m training.tools.tables", file=sys.stderr)
-        return 1
-    if new != old:
-        RESULTS.write_text(new, encoding="utf-8")
+    for document, name, part in tables():
+        old = document.read_text(encoding="utf-8")
+        new = replace_between(old, name, part)
+        if args.check and new != old:
+            print(
+                f"{document} is out of date: run python -m training.tools.tables", file=sys.stderr
+            )
+            return 1
+        if new != old:
+            document.write_text(new, encoding="utf-8")
     return 0
 
 

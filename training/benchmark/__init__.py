@@ -1,0 +1,1 @@
+"""The benchmark: several RL libraries and our own trainers on each observation."""

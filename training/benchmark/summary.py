@@ -1,0 +1,156 @@
+"""What the runs of the benchmark show: a table and a plot."""
+
+from __future__ import annotations
+
+import io
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from pydantic import TypeAdapter
+from tabulate import tabulate
+
+from agents.files import write_atomically
+from training.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
+from training.benchmark.runs import BOTS, Run, load
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ORDER: Final = (*OBSERVATIONS, *ENCODINGS)
+COLORS: Final = dict(zip(ORDER, ("C7", "C0", "C3", "C2", "C0", "C3"), strict=True))
+Groups = dict[tuple[str, str], list[Run]]
+"""The runs of each learner and observation, in the order of the table."""
+RUNS: Final = TypeAdapter(list[Run])
+"""To read and write them together."""
+
+
+def load_runs(folder: Path) -> list[Run]:
+    """All runs in a folder.
+
+    Raises:
+        ValueError: there are none, or a file is something else.
+        OSError: one cannot be read.
+    """
+    runs = [load(path) for path in sorted(folder.glob("*-*-*.json"))]
+    if not runs:
+        raise ValueError(f"{folder} holds no finished run: expected one at least; train first")
+    return runs
+
+
+def grouped(runs: Iterable[Run]) -> Groups:
+    """Runs that differ in the seed alone, together."""
+    groups: Groups = defaultdict(list)
+    for run in runs:
+        groups[run.learner, run.observation].append(run)
+    names = list(LEARNERS)
+    return dict(
+        sorted(groups.items(), key=lambda item: (names.index(item[0][0]), ORDER.index(item[0][1])))
+    )
+
+
+def _spread(values: Sequence[float], form: str) -> str:
+    """Median, and the range in parentheses."""
+    middle, low, high = (format(f(values), form) for f in (median, min, max))
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def table(runs: Sequence[Run]) -> str:
+    """A row for each learner and observation, as Markdown: medians, with the ranges over seeds."""
+    rows = []
+    for (learner, observation), group in grouped(runs).items():
+        last = [run.points[-1] for run in group]
+        rows.append(
+            [
+                f"{LEARNERS[learner].title} (`{learner}`)",
+                f"`{observation}`",
+                len(group),
+                format(last[0].steps, ","),
+                _spread([point.seconds for point in last], ".0f"),
+                _spread([point.elo for point in last], ".0f"),
+                *(
+                    _spread([100 * run.scores[bot]["score"] for run in group], ".1f")
+                    for bot in BOTS
+                ),
+            ]
+        )
+    head = ["learner", "reads", "seeds", "steps", "seconds", "Elo", *(f"{bot} %" for bot in BOTS)]
+    align = ["left", "left", *["right"] * (len(head) - 2)]
+    text = tabulate(rows, head, tablefmt="github", disable_numparse=True, colalign=align)
+    missing = absent(runs)
+    return f"{text}\n\nNot trained: {'; '.join(missing)}." if missing else text
+
+
+def absent(runs: Sequence[Run]) -> list[str]:
+    """For each learner what it could have read, but in none of the runs did."""
+    done = grouped(runs)
+    missing = {
+        name: [f"`{kind}`" for kind in learner.observations if (name, kind) not in done]
+        for name, learner in LEARNERS.items()
+    }
+    return [f"`{name}` with {', '.join(kinds)}" for name, kinds in missing.items() if kinds]
+
+
+def plot(runs: Iterable[Run], path: Path) -> None:
+    """Rating against steps and against seconds, a column for each learner, as PNG.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    from matplotlib.figure import Figure
+
+    groups = grouped(runs)
+    learners = list(dict.fromkeys(learner for learner, _ in groups))
+    figure = Figure(figsize=(1.2 + 2.4 * len(learners), 5.6), layout="constrained")
+    grid = figure.subplots(2, len(learners), sharex="row", sharey=True, squeeze=False)
+    for (learner, observation), group in groups.items():
+        column = grid[:, learners.index(learner)]
+        column[0].set_title(LEARNERS[learner].title.replace(", ", ",\n"), size=9)
+        _line(column[0], group, observation, "steps")
+        _line(column[1], group, observation, "seconds")
+    for axes in grid.flat:
+        axes.set_xscale("log")
+        axes.grid(alpha=0.3)
+        axes.tick_params(labelsize=8)
+    for axes in grid[1]:
+        axes.legend(fontsize=7, loc="best")
+    for row, label in zip(grid, ("steps", "processor seconds of training"), strict=True):
+        row[0].set_ylabel("Elo (random: 0)", size=8)
+        for axes in row:
+            axes.set_xlabel(label, size=8)
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=90)
+    write_atomically(path, file.getvalue())
+
+
+def _line(axes: Axes, group: list[Run], observation: str, x: str) -> None:
+    """The median of the ratings of some runs over one of a point's numbers, with their range; the
+    95 % interval if there is only one run."""
+    points = list(zip(*(run.points for run in group), strict=True))
+    places = [median(getattr(point, x) for point in same) for same in points]
+    lows = [min(point.elo for point in same) for same in points]
+    highs = [max(point.elo for point in same) for same in points]
+    if len(group) == 1:
+        lows = [same[0].elo if same[0].low is None else same[0].low for same in points]
+        highs = [same[0].elo if same[0].high is None else same[0].high for same in points]
+    middles = [median(point.elo for point in same) for same in points]
+    color = COLORS[observation]
+    axes.plot(places, middles, "o-", ms=3, color=color, label=observation)
+    axes.fill_between(places, lows, highs, color=color, alpha=0.15, linewidth=0)
+
+
+def write(folder: Path) -> str:
+    """Write ``table.md``, ``benchmark.png`` and, with all runs, ``benchmark.json`` into a folder of
+    runs; returns the table.
+
+    Raises:
+        ValueError, OSError: see :func:`load_runs`.
+    """
+    runs = load_runs(folder)
+    text = table(runs)
+    write_atomically(folder / "table.md", text + "\n")
+    write_atomically(folder / "benchmark.json", RUNS.dump_json(runs, indent=1) + b"\n")
+    plot(runs, folder / "benchmark.png")
+    return text
