@@ -10,7 +10,7 @@ import pytest
 
 from agents import load
 from agents.base import NamedPlayer
-from agents.search.proof_number import LOSS, UNKNOWN, WIN, Table
+from agents.search.proof_number import LOSS, UNKNOWN, WIN
 from agents.search.proof_search import ProofSearch
 from agents.search.solver import Solver
 from agents.search.solver_agent import PROOF_PART, SolverAgent
@@ -94,7 +94,7 @@ def test_avoids_what_is_proven_to_lose() -> None:
     """Where nothing is known of another action, whatever alpha-beta thinks of it."""
     nodes = 2000
     positions, masks = draw("zanzibar", 150, (26, 34), seed=3)
-    search = ProofSearch(RULESETS["zanzibar"].kernel_rules(), Table.empty(14))
+    search = ProofSearch(RULESETS["zanzibar"], 14)
     chosen = SolverAgent(nodes=nodes, threads=1).act(positions, masks)
     avoided = 0
     for words, action in zip(positions, chosen, strict=True):
