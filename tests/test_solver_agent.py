@@ -92,7 +92,7 @@ def test_wins_soonest_and_loses_latest(ruleset: str, thorough: bool) -> None:
 
 def test_avoids_what_is_proven_to_lose() -> None:
     """Where nothing is known of another action, whatever alpha-beta thinks of it."""
-    nodes = 2000
+    nodes = 4000
     positions, masks = draw("zanzibar", 150, (26, 34), seed=3)
     search = ProofSearch(RULESETS["zanzibar"], 14)
     chosen = SolverAgent(nodes=nodes, threads=1).act(positions, masks)
@@ -178,7 +178,7 @@ def test_a_network_guides_what_is_not_proved() -> None:
         load(name, threads=1).act(positions, masks)
         for name in ("solver:20000n", "solver:zanzibar:20000n")
     )
-    alone = load("guided:zanzibar:15000n", threads=1).act(positions, masks)
+    alone = load("guided:zanzibar:17500n", threads=1).act(positions, masks)
     assert (guided != plain).any()
     assert (guided == alone).mean() > 0.9
 

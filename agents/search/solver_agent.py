@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from agents.nets.network import PolicyNetwork
 
-PROOF_PART: Final = 4
+PROOF_PART: Final = 8
 """One part in so many of a limit goes to the proof."""
 _LEAST_SECONDS: Final = 0.001
 """Least time that a search can be given."""
