@@ -101,6 +101,12 @@ def test_counts_by_hand() -> None:
     ]
 
 
+def test_no_positions_at_all(found: Solved) -> None:
+    none = found.won[:0]
+    assert none.regret(none.mistakes(Lowest())) == Regret(0, 0, 0)
+    assert none.regret(none.mistakes(Lowest())).of_moves is None
+
+
 def test_threads_and_the_cache_change_nothing(found: Solved, tmp_path: Path) -> None:
     sample = random_play(KUJIFUNZA, 100, plies=(12, 40), seed=1)
     progress: list[int] = []
@@ -166,7 +172,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     files = {name: tmp_path / name for name in ("json", "plot", "won")}
     assert regret.main([*words, *(w for n, f in files.items() for w in (f"--{n}", str(f)))]) == 0
     out = capsys.readouterr().out
-    for text in ("random play", "games of alphabeta:4", "games of random", "perfect play"):
+    for text in ("random play", "games of alphabeta:4", "own games of random", "perfect play"):
         assert text in out
     report = json.loads(files["json"].read_text())
     assert report["made_with"]["commit"]

@@ -227,7 +227,7 @@ def measure(
         options: what is measured.
 
     Raises:
-        ValueError: it chooses an illegal action, or no position is won.
+        ValueError: it chooses an illegal action, or its games have too few positions.
     """
     result = Result(spec, fingerprint(spec, player))
     won = dict(shared)
@@ -262,7 +262,7 @@ def tables(results: Sequence[Result], shared: Mapping[str, Mapping[str, Mapping[
         shared: :attr:`Solved.counts` of the sources that all players share.
     """
     counts = {SOURCES[source]: count for source, count in shared.items()}
-    counts |= {f"games of {result.player}": result.own for result in results if result.own}
+    counts |= {f"own games of {result.player}": result.own for result in results if result.own}
     sizes = [
         [name, stage, *(f"{number:,}" for number in count.values())]
         for name, stages in counts.items()

@@ -136,6 +136,8 @@ class WonPositions:
         Raises:
             ValueError: it chooses an illegal action.
         """
+        if not len(self):
+            return np.zeros(0, np.bool_)
         chosen = check_actions(
             player.act(self.positions.copy(), self.masks.copy()), self.masks, "the player"
         )
