@@ -174,6 +174,7 @@ def test_positions_after_the_actions_have_values_too(made: tuple[Path, ExactValu
         np.testing.assert_array_equal(found, values[::5])
 
 
+@pytest.mark.slow
 def test_a_network_that_learns_from_a_file(
     made: tuple[Path, ExactValues], capsys: pytest.CaptureFixture[str]
 ) -> None:
