@@ -174,13 +174,14 @@ def test_positions_after_the_actions_have_values_too(made: tuple[Path, ExactValu
         np.testing.assert_array_equal(found, values[::5])
 
 
+@pytest.mark.slow
 def test_a_network_that_learns_from_a_file(
     made: tuple[Path, ExactValues], capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch")
     from training.examples import values
 
-    words = [str(made[0]), "--steps", "30", "--observation", "board", "planes+replies"]
+    words = [str(made[0]), "--steps", "3", "--observation", "board", "planes+replies"]
     assert values.main(words) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == (
@@ -254,6 +255,7 @@ def test_in_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert main(["--count", "0", "--out", out]) == 2
     assert main(["--ruleset", "kujifunza", "--out", out]) == 2
     assert "error: " in capsys.readouterr().err
-    new = tmp_path / "new.npz"
-    assert main(["--players", "nobody", "greedy", "--out", str(new)]) == 2
-    assert not new.with_name("new.npz.parts").exists()
+    new = ["--out", str(tmp_path / "new.npz"), "--count", "4"]
+    assert main(["--players", "nobody", "greedy", *new]) == 2
+    assert main(["--plies", "9", "8", *new]) == 2
+    assert main(["--plies", "30", "999", *new]) == 0  # what was refused left nothing behind

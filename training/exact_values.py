@@ -250,14 +250,14 @@ def generate(settings: Settings, count: int, path: Path, threads: int = 1) -> Ex
 
 
 def _agree(folder: Path, settings: Settings) -> dict[str, Any]:
-    """The settings of the parts in a folder, written there if it is new.
+    """The settings of the parts in a folder, written there if it has none.
 
     Raises:
         ValueError: they are others.
     """
     file = folder / "settings.json"
     described = settings.describe()
-    if not file.exists():
+    if not any(folder.glob("*.npz")):
         write_atomically(file, json.dumps(described, indent=2) + "\n")
     found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     for name in described.keys() - {"commit", "packages"}:

@@ -135,7 +135,7 @@ def main(argv: list[str] | None = None) -> int:
         metavar="KIND",
         help=f"what it reads, one network for each: {', '.join(OBSERVATIONS)} (default board)",
     )
-    parser.add_argument("--steps", type=int, default=10_000, help=f"of {BATCH} positions (10000)")
+    parser.add_argument("--steps", type=int, default=2000, help=f"of {BATCH} positions (2000)")
     parser.add_argument("--seed", type=int, default=0, help="(0)")
     args = parser.parse_args(argv)
     if args.steps < 1:
@@ -162,4 +162,5 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)  # so small a network gains nothing from more
     sys.exit(main())
