@@ -84,7 +84,12 @@ def main() -> None:
         rows = zip(observations, masks, strict=True)
         return np.array([agent.act_epsilon_greedy(o, np.flatnonzero(m), 0.0)[0] for o, m in rows])
 
-    report("open_spiel", "DQN against greedy, game `python_bao` of `bao_env.adapters.open_spiel`", seconds, choose)
+    report(
+        "open_spiel",
+        "DQN against greedy, game `python_bao` of `bao_env.adapters.open_spiel`",
+        seconds,
+        choose,
+    )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from torch import nn
 
 from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
-GAMES, ROLLOUT, STEPS = 128, 64, 8000
+GAMES, ROLLOUT, STEPS = 128, 64, 4000
 
 
 def layers(outputs: int) -> nn.Sequential:

@@ -21,7 +21,7 @@ from tianshou.utils.net.common import Net
 
 from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
-GAMES, STEPS, COLLECTED = 64, 160_000, 4096
+GAMES, STEPS, COLLECTED = 64, 300_000, 8192
 """Games at once, steps in all, and steps between two rounds of updates."""
 
 
@@ -49,7 +49,7 @@ def make_env() -> gymnasium.Env:
 
 
 def main() -> None:
-    """Train for two minutes or three, then play."""
+    """Train for a few minutes, then play."""
     torch.set_num_threads(1)  # so small a network gains nothing from more
     torch.manual_seed(SEED)
     np.random.seed(SEED)  # noqa: NPY002 - Tianshou draws from numpy's global generator
@@ -65,7 +65,7 @@ def main() -> None:
         n_step_return_horizon=3,
         target_update_freq=200,
     )
-    buffer = VectorReplayBuffer(STEPS, GAMES, ignore_obs_next=True)
+    buffer = VectorReplayBuffer(100_000, GAMES, ignore_obs_next=True)
     collector = Collector[CollectStats](
         dqn, games, buffer, exploration_noise=True, raise_on_nan_in_buffer=False
     )
