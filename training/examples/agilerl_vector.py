@@ -58,7 +58,7 @@ def main() -> None:
         batch_size=1024,
         lr=1e-3,
         update_epochs=4,
-        share_encoders=False,  # else the critic keeps the untrained encoder that it began with
+        share_encoders=False,  # policy and value have a network each
         device="cpu",
     )
     store_ends_one_step_later(agent)
