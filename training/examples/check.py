@@ -24,7 +24,7 @@ EXAMPLES: Final = Path(__file__).resolve().parent
 ROOT: Final = EXAMPLES.parent.parent
 LIBRARIES: Final = sorted(path.stem for path in (EXAMPLES / "requirements").glob("*.txt"))
 HEAD: Final = (
-    "| library | version | route | seconds | win rate against random | against greedy |\n"
+    "| library | version | route | processor seconds | win rate against random | against greedy |\n"
     "|---|---|---|---:|---|---|"
 )
 

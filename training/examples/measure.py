@@ -70,7 +70,7 @@ def report(library: str, route: str, seconds: float, choose: Choose) -> None:
     Args:
         library: name of its distribution.
         route: how the library met the game, in a few words.
-        seconds: that the training took.
+        seconds: of processor time that the training took.
         choose: the player; it reads :data:`OBSERVATION`.
     """
     random, greedy = score_against("random", choose), score_against("greedy", choose)

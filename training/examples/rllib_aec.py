@@ -13,10 +13,10 @@ from training.examples.rllib_vector import player, settings, train
 
 
 def main() -> None:
-    """Train for a minute, then play."""
+    """Train for a few minutes, then play."""
     ray.init("local", num_cpus=2, logging_level="ERROR", log_to_driver=False)
     config = settings().env_runners(num_envs_per_env_runner=16)
-    algorithm = self_play(config, observation=OBSERVATION).build_algo()
+    algorithm = self_play(config, observation=OBSERVATION, opening_plies=(0, 8)).build_algo()
     seconds = train(algorithm)
     choose = player(algorithm.get_module(SHARED))
     algorithm.stop()

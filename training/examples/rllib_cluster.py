@@ -110,7 +110,7 @@ def where_and_how_many(env_runner: Any) -> tuple[str, int]:
 
 
 def main() -> None:
-    """Train for a minute with an env runner on each node, then play."""
+    """Train for a few minutes with an env runner on each node, then play."""
     with cluster() as address:
         print(f"a Ray cluster of {NODES} nodes at {address}", flush=True)
         config = (

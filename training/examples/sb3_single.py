@@ -36,9 +36,9 @@ def main() -> None:
         seed=SEED,
         device="cpu",
     )
-    start = time.perf_counter()
+    start = time.process_time()
     model.learn(150_000, progress_bar=True)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     envs.close()
 
     def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:

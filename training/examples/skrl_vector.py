@@ -22,7 +22,7 @@ from torch import nn
 
 from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
-GAMES, ROLLOUT, STEPS = 128, 64, 8000
+GAMES, ROLLOUT, STEPS = 128, 64, 4000
 
 
 def layers(outputs: int) -> nn.Sequential:
@@ -63,7 +63,7 @@ class Value(DeterministicMixin, Model):
 
 
 def main() -> None:
-    """Train for about a minute, then play."""
+    """Train for a minute or two, then play."""
     torch.set_num_threads(1)  # so small networks gain nothing from more
     set_seed(SEED)
     games = gymnasium.make_vec(
@@ -92,9 +92,9 @@ def main() -> None:
     memory = RandomMemory(memory_size=ROLLOUT, num_envs=GAMES, device="cpu")
     agent = PPO(models=models, memory=memory, cfg=config, **spaces)
     trainer = SequentialTrainer(cfg={"timesteps": STEPS, "headless": True}, env=env, agents=agent)
-    start = time.perf_counter()
+    start = time.process_time()
     trainer.train()
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
 
     def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
         with torch.no_grad():

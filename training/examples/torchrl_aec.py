@@ -9,9 +9,9 @@ import time
 
 import numpy as np
 import torch
-from tensordict.nn import TensorDictModule, TensorDictSequential
+from tensordict.nn import TensorDictModule
 from torchrl.collectors import Collector
-from torchrl.envs import PettingZooWrapper
+from torchrl.envs import MarlGroupMapType, PettingZooWrapper
 from torchrl.modules import MLP, MaskedCategorical, ProbabilisticActor, ValueOperator
 from torchrl.objectives import ClipPPOLoss
 from tqdm import tqdm
@@ -19,64 +19,58 @@ from tqdm import tqdm
 import bao_env
 from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
-FRAMES, TOTAL = 2048, 65_536
-EPOCHS, MINIBATCH = 4, 512
-LOSSES = ("loss_objective", "loss_critic", "loss_entropy")
+FRAMES, TOTAL = 2048, 131_072
+EPOCHS, MINIBATCH = 6, 512
 
 
 def main() -> None:
-    """Train for about a minute, then play."""
+    """Train for a few minutes, then play."""
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(SEED)
-    env = PettingZooWrapper(env=bao_env.raw_env(observation=OBSERVATION), use_mask=True, seed=SEED)
-    seats = list(env.group_map)  # a group each: the losses below are for one seat at a time
+    env = PettingZooWrapper(
+        env=bao_env.raw_env(observation=OBSERVATION, opening_plies=(0, 8)),
+        group_map=MarlGroupMapType.ALL_IN_ONE_GROUP,  # "agents": both seats in one tensor
+        use_mask=True,
+        seed=SEED,
+    )
     shape = {"in_features": INPUTS, "num_cells": [128, 128], "activation_class": torch.nn.ReLU}
     logits, critic = MLP(out_features=64, **shape), MLP(out_features=1, **shape)
-    actors, losses = {}, {}
-    for seat in seats:
-        board = [(seat, "observation", "observation")]
-        actors[seat] = ProbabilisticActor(
-            TensorDictModule(logits, in_keys=board, out_keys=[(seat, "logits")]),
-            spec=env.full_action_spec_unbatched[seat, "action"],
-            in_keys={"logits": (seat, "logits"), "mask": (seat, "action_mask")},
-            out_keys=[(seat, "action")],
-            distribution_class=MaskedCategorical,
-            return_log_prob=True,
-            log_prob_key=(seat, "log_prob"),
-        )
-        value = ValueOperator(critic, in_keys=board, out_keys=[(seat, "value")])
-        loss_of = ClipPPOLoss(actors[seat], value, entropy_coeff=0.01, reduction="none")
-        keys = ("reward", "action", "done", "terminated", "value", "advantage", "value_target")
-        loss_of.set_keys(**{key: (seat, key) for key in keys}, sample_log_prob=(seat, "log_prob"))
-        loss_of.make_value_estimator(gamma=0.99, lmbda=0.95)
-        losses[seat] = loss_of
-    optimizer = torch.optim.Adam([*logits.parameters(), *critic.parameters()], 1e-3)
-    players = TensorDictSequential(*actors.values())
-    collector = Collector(env, players, frames_per_batch=FRAMES, total_frames=TOTAL)
+    seen = ("agents", "observation", "observation")
+    actor = ProbabilisticActor(
+        TensorDictModule(logits, in_keys=[seen], out_keys=[("agents", "logits")]),
+        spec=env.full_action_spec_unbatched,
+        in_keys={"logits": ("agents", "logits"), "mask": ("agents", "action_mask")},
+        out_keys=[("agents", "action")],
+        distribution_class=MaskedCategorical,
+        return_log_prob=True,
+        log_prob_key=("agents", "log_prob"),
+    )
+    value = ValueOperator(critic, in_keys=[seen], out_keys=[("agents", "value")])
+    loss_of = ClipPPOLoss(actor, value, entropy_coeff=0.01, reduction="none")
+    keys = ("reward", "action", "done", "terminated", "value", "advantage", "value_target")
+    loss_of.set_keys(**{k: ("agents", k) for k in keys}, sample_log_prob=("agents", "log_prob"))
+    loss_of.make_value_estimator(gamma=0.99, lmbda=0.95)
+    optimizer = torch.optim.Adam(loss_of.parameters(), 1e-3)
+    collector = Collector(env, actor, frames_per_batch=FRAMES, total_frames=TOTAL)
 
-    start = time.perf_counter()
+    start = time.process_time()
     with tqdm(total=TOTAL, unit="ply", unit_scale=True) as bar:
         for batch in collector:
-            for seat in seats:
-                with torch.no_grad():
-                    losses[seat].value_estimator(batch)
+            with torch.no_grad():
+                loss_of.value_estimator(batch)
             for _ in range(EPOCHS):
                 for index in torch.randperm(len(batch)).split(MINIBATCH):
                     plies = batch[index]
-                    loss = torch.zeros(())
-                    for seat in seats:
-                        acted = plies[
-                            seat, "mask"
-                        ].flatten()  # the other seat's plies teach nothing
-                        parts = losses[seat](plies)
-                        rows = sum(parts[key].reshape(len(plies)) for key in LOSSES)
-                        loss = loss + (rows * acted).sum() / len(plies)
+                    losses = loss_of(plies)
+                    acted = plies["agents", "mask"]  # the other seat's actions teach nothing
+                    policy = losses["loss_objective"] + losses["loss_entropy"]
+                    loss = policy.reshape(acted.shape)[acted].mean() + losses["loss_critic"].mean()
                     optimizer.zero_grad()
                     loss.backward()
-                    torch.nn.utils.clip_grad_norm_(logits.parameters(), 0.5)
+                    torch.nn.utils.clip_grad_norm_(loss_of.parameters(), 0.5)
                     optimizer.step()
             bar.update(len(batch))
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     collector.shutdown()
 
     def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:

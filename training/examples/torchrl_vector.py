@@ -40,7 +40,7 @@ def player(logits: torch.nn.Module) -> PolicyAgent:
 
 
 def main() -> None:
-    """Train for about a minute, then play."""
+    """Train for a minute or two, then play."""
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(SEED)
     pool = OpponentPool("greedy", seed=SEED)
@@ -60,7 +60,7 @@ def main() -> None:
     optimizer = torch.optim.Adam(loss_of.parameters(), 1e-3)
     collector = Collector(env, actor, frames_per_batch=FRAMES, total_frames=TOTAL)
 
-    start = time.perf_counter()
+    start = time.process_time()
     with tqdm(total=TOTAL, unit="step", unit_scale=True) as bar:
         for number, batch in enumerate(collector, 1):
             with torch.no_grad():
@@ -78,7 +78,7 @@ def main() -> None:
                 pool.add(player(logits))
             pool.draw()
             bar.update(batch.numel())
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     collector.shutdown()
 
     def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
