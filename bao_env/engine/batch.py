@@ -449,7 +449,7 @@ def _as_actions(actions: object, size: int) -> npt.NDArray[Any]:
     if not isinstance(actions, np.ndarray) or actions.dtype.kind not in "iu":
         found = actions.dtype if isinstance(actions, np.ndarray) else type(actions).__name__
         raise TypeError(f"actions: expected an array of integers [{size}], not {found}")
-    if not (actions.dtype.isnative and actions.flags.carray):
+    if type(actions) is not np.ndarray or not (actions.dtype.isnative and actions.flags.carray):
         actions = np.ascontiguousarray(actions, actions.dtype.newbyteorder("="))
     check_array("actions", actions, actions.dtype, (size,))
     return actions
