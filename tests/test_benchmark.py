@@ -117,7 +117,7 @@ def test_one_failure_does_not_stop_the_others(
     words = ["--learners", "poor", "fake", "--observations", "board", "--seeds", "1"]
     assert benchmark.main([*words, *OPTIONS, "--out", str(tmp_path)]) == 1
     assert "poor-board-1: failed: RuntimeError: no such luck" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.glob("*.json")] == ["fake-board-1.json"]
+    assert [path.name for path in tmp_path.glob("*-*-*.json")] == ["fake-board-1.json"]
 
 
 def test_the_report_has_medians_and_ranges(
