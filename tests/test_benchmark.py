@@ -108,7 +108,7 @@ def test_the_same_player_gets_the_same_rating() -> None:
     first, second = (runs.rated(player, ladder, 300.0, 7, 0.5) for _ in range(2))
     assert first == second and first.steps == 7 and first.games >= 40
     assert first.low is not None and first.high is not None
-    assert first.low < 333 < first.high
+    assert first.low < 372 < first.high  # its rating on the ladder
 
 
 def test_one_failure_does_not_stop_the_others(
@@ -117,7 +117,7 @@ def test_one_failure_does_not_stop_the_others(
     words = ["--learners", "poor", "fake", "--observations", "board", "--seeds", "1"]
     assert benchmark.main([*words, *OPTIONS, "--out", str(tmp_path)]) == 1
     assert "poor-board-1: failed: RuntimeError: no such luck" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.glob("*.json")] == ["fake-board-1.json"]
+    assert [path.name for path in tmp_path.glob("*-*-*.json")] == ["fake-board-1.json"]
 
 
 def test_the_report_has_medians_and_ranges(
