@@ -19,7 +19,7 @@ import bao_env.adapters.open_spiel  # noqa: F401 - registers the game
 from bao_env.bots import GreedyAgent
 from training.examples.measure import OBSERVATION, SEED, report
 
-GAMES, HORIZON = 5000, 3
+GAMES, HORIZON = 4000, 3
 """Games, and actions from a position to the one whose value it learns from."""
 
 

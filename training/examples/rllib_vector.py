@@ -19,7 +19,7 @@ from bao_env.adapters.rllib import against
 from bao_env.self_play import Choose
 from training.examples.measure import OBSERVATION, SEED, masked_argmax, report
 
-UPDATES = 40
+UPDATES = 32
 
 
 def settings() -> PPOConfig:

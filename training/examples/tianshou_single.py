@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from tianshou.algorithm import DQN
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
-from tianshou.algorithm.optim import AdamOptimizerFactory
+from tianshou.algorithm.optim import AdamOptimizerFactory, LRSchedulerFactoryLinear
 from tianshou.data import Collector, CollectStats, VectorReplayBuffer
 from tianshou.env import DummyVectorEnv
 from tianshou.trainer import OffPolicyTrainerParams
@@ -21,8 +21,10 @@ from tianshou.utils.net.common import Net
 
 from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
-GAMES, STEPS, COLLECTED = 64, 300_000, 8192
+GAMES, STEPS, COLLECTED = 64, 122_880, 4096
 """Games at once, steps in all, and steps between two rounds of updates."""
+STEPS_PER_UPDATE = 32
+"""Many: results are noise mostly, and who sees them too often learns them by heart."""
 
 
 class Renamed(gymnasium.Wrapper):
@@ -49,7 +51,7 @@ def make_env() -> gymnasium.Env:
 
 
 def main() -> None:
-    """Train for a few minutes, then play."""
+    """Train for two minutes or three, then play."""
     torch.set_num_threads(1)  # so small a network gains nothing from more
     torch.manual_seed(SEED)
     np.random.seed(SEED)  # noqa: NPY002 - Tianshou draws from numpy's global generator
@@ -60,7 +62,9 @@ def main() -> None:
         policy=DiscreteQLearningPolicy(
             model=network, action_space=games.action_space[0], eps_training=0.05
         ),
-        optim=AdamOptimizerFactory(lr=1e-3),
+        optim=AdamOptimizerFactory(lr=1e-3).with_lr_scheduler_factory(
+            LRSchedulerFactoryLinear(1, STEPS, STEPS_PER_UPDATE)  # down to 0, update by update
+        ),
         gamma=0.99,
         n_step_return_horizon=3,
         target_update_freq=200,
@@ -78,8 +82,7 @@ def main() -> None:
             epoch_num_steps=STEPS,
             collection_step_num_env_steps=COLLECTED,
             batch_size=256,
-            # Few: results are noise mostly, and who sees them too often learns them by heart.
-            update_step_num_gradient_steps_per_sample=1 / 32,
+            update_step_num_gradient_steps_per_sample=1 / STEPS_PER_UPDATE,
         )
     )
     seconds = time.process_time() - start

@@ -19,7 +19,7 @@ from tqdm import tqdm
 import bao_env
 from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
-FRAMES, TOTAL = 2048, 131_072
+FRAMES, TOTAL = 2048, 65_536
 EPOCHS, MINIBATCH = 6, 512
 
 
