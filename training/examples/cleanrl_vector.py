@@ -181,9 +181,9 @@ def train(
 
 def main() -> None:
     """Train for about a minute, then play."""
-    start = time.perf_counter()
+    start = time.process_time()
     choose = train(OBSERVATION, SEED, STEPS, progress_bar(STEPS))
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     report("torch", "CleanRL's pattern: PPO, self-play, `gymnasium.make_vec`", seconds, choose)
 
 

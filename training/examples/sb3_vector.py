@@ -73,9 +73,9 @@ def train(
 
 def main() -> None:
     """Train for about a minute, then play."""
-    start = time.perf_counter()
+    start = time.process_time()
     choose = train(OBSERVATION, SEED, STEPS, progress_bar(STEPS))
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     report("sb3-contrib", "MaskablePPO, self-play, `bao_env.adapters.sb3`", seconds, choose)
 
 
