@@ -220,7 +220,9 @@ def test_real_learners(learner: str, observation: str, tmp_path: Path) -> None:
         Name(learner, observation, 1), Settings(steps=5, pairs=5, precision=300.0), tmp_path
     )
     assert run.points[-1].steps >= 1 and run.points[-1].seconds > 0.0
-    assert summary.load_runs(tmp_path) == [run]
+    assert [kept.model_dump_json() for kept in summary.load_runs(tmp_path)] == [
+        run.model_dump_json()
+    ]
 
 
 def test_every_learner_reads_something_we_know() -> None:
