@@ -104,7 +104,7 @@ def restored(path: Path, *settings: str) -> AlphaZeroTrainer:
     return trainer
 
 
-@pytest.mark.parametrize("ruleset", ["zanzibar", "dutch"])
+@pytest.mark.parametrize("ruleset", ["zanzibar", pytest.param("dutch", marks=pytest.mark.slow)])
 def test_a_resumed_run_is_the_same_run(tmp_path: Path, ruleset: str) -> None:
     """Games in progress, their past and the buffer included, before and after it has learnt, and
     when the buffer has been filled more than once."""

@@ -85,6 +85,7 @@ def write(folder: Path, run: Run) -> None:
     runs.file_of(folder, name).write_text(run.model_dump_json())
 
 
+@pytest.mark.slow
 def test_a_run_is_rated_and_resumed(
     trained: list[tuple[str, int]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,7 +25,13 @@ from tests import reference
 from tests.positions import pack_texts, random_games, random_position
 from tests.reference import WINS
 
-EVERY_RULESET = pytest.mark.parametrize("ruleset", list(RULESETS))
+EVERY_RULESET = pytest.mark.parametrize(
+    "ruleset",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in ("kibao", "malawi") else name
+        for name in RULESETS
+    ],
+)
 
 
 def late_positions(rules: Any, count: int) -> list[str]:

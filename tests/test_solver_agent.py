@@ -20,7 +20,13 @@ from bao_env.envs.openings import Openings
 from bao_env.notation.positions import format_position
 from tests.positions import NO_MOVE
 
-EVERY_RULESET = pytest.mark.parametrize("ruleset", list(RULESETS))
+EVERY_RULESET = pytest.mark.parametrize(
+    "ruleset",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in ("kibao", "malawi") else name
+        for name in RULESETS
+    ],
+)
 
 Positions = npt.NDArray[np.uint64]
 
