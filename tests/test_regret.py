@@ -167,6 +167,7 @@ WORDS = ["--ruleset", "kujifunza", "--positions", "40", "--plies", "10", "40", "
 WORDS += ["--nodes", "10000", "--threads", "1"]
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["random", "alphabeta:2", *WORDS, "--cache", str(tmp_path / "cache")]
     files = {name: tmp_path / name for name in ("json", "plot", "won")}
