@@ -73,7 +73,7 @@ def made_up(learner: str, observation: str, seed: int, elo: float) -> Run:
         points=tuple(points),
         scores=dict.fromkeys(runs.BOTS, score),
         ladder="bao-ladder-1",
-        library="numpy 2",
+        package="numpy 2",
         machine={},
         made_with={},
     )
@@ -94,7 +94,7 @@ def test_a_run_is_rated_and_resumed(
     run = runs.load(tmp_path / "fake-replies-4.json")
     assert [point.steps for point in run.points] == [10, 20, 30, 50, 100]
     assert run.scores["greedy"]["score"] == 0.5 and run.scores["random"]["games"] == 10
-    assert run.made_with["engine_signature"] and run.library.startswith("numpy ")
+    assert run.made_with["engine_signature"] and run.package.startswith("numpy ")
     assert run.points[-1].seconds < 1.0  # the games took longer
     assert "| A fake (`fake`) | `replies` |" in capsys.readouterr().out
     assert (tmp_path / "benchmark.png").read_bytes()[:4] == b"\x89PNG"

@@ -84,7 +84,7 @@ class Run(_Table):
     scores: dict[str, dict[str, Any]]
     """Against each of :data:`BOTS` (:meth:`agents.arena.elo.Score.to_dict`)."""
     ladder: str
-    library: str
+    package: str
     """Name and version of what trained it."""
     machine: dict[str, Any]
     made_with: dict[str, Any]
@@ -185,7 +185,7 @@ def run(name: Name, settings: Settings, folder: Path, line: int = 0) -> Run:
         points=tuple(recorder.points),
         scores=recorder.scores,
         ladder=ladder.name,
-        library=f"{learner.distribution} {version(learner.distribution)}",
+        package=f"{learner.distribution} {version(learner.distribution)}",
         machine=machine(),
         made_with=provenance(ladder.ruleset),
     )
