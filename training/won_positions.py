@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from agents.arena.elo import wilson_interval
 from agents.files import write_atomically
-from agents.search import solver
+from agents.search import evaluation, solver
 from agents.search.proof_number import LOSS, WIN
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.batch import unpack_masks
@@ -296,10 +296,10 @@ def _key(ruleset: Ruleset, nodes: int, positions: Words) -> str:
 
 @functools.cache
 def _code() -> str:
-    """The source of the solver; with it, what is left unsolved may change."""
+    """A digest of the solver's source and weights; with them, what is left unsolved may change."""
     folder = Path(solver.__file__).parent
-    files = [folder / "solver.py", *sorted(folder.glob("proof_*.py"))]
-    return "".join(file.read_text(encoding="utf-8") for file in files)
+    files = [folder / "solver.py", *sorted(folder.glob("proof_*.py")), evaluation.FILE]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _packed(**arrays: Any) -> bytes:
