@@ -18,11 +18,13 @@ from agents.search.gumbel import GumbelSearch
 from agents.search.gumbel_agent import SearchAgent
 from agents.search.halving import halving_rounds, visit_schedule
 from agents.search.improved_policy import MAX_CONSIDERED
+from agents.search.simulation import root_outputs
 from agents.search.transposition import PROVEN
 from bao_env.engine.batch import random_states
+from bao_env.engine.bits import FULL as LOST
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import WORDS, movers, pack
-from bao_env.engine.ruleset import RULESETS, get_ruleset
+from bao_env.engine.ruleset import RULESETS, KernelRules, get_ruleset
 from bao_env.engine.successors import ACTION, RESULT
 from bao_env.notation import parse_position
 
@@ -231,15 +233,38 @@ def test_known_results_are_true(name: str, kind: str) -> None:
     assert checked > 10 and deep > 3
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_wins_beyond_the_considered_actions(kind: str) -> None:
-    """With more actions than are looked into, a win at once is still taken."""
+def many_actions() -> tuple[KernelRules, np.ndarray]:
+    """A position of zanzibar, uint64[1, 6], with more actions than a search looks into."""
     ruleset = get_ruleset("zanzibar")
     text = "3,2,5,3,1,2,1,1/0,0,0,0,0,0,0,0/1,7,2,3,3,2,2,2/2,2,3,1,2,7,5,2 0,0 SN N -"
     words = np.empty((1, WORDS), np.uint64)
     pack(parse_position(text, ruleset), words[0])
     rules = ruleset.kernel_rules()
     assert int(legal_mask(rules, words[0])).bit_count() > MAX_CONSIDERED
+    return rules, words
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_all_considered_actions_lose_another_is_taken(kind: str) -> None:
+    rules, words = many_actions()
+    search = GumbelSearch(rules, network(kind), 1, 20, lock_step=True)
+    output = search.search(words)
+    tree = search._tree
+    results = tree.words[0, : tree.num_edges[0, 0], RESULT]
+    considered = tree.considered[0, : len(results)]
+    results[:] = np.where(considered, LOST, 0)
+    root_outputs(tree, search._workspace, output, 1)
+    actions = tree.words[0, : len(results), ACTION]
+    assert output.actions[0] in actions[~considered]
+    results[:] = LOST
+    root_outputs(tree, search._workspace, output, 1)
+    assert output.actions[0] in actions
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_wins_beyond_the_considered_actions(kind: str) -> None:
+    """With more actions than are looked into, a win at once is still taken."""
+    rules, words = many_actions()
     mask = int(legal_mask(rules, words[0]))
     legal = [action for action in range(64) if mask >> action & 1]
     wins = []

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from agents.arena.elo import wilson_interval
-from agents.search.perfect import PerfectAgent
 from agents.search.solver import Solver
+from agents.search.solver_agent import PROOF_PART, SolverAgent
 from bao_env.bots import RandomAgent
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
@@ -63,8 +63,8 @@ def test_won_positions_are_those_that_are_won(found: Solved) -> None:
     assert found.won.plies.max() < 100
 
 
-def test_a_perfect_player_gives_nothing_away(found: Solved) -> None:
-    assert not found.won.mistakes(PerfectAgent(KUJIFUNZA, nodes=NODES)).any()
+def test_the_solver_gives_nothing_away(found: Solved) -> None:
+    assert not found.won.mistakes(SolverAgent(KUJIFUNZA, nodes=PROOF_PART * NODES)).any()
 
 
 def test_a_player_that_always_errs(found: Solved) -> None:

@@ -39,7 +39,7 @@ from agents.arena.round_robin import fingerprint
 from agents.base import NamedPlayer
 from agents.files import write_atomically
 from agents.provenance import provenance
-from agents.search.perfect import PerfectAgent
+from agents.search.solver_agent import SolverAgent
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import movers
@@ -205,7 +205,7 @@ def play_perfect(
     """How many games a player wins against perfect play, from positions that are won for it."""
     seats = movers(starts.positions).astype(np.int8)
     played = play_games(
-        (player, PerfectAgent(options.ruleset, nodes=options.nodes, threads=options.threads)),
+        (player, SolverAgent(options.ruleset, nodes=options.nodes, threads=options.threads)),
         starts.positions,
         seats,
         Engine(options.ruleset),

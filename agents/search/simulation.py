@@ -253,7 +253,7 @@ def root_output(tree, g, workspace, output, i):
     if count == 0:
         return
     improve(tree, g, 0, workspace.per_action, improved)
-    max_visits = np.int32(0)  # visits of the finalist, known losses apart
+    max_visits = np.int32(0)  # visits of the finalists; 0 where all edges considered are lost
     for e in range(count):
         if tree.considered[g, e] and tree.words[g, e, RESULT] != FULL:
             max_visits = max(max_visits, tree.edge_visits[g, e])
@@ -263,9 +263,8 @@ def root_output(tree, g, workspace, output, i):
         score = improved[e]
         if tree.considered[g, e]:
             score += tree.noise[g, e]
-        if tree.words[g, e, RESULT] == ZERO and not (
-            tree.considered[g, e] and tree.edge_visits[g, e] == max_visits
-        ):
+        finalist = tree.considered[g, e] and tree.edge_visits[g, e] == max_visits
+        if tree.words[g, e, RESULT] == ZERO and max_visits > 0 and not finalist:
             continue
         if score > best_score:
             best_score = score
