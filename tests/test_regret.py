@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+import agents
 from agents.arena.elo import wilson_interval
+from agents.nets import checkpoint
+from agents.nets.network import NetworkConfig, PolicyNetwork
 from agents.search.solver import Solver
 from agents.search.solver_agent import PROOF_PART, SolverAgent
 from bao_env.bots import RandomAgent
@@ -21,6 +26,7 @@ from training import regret, train
 from training.config import ConfigError
 from training.ppo import PpoTrainer
 from training.sampling import random_play
+from training.tools import regret_curve
 from training.train import load_config
 from training.won_positions import SHIPPED, Regret, Solved, WonPositions, shipped, solve
 
@@ -267,6 +273,45 @@ def test_training_logs_it(found: Solved, tmp_path: Path) -> None:
     with open(tmp_path / "r" / "metrics.csv", newline="") as table:
         rows = list(csv.DictReader(table))
     assert 0 <= float(rows[-1]["regret"]) <= 1
+
+
+def test_the_curve_of_a_run(
+    found: Solved, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A row for each generation, the oldest first, with what the network does alone and with a
+    search, and a picture."""
+    run = tmp_path / "run"
+    paths = [run / f"step-{steps}.safetensors" for steps in (500, 10_000)]
+    for seed, path in enumerate(paths):
+        torch.manual_seed(seed)
+        network = PolicyNetwork(NetworkConfig(kind="moves", hidden=(16,)))
+        torch.nn.init.normal_(network.head.weight)
+        info = {"steps": int(path.stem[5:]), "seconds": 1.0}
+        checkpoint.save(path, checkpoint.Checkpoint(network, KUJIFUNZA, info))
+    found.won.save(tmp_path / "won.npz")
+    options = ["--won", str(tmp_path / "won.npz"), "--threads", "1"]
+    words = [str(run), *options, "--simulations", "4", "--against", "greedy"]
+    assert regret_curve.main(words) == 0
+    rows = [line.strip("|").split("|") for line in capsys.readouterr().out.splitlines()[2:]]
+    expected = [
+        [
+            f"{100 * found.won.mistakes(agents.load(name, ruleset=KUJIFUNZA)).mean():.2f}"
+            for name in names
+        ]
+        for names in ([str(path), f"search:{path}:4"] for path in paths)
+    ]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        ["500", *expected[0]],
+        ["10,000", *expected[1]],
+    ]
+    assert (run / "regret.png").read_bytes().startswith(b"\x89PNG")
+
+    assert regret_curve.main([str(tmp_path)]) == 2
+    assert "fewer than two generations" in capsys.readouterr().err
+    for path in paths:
+        checkpoint.save(path, replace(checkpoint.load(path), ruleset=RULESETS["malawi"]))
+    assert regret_curve.main([str(run), "--threads", "1"]) == 2
+    assert "no won positions of rule set malawi" in capsys.readouterr().err
 
 
 def test_a_random_player_errs_as_often_as_its_chances_are(found: Solved) -> None:
