@@ -81,7 +81,7 @@ def plot(
         axes.text(
             0.99, 100 * share.rate, name, transform=where, va="bottom", ha="right", color="grey"
         )
-    axes.set_yscale("symlog", linthresh=0.1)
+    axes.set_yscale("symlog", linthresh=0.1, linscale=0.3)
     ticks = [0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_ylim(0, 1.2 * max(100 * share.high for shares in curves.values() for share in shares))
