@@ -41,8 +41,10 @@ def read_run(folder: Path) -> tuple[Ruleset, list[Generation]]:
         ValueError: there are fewer than two, or one cannot be read.
     """
     loaded = [(path, checkpoint.load(path)) for path, _ in generations(folder).values()]
-    found = [Generation(path, int(saved.info.get("steps", 0))) for path, saved in loaded]
-    return loaded[0][1].ruleset, sorted(found, key=lambda generation: generation.steps)
+    # One generation for each number of steps: the last one is also the final network.
+    by_steps = {int(saved.info.get("steps", 0)): path for path, saved in loaded}
+    found = [Generation(path, steps) for steps, path in sorted(by_steps.items())]
+    return loaded[0][1].ruleset, found
 
 
 def measure(player: str, won: WonPositions, threads: int | None) -> Share:
