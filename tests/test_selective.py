@@ -14,7 +14,7 @@ from agents.arena.openings import draw_openings
 from agents.nets.network import KINDS, NetworkConfig, PolicyNetwork
 from agents.nets.policy import PolicyAgent
 from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import evaluate, load_weights
+from agents.search.evaluation import evaluate, load_weights, merge
 from agents.search.selective import (
     ENCODING_NODES,
     GAP_UNIT,
@@ -157,7 +157,7 @@ def literal(ruleset: Ruleset, words: np.ndarray, depth: int, saved: int, ply: in
             elif is_stuck(Packed.of(after)):
                 value = ply + 1 - WIN
             else:
-                value = int(evaluate(load_weights(ruleset), Packed.of(after)))
+                value = int(evaluate(merge(load_weights(ruleset)), Packed.of(after)))
             value = value if again else -value
         best = max(best, value)
     return best

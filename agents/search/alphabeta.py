@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.evaluation import check_weights, load_weights
+from agents.search.evaluation import load_weights, merge
 from agents.search.negamax import search
 from agents.search.ordering import forget_cutoffs
 from agents.search.selective import PolicyGuide, make_guides
@@ -65,11 +65,11 @@ class SearchResult(NamedTuple):
 
 
 @jit
-def _deepen(rules, weights, guide, workspace, position, actions, depth):
+def _deepen(rules, sums, guide, workspace, position, actions, depth):
     """Search a position to depths 1, 2, ... ``depth``, or until stopped.
 
     Args:
-        rules, weights, guide: those of :func:`agents.search.negamax.search`.
+        rules, sums, guide: those of :func:`agents.search.negamax.search`.
         workspace: a :class:`Workspace`. Its memory takes nodes, value and best line.
         position: uint64[6].
         actions: mask of the actions to choose from.
@@ -89,7 +89,7 @@ def _deepen(rules, weights, guide, workspace, position, actions, depth):
     write_at(work.stack, 0, read(position))
     finished = np.int64(0)
     for iteration in range(1, depth + 1):
-        value = search(rules, weights, guide, workspace.table, work, iteration)
+        value = search(rules, sums, guide, workspace.table, work, iteration)
         if work.stopped != 0:
             break
         finished = np.int64(iteration)
@@ -100,11 +100,11 @@ def _deepen(rules, weights, guide, workspace, position, actions, depth):
 
 
 @jit
-def _search_many(rules, weights, guide, workspace, positions, masks, depth, actions, values):
+def _search_many(rules, sums, guide, workspace, positions, masks, depth, actions, values):
     """Search each position of a batch that has legal actions.
 
     Args:
-        rules, weights, guide, workspace: those of :func:`_deepen`.
+        rules, sums, guide, workspace: those of :func:`_deepen`.
         positions: uint64[B, 6].
         masks: uint64[B], the actions to choose from.
         depth: of the deepest search.
@@ -119,7 +119,7 @@ def _search_many(rules, weights, guide, workspace, positions, masks, depth, acti
         if (masks[g] & (masks[g] - ONE)) == ZERO and values.shape[0] == 0:
             actions[g] = trailing_zeros(masks[g])  # nothing to think about
             continue
-        _deepen(rules, weights, guide, workspace, positions[g], masks[g], depth)
+        _deepen(rules, sums, guide, workspace, positions[g], masks[g], depth)
         work = workspace.memory[0]
         if values.shape[0] != 0:
             values[g] = work.value
@@ -167,10 +167,9 @@ class AlphaBetaAgent:
             raise ValueError(f"alphabeta: {nodes} nodes: expected at least 1")
         rules = get_ruleset(ruleset)
         self._rules = rules.kernel_rules()
-        self._weights = load_weights(rules) if weights is None else weights
+        self._sums = merge(load_weights(rules) if weights is None else weights)
         self._depth = depth
         self._seconds = seconds
-        check_weights(self._weights)
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("player")
         table_bits = SMALL_TABLE_BITS if depth <= _SMALL_DEPTH else TABLE_BITS
@@ -236,7 +235,7 @@ class AlphaBetaAgent:
         """:func:`_search_many` on one thread."""
         _search_many(
             self._rules,
-            self._weights,
+            self._sums,
             self._guides[thread],
             self._workspaces[thread],
             positions,
@@ -252,7 +251,7 @@ class AlphaBetaAgent:
         with self._exclusive, stop_after(workspace.memory["stop"], self._seconds):
             depth = _deepen(
                 self._rules,
-                self._weights,
+                self._sums,
                 self._guides[0],
                 workspace,
                 position,

@@ -40,7 +40,7 @@ from agents.nets.features import ENCODING_SIZE
 from agents.nets.head import action_logit, expected_result
 from bao_env.engine.bits import ONE, ZERO
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import STARTS, candidates
+from bao_env.engine.kernel import STARTS
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
 
 if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
@@ -170,7 +170,7 @@ def _read_logits(guide, stack, first, end):
 
 
 @jit_inline
-def is_extended_frontier(guided, rules, packed, ply):
+def is_extended_frontier(guided, found, ply):
     """Whether a node one ply above the horizon must be searched like any other.
 
     So it is where the mover has but one pit and direction to begin with, for an only action
@@ -178,13 +178,12 @@ def is_extended_frontier(guided, rules, packed, ply):
 
     Args:
         guided: whether the search is selective.
-        rules: the :class:`KernelRules`.
-        packed: the node's position, a :class:`Packed`.
+        found: :func:`bao_env.engine.kernel.candidates` of the node's position.
         ply: plies from the root to the node.
     """
     if not guided or ply >= MAX_EXTENDED_PLY:
         return False
-    starts = candidates(rules, packed) & STARTS
+    starts = found & STARTS
     return (starts & (starts - ONE)) == ZERO
 
 
