@@ -91,7 +91,7 @@ _LANE_BITS_SHIFT = U(4)
 
 
 @jit_inline
-def _phase(meta):
+def phase(meta):
     """How far the stores have been spent, 0 to PHASES - 1."""
     stores = store_of(meta) + other_store_of(meta)
     return min((stores + _PHASE_STORES - ONE) // _PHASE_STORES, _PHASE_LIMIT)
@@ -100,7 +100,7 @@ def _phase(meta):
 @jit_inline
 def phase_offset(meta):
     """Where the weights of the position's phase begin."""
-    return _phase(meta) * _U_PHASE
+    return phase(meta) * _U_PHASE
 
 
 @jit_inline
@@ -156,7 +156,7 @@ def evaluate(sums, packed):
     meta = packed.meta
     front, facing = _limited(packed.front), _limited(byteswap(packed.other_front))
     back, other_back = _limited(packed.back), _limited(packed.other_back)
-    base = np.int64(_phase(meta) * _PHASE_SUMS)
+    base = np.int64(phase(meta) * _PHASE_SUMS)
     my_house = base + (_MY_HOUSE if owns_house(meta) else _HOUSE_RING) * _PAIR_SUMS
     their_house = base + (_THEIR_HOUSE if other_owns_house(meta) else _FACES_HOUSE) * _PAIR_SUMS
     even, odd = _pairs(front, facing), _pairs(front >> _BYTE_BITS, facing >> _BYTE_BITS)

@@ -29,6 +29,7 @@ from agents.search.selective import (
     reduction,
 )
 from agents.search.transposition import NO_ACTION, WIN, position_hash, probe, store
+from agents.search.value_network import evaluate_by_network
 from agents.search.workspace import MAX_PLIES
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
@@ -40,7 +41,7 @@ _INFINITY: Final = WIN + 1
 
 
 @jit
-def search(rules, sums, guide, table, work, depth):
+def search(rules, evaluation, guide, table, work, depth):
     """Value of the position in row 0 of the stack, ``depth`` >= 1 plies deep.
 
     Depth first, as a loop: ``work.frames`` takes the place of recursion, which numba compiles to
@@ -49,7 +50,9 @@ def search(rules, sums, guide, table, work, depth):
 
     Args:
         rules: the :class:`KernelRules`.
-        sums: int16[SUMS] of the evaluation.
+        evaluation: what positions at the horizon are evaluated with: int16[SUMS] of
+            :func:`agents.search.evaluation.merge`, or the int16[ROWS, UNITS] of a network
+            (:mod:`agents.search.value_network`).
         guide: a :class:`PolicyGuide`; None for a full search, from which all that is done with
             one is left out.
         table: the transposition table.
@@ -69,7 +72,7 @@ def search(rules, sums, guide, table, work, depth):
         # Down: enter the node at `ply`, if it is new.
         expanded, value = True, np.int64(0)
         if entering:
-            expanded, value = _enter_node(rules, sums, guided, table, work, ply)
+            expanded, value = _enter_node(rules, evaluation, guided, table, work, ply)
             if work.stopped != 0:
                 return value
             if guide is not None and expanded and is_worth_asking(work.frames[ply]):
@@ -77,7 +80,7 @@ def search(rules, sums, guide, table, work, depth):
 
         # On: try its actions until one needs a search of its own.
         if expanded:
-            if _try_actions(sums, guided, work, ply):
+            if _try_actions(evaluation, guided, work, ply):
                 ply += 1
                 entering = True
                 continue
@@ -110,11 +113,11 @@ def _ask(frame, row, depth, alpha, beta, half_plies):
 
 
 @jit_inline
-def _enter_node(rules, sums, guided, table, work, ply):
+def _enter_node(rules, evaluation, guided, table, work, ply):
     """Steps 1 to 5: the value of a node if it is to be had at once, else its actions in order.
 
     Args:
-        rules, sums, table, work: those of :func:`search`.
+        rules, evaluation, table, work: those of :func:`search`.
         guided: whether the search is selective.
         ply: plies from the root to the node; its frame says what is asked.
 
@@ -138,7 +141,7 @@ def _enter_node(rules, sums, guided, table, work, ply):
     if frame.depth == 1 and ply > 0 and rules.free_side == ZERO:
         found = candidates(rules, packed)
         if not is_extended_frontier(guided, found, ply):
-            return False, _search_frontier(rules, sums, work, packed, found, ply, frame.beta)
+            return False, _search_frontier(rules, evaluation, work, packed, found, ply, frame.beta)
 
     # Step 3. Transposition table.
     frame.key = position_hash(packed)
@@ -181,11 +184,11 @@ def _leave_out(work):
 
 
 @jit_inline
-def _try_actions(sums, guided, work, ply):
+def _try_actions(evaluation, guided, work, ply):
     """Steps 6 to 9: try the actions of a node until one needs a search of its own.
 
     Args:
-        sums, work: those of :func:`search`.
+        evaluation, work: those of :func:`search`.
         guided: whether the search is selective.
         ply: plies from the root to the node.
 
@@ -210,7 +213,7 @@ def _try_actions(sums, guided, work, ply):
         if stack[k, RESULT] != ZERO or plies == 0 or ply + 2 >= MAX_PLIES:
             work.nodes += 1
             work.lines[ply + 1, 0] = NO_ACTION
-            _take_value(work, ply, _leaf_value(sums, stack, k, ply))
+            _take_value(work, ply, _leaf_value(evaluation, stack, k, ply))
             continue
 
         # Step 9. Have it searched: the first action with the whole window, the others only for
@@ -229,11 +232,11 @@ def _try_actions(sums, guided, work, ply):
 
 
 @jit_inline
-def _leaf_value(sums, stack, k, ply):
+def _leaf_value(evaluation, stack, k, ply):
     """Value of a successor that is not searched, for the mover of the node above it.
 
     Args:
-        sums: int16[SUMS] of the evaluation.
+        evaluation: see :func:`search`.
         stack: uint64[N, 8].
         k: row of the successor.
         ply: plies from the root to the node above it.
@@ -242,7 +245,7 @@ def _leaf_value(sums, stack, k, ply):
         return np.int64(WIN - ply - 1)
     if stack[k, RESULT] == FULL:
         return np.int64(ply + 1 - WIN)
-    value = _horizon_value(sums, read_at(stack, k), ply + 1)
+    value = _horizon_value(evaluation, read_at(stack, k), ply + 1)
     return value if same_mover(stack[k, META]) else -value
 
 
@@ -350,18 +353,20 @@ def _leave_node(table, work, ply):
 
 
 @jit
-def _horizon_value(sums, packed, ply):
+def _horizon_value(evaluation, packed, ply):
     """Value of a position at the horizon, for its mover."""
     # 1.2: a player without a move has lost, which shows in their rows alone. Only a player all
     # of whose moves would be infinite (1.5a) is missed here and evaluated: a search one ply
     # deeper finds that out.
     if is_stuck(packed):
         return np.int64(ply - WIN)
-    return evaluate(sums, packed)
+    if evaluation.ndim == 2:  # a constant when this is compiled
+        return evaluate_by_network(evaluation, packed)
+    return evaluate(evaluation, packed)
 
 
 @jit
-def _search_frontier(rules, sums, work, packed, found, ply, beta):
+def _search_frontier(rules, evaluation, work, packed, found, ply, beta):
     """Value of a position one ply above the horizon.
 
     A short form of :func:`search` for the nodes that are by far the most: each move is played,
@@ -369,7 +374,7 @@ def _search_frontier(rules, sums, work, packed, found, ply, beta):
 
     Args:
         rules: the :class:`KernelRules`, of which no capture waits for its side.
-        sums: int16[SUMS] of the evaluation.
+        evaluation: see :func:`search`.
         work: that of :func:`search`; the moves are counted as nodes.
         packed: the position, a :class:`Packed`.
         found: its :func:`candidates`.
@@ -396,7 +401,7 @@ def _search_frontier(rules, sums, work, packed, found, ply, beta):
                 elif played.result == FULL:
                     value = np.int64(ply + 1 - WIN)
                 else:
-                    value = -_horizon_value(sums, played.after, ply + 1)
+                    value = -_horizon_value(evaluation, played.after, ply + 1)
                 if value > best:
                     best = value
                     if best >= beta:
