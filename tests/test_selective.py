@@ -171,7 +171,8 @@ def test_forced_actions_are_looked_past(plies: int) -> None:
     changed = 0
     for depth in range(1, MIN_REDUCED_DEPTH):
         full = AlphaBetaAgent(depth=depth, threads=1)
-        guided = AlphaBetaAgent(depth=depth, network=network(), threads=1)
+        weights = load_weights(ruleset)
+        guided = AlphaBetaAgent(depth=depth, weights=weights, network=network(), threads=1)
         for words in batch:
             value = guided.search(words).value
             if abs(value) < PROVEN:  # else an earlier depth ended the search

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from agents.nets.network import NetworkConfig, PolicyNetwork
 from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import LIMIT, PHASES, SCALE
+from agents.search.evaluation import LIMIT, PHASES, SCALE, load_weights
 from agents.search.value_network import (
     LEVELS,
     PAIRS,
@@ -104,6 +106,22 @@ def test_rules_of_ones_own_have_no_rows() -> None:
     assert load_rows(RULESETS["zanzibar"].replace(name="mine")) is None
     shipped = load_rows(RULESETS["zanzibar"])
     assert shipped is not None and shipped.ctypes.data % 64 == 0
+
+
+def test_guided_search_reads_it_and_full_search_does_not() -> None:
+    """The full search is the yardstick of many figures: its evaluation stays the tables'."""
+    ruleset = RULESETS["zanzibar"]
+    torch.manual_seed(1)
+    policy = PolicyNetwork(NetworkConfig(kind="moves", hidden=(16, 8))).eval()
+    words = packed_opening(ruleset)
+    rows = load_rows(ruleset)
+
+    def value(**settings: Any) -> int:
+        return AlphaBetaAgent(ruleset, depth=2, threads=1, **settings).search(words).value
+
+    assert value(network=policy) == value(network=policy, weights=rows)
+    assert value(network=policy) != value(network=policy, weights=load_weights(ruleset))
+    assert value() == value(weights=load_weights(ruleset))
 
 
 def test_a_search_looks_at_its_rows() -> None:

@@ -16,6 +16,7 @@ import argparse
 import io
 import math
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -49,6 +50,8 @@ HELD_OUT: Final = 20
 """One game of so many is held out of the fit."""
 OPENINGS: Final = range(2, 42, 4)
 """Random plies before a game."""
+SHORT_OPENINGS: Final = (400, 50)
+"""How many to ask for where there are too few of a length."""
 MAX_PLIES: Final = 250
 """Longer games are not learnt from."""
 BATCH: Final = 8192
@@ -89,12 +92,10 @@ def play(ruleset: Ruleset, depth: int, games: int, seed: int) -> Games:
 
 
 def _openings(ruleset: Ruleset, count: int, plies: int, seed: int) -> npt.NDArray[np.uint64]:
-    """Different positions after ``plies`` random actions: ``count``, or as many as there are."""
-    while count:
-        try:
-            return draw_openings(ruleset, count, plies, seed, balance=None).positions
-        except ValueError:  # there are few short openings
-            count //= 4
+    """Different positions after ``plies`` random actions: ``count``, or fewer if there are few."""
+    for fewer in (count, *SHORT_OPENINGS):
+        with suppress(ValueError):
+            return draw_openings(ruleset, min(count, fewer), plies, seed, balance=None).positions
     return np.empty((0, WORDS), np.uint64)
 
 
