@@ -20,13 +20,15 @@ from agents.search.selective import (
     GAP_UNIT,
     MIN_POLICY_DEPTH,
     MIN_REDUCED_DEPTH,
+    MIN_UNKNOWN_DEPTH,
     is_worth_asking,
     make_guides,
     order_by_policy,
     reduction_by_order,
     reduction_by_policy,
+    unknown_reduction,
 )
-from agents.search.transposition import PROVEN, WIN
+from agents.search.transposition import NO_ACTION, PROVEN, WIN
 from agents.search.workspace import make_workspace
 from bao_env.engine.kernel import legal_mask
 from bao_env.engine.position import META, Packed, same_mover
@@ -132,6 +134,14 @@ def test_reductions() -> None:
             assert by_place[-1] == 0
     assert reduction_by_policy(np.int64(20), np.int64(0)) == 0
     assert reduction_by_policy(np.int64(20), np.int64(10 * GAP_UNIT)) > 5
+
+
+def test_a_node_without_a_remembered_action_is_reduced() -> None:
+    depths = [np.int64(depth) for depth in range(1, 20)]
+    plies = [unknown_reduction(True, depth, np.int64(NO_ACTION)) for depth in depths]
+    assert plies == [0] * (MIN_UNKNOWN_DEPTH - 1) + [1] * (20 - MIN_UNKNOWN_DEPTH)
+    assert not any(unknown_reduction(True, depth, np.int64(7)) for depth in depths)
+    assert not any(unknown_reduction(False, depth, np.int64(NO_ACTION)) for depth in depths)
 
 
 def literal(ruleset: Ruleset, words: np.ndarray, depth: int, saved: int, ply: int) -> int:

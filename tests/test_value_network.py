@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from agents.arena.openings import draw_openings
 from agents.nets.network import NetworkConfig, PolicyNetwork
 from agents.search.alphabeta import AlphaBetaAgent
 from agents.search.evaluation import LIMIT, PHASES, SCALE, load_weights
@@ -113,15 +114,16 @@ def test_guided_search_reads_it_and_full_search_does_not() -> None:
     ruleset = RULESETS["zanzibar"]
     torch.manual_seed(1)
     policy = PolicyNetwork(NetworkConfig(kind="moves", hidden=(16, 8))).eval()
-    words = packed_opening(ruleset)
-    rows = load_rows(ruleset)
+    batch = draw_openings(ruleset, 5, 12, 3, balance=None).positions
+    rows, tables = load_rows(ruleset), load_weights(ruleset)
 
-    def value(**settings: Any) -> int:
-        return AlphaBetaAgent(ruleset, depth=2, threads=1, **settings).search(words).value
+    def values(**settings: Any) -> list[int]:
+        agent = AlphaBetaAgent(ruleset, depth=2, threads=1, **settings)
+        return [agent.search(words).value for words in batch]
 
-    assert value(network=policy) == value(network=policy, weights=rows)
-    assert value(network=policy) != value(network=policy, weights=load_weights(ruleset))
-    assert value() == value(weights=load_weights(ruleset))
+    assert values(network=policy) == values(network=policy, weights=rows)
+    assert values(network=policy) != values(network=policy, weights=tables)
+    assert values() == values(weights=tables)
 
 
 def test_a_search_looks_at_its_rows() -> None:

@@ -185,7 +185,7 @@ def fit(data: Games, epochs: int, search_share: float, seed: int) -> tuple[Netwo
     generator = np.random.default_rng(seed)
     features = np.empty((len(data.results), PAIRS), np.int32)
     network_features(data.positions, features)
-    said = 1 / (1 + np.exp(-data.values.astype(np.float32) / SCALE))
+    said = torch.sigmoid(torch.from_numpy(data.values).float() / SCALE).numpy()
     targets = (search_share * said + (1 - search_share) * data.results).astype(np.float32)
     held = data.games % HELD_OUT == 0
     train = np.flatnonzero(~held)

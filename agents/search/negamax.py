@@ -9,8 +9,8 @@ bounds. :func:`search` is the loop; a node goes through these steps::
     come back     10 search again    11 best action, cutoff
     leave         12 store
 
-What makes a guided search selective stands in :mod:`agents.search.selective`: the extensions of
-step 7, the reductions of step 9, and the network's order in step 5.
+What makes a guided search selective stands in :mod:`agents.search.selective`: the reductions of
+steps 3 and 9, the network's order in step 5, and the extensions of step 7.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from agents.search.selective import (
     is_worth_asking,
     order_by_policy,
     reduction,
+    unknown_reduction,
 )
 from agents.search.transposition import NO_ACTION, WIN, position_hash, probe, store
 from agents.search.value_network import evaluate_by_network
@@ -152,6 +153,8 @@ def _enter_node(rules, evaluation, guided, table, work, ply):
         lines[ply, 0] = frame.tt_move
         lines[ply, 1] = NO_ACTION
         return False, value
+    if ply > 0:
+        frame.depth -= unknown_reduction(guided, frame.depth, frame.tt_move)
 
     # Step 4. Expand. A player without a move has lost (1.2).
     frame.first = 1 + ply * MAX_SUCCESSORS
