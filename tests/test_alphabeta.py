@@ -16,6 +16,7 @@ from agents.search.evaluation import (
     evaluate,
     features,
     load_weights,
+    merge,
 )
 from agents.search.transposition import NO_ACTION, PROVEN, WIN, make_table, probe, store
 from bao_env import Board
@@ -61,7 +62,7 @@ def positions(ruleset: Ruleset, count: int, seed: int) -> np.ndarray:
 
 
 def minimax(
-    rules: object, weights: np.ndarray, words: np.ndarray, depth: int, ply: int = 0
+    rules: object, sums: np.ndarray, words: np.ndarray, depth: int, ply: int = 0
 ) -> tuple[int, list[int]]:
     """Value of a position and its best actions, by looking at everything."""
     mask = int(legal_mask(rules, words))
@@ -80,9 +81,9 @@ def minimax(
             if not int(candidates(rules, Packed.of(after))) & 0xFFFFFFFF:
                 value = WIN - ply - 1
             else:
-                value = -int(evaluate(weights, Packed.of(after)))
+                value = -int(evaluate(sums, Packed.of(after)))
         else:
-            value = minimax(rules, weights, after, max(depth - 1, 1), ply + 1)[0]
+            value = minimax(rules, sums, after, max(depth - 1, 1), ply + 1)[0]
             value = value if waits else -value
         if value > best:
             best, actions = value, []
@@ -127,13 +128,13 @@ def test_successors_are_the_legal_moves(name: str) -> None:
 @pytest.mark.parametrize("name", RULESETS)
 def test_search_is_minimax(name: str) -> None:
     ruleset = get_ruleset(name)
-    rules, weights = ruleset.kernel_rules(), load_weights(ruleset)
+    rules, sums = ruleset.kernel_rules(), merge(load_weights(ruleset))
     agents = {depth: AlphaBetaAgent(ruleset, depth=depth, threads=1) for depth in (1, 2, 3, 4)}
     proven = 0
     for words in positions(ruleset, 60, seed=4):
         for depth, agent in agents.items():
             found = agent.search(words)
-            value, actions = minimax(rules, weights, words, depth)
+            value, actions = minimax(rules, sums, words, depth)
             assert found.value == value, (unpack(words), depth)
             assert found.action in actions
             assert found.line[0] == found.action
@@ -171,9 +172,9 @@ def test_features_add_up_to_the_evaluation() -> None:
         found = np.empty((len(batch), FEATURES), np.int32)
         features(batch, found)
         assert found.max() < WEIGHTS and found.min() >= 0
-        sums = weights[found].astype(int).sum(axis=1)
-        for words, total in zip(batch, sums, strict=True):
-            assert evaluate(weights, Packed.of(words)) == total
+        sums = merge(weights)
+        for words, indices in zip(batch, found, strict=True):
+            assert evaluate(sums, Packed.of(words)) == weights[indices].astype(int).sum()
 
 
 def test_own_rules_borrow_the_nearest_weights() -> None:

@@ -14,19 +14,21 @@ from agents.arena.openings import draw_openings
 from agents.nets.network import KINDS, NetworkConfig, PolicyNetwork
 from agents.nets.policy import PolicyAgent
 from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import evaluate, load_weights
+from agents.search.evaluation import evaluate, load_weights, merge
 from agents.search.selective import (
     ENCODING_NODES,
     GAP_UNIT,
     MIN_POLICY_DEPTH,
     MIN_REDUCED_DEPTH,
+    MIN_UNKNOWN_DEPTH,
     is_worth_asking,
     make_guides,
     order_by_policy,
     reduction_by_order,
     reduction_by_policy,
+    unknown_reduction,
 )
-from agents.search.transposition import PROVEN, WIN
+from agents.search.transposition import NO_ACTION, PROVEN, WIN
 from agents.search.workspace import make_workspace
 from bao_env.engine.kernel import legal_mask
 from bao_env.engine.position import META, Packed, same_mover
@@ -134,6 +136,14 @@ def test_reductions() -> None:
     assert reduction_by_policy(np.int64(20), np.int64(10 * GAP_UNIT)) > 5
 
 
+def test_a_node_without_a_remembered_action_is_reduced() -> None:
+    depths = [np.int64(depth) for depth in range(1, 20)]
+    plies = [unknown_reduction(True, depth, np.int64(NO_ACTION)) for depth in depths]
+    assert plies == [0] * (MIN_UNKNOWN_DEPTH - 1) + [1] * (20 - MIN_UNKNOWN_DEPTH)
+    assert not any(unknown_reduction(True, depth, np.int64(7)) for depth in depths)
+    assert not any(unknown_reduction(False, depth, np.int64(NO_ACTION)) for depth in depths)
+
+
 def literal(ruleset: Ruleset, words: np.ndarray, depth: int, saved: int, ply: int) -> int:
     """Minimax with extensions as agents/search/selective.py has them, for the player to move."""
     rules = ruleset.kernel_rules()
@@ -157,7 +167,7 @@ def literal(ruleset: Ruleset, words: np.ndarray, depth: int, saved: int, ply: in
             elif is_stuck(Packed.of(after)):
                 value = ply + 1 - WIN
             else:
-                value = int(evaluate(load_weights(ruleset), Packed.of(after)))
+                value = int(evaluate(merge(load_weights(ruleset)), Packed.of(after)))
             value = value if again else -value
         best = max(best, value)
     return best
@@ -171,7 +181,8 @@ def test_forced_actions_are_looked_past(plies: int) -> None:
     changed = 0
     for depth in range(1, MIN_REDUCED_DEPTH):
         full = AlphaBetaAgent(depth=depth, threads=1)
-        guided = AlphaBetaAgent(depth=depth, network=network(), threads=1)
+        weights = load_weights(ruleset)
+        guided = AlphaBetaAgent(depth=depth, weights=weights, network=network(), threads=1)
         for words in batch:
             value = guided.search(words).value
             if abs(value) < PROVEN:  # else an earlier depth ended the search

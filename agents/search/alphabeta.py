@@ -26,12 +26,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.evaluation import check_weights, load_weights
+from agents.search.evaluation import load_weights, merge
 from agents.search.negamax import search
 from agents.search.ordering import forget_cutoffs
 from agents.search.selective import PolicyGuide, make_guides
 from agents.search.threads import check_seconds, check_threads, share, stop_after
 from agents.search.transposition import NO_ACTION, PROVEN, SMALL_TABLE_BITS, TABLE_BITS
+from agents.search.value_network import check_rows, in_cache_lines, load_rows
 from agents.search.workspace import MAX_DEPTH, make_workspace
 from bao_env.engine.arrays import as_batch
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
@@ -65,11 +66,11 @@ class SearchResult(NamedTuple):
 
 
 @jit
-def _deepen(rules, weights, guide, workspace, position, actions, depth):
+def _deepen(rules, evaluation, guide, workspace, position, actions, depth):
     """Search a position to depths 1, 2, ... ``depth``, or until stopped.
 
     Args:
-        rules, weights, guide: those of :func:`agents.search.negamax.search`.
+        rules, evaluation, guide: those of :func:`agents.search.negamax.search`.
         workspace: a :class:`Workspace`. Its memory takes nodes, value and best line.
         position: uint64[6].
         actions: mask of the actions to choose from.
@@ -89,7 +90,7 @@ def _deepen(rules, weights, guide, workspace, position, actions, depth):
     write_at(work.stack, 0, read(position))
     finished = np.int64(0)
     for iteration in range(1, depth + 1):
-        value = search(rules, weights, guide, workspace.table, work, iteration)
+        value = search(rules, evaluation, guide, workspace.table, work, iteration)
         if work.stopped != 0:
             break
         finished = np.int64(iteration)
@@ -100,11 +101,11 @@ def _deepen(rules, weights, guide, workspace, position, actions, depth):
 
 
 @jit
-def _search_many(rules, weights, guide, workspace, positions, masks, depth, actions, values):
+def _search_many(rules, evaluation, guide, workspace, positions, masks, depth, actions, values):
     """Search each position of a batch that has legal actions.
 
     Args:
-        rules, weights, guide, workspace: those of :func:`_deepen`.
+        rules, evaluation, guide, workspace: those of :func:`_deepen`.
         positions: uint64[B, 6].
         masks: uint64[B], the actions to choose from.
         depth: of the deepest search.
@@ -119,11 +120,27 @@ def _search_many(rules, weights, guide, workspace, positions, masks, depth, acti
         if (masks[g] & (masks[g] - ONE)) == ZERO and values.shape[0] == 0:
             actions[g] = trailing_zeros(masks[g])  # nothing to think about
             continue
-        _deepen(rules, weights, guide, workspace, positions[g], masks[g], depth)
+        _deepen(rules, evaluation, guide, workspace, positions[g], masks[g], depth)
         work = workspace.memory[0]
         if values.shape[0] != 0:
             values[g] = work.value
         actions[g] = work.lines[0, 0]
+
+
+def _evaluation(
+    ruleset: Ruleset, weights: npt.NDArray[np.int16] | None, guided: bool
+) -> npt.NDArray[np.int16]:
+    """What :func:`agents.search.negamax.search` evaluates with; see :class:`AlphaBetaAgent`."""
+    if weights is None and guided:
+        rows = load_rows(ruleset)
+        if rows is not None:
+            return rows
+    if weights is None:
+        return merge(load_weights(ruleset))
+    if weights.ndim == 1:
+        return merge(weights)
+    check_rows(weights)
+    return in_cache_lines(weights)
 
 
 class AlphaBetaAgent:
@@ -136,13 +153,16 @@ class AlphaBetaAgent:
         seconds: stop a position's search after this time; the choice is then the best action
             found so far, and depends on the machine.
         nodes: stop it after about so many positions. One ply is looked ahead in any case.
-        weights: int16[WEIGHTS] of :mod:`agents.search.evaluation`; the fitted ones by default.
+        weights: what positions at the horizon are evaluated with: int16[WEIGHTS] of the tables of
+            :mod:`agents.search.evaluation`, or int16[ROWS, UNITS] of a network
+            (:mod:`agents.search.value_network`). By default the fitted tables; in a search that
+            ``network`` guides the fitted value network, where the rule set has one.
         network: search selectively, guided by this network (:mod:`agents.search.selective`).
         threads: positions of a batch are searched on so many threads, each position on one;
             all cores by default.
 
     Raises:
-        ValueError: a limit is out of range.
+        ValueError: a limit is out of range, or ``weights`` have another shape or dtype.
     """
 
     def __init__(
@@ -167,10 +187,9 @@ class AlphaBetaAgent:
             raise ValueError(f"alphabeta: {nodes} nodes: expected at least 1")
         rules = get_ruleset(ruleset)
         self._rules = rules.kernel_rules()
-        self._weights = load_weights(rules) if weights is None else weights
+        self._evaluation = _evaluation(rules, weights, guided=network is not None)
         self._depth = depth
         self._seconds = seconds
-        check_weights(self._weights)
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("player")
         table_bits = SMALL_TABLE_BITS if depth <= _SMALL_DEPTH else TABLE_BITS
@@ -197,14 +216,21 @@ class AlphaBetaAgent:
         self._share(positions, masks, actions, np.empty(0, np.int64))
         return actions
 
+    def choose(
+        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Actions and values int64[B] of positions uint64[B, 6], none of them over; as :meth:`act`
+        and :meth:`values`, with one search for both."""
+        positions, masks = as_batch(positions, masks)
+        actions, values = np.zeros(len(masks), np.int64), np.zeros(len(masks), np.int64)
+        self._share(positions, masks, actions, values)
+        return actions, values
+
     def values(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
         """Values int64[B] of positions uint64[B, 6], none of them over, for their movers."""
-        positions, masks = as_batch(positions, masks)
-        values = np.zeros(len(masks), np.int64)
-        self._share(positions, masks, np.zeros(len(masks), np.int64), values)
-        return values
+        return self.choose(positions, masks)[1]
 
     def _share(
         self,
@@ -236,7 +262,7 @@ class AlphaBetaAgent:
         """:func:`_search_many` on one thread."""
         _search_many(
             self._rules,
-            self._weights,
+            self._evaluation,
             self._guides[thread],
             self._workspaces[thread],
             positions,
@@ -252,7 +278,7 @@ class AlphaBetaAgent:
         with self._exclusive, stop_after(workspace.memory["stop"], self._seconds):
             depth = _deepen(
                 self._rules,
-                self._weights,
+                self._evaluation,
                 self._guides[0],
                 workspace,
                 position,

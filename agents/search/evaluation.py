@@ -5,6 +5,9 @@ of front pits that face each other, from tables indexed by how many seeds lie th
 how far the stores have been spent: a logistic model of who wins, with the seeds as
 categories rather than numbers. ``training/fit_evaluation.py`` fits it to the results of
 self-play and writes ``agents/search/evaluation.npz``.
+
+To read 40 weights takes a search too long. :func:`merge` adds them up in advance for every two
+pits that belong together, so that :func:`evaluate` reads 16 sums.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.bits import BYTE, ONE, ZERO, U
+from bao_env.engine.bits import BYTE, ONE, TOPS, ZERO, U, byteswap
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.layout import HOUSE
 from bao_env.engine.position import (
@@ -47,6 +50,16 @@ PHASE_WEIGHTS: Final = _PAIRS + 8 * _PAIR_COUNTS * _PAIR_COUNTS
 WEIGHTS: Final = PHASES * PHASE_WEIGHTS
 """Length of the weights of one rule set."""
 
+# Tables of sums within a phase: eight of the pits that face each other, two of those with an
+# owned house, and four of each player's back pits.
+_MY_HOUSE, _THEIR_HOUSE, _MY_BACK, _THEIR_BACK = 8, 9, 10, 14
+_TABLES = 18
+_PAIR_SUMS = _COUNTS * _COUNTS
+SUMS: Final = PHASES * _TABLES * _PAIR_SUMS
+"""Number of the sums of weights that :func:`merge` makes for one rule set."""
+_HOUSE_RING = HOUSE
+_FACES_HOUSE = 7 - HOUSE  # the own front pit that the opponent's house faces
+
 FILE: Final = Path(__file__).with_name("evaluation.npz")
 
 _PIT_BITS_SHIFT = U(3)
@@ -64,13 +77,30 @@ _U_PHASE = U(PHASE_WEIGHTS)
 _HOUSE = U(HOUSE)
 _HOUSE_TABLE = U(16)
 _PHASE_LIMIT = U(PHASES - 1)
+_PHASE_SUMS = U(_TABLES * _PAIR_SUMS)
+
+# Rows of counts, a byte a pit, and lanes of two counts, 16 bits each.
+_TO_TOP_FROM_32 = U(0x6060606060606060)  # added to a count, sets its top bit from 32 on
+_TOP_BIT = U(7)
+_COUNT_BITS = U(0x1F1F1F1F1F1F1F1F)
+_COUNT_WIDTH = U(5)
+_BYTE_BITS = U(8)
+_EVEN_BYTES = U(0x00FF00FF00FF00FF)
+_LANE = U(0xFFFF)
+_LANE_BITS_SHIFT = U(4)
+
+
+@jit_inline
+def phase(meta):
+    """How far the stores have been spent, 0 to PHASES - 1."""
+    stores = store_of(meta) + other_store_of(meta)
+    return min((stores + _PHASE_STORES - ONE) // _PHASE_STORES, _PHASE_LIMIT)
 
 
 @jit_inline
 def phase_offset(meta):
-    """Where the tables of the position's phase begin."""
-    stores = store_of(meta) + other_store_of(meta)
-    return min((stores + _PHASE_STORES - ONE) // _PHASE_STORES, _PHASE_LIMIT) * _U_PHASE
+    """Where the weights of the position's phase begin."""
+    return phase(meta) * _U_PHASE
 
 
 @jit_inline
@@ -116,24 +146,46 @@ def _indices(packed, house, other_house, i):
 
 
 @jit
-def evaluate(weights, packed):
+def evaluate(sums, packed):
     """The value of a position for the player to move, int64, in :data:`SCALE` a logit.
 
     Args:
-        weights: int16[WEIGHTS].
+        sums: int16[SUMS] from :func:`merge`.
         packed: the position, a :class:`Packed`.
     """
-    offset = phase_offset(packed.meta)
-    house, other_house = _house_tables(packed.meta)
+    meta = packed.meta
+    front, facing = _limited(packed.front), _limited(byteswap(packed.other_front))
+    back, other_back = _limited(packed.back), _limited(packed.other_back)
+    base = np.int64(phase(meta) * _PHASE_SUMS)
+    my_house = base + (_MY_HOUSE if owns_house(meta) else _HOUSE_RING) * _PAIR_SUMS
+    their_house = base + (_THEIR_HOUSE if other_owns_house(meta) else _FACES_HOUSE) * _PAIR_SUMS
+    even, odd = _pairs(front, facing), _pairs(front >> _BYTE_BITS, facing >> _BYTE_BITS)
+    mine = _pairs(back, back >> _BYTE_BITS)
+    theirs = _pairs(other_back, other_back >> _BYTE_BITS)
     value = np.int64(0)
-    for i in range(8):
-        a, b, c, d, e = _indices(packed, house, other_house, i)
-        value += weights[offset + a]
-        value += weights[offset + b]
-        value += weights[offset + c]
-        value += weights[offset + d]
-        value += weights[offset + e]
+    for i in range(4):
+        lane = U(i) << _LANE_BITS_SHIFT
+        front_even, front_odd = 2 * i, 2 * i + 1
+        at_even = my_house if front_even == _HOUSE_RING else base + front_even * _PAIR_SUMS
+        at_odd = their_house if front_odd == _FACES_HOUSE else base + front_odd * _PAIR_SUMS
+        value += sums[at_even + np.int64((even >> lane) & _LANE)]
+        value += sums[at_odd + np.int64((odd >> lane) & _LANE)]
+        value += sums[base + (_MY_BACK + i) * _PAIR_SUMS + np.int64((mine >> lane) & _LANE)]
+        value += sums[base + (_THEIR_BACK + i) * _PAIR_SUMS + np.int64((theirs >> lane) & _LANE)]
     return max(-LIMIT, min(LIMIT, value))
+
+
+@jit_inline
+def _limited(row):
+    """A row whose counts above 31 are 31."""
+    above = ((row + _TO_TOP_FROM_32) & TOPS) >> _TOP_BIT
+    return (row | ((above << _BYTE_BITS) - above)) & _COUNT_BITS
+
+
+@jit_inline
+def _pairs(first, second):
+    """Four lanes of 16 bits: bytes 0, 2, 4, 6 of two rows, the second above the first."""
+    return (first & _EVEN_BYTES) | ((second & _EVEN_BYTES) << _COUNT_WIDTH)
 
 
 @jit
@@ -158,14 +210,47 @@ def features(positions, out):
             out[g, 5 * i + 4] = offset + e
 
 
-def check_weights(weights: npt.NDArray[np.int16]) -> None:
-    """Refuse weights that compiled code would read beyond.
+def merge(weights: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
+    """The sums of weights that :func:`evaluate` reads.
+
+    A phase has a table of 32 x 32 sums for each front pit and the pit that it faces, once more
+    for either of the two pairs with a house in it while that house is owned, and for each two
+    neighbours of a back row.
+
+    Args:
+        weights: int16[WEIGHTS].
+
+    Returns:
+        int16[SUMS].
 
     Raises:
-        ValueError: they are not int16[WEIGHTS].
+        ValueError: ``weights`` have another shape or dtype, or are too large to be added up.
     """
     if weights.shape != (WEIGHTS,) or weights.dtype != np.int16:
         raise ValueError(f"weights {weights.dtype}{weights.shape}: expected int16[{WEIGHTS}]")
+    most = np.iinfo(np.int16).max // 3
+    if np.abs(weights.astype(np.int32)).max() > most:
+        raise ValueError(f"weights beyond {most}: three of them must add up to an int16")
+    counts = np.arange(_COUNTS)
+    limited = np.minimum(counts, _PAIR_COUNTS - 1)
+    sums = np.empty((PHASES, _TABLES, _COUNTS, _COUNTS), np.int16)  # the first pit's count is last
+    for phase, of_phase in enumerate(weights.reshape(PHASES, PHASE_WEIGHTS)):
+        mine, theirs = of_phase[:_PAIRS].reshape(2, _PITS, _COUNTS)
+        pairs = of_phase[_PAIRS:].reshape(8, _PAIR_COUNTS, _PAIR_COUNTS)
+
+        def facing(ring: int, my_table: int, their_table: int) -> npt.NDArray[np.int16]:
+            pair = pairs[ring][limited][:, limited].T  # noqa: B023
+            return pair + mine[my_table] + theirs[their_table][:, None]  # noqa: B023
+
+        for ring in range(8):
+            sums[phase, ring] = facing(ring, ring, 7 - ring)
+        sums[phase, _MY_HOUSE] = facing(_HOUSE_RING, _PITS - 1, _FACES_HOUSE)
+        sums[phase, _THEIR_HOUSE] = facing(_FACES_HOUSE, _FACES_HOUSE, _PITS - 1)
+        for i in range(4):
+            ring = 8 + 2 * i
+            sums[phase, _MY_BACK + i] = mine[ring] + mine[ring + 1][:, None]
+            sums[phase, _THEIR_BACK + i] = theirs[ring] + theirs[ring + 1][:, None]
+    return sums.reshape(SUMS)
 
 
 @cache

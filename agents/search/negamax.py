@@ -9,8 +9,8 @@ bounds. :func:`search` is the loop; a node goes through these steps::
     come back     10 search again    11 best action, cutoff
     leave         12 store
 
-What makes a guided search selective stands in :mod:`agents.search.selective`: the extensions of
-step 7, the reductions of step 9, and the network's order in step 5.
+What makes a guided search selective stands in :mod:`agents.search.selective`: the reductions of
+steps 3 and 9, the network's order in step 5, and the extensions of step 7.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from agents.search.selective import (
     is_worth_asking,
     order_by_policy,
     reduction,
+    unknown_reduction,
 )
 from agents.search.transposition import NO_ACTION, WIN, position_hash, probe, store
+from agents.search.value_network import evaluate_by_network
 from agents.search.workspace import MAX_PLIES
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
@@ -40,7 +42,7 @@ _INFINITY: Final = WIN + 1
 
 
 @jit
-def search(rules, weights, guide, table, work, depth):
+def search(rules, evaluation, guide, table, work, depth):
     """Value of the position in row 0 of the stack, ``depth`` >= 1 plies deep.
 
     Depth first, as a loop: ``work.frames`` takes the place of recursion, which numba compiles to
@@ -49,7 +51,9 @@ def search(rules, weights, guide, table, work, depth):
 
     Args:
         rules: the :class:`KernelRules`.
-        weights: int16[WEIGHTS] of the evaluation.
+        evaluation: what positions at the horizon are evaluated with: int16[SUMS] of
+            :func:`agents.search.evaluation.merge`, or the int16[ROWS, UNITS] of a network
+            (:mod:`agents.search.value_network`).
         guide: a :class:`PolicyGuide`; None for a full search, from which all that is done with
             one is left out.
         table: the transposition table.
@@ -69,7 +73,7 @@ def search(rules, weights, guide, table, work, depth):
         # Down: enter the node at `ply`, if it is new.
         expanded, value = True, np.int64(0)
         if entering:
-            expanded, value = _enter_node(rules, weights, guided, table, work, ply)
+            expanded, value = _enter_node(rules, evaluation, guided, table, work, ply)
             if work.stopped != 0:
                 return value
             if guide is not None and expanded and is_worth_asking(work.frames[ply]):
@@ -77,7 +81,7 @@ def search(rules, weights, guide, table, work, depth):
 
         # On: try its actions until one needs a search of its own.
         if expanded:
-            if _try_actions(weights, guided, work, ply):
+            if _try_actions(evaluation, guided, work, ply):
                 ply += 1
                 entering = True
                 continue
@@ -110,11 +114,11 @@ def _ask(frame, row, depth, alpha, beta, half_plies):
 
 
 @jit_inline
-def _enter_node(rules, weights, guided, table, work, ply):
+def _enter_node(rules, evaluation, guided, table, work, ply):
     """Steps 1 to 5: the value of a node if it is to be had at once, else its actions in order.
 
     Args:
-        rules, weights, table, work: those of :func:`search`.
+        rules, evaluation, table, work: those of :func:`search`.
         guided: whether the search is selective.
         ply: plies from the root to the node; its frame says what is asked.
 
@@ -135,9 +139,10 @@ def _enter_node(rules, weights, guided, table, work, ply):
     # Step 2. Frontier node. Captures wait for their side only where the rules leave it free
     # (Dutch I.a). Where they don't, the other player moves after every action. So each successor
     # is decided or evaluated, none is searched, and the short form is exact.
-    frontier = frame.depth == 1 and ply > 0 and rules.free_side == ZERO
-    if frontier and not is_extended_frontier(guided, rules, packed, ply):
-        return False, _search_frontier(rules, weights, work, packed, ply, frame.beta)
+    if frame.depth == 1 and ply > 0 and rules.free_side == ZERO:
+        found = candidates(rules, packed)
+        if not is_extended_frontier(guided, found, ply):
+            return False, _search_frontier(rules, evaluation, work, packed, found, ply, frame.beta)
 
     # Step 3. Transposition table.
     frame.key = position_hash(packed)
@@ -148,6 +153,8 @@ def _enter_node(rules, weights, guided, table, work, ply):
         lines[ply, 0] = frame.tt_move
         lines[ply, 1] = NO_ACTION
         return False, value
+    if ply > 0:
+        frame.depth -= unknown_reduction(guided, frame.depth, frame.tt_move)
 
     # Step 4. Expand. A player without a move has lost (1.2).
     frame.first = 1 + ply * MAX_SUCCESSORS
@@ -180,11 +187,11 @@ def _leave_out(work):
 
 
 @jit_inline
-def _try_actions(weights, guided, work, ply):
+def _try_actions(evaluation, guided, work, ply):
     """Steps 6 to 9: try the actions of a node until one needs a search of its own.
 
     Args:
-        weights, work: those of :func:`search`.
+        evaluation, work: those of :func:`search`.
         guided: whether the search is selective.
         ply: plies from the root to the node.
 
@@ -209,7 +216,7 @@ def _try_actions(weights, guided, work, ply):
         if stack[k, RESULT] != ZERO or plies == 0 or ply + 2 >= MAX_PLIES:
             work.nodes += 1
             work.lines[ply + 1, 0] = NO_ACTION
-            _take_value(work, ply, _leaf_value(weights, stack, k, ply))
+            _take_value(work, ply, _leaf_value(evaluation, stack, k, ply))
             continue
 
         # Step 9. Have it searched: the first action with the whole window, the others only for
@@ -228,11 +235,11 @@ def _try_actions(weights, guided, work, ply):
 
 
 @jit_inline
-def _leaf_value(weights, stack, k, ply):
+def _leaf_value(evaluation, stack, k, ply):
     """Value of a successor that is not searched, for the mover of the node above it.
 
     Args:
-        weights: int16[WEIGHTS] of the evaluation.
+        evaluation: see :func:`search`.
         stack: uint64[N, 8].
         k: row of the successor.
         ply: plies from the root to the node above it.
@@ -241,7 +248,7 @@ def _leaf_value(weights, stack, k, ply):
         return np.int64(WIN - ply - 1)
     if stack[k, RESULT] == FULL:
         return np.int64(ply + 1 - WIN)
-    value = _horizon_value(weights, read_at(stack, k), ply + 1)
+    value = _horizon_value(evaluation, read_at(stack, k), ply + 1)
     return value if same_mover(stack[k, META]) else -value
 
 
@@ -349,18 +356,20 @@ def _leave_node(table, work, ply):
 
 
 @jit
-def _horizon_value(weights, packed, ply):
+def _horizon_value(evaluation, packed, ply):
     """Value of a position at the horizon, for its mover."""
     # 1.2: a player without a move has lost, which shows in their rows alone. Only a player all
     # of whose moves would be infinite (1.5a) is missed here and evaluated: a search one ply
     # deeper finds that out.
     if is_stuck(packed):
         return np.int64(ply - WIN)
-    return evaluate(weights, packed)
+    if evaluation.ndim == 2:  # a constant when this is compiled
+        return evaluate_by_network(evaluation, packed)
+    return evaluate(evaluation, packed)
 
 
 @jit
-def _search_frontier(rules, weights, work, packed, ply, beta):
+def _search_frontier(rules, evaluation, work, packed, found, ply, beta):
     """Value of a position one ply above the horizon.
 
     A short form of :func:`search` for the nodes that are by far the most: each move is played,
@@ -368,16 +377,16 @@ def _search_frontier(rules, weights, work, packed, ply, beta):
 
     Args:
         rules: the :class:`KernelRules`, of which no capture waits for its side.
-        weights: int16[WEIGHTS] of the evaluation.
+        evaluation: see :func:`search`.
         work: that of :func:`search`; the moves are counted as nodes.
         packed: the position, a :class:`Packed`.
+        found: its :func:`candidates`.
         ply: plies from the root to it.
         beta: a move that is worth this much ends the search.
 
     Returns:
         the value for the mover, int64; if it is ``beta`` or more, a lower bound.
     """
-    found = candidates(rules, packed)
     capture_turn = (found & CAPTURE_TURN) != ZERO
     starts = found & STARTS
     best = np.int64(ply - WIN)
@@ -387,7 +396,7 @@ def _search_frontier(rules, weights, work, packed, ply, beta):
         starts &= starts - ONE
         stops = ZERO
         while True:
-            played = simulate(rules, packed, capture_turn, start, stops)
+            played = simulate(rules, packed, capture_turn, start, stops, False)
             if (played.tally & INFINITE) == ZERO:
                 nodes += 1
                 if played.result == ONE:
@@ -395,7 +404,7 @@ def _search_frontier(rules, weights, work, packed, ply, beta):
                 elif played.result == FULL:
                     value = np.int64(ply + 1 - WIN)
                 else:
-                    value = -_horizon_value(weights, played.after, ply + 1)
+                    value = -_horizon_value(evaluation, played.after, ply + 1)
                 if value > best:
                     best = value
                     if best >= beta:

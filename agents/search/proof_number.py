@@ -82,7 +82,7 @@ class Table(NamedTuple):
     is 0, the other is 1 more than the plies to the end of the game in the proof found."""
     work: npt.NDArray[np.int64]
     """int64[4 * slots], positions visited to find that out; the lowest is replaced first."""
-    weights: npt.NDArray[np.int16]
+    sums: npt.NDArray[np.int16]
     """int16[WEIGHTS], of the evaluation."""
     first_phi: npt.NDArray[np.int64]
     """int64[256], ``phi`` of a position not met before, by its evaluation."""
@@ -90,12 +90,12 @@ class Table(NamedTuple):
     """int64[256], the same of ``delta``, for each of its actions."""
 
     @classmethod
-    def empty(cls, bits: int, weights: npt.NDArray[np.int16]) -> Table:
+    def empty(cls, bits: int, sums: npt.NDArray[np.int16]) -> Table:
         """A table of 2^``bits`` slots, 96 bytes each.
 
         Args:
             bits: its size.
-            weights: int16[WEIGHTS], of the evaluation.
+            sums: int16[SUMS], of the evaluation.
         """
         size = _WAYS << bits
         logits = (_LOWEST + ((np.arange(_STEPS) + 0.5) * (1 << _STEP_SHIFT))) / SCALE
@@ -103,7 +103,7 @@ class Table(NamedTuple):
             np.zeros(size, np.uint64),
             np.zeros(size, np.uint64),
             np.zeros(size, np.int64),
-            weights,
+            sums,
             (_MIDDLE * np.exp(-logits)).round().clip(1, _MOST).astype(np.int64),
             (_MIDDLE * np.exp(0.3 * logits)).round().clip(1, _MOST).astype(np.int64),
         )
@@ -226,7 +226,7 @@ def _set(row, phi, delta, plies):
 def _suppose(rules, table, packed):
     """``phi`` and ``delta`` of a position not met before."""
     starts = max(np.int64(1), np.int64(popcount(candidates(rules, packed) & STARTS)))
-    step = (evaluate(table.weights, packed) - _LOWEST) >> _STEP_SHIFT
+    step = (evaluate(table.sums, packed) - _LOWEST) >> _STEP_SHIFT
     step = max(np.int64(0), min(np.int64(_STEPS - 1), step))
     return table.first_phi[step], table.first_delta[step] * starts
 

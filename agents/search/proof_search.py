@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.evaluation import load_weights
+from agents.search.evaluation import load_weights, merge
 from agents.search.proof_number import (
     LOSS,
     MEMORY,
@@ -74,7 +74,7 @@ class ProofSearch:
     """What a thread searches with, and what is left of the limits of its present answer."""
 
     def __init__(self, ruleset: Ruleset, table_bits: int) -> None:
-        self.table = Table.empty(table_bits, load_weights(ruleset))
+        self.table = Table.empty(table_bits, merge(load_weights(ruleset)))
         self.nodes = 0
         """Positions visited for the answer."""
         self._rules = ruleset.kernel_rules()

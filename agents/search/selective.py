@@ -7,6 +7,8 @@ https://www.chessprogramming.org/Late_Move_Reductions). Far from the horizon a p
 which actions those are. Tsuruoka, Yokoyama and Chikayama, "Game-tree search algorithm based on
 realization probability" (2002), derive the depth of an action from its probability in the same
 way. Near the horizon a network would cost more than it saves, and the order of actions decides.
+Nodes about which no earlier search has left anything are looked at less deep, too (internal
+iterative reductions, https://www.chessprogramming.org/Internal_Iterative_Reductions).
 
 Forced lines, on the other hand, are searched deeper: the only action of a node costs no depth, and
 one of two costs half a ply (one-reply extensions,
@@ -38,9 +40,10 @@ from agents.nets.compiled import (
 from agents.nets.encoding import encode_successors
 from agents.nets.features import ENCODING_SIZE
 from agents.nets.head import action_logit, expected_result
+from agents.search.transposition import NO_ACTION
 from bao_env.engine.bits import ONE, ZERO
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import STARTS, candidates
+from bao_env.engine.kernel import STARTS
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
 
 if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
@@ -52,6 +55,8 @@ ENCODING_NODES: Final = 7
 """An encoding that the network reads counts as so many nodes, for it takes about as long."""
 MIN_REDUCED_DEPTH: Final = 3
 """Where the network is not asked, actions are reduced at least so many plies from the horizon."""
+MIN_UNKNOWN_DEPTH: Final = 4
+"""A node for which no action is remembered is searched a ply less deep from this depth on."""
 MAX_EXTENDED_PLY: Final = 60
 """Forced actions this far from the root cost depth like any other, for they may never end."""
 
@@ -170,7 +175,7 @@ def _read_logits(guide, stack, first, end):
 
 
 @jit_inline
-def is_extended_frontier(guided, rules, packed, ply):
+def is_extended_frontier(guided, found, ply):
     """Whether a node one ply above the horizon must be searched like any other.
 
     So it is where the mover has but one pit and direction to begin with, for an only action
@@ -178,13 +183,12 @@ def is_extended_frontier(guided, rules, packed, ply):
 
     Args:
         guided: whether the search is selective.
-        rules: the :class:`KernelRules`.
-        packed: the node's position, a :class:`Packed`.
+        found: :func:`bao_env.engine.kernel.candidates` of the node's position.
         ply: plies from the root to the node.
     """
     if not guided or ply >= MAX_EXTENDED_PLY:
         return False
-    starts = candidates(rules, packed) & STARTS
+    starts = found & STARTS
     return (starts & (starts - ONE)) == ZERO
 
 
@@ -203,6 +207,25 @@ def extension_half_plies(guided, ply, actions):
     if not guided or ply == 0 or ply >= MAX_EXTENDED_PLY:
         return np.int64(0)
     return max(np.int64(0), np.int64(3) - actions)
+
+
+@jit_inline
+def unknown_reduction(guided, depth, tt_move):
+    """By how many plies less to search a node that the transposition table has no action for.
+
+    Nothing has made it look important so far. If it is, the next iteration knows an action.
+
+    Args:
+        guided: whether the search is selective.
+        depth: plies from the node to the horizon.
+        tt_move: action of the transposition table, or NO_ACTION.
+
+    Returns:
+        0 or 1, int64.
+    """
+    if guided and tt_move == NO_ACTION and depth >= MIN_UNKNOWN_DEPTH:
+        return np.int64(1)
+    return np.int64(0)
 
 
 @jit_inline

@@ -517,7 +517,7 @@ def captured_by(packed, capture_turn, hand):
 
 
 @jit_inline
-def finish(rules, packed, capture_turn, hand):
+def finish(rules, packed, capture_turn, hand, bars=True):
     """The position after a finished move.
 
     Args:
@@ -525,6 +525,8 @@ def finish(rules, packed, capture_turn, hand):
         packed: the position before the move.
         capture_turn: whether the move captures.
         hand: the hand at its end.
+        bars: whether to find the pit that takasia bars (4.1); where nobody plays on, it need not
+            be known.
 
     Returns:
         the position as :class:`Packed`, and a result: ONE if the mover has won, FULL if they
@@ -559,7 +561,7 @@ def finish(rules, packed, capture_turn, hand):
         return Packed(front, back, other_front, other_back, after), ZERO
 
     barred = NO_PIT
-    if (namua | captures | other_store) == ZERO and rules.takasia == _TAKASIA_ZANZIBAR:
+    if bars and (namua | captures | other_store) == ZERO and rules.takasia == _TAKASIA_ZANZIBAR:
         barred = _takasia(rules, front, back, other_front, other_back, theirs)
     after = other_store | (store << OTHER_STORE_SHIFT) | (theirs >> ONE) | (mine << ONE)
     after |= (seat ^ MOVER_IS_NORTH) | (barred << BARRED_SHIFT) | NO_PENDING
@@ -597,14 +599,18 @@ def _takasia(rules, front, back, other_front, other_back, other_owned):
 
 
 @jit
-def simulate(rules, packed, capture_turn, start, stops):
-    """Play out one start of :func:`candidates`; the arguments are those of :func:`begin`.
+def simulate(rules, packed, capture_turn, start, stops, bars=True):
+    """Play out one start of :func:`candidates`.
+
+    Args:
+        rules, packed, capture_turn, start, stops: those of :func:`begin`.
+        bars: see :func:`finish`.
 
     Returns:
         a :class:`Played`.
     """
     hand = play_out(rules, begin(rules, packed, capture_turn, start, stops))
-    after, result = finish(rules, packed, capture_turn, hand)
+    after, result = finish(rules, packed, capture_turn, hand, bars)
     return Played(after, result, hand.tally, captured_by(packed, capture_turn, hand))
 
 

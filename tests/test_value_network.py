@@ -1,0 +1,179 @@
+"""The value network of guided alpha-beta: compiled code computes what it says; it can be fitted."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents.arena.openings import draw_openings
+from agents.nets.network import NetworkConfig, PolicyNetwork
+from agents.search.alphabeta import AlphaBetaAgent
+from agents.search.evaluation import LIMIT, PHASES, SCALE, load_weights
+from agents.search.value_network import (
+    LEVELS,
+    PAIRS,
+    ROW_LIMIT,
+    ROW_SCALE,
+    ROWS,
+    TABLES,
+    UNITS,
+    check_rows,
+    evaluate_by_network,
+    in_cache_lines,
+    load_rows,
+    network_features,
+    output,
+)
+from bao_env.engine.layout import HOUSE
+from bao_env.engine.position import WORDS, Packed, pack, packed_opening, unpack
+from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.notation.positions import parse_position
+from tests.positions import random_position
+from training import fit_value_network
+
+
+def random_rows(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-900, 900, (ROWS, UNITS)).astype(np.int16)
+
+
+def some_positions(ruleset: Ruleset, count: int) -> np.ndarray:
+    rng = random.Random(count)
+    out = np.empty((count, WORDS), np.uint64)
+    for words in out:
+        pack(parse_position(random_position(rng, ruleset), ruleset), words)
+    return out
+
+
+def level(seeds: int) -> int:
+    """The level of a count, as the documentation has it."""
+    if seeds <= 12:
+        return seeds
+    return 12 if seeds == 13 else 13 if seeds <= 16 else 14 if seeds <= 21 else 15
+
+
+def literal_rows(words: np.ndarray) -> list[int]:
+    """The rows of a position, from its seeds one by one."""
+    position = unpack(words)
+    mover, other = position.mover, 1 - position.mover
+    phase = min((sum(position.store) + 13) // 14, PHASES - 1)
+    tables = list(range(8))
+    if position.owns_house[other]:
+        tables[7 - HOUSE] = 9
+    if position.owns_house[mover]:
+        tables[HOUSE] = 8
+    mine, theirs = position.front[mover], position.front[other]
+    pairs = [(tables[i], mine[i], theirs[7 - i]) for i in range(8)]
+    for first, seat in ((10, mover), (14, other)):
+        ring = position.back[seat][::-1]  # the ring goes on from right to left
+        pairs += [(first + i, ring[2 * i], ring[2 * i + 1]) for i in range(4)]
+    return [
+        ((phase * TABLES + table) * LEVELS + level(second)) * LEVELS + level(first)
+        for table, first, second in pairs
+    ]
+
+
+@pytest.mark.parametrize("name", RULESETS)
+def test_rows_and_values_are_those_of_a_literal_network(name: str) -> None:
+    positions = some_positions(RULESETS[name], 200)
+    rows = random_rows(1)
+    found = np.empty((len(positions), PAIRS), np.int32)
+    network_features(positions, found)
+    for words, features in zip(positions, found, strict=True):
+        assert features.tolist() == literal_rows(words)
+        total = rows[features].astype(int).sum(axis=0)
+        value = total[0]
+        for unit in range(1, UNITS):
+            value += max(total[unit], 0) * (1 if unit < UNITS // 2 else -1)
+        assert output(rows, tuple(features.tolist())) == value
+        value = max(-LIMIT, min(LIMIT, int(value) * SCALE // ROW_SCALE))
+        assert evaluate_by_network(in_cache_lines(rows), Packed.of(words)) == value
+
+
+def test_rows_of_another_shape_or_too_large_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"expected int16\[18432, 32\]"):
+        AlphaBetaAgent(depth=1, weights=np.zeros((ROWS - 1, UNITS), np.int16))
+    rows = np.zeros((ROWS, UNITS), np.int16)
+    rows[5, 5] = ROW_LIMIT + 1
+    with pytest.raises(ValueError, match="must fit an int16"):
+        check_rows(rows)
+
+
+def test_rules_of_ones_own_have_no_rows() -> None:
+    assert load_rows(RULESETS["zanzibar"].replace(name="mine")) is None
+    shipped = load_rows(RULESETS["zanzibar"])
+    assert shipped is not None and shipped.ctypes.data % 64 == 0
+
+
+def test_guided_search_reads_it_and_full_search_does_not() -> None:
+    """The full search is the yardstick of many figures: its evaluation stays the tables'."""
+    ruleset = RULESETS["zanzibar"]
+    torch.manual_seed(1)
+    policy = PolicyNetwork(NetworkConfig(kind="moves", hidden=(16, 8))).eval()
+    batch = draw_openings(ruleset, 5, 12, 3, balance=None).positions
+    rows, tables = load_rows(ruleset), load_weights(ruleset)
+
+    def values(**settings: Any) -> list[int]:
+        agent = AlphaBetaAgent(ruleset, depth=2, threads=1, **settings)
+        return [agent.search(words).value for words in batch]
+
+    assert values(network=policy) == values(network=policy, weights=rows)
+    assert values(network=policy) != values(network=policy, weights=tables)
+    assert values() == values(weights=tables)
+
+
+def test_a_search_looks_at_its_rows() -> None:
+    """With rows that count the mover's front seeds, a search of a ply does as well."""
+    rows = np.zeros((PHASES, TABLES, LEVELS, LEVELS, UNITS), np.int16)
+    rows[:, :10, :, :, 0] = 8 * np.arange(LEVELS)
+    rows[:, :10, :, :, 0] -= (8 * np.arange(LEVELS)[:, None]).astype(np.int16)
+    agent = AlphaBetaAgent("zanzibar", depth=1, weights=rows.reshape(ROWS, UNITS), threads=1)
+    result = agent.search(packed_opening(RULESETS["zanzibar"]))
+    assert result.value > 0
+
+
+def test_the_fitted_network_is_what_the_search_reads() -> None:
+    torch.manual_seed(3)
+    network = fit_value_network.Network()
+    torch.nn.init.normal_(network.pairs.weight, std=0.05)
+    positions = some_positions(RULESETS["zanzibar"], 50)
+    features = np.empty((len(positions), PAIRS), np.int32)
+    network_features(positions, features)
+    with torch.inference_mode():
+        logits = network(torch.from_numpy(features)).numpy()
+    rows = in_cache_lines(network.rows())
+    values = [evaluate_by_network(rows, Packed.of(words)) for words in positions]
+    np.testing.assert_allclose(values, logits * SCALE, atol=4)
+
+
+def test_a_fit_needs_positions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["kujifunza", "--parts", "1", "--games", "100", "--depth", "1"]
+    arguments += ["--out", str(tmp_path), "--file", str(tmp_path / "rows.npz")]
+    assert fit_value_network.main(arguments) == 2
+    assert "add --games" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        fit_value_network.main([*arguments, "--search-share", "2"])
+
+
+@pytest.mark.slow
+def test_fitting_learns_and_goes_on_where_it_was_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["zanzibar", "--parts", "2", "--games", "600", "--depth", "2", "--epochs", "6"]
+    arguments += ["--out", str(tmp_path), "--file", str(tmp_path / "rows.npz")]
+    assert fit_value_network.main(arguments) == 0
+    said = capsys.readouterr().out
+    assert float(said.split("log loss ")[1].split()[0]) < 0.95
+    with np.load(tmp_path / "rows.npz") as archive:
+        rows = archive["zanzibar"]
+    check_rows(rows)
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "zanzibar").glob("*.npz")}
+    assert len(files) == 2
+    assert fit_value_network.main(arguments) == 0
+    assert {path: path.stat().st_mtime_ns for path in files} == files
+    with np.load(tmp_path / "rows.npz") as archive:
+        np.testing.assert_array_equal(archive["zanzibar"], rows)

@@ -1,0 +1,300 @@
+"""Fit the value network of guided alpha-beta to self-play.
+
+    python -m training.fit_value_network zanzibar
+
+Alpha-beta plays itself to a shallow depth, from random openings of all lengths. From each position
+the network learns the mean of who won and of what the search said. In training, a row is a sum of
+three: one for the pair, and one for each of its two pits, so that pairs that are rare learn from
+others. In the end the three are added up. Positions of held-out games measure the fit.
+
+Games are written to ``OUT/RULES/``, a file for each part; a stopped run goes on with what is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import math
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from agents.arena.openings import draw_openings
+from agents.files import hold, write_atomically
+from agents.search.alphabeta import AlphaBetaAgent
+from agents.search.evaluation import SCALE
+from agents.search.value_network import (
+    FILE,
+    LEVELS,
+    PAIRS,
+    ROW_LIMIT,
+    ROW_SCALE,
+    ROWS,
+    SIGNS,
+    TABLE_ROWS,
+    UNITS,
+    network_features,
+)
+from bao_env.engine.batch import Engine
+from bao_env.engine.position import WORDS, movers
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+
+HELD_OUT: Final = 20
+"""One game of so many is held out of the fit."""
+OPENINGS: Final = range(2, 42, 4)
+"""Random plies before a game."""
+SHORT_OPENINGS: Final = (400, 50)
+"""How many to ask for where there are too few of a length."""
+MAX_PLIES: Final = 250
+"""Longer games are not learnt from."""
+BATCH: Final = 8192
+"""Positions of a step of the fit."""
+_FACTORS: Final = 2 * ROWS // LEVELS
+"""Rows for either pit of a pair alone."""
+
+
+class Games(NamedTuple):
+    """P positions of finished games."""
+
+    positions: npt.NDArray[np.uint64]
+    """uint64[P, 6], packed."""
+    values: npt.NDArray[np.int16]
+    """int16[P], what the search said, for the mover."""
+    results: npt.NDArray[np.int8]
+    """int8[P], 1 where the mover has won, else 0."""
+    games: npt.NDArray[np.int32]
+    """int32[P], the number of the game."""
+
+
+def play(ruleset: Ruleset, depth: int, games: int, seed: int) -> Games:
+    """Play games of alpha-beta against itself, as many from openings of each length.
+
+    Args:
+        ruleset: the rules.
+        depth: plies that each search looks ahead.
+        games: number of games; fewer where there are too few openings of a length.
+        seed: of the openings.
+    """
+    agent, engine = AlphaBetaAgent(ruleset, depth=depth), Engine(ruleset)
+    parts, done = [], 0
+    for length in OPENINGS:
+        positions = _openings(ruleset, games // len(OPENINGS), length, seed)
+        parts.append(_play_on(agent, engine, positions, done))
+        done += len(positions)
+    return Games(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _openings(ruleset: Ruleset, count: int, plies: int, seed: int) -> npt.NDArray[np.uint64]:
+    """Different positions after ``plies`` random actions: ``count``, or fewer if there are few."""
+    for fewer in (count, *SHORT_OPENINGS):
+        with suppress(ValueError):
+            return draw_openings(ruleset, min(count, fewer), plies, seed, balance=None).positions
+    return np.empty((0, WORDS), np.uint64)
+
+
+def _play_on(
+    agent: AlphaBetaAgent, engine: Engine, positions: npt.NDArray[np.uint64], first: int
+) -> Games:
+    """Play on from positions uint64[G, 6]; games are numbered from ``first`` on."""
+    positions = positions.copy()
+    masks = np.empty(len(positions), np.uint64)
+    winners = np.full(len(positions), -1, np.int8)
+    engine.legal_masks(positions, masks, winners)
+    plies = []
+    for _ in range(MAX_PLIES):
+        going = np.flatnonzero(masks)
+        if not len(going):
+            break
+        before = positions[going]
+        chosen, said = agent.choose(before, masks[going])
+        plies.append((before, said.astype(np.int16), going))
+        actions = np.zeros(len(positions), np.int64)
+        actions[going] = chosen
+        engine.step(positions, actions, masks, winners)
+    finished = []
+    for before, values, game in plies:
+        ended = winners[game] >= 0
+        before, values, game = before[ended], values[ended], game[ended]
+        results = (movers(before) == winners[game]).astype(np.int8)
+        finished.append(Games(before, values, results, (first + game).astype(np.int32)))
+    if not finished:
+        empty = np.empty(0, np.int8)
+        return Games(positions[:0], empty.astype(np.int16), empty, empty.astype(np.int32))
+    return Games(*(np.concatenate(columns) for columns in zip(*finished, strict=True)))
+
+
+class Network(torch.nn.Module):
+    """The network while it is fitted; :meth:`rows` are those of the search."""
+
+    signs: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pairs = torch.nn.EmbeddingBag(ROWS, UNITS, mode="sum")
+        self.pits = torch.nn.EmbeddingBag(_FACTORS, UNITS, mode="sum")
+        torch.nn.init.zeros_(self.pairs.weight)
+        torch.nn.init.normal_(self.pits.weight, 0.1 / (2 * PAIRS), 0.03)
+        with torch.no_grad():
+            self.pits.weight[:, 0] = 0.0
+        self.register_buffer("signs", torch.tensor(SIGNS, dtype=torch.float32))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The logits float32[B] of winning, from features int32[B, PAIRS]."""
+        total = self.pairs(features) + self.pits(factors(features))
+        return total[:, 0] + torch.relu(total[:, 1:]) @ self.signs[1:]
+
+    def rows(self) -> npt.NDArray[np.int16]:
+        """int16[ROWS, UNITS] of :mod:`agents.search.value_network`."""
+        with torch.inference_mode():
+            every = torch.arange(ROWS, dtype=torch.int32)[:, None]
+            rows = (self.pairs(every) + self.pits(factors(every))).numpy()
+        return (rows * ROW_SCALE).round().clip(-ROW_LIMIT, ROW_LIMIT).astype(np.int16)
+
+
+def factors(features: Tensor) -> Tensor:
+    """The rows int32[B, 2N] for either pit of each pair; ``features`` are int32[B, N]."""
+    table = features // TABLE_ROWS * LEVELS
+    first = table + features % LEVELS
+    second = table + features // LEVELS % LEVELS + _FACTORS // 2
+    return torch.cat([first, second], dim=1)
+
+
+def fit(data: Games, epochs: int, search_share: float, seed: int) -> tuple[Network, float]:
+    """Fit a network.
+
+    Args:
+        data: positions of games, some of which are held out.
+        epochs: passes over the positions.
+        search_share: weight of the search's opinion in the target, the rest is the result's.
+        seed: of the first rows and of the positions' order.
+
+    Returns:
+        the network, and its log loss on the results of held-out games, in bits a position.
+
+    Raises:
+        ValueError: there are too few positions.
+    """
+    torch.manual_seed(seed)
+    generator = np.random.default_rng(seed)
+    features = np.empty((len(data.results), PAIRS), np.int32)
+    network_features(data.positions, features)
+    said = torch.sigmoid(torch.from_numpy(data.values).float() / SCALE).numpy()
+    targets = (search_share * said + (1 - search_share) * data.results).astype(np.float32)
+    held = data.games % HELD_OUT == 0
+    train = np.flatnonzero(~held)
+    steps = epochs * (len(train) // BATCH)
+    if not steps:
+        raise ValueError(f"{len(train)} positions to learn from: expected {BATCH}; add --games")
+
+    network = Network()
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.003)
+    falling = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: 0.01 + 0.99 * (1 + math.cos(math.pi * step / steps)) / 2
+    )
+    loss_of = torch.nn.functional.binary_cross_entropy_with_logits
+    with tqdm(total=steps, unit="step", desc="fit") as bar:
+        for _ in range(epochs):
+            order = generator.permutation(train)
+            for low in range(0, len(order) - BATCH + 1, BATCH):
+                part = order[low : low + BATCH]
+                logits = network(torch.from_numpy(features[part]))
+                loss = loss_of(logits, torch.from_numpy(targets[part]))
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                falling.step()
+                bar.update()
+    with torch.inference_mode():
+        logits = network(torch.from_numpy(features[held]))
+        results = torch.from_numpy(data.results[held].astype(np.float32))
+        return network, float(loss_of(logits, results)) / math.log(2)
+
+
+def gather(ruleset: Ruleset, folder: Path, depth: int, games: int, parts: int, seed: int) -> Games:
+    """The games of all parts; those that ``folder`` has no file of are played.
+
+    Args:
+        ruleset, depth: those of :func:`play`.
+        folder: where the parts are kept.
+        games: games of a part.
+        parts: number of parts.
+        seed: of the first part; each has its own.
+    """
+    found: list[Games] = []
+    for part in tqdm(range(parts), unit="part", desc=f"{ruleset.name}: self-play"):
+        file = folder / f"depth-{depth}-{games}-games-seed-{seed + part}.npz"
+        if not file.exists():
+            memory = io.BytesIO()
+            np.savez(memory, **play(ruleset, depth, games, seed + part)._asdict())
+            write_atomically(file, memory.getvalue())
+        with np.load(file, allow_pickle=False) as archive:
+            arrays: dict[str, Any] = {name: archive[name] for name in Games._fields}
+        # A part's numbers begin at 0; whole groups of held-out games keep them apart.
+        arrays["games"] = arrays["games"] + np.int32(part * HELD_OUT * games)
+        found.append(Games(**arrays))
+    return Games(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+
+
+def write(ruleset: Ruleset, rows: npt.NDArray[np.int16], path: Path) -> None:
+    """Put the rows of a rule set into the file of all, beside those of the others."""
+    kept = {}
+    if path.exists():
+        with np.load(path, allow_pickle=False) as archive:
+            kept = {name: archive[name] for name in archive.files}
+    kept[ruleset.name] = rows
+    memory = io.BytesIO()
+    np.savez_compressed(memory, **kept)
+    write_atomically(path, memory.getvalue())
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m training.fit_value_network``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.fit_value_network",
+        description="Fit the value network of guided alpha-beta to self-play.",
+    )
+    parser.add_argument("rulesets", nargs="+", metavar="RULES", choices=list(RULESETS))
+    parser.add_argument("--parts", type=int, default=18, help="parts of self-play (18)")
+    parser.add_argument("--games", type=int, default=15_000, help="games of a part (15000)")
+    parser.add_argument("--depth", type=int, default=5, help="plies that self-play looks ahead (5)")
+    parser.add_argument("--epochs", type=int, default=4, help="passes over the positions (4)")
+    parser.add_argument(
+        "--search-share",
+        type=float,
+        default=0.5,
+        help="weight of the search's opinion beside the result (0.5)",
+    )
+    parser.add_argument("--seed", type=int, default=1000, help="(1000)")
+    parser.add_argument("--out", type=Path, default=Path("runs/value_network"), help="for games")
+    parser.add_argument("--file", type=Path, default=FILE, help=f"of all rows ({FILE.name})")
+    args = parser.parse_args(argv)
+    if min(args.parts, args.depth, args.epochs) < 1 or args.games < 100 or args.seed < 0:
+        parser.error("--parts, --depth and --epochs must be positive, --games at least 100")
+    if not 0 <= args.search_share <= 1:
+        parser.error("--search-share must be between 0 and 1")
+    try:
+        for ruleset in map(get_ruleset, args.rulesets):
+            folder = args.out / ruleset.name
+            with hold(folder):
+                data = gather(ruleset, folder, args.depth, args.games, args.parts, args.seed)
+                network, loss = fit(data, args.epochs, args.search_share, args.seed)
+            write(ruleset, network.rows(), args.file)
+            print(f"{ruleset.name}: {len(data.results)} positions, log loss {loss:.4f} bits")
+    except (OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"stopped; the same command goes on with the games in {args.out}", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
