@@ -14,13 +14,20 @@ from tabulate import tabulate
 
 from agents.files import write_atomically
 from training.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
-from training.benchmark.runs import BOTS, Run, load
+from training.benchmark.runs import BOTS, Point, Run, load
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ORDER: Final = (*OBSERVATIONS, *ENCODINGS)
-COLORS: Final = dict(zip(ORDER, ("C7", "C0", "C3", "C2", "C0", "C3"), strict=True))
+COLORS: Final = {
+    "board": "C7",
+    "captures": "C0",
+    "replies": "C3",
+    "planes": "C2",
+    "own-board": "C0",
+    "moves": "C3",
+}
 Groups = dict[tuple[str, str], list[Run]]
 """The runs of each learner and observation, in the order of the table."""
 RUNS: Final = TypeAdapter(list[Run])
@@ -84,7 +91,7 @@ def table(runs: Sequence[Run]) -> str:
 
 
 def absent(runs: Sequence[Run]) -> list[str]:
-    """For each learner what it could have read, but in none of the runs did."""
+    """Learners, each with what it could have read but did in none of the runs, as Markdown."""
     done = grouped(runs)
     missing = {
         name: [f"`{kind}`" for kind in learner.observations if (name, kind) not in done]
@@ -126,19 +133,23 @@ def plot(runs: Iterable[Run], path: Path) -> None:
 
 
 def _line(axes: Axes, group: list[Run], observation: str, x: str) -> None:
-    """The median of the ratings of some runs over one of a point's numbers, with their range; the
-    95 % interval if there is only one run."""
+    """The median of the ratings of some runs over ``x``, a number of their points; shaded as
+    :func:`_shade` says."""
     points = list(zip(*(run.points for run in group), strict=True))
     places = [median(getattr(point, x) for point in same) for same in points]
-    lows = [min(point.elo for point in same) for same in points]
-    highs = [max(point.elo for point in same) for same in points]
-    if len(group) == 1:
-        lows = [same[0].elo if same[0].low is None else same[0].low for same in points]
-        highs = [same[0].elo if same[0].high is None else same[0].high for same in points]
     middles = [median(point.elo for point in same) for same in points]
+    lows, highs = zip(*map(_shade, points), strict=True)
     color = COLORS[observation]
     axes.plot(places, middles, "o-", ms=3, color=color, label=observation)
     axes.fill_between(places, lows, highs, color=color, alpha=0.15, linewidth=0)
+
+
+def _shade(same: Sequence[Point]) -> tuple[float, float]:
+    """The range of the ratings after so many steps; of a single one its 95 % interval."""
+    if len(same) > 1:
+        return min(point.elo for point in same), max(point.elo for point in same)
+    elo, low, high = same[0].elo, same[0].low, same[0].high
+    return elo if low is None else low, elo if high is None else high
 
 
 def write(folder: Path) -> str:
