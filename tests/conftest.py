@@ -34,6 +34,7 @@ OPTIONAL: Final = {
 """Packages that the environments do without, and the extra in pyproject.toml that brings each."""
 
 os.environ.setdefault("BAO_ENV_QUIET", "1")  # stderr is what a test looks at
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads of torch would fight over the cores
 
 MISSING: Final = {package for package in OPTIONAL if find_spec(package) is None}
 

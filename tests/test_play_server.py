@@ -234,13 +234,13 @@ def test_the_parts_are_the_drawing(layout: str, viewer: int) -> None:
     assert x > 0 and x + w < parts["width"] and y + h < LAYOUTS[layout].board
 
 
-def test_swahili_has_words_for_all_that_the_server_says() -> None:
+def test_swahili_has_words_for_all_that_the_server_says(thorough: bool) -> None:
     swahili = json.loads((STATIC / "sw.json").read_text(encoding="utf-8"))
     assert {f"event {kind.value}" for kind in EventKind} <= set(swahili)
     rng = np.random.default_rng(1)
     reasons = set()
     for name in RULESETS:
-        for _ in range(2):
+        for _ in range(4 if thorough else 1):
             game = Game(Board(name), ("human", "human"))
             while (legal := game.board().legal_actions) and game.ply < 60:
                 for pit, direction in itertools.product(range(16), range(2)):
