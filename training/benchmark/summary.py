@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -28,6 +29,10 @@ COLORS: Final = {
     "own-board": "C0",
     "moves": "C3",
 }
+AXES: Final = {"steps": "steps", "seconds": "processor seconds of training"}
+"""What ratings are plotted against, by its name in a :class:`~training.benchmark.runs.Point`."""
+ACROSS: Final = 3
+"""Learners beside each other in the plot."""
 Groups = dict[tuple[str, str], list[Run]]
 """The runs of each learner and observation, in the order of the table."""
 RUNS: Final = TypeAdapter(list[Run])
@@ -101,7 +106,7 @@ def absent(runs: Sequence[Run]) -> list[str]:
 
 
 def plot(runs: Iterable[Run], path: Path) -> None:
-    """Rating against steps and against seconds, a column for each learner, as PNG.
+    """Rating against steps, and below it against seconds, for each learner, as PNG.
 
     Raises:
         OSError: it cannot be written.
@@ -110,25 +115,30 @@ def plot(runs: Iterable[Run], path: Path) -> None:
 
     groups = grouped(runs)
     learners = list(dict.fromkeys(learner for learner, _ in groups))
-    figure = Figure(figsize=(1.2 + 2.4 * len(learners), 5.6), layout="constrained")
-    grid = figure.subplots(2, len(learners), sharex="row", sharey=True, squeeze=False)
-    for (learner, observation), group in groups.items():
-        column = grid[:, learners.index(learner)]
-        column[0].set_title(LEARNERS[learner].title.replace(", ", ",\n"), size=9)
-        _line(column[0], group, observation, "steps")
-        _line(column[1], group, observation, "seconds")
-    for axes in grid.flat:
-        axes.set_xscale("log")
-        axes.grid(alpha=0.3)
-        axes.tick_params(labelsize=8)
-    for axes in grid[1]:
-        axes.legend(fontsize=7, loc="best")
-    for row, label in zip(grid, ("steps", "processor seconds of training"), strict=True):
-        row[0].set_ylabel("Elo (random: 0)", size=8)
-        for axes in row:
+    rows, columns = math.ceil(len(learners) / ACROSS), min(len(learners), ACROSS)
+    figure = Figure(figsize=(0.6 + 2.8 * columns, 4.8 * rows), layout="constrained")
+    grid = figure.subplots(2 * rows, columns, sharey=True, squeeze=False)
+    for place, learner in enumerate(learners):
+        row, column = divmod(place, ACROSS)
+        pair = grid[2 * row : 2 * row + 2, column]
+        pair[0].set_title(LEARNERS[learner].title.replace(", ", ",\n"), size=9)
+        for axes, first, (x, label) in zip(pair, grid[:2, 0], AXES.items(), strict=True):
+            if axes is not first:
+                axes.sharex(first)
+            for (name, observation), group in groups.items():
+                if name == learner:
+                    _line(axes, group, observation, x)
+            axes.set_xscale("log")
             axes.set_xlabel(label, size=8)
+            axes.set_ylabel("Elo (random: 0)" if column == 0 else None, size=8)
+            axes.tick_params(labelsize=8)
+            axes.grid(alpha=0.3)
+        pair[1].legend(fontsize=7, loc="best")
+    for place in range(len(learners), rows * columns):
+        for axes in grid[-2:, place % ACROSS]:
+            axes.set_visible(False)
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=90)
+    figure.savefig(file, format="png", dpi=100)
     write_atomically(path, file.getvalue())
 
 
