@@ -159,10 +159,14 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     ruleset = Ruleset.from_dict(data.metadata["ruleset"])
     lessons, tests = data.part(test=False), data.part(test=True)
-    rows = []
-    for name in args.observation:
-        judge = learn(lessons, Observer(name, ruleset), args.steps, args.seed)
-        rows.append(row(f"network, `{name}`", tests, ruleset, judge))
+    rows, stopped = [], False
+    try:
+        for name in args.observation:
+            judge = learn(lessons, Observer(name, ruleset), args.steps, args.seed)
+            rows.append(row(f"network, `{name}`", tests, ruleset, judge))
+    except KeyboardInterrupt:
+        stopped = True
+        print("\nstopped; what was found:", file=sys.stderr)
     rows.append(row("alpha-beta's evaluation", tests, ruleset, evaluation(ruleset)))
     rng = np.random.default_rng(args.seed)
     rows.append(
@@ -170,7 +174,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     print(f"{len(lessons.values):,} positions to learn from, {len(tests.values):,} for tests\n")
     print(tabulate(rows, HEAD, tablefmt="github"))
-    return 0
+    return 130 if stopped else 0
 
 
 if __name__ == "__main__":
