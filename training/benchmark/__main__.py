@@ -158,8 +158,10 @@ def train_all(names: list[Name], settings: Settings, folder: Path, jobs: int) ->
                     said = f"failed: {type(error).__name__}: {error}"
                 tqdm.write(f"{futures[future]}: {said}", file=sys.stderr)
                 bar.update()
+    except BaseException:
+        pool.stop()  # otherwise learners would train to their ends, for nothing
+        raise
     finally:
-        pool.stop()
         pool.shutdown(wait=False, cancel_futures=True)
     return failed
 
