@@ -26,8 +26,8 @@ COLORS: Final = {
     "captures": "C0",
     "replies": "C3",
     "planes": "C2",
-    "own-board": "C0",
-    "moves": "C3",
+    "own-board": "C1",
+    "moves": "C4",
 }
 AXES: Final = {"steps": "steps", "seconds": "processor seconds of training"}
 """What ratings are plotted against, by its name in a :class:`~training.benchmark.runs.Point`."""
@@ -133,10 +133,18 @@ def plot(runs: Iterable[Run], path: Path) -> None:
             axes.set_ylabel("Elo (random: 0)" if column == 0 else None, size=8)
             axes.tick_params(labelsize=8)
             axes.grid(alpha=0.3)
-        pair[1].legend(fontsize=7, loc="best")
     for place in range(len(learners), rows * columns):
         for axes in grid[-2:, place % ACROSS]:
             axes.set_visible(False)
+    lines = {line.get_label(): line for axes in figure.axes for line in axes.get_lines()}
+    shown = [kind for kind in ORDER if kind in lines]
+    figure.legend(
+        [lines[kind] for kind in shown],
+        shown,
+        loc="outside upper center",
+        ncols=len(shown),
+        fontsize=8,
+    )
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=100)
     write_atomically(path, file.getvalue())
