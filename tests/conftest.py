@@ -1,4 +1,5 @@
-"""Which tests run: slow ones on request, and none whose optional packages are not installed."""
+"""Which tests run: slow ones on request, and none whose optional packages are not installed. What
+the tests of several files are given."""
 
 from __future__ import annotations
 
@@ -6,9 +7,12 @@ import os
 import re
 from collections.abc import Generator
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+
+if TYPE_CHECKING:
+    from starlette.testclient import TestClient
 
 OPTIONAL: Final = {
     "PIL": "picture",
@@ -30,6 +34,7 @@ OPTIONAL: Final = {
 """Packages that the environments do without, and the extra in pyproject.toml that brings each."""
 
 os.environ.setdefault("BAO_ENV_QUIET", "1")  # stderr is what a test looks at
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads of torch would fight over the cores
 
 MISSING: Final = {package for package in OPTIONAL if find_spec(package) is None}
 
@@ -59,6 +64,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def thorough(request: pytest.FixtureRequest) -> bool:
     """Whether there is time to draw many examples."""
     return bool(request.config.getoption("slow"))
+
+
+@pytest.fixture(scope="module")
+def client() -> TestClient:
+    """Asks a server of the board; a file's tests share it."""
+    from tests.play import make_client
+
+    return make_client()
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first move of a bot on the board may have to wait for the compiler."""
+    monkeypatch.setattr("agents.play.api.BOT_TIMEOUT", 600.0)
 
 
 @pytest.hookimpl(wrapper=True)

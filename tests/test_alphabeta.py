@@ -43,6 +43,7 @@ from bao_env.engine.successors import (
 )
 from bao_env.notation import parse_position
 from tests.positions import random_position
+from tests.rulesets import every_ruleset
 
 
 def positions(ruleset: Ruleset, count: int, seed: int) -> np.ndarray:
@@ -97,7 +98,7 @@ def masks_of(ruleset: Ruleset, batch: np.ndarray) -> np.ndarray:
     return np.array([legal_mask(rules, words) for words in batch], np.uint64)
 
 
-@pytest.mark.parametrize("name", RULESETS)
+@every_ruleset("zanzibar", "dutch", name="name")
 def test_successors_are_the_legal_moves(name: str) -> None:
     """Each successor is what play() makes of a legal action, and all of them are there."""
     ruleset = get_ruleset(name)
@@ -125,7 +126,7 @@ def test_successors_are_the_legal_moves(name: str) -> None:
                 assert is_stuck(Packed.of(after)) == stuck
 
 
-@pytest.mark.parametrize("name", RULESETS)
+@every_ruleset("zanzibar", "dutch", name="name")
 def test_search_is_minimax(name: str) -> None:
     ruleset = get_ruleset(name)
     rules, sums = ruleset.kernel_rules(), merge(load_weights(ruleset))

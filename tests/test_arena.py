@@ -16,8 +16,8 @@ from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import unpack
-from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
+from tests.rulesets import every_ruleset
 
 
 def test_wilson_of_known_proportions() -> None:
@@ -63,7 +63,7 @@ def test_interval_covers() -> None:
     assert 0.92 <= covered / 400 <= 0.99
 
 
-@pytest.mark.parametrize("ruleset", RULESETS)
+@every_ruleset("zanzibar")
 def test_openings_differ_and_go_on(ruleset: str) -> None:
     openings = draw_openings(ruleset, 60, 8, seed=3)
     assert len({words.tobytes() for words in openings.positions}) == 60
@@ -112,7 +112,7 @@ def test_both_seats_of_a_deterministic_player() -> None:
     np.testing.assert_array_equal(match.plies[:, 0], match.plies[:, 1])
 
 
-@pytest.mark.parametrize("ruleset", RULESETS)
+@every_ruleset("zanzibar")
 def test_match_is_fair_and_reproducible(ruleset: str) -> None:
     matches = [
         play_match(GreedyAgent(ruleset), RandomAgent(1), ruleset=ruleset, pairs=150, seed=5)
@@ -143,7 +143,7 @@ def test_illegal_player_is_named() -> None:
         play_match(RandomAgent(0), Brief(), pairs=5)
 
 
-@pytest.mark.parametrize("ruleset", RULESETS)
+@every_ruleset("zanzibar", "dutch")
 def test_games_are_kept(ruleset: str) -> None:
     """Every game replays as a transcript, with the winner that the match counted."""
     match = play_match(GreedyAgent(ruleset), RandomAgent(1), ruleset=ruleset, pairs=6, seed=5)

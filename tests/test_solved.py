@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -78,10 +79,27 @@ def rows_of_table(head: str) -> list[list[str]]:
 def test_the_table_of_counts_is_current(levels: list[census.Level]) -> None:
     rows = rows_of_table("plies")
     for ply, level in enumerate(levels):
-        begins = WIN if ply % 2 == 0 else LOSS
-        counts = [(level.values == value).sum() for value in (begins, -begins, UNKNOWN)]
-        expected = [f"{count:,}" for count in (ply, len(level.values), *counts)]
+        numbers = (ply, len(level.values), *census.counts(ply, level))
+        expected = [f"{number:,}" for number in numbers]
         assert rows[ply][:5] == expected
+
+
+def test_a_stopped_census_shows_what_it_found(
+    levels: list[census.Level],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stopping(plies: int, threads: int) -> Iterator[census.Level]:
+        yield from levels[:2]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(census, "first_moves", lambda solver: [("A5L", LOSS, 30)])
+    monkeypatch.setattr(census, "census", stopping)
+    assert census.main([]) == 130
+    printed = capsys.readouterr()
+    assert "| A5L" in printed.out and "stopped; what was found" in printed.err
+    last = [cell.strip() for cell in printed.out.splitlines()[-1].split("|")]
+    assert last[1:3] == ["1", str(len(levels[1].values))]
 
 
 @pytest.mark.slow

@@ -24,14 +24,9 @@ from bao_env.notation.positions import format_position
 from tests import reference
 from tests.positions import pack_texts, random_games, random_position
 from tests.reference import WINS
+from tests.rulesets import every_ruleset
 
-EVERY_RULESET = pytest.mark.parametrize(
-    "ruleset",
-    [
-        pytest.param(name, marks=pytest.mark.slow) if name in ("kibao", "malawi") else name
-        for name in RULESETS
-    ],
-)
+EVERY_RULESET = every_ruleset("zanzibar", "dutch")
 
 
 def late_positions(rules: Any, count: int) -> list[str]:

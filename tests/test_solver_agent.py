@@ -19,14 +19,9 @@ from bao_env.engine.position import unpack
 from bao_env.envs.openings import Openings
 from bao_env.notation.positions import format_position
 from tests.positions import NO_MOVE
+from tests.rulesets import every_ruleset
 
-EVERY_RULESET = pytest.mark.parametrize(
-    "ruleset",
-    [
-        pytest.param(name, marks=pytest.mark.slow) if name in ("kibao", "malawi") else name
-        for name in RULESETS
-    ],
-)
+EVERY_RULESET = every_ruleset("zanzibar", "kujifunza")
 
 Positions = npt.NDArray[np.uint64]
 

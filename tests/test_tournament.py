@@ -199,8 +199,8 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["random", "greedy", "--pairs-of", "me=3"], "no player is called 'me'"),
         (["random", "greedy", "--pairs-of", "greedy=x"], "expected NAME=N"),
         (
-            ["random", "greedy", "--opening-plies", "1"],
-            "fewer than 500 different",
+            ["random", "greedy", "--opening-plies", "1", "--pairs", "50"],
+            "fewer than 50 different",
         ),
     ],
 )
@@ -384,6 +384,7 @@ def test_a_damaged_description(tmp_path: Path, text: bytes) -> None:
     assert len(str(caught.value)) < 500
 
 
+@pytest.mark.slow
 def test_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

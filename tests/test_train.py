@@ -27,6 +27,7 @@ from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
 from bao_env.engine.position import META
 from bao_env.notation.transcript import parse_transcripts, replay
+from tests.rulesets import every_ruleset
 from training import evaluate, memory, train
 from training.config import ConfigError
 from training.ppo import PpoConfig, PpoTrainer
@@ -57,7 +58,7 @@ def weights(trainer: PpoTrainer) -> bytes:
 
 
 @pytest.mark.parametrize("network", ["board", "moves"])
-@pytest.mark.parametrize("ruleset", ["zanzibar", "dutch", "kujifunza"])
+@every_ruleset("zanzibar")
 def test_a_resumed_run_is_the_same_run(tmp_path: Path, network: str, ruleset: str) -> None:
     settings = [f"network_kind={network}", f"ruleset={ruleset}"]
     straight = ppo(*settings)
@@ -434,7 +435,7 @@ def run_tiny(folder: Path, *extra: str) -> int:
     return train.main(["--runs", str(folder), "--run", "r", *settings, *extra])
 
 
-@pytest.mark.parametrize("what", ["gradient", "weights"])
+@pytest.mark.parametrize("what", [pytest.param("gradient", marks=pytest.mark.slow), "weights"])
 def test_a_diverged_network_is_not_saved(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -494,7 +495,7 @@ def test_a_second_training_in_the_same_folder_is_refused(
     assert resumed.steps > 0
 
 
-@pytest.mark.parametrize("full", [train.LAST, "metrics.csv"])
+@pytest.mark.parametrize("full", [train.LAST, pytest.param("metrics.csv", marks=pytest.mark.slow)])
 def test_a_full_disk(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -525,6 +526,7 @@ def test_a_full_disk(
     assert [int(row["update"]) for row in metrics(tmp_path)] == list(range(1, 13))
 
 
+@pytest.mark.slow
 def test_a_full_disk_under_tensorboard(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -37,7 +38,12 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     defaults = Settings()
     parser.add_argument(
-        "--learners", nargs="+", choices=LEARNERS, default=list(LEARNERS), metavar="NAME"
+        "--learners",
+        nargs="+",
+        choices=LEARNERS,
+        default=list(LEARNERS),
+        metavar="NAME",
+        help="some of those below (default: all that are installed)",
     )
     kinds = (*OBSERVATIONS, *ENCODINGS)
     parser.add_argument(
@@ -47,7 +53,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         default=list(kinds),
         metavar="KIND",
         help=f"some of {', '.join(OBSERVATIONS)}; and of what our own networks read: "
-        + ", ".join(ENCODINGS),
+        f"{', '.join(ENCODINGS)} (default: all)",
     )
     parser.add_argument(
         "--seeds", nargs="+", type=int, default=[1, 2, 3], metavar="N", help="default: 1 2 3"
@@ -89,22 +95,12 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def chosen(args: argparse.Namespace) -> list[Name]:
-    """The runs to do, seed by seed; says which learners are skipped.
+    """The runs to do, seed by seed.
 
     Raises:
         ValueError: there are none.
     """
-    learners = []
-    for name in dict.fromkeys(args.learners):
-        learner = LEARNERS[name]
-        if learner.is_installed:
-            learners.append(name)
-        else:
-            print(
-                f"{name} is skipped: {learner.distribution} is not installed; to train it, "
-                f"pip install {learner.distribution}",
-                file=sys.stderr,
-            )
+    learners = installed(args.learners)
     names = [
         Name(learner, observation, seed)
         for seed in dict.fromkeys(args.seeds)
@@ -113,15 +109,28 @@ def chosen(args: argparse.Namespace) -> list[Name]:
         if observation in args.observations
     ]
     if not names:
+        reads = [f"{name}: {', '.join(LEARNERS[name].observations)}" for name in args.learners]
         raise ValueError(
             "there is nothing to train: expected a learner that is installed and one of the "
-            "observations that it reads ("
-            + "; ".join(
-                f"{name}: {', '.join(LEARNERS[name].observations)}" for name in args.learners
-            )
-            + ")"
+            f"observations that it reads ({'; '.join(reads)})"
         )
     return names
+
+
+def installed(learners: Iterable[str]) -> list[str]:
+    """Those learners whose library is there, each once; says which are skipped."""
+    found = []
+    for name in dict.fromkeys(learners):
+        learner = LEARNERS[name]
+        if learner.is_installed:
+            found.append(name)
+        else:
+            print(
+                f"{name} is skipped: {learner.distribution} is not installed; to train it, "
+                f"pip install {learner.distribution}",
+                file=sys.stderr,
+            )
+    return found
 
 
 def train_all(names: list[Name], settings: Settings, folder: Path, jobs: int) -> int:
@@ -149,8 +158,10 @@ def train_all(names: list[Name], settings: Settings, folder: Path, jobs: int) ->
                     said = f"failed: {type(error).__name__}: {error}"
                 tqdm.write(f"{futures[future]}: {said}", file=sys.stderr)
                 bar.update()
+    except BaseException:
+        pool.stop()  # otherwise learners would train to their ends, for nothing
+        raise
     finally:
-        pool.stop()
         pool.shutdown(wait=False, cancel_futures=True)
     return failed
 
@@ -171,7 +182,11 @@ def main(argv: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except BrokenProcessPool:
-        print("error: a worker process died; is there enough memory?", file=sys.stderr)
+        print(
+            "error: a process of a run died, perhaps for want of memory: give fewer --jobs; the "
+            "same command goes on",
+            file=sys.stderr,
+        )
         return 2
     except KeyboardInterrupt:
         print("\nstopped; the same command goes on", file=sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import Any, Final
 
 import gymnasium
 import numpy as np
@@ -21,23 +22,29 @@ from bao_env.observation.kinds import ObservationName
 from bao_env.self_play import Choose, OpponentPool, PolicyAgent
 from training.examples.measure import AfterUpdate, inputs, masked_argmax
 
-GAMES, COLLECT, BATCH = 64, 256, 512
-COPY_EVERY = 10_000
+GAMES: Final = 64
+"""Played at once."""
+COLLECT: Final = 256
+"""Steps between updates."""
+BATCH: Final = 512
+"""Steps that a gradient is of."""
+COPY_EVERY: Final = 10_000
 """Steps after which a copy of the network joins the pool of opponents."""
+Seen = dict[str, np.ndarray]
 
 
 class Masked(gymnasium.Wrapper):
     """The observation by the names that Tianshou gives its parts, the numbers in a row."""
 
-    def _renamed(self, seen: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def _renamed(self, seen: Seen) -> Seen:
         return {"obs": seen["observation"].ravel(), "mask": seen["action_mask"]}
 
-    def reset(self, **arguments):
+    def reset(self, **arguments: Any) -> tuple[Seen, dict[str, Any]]:
         """See :meth:`gymnasium.Env.reset`."""
         seen, _ = self.env.reset(**arguments)
         return self._renamed(seen), {}
 
-    def step(self, action):
+    def step(self, action: Any) -> tuple[Seen, Any, bool, bool, dict[str, Any]]:
         """See :meth:`gymnasium.Env.step`."""
         seen, reward, terminated, truncated, _ = self.env.step(action)
         return self._renamed(seen), reward, terminated, truncated, {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,13 +15,24 @@ from tabulate import tabulate
 
 from agents.files import write_atomically
 from training.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
-from training.benchmark.runs import BOTS, Run, load
+from training.benchmark.runs import BOTS, Point, Run, load
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ORDER: Final = (*OBSERVATIONS, *ENCODINGS)
-COLORS: Final = dict(zip(ORDER, ("C7", "C0", "C3", "C2", "C0", "C3"), strict=True))
+COLORS: Final = {
+    "board": "C7",
+    "captures": "C0",
+    "replies": "C3",
+    "planes": "C2",
+    "own-board": "C1",
+    "moves": "C4",
+}
+AXES: Final = {"steps": "steps", "seconds": "processor seconds of training"}
+"""What ratings are plotted against, by its name in a :class:`~training.benchmark.runs.Point`."""
+ACROSS: Final = 3
+"""Learners beside each other in the plot."""
 Groups = dict[tuple[str, str], list[Run]]
 """The runs of each learner and observation, in the order of the table."""
 RUNS: Final = TypeAdapter(list[Run])
@@ -84,7 +96,7 @@ def table(runs: Sequence[Run]) -> str:
 
 
 def absent(runs: Sequence[Run]) -> list[str]:
-    """For each learner what it could have read, but in none of the runs did."""
+    """Learners, each with what it could have read but did in none of the runs, as Markdown."""
     done = grouped(runs)
     missing = {
         name: [f"`{kind}`" for kind in learner.observations if (name, kind) not in done]
@@ -94,7 +106,7 @@ def absent(runs: Sequence[Run]) -> list[str]:
 
 
 def plot(runs: Iterable[Run], path: Path) -> None:
-    """Rating against steps and against seconds, a column for each learner, as PNG.
+    """Rating against steps, and below it against seconds, for each learner, as PNG.
 
     Raises:
         OSError: it cannot be written.
@@ -103,42 +115,59 @@ def plot(runs: Iterable[Run], path: Path) -> None:
 
     groups = grouped(runs)
     learners = list(dict.fromkeys(learner for learner, _ in groups))
-    figure = Figure(figsize=(1.2 + 2.4 * len(learners), 5.6), layout="constrained")
-    grid = figure.subplots(2, len(learners), sharex="row", sharey=True, squeeze=False)
-    for (learner, observation), group in groups.items():
-        column = grid[:, learners.index(learner)]
-        column[0].set_title(LEARNERS[learner].title.replace(", ", ",\n"), size=9)
-        _line(column[0], group, observation, "steps")
-        _line(column[1], group, observation, "seconds")
-    for axes in grid.flat:
-        axes.set_xscale("log")
-        axes.grid(alpha=0.3)
-        axes.tick_params(labelsize=8)
-    for axes in grid[1]:
-        axes.legend(fontsize=7, loc="best")
-    for row, label in zip(grid, ("steps", "processor seconds of training"), strict=True):
-        row[0].set_ylabel("Elo (random: 0)", size=8)
-        for axes in row:
+    rows, columns = math.ceil(len(learners) / ACROSS), min(len(learners), ACROSS)
+    figure = Figure(figsize=(0.6 + 2.8 * columns, 4.8 * rows), layout="constrained")
+    grid = figure.subplots(2 * rows, columns, sharey=True, squeeze=False)
+    for place, learner in enumerate(learners):
+        row, column = divmod(place, ACROSS)
+        pair = grid[2 * row : 2 * row + 2, column]
+        pair[0].set_title(LEARNERS[learner].title.replace(", ", ",\n"), size=9)
+        for axes, first, (x, label) in zip(pair, grid[:2, 0], AXES.items(), strict=True):
+            if axes is not first:
+                axes.sharex(first)
+            for (name, observation), group in groups.items():
+                if name == learner:
+                    _line(axes, group, observation, x)
+            axes.set_xscale("log")
             axes.set_xlabel(label, size=8)
+            axes.set_ylabel("Elo (random: 0)" if column == 0 else None, size=8)
+            axes.tick_params(labelsize=8)
+            axes.grid(alpha=0.3)
+    for place in range(len(learners), rows * columns):
+        for axes in grid[-2:, place % ACROSS]:
+            axes.set_visible(False)
+    lines = {line.get_label(): line for axes in figure.axes for line in axes.get_lines()}
+    shown = [kind for kind in ORDER if kind in lines]
+    figure.legend(
+        [lines[kind] for kind in shown],
+        shown,
+        loc="outside upper center",
+        ncols=len(shown),
+        fontsize=8,
+    )
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=90)
+    figure.savefig(file, format="png", dpi=100)
     write_atomically(path, file.getvalue())
 
 
 def _line(axes: Axes, group: list[Run], observation: str, x: str) -> None:
-    """The median of the ratings of some runs over one of a point's numbers, with their range; the
-    95 % interval if there is only one run."""
+    """The median of the ratings of some runs over ``x``, a number of their points; shaded as
+    :func:`_shade` says."""
     points = list(zip(*(run.points for run in group), strict=True))
     places = [median(getattr(point, x) for point in same) for same in points]
-    lows = [min(point.elo for point in same) for same in points]
-    highs = [max(point.elo for point in same) for same in points]
-    if len(group) == 1:
-        lows = [same[0].elo if same[0].low is None else same[0].low for same in points]
-        highs = [same[0].elo if same[0].high is None else same[0].high for same in points]
     middles = [median(point.elo for point in same) for same in points]
+    lows, highs = zip(*map(_shade, points), strict=True)
     color = COLORS[observation]
     axes.plot(places, middles, "o-", ms=3, color=color, label=observation)
     axes.fill_between(places, lows, highs, color=color, alpha=0.15, linewidth=0)
+
+
+def _shade(same: Sequence[Point]) -> tuple[float, float]:
+    """The range of the ratings after so many steps; of a single one its 95 % interval."""
+    if len(same) > 1:
+        return min(point.elo for point in same), max(point.elo for point in same)
+    elo, low, high = same[0].elo, same[0].low, same[0].high
+    return elo if low is None else low, elo if high is None else high
 
 
 def write(folder: Path) -> str:

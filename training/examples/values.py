@@ -36,7 +36,12 @@ from training.exact_values import SOURCES, ExactValues, load, with_successors
 BATCH: Final = 1024
 _CERTAIN: Final = np.float32(1e9)
 """How well a judge likes an action that ends the game with a win."""
-HEAD: Final = ("who judges", "says rightly who wins", *(f"in {name} games" for name in SOURCES))
+HEAD: Final = (
+    "who judges",
+    "says rightly who wins",
+    *(f"in {name} games" for name in SOURCES),
+    "keeps a win that it can lose",
+)
 
 Words = npt.NDArray[np.uint64]
 Judge = Callable[[Words, Words], npt.NDArray[np.float32]]
@@ -52,7 +57,14 @@ def see(observer: Observer, positions: Words, masks: Words) -> torch.Tensor:
 
 
 def learn(data: ExactValues, observer: Observer, steps: int, seed: int) -> Judge:
-    """Train a network; returns its logits of a win."""
+    """Train a network; returns its logits of a win.
+
+    Args:
+        data: to learn from.
+        observer: what the network sees.
+        steps: of :data:`BATCH` positions each.
+        seed: of the weights and of the order of the positions.
+    """
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     inputs = sum(int(np.prod(shape)) for shape in observer.kind.shapes.values())
@@ -114,7 +126,7 @@ def share(right: npt.NDArray[np.bool_]) -> str:
 
 
 def row(name: str, data: ExactValues, ruleset: Ruleset, judge: Judge) -> list[str]:
-    """A row of the table."""
+    """A row of the table, in the order of :data:`HEAD`."""
     right = (judge(data.positions, data.masks) > 0) == (data.values > 0)
     by_source = [share(right[data.source == i]) for i in range(len(SOURCES))]
     return [name, share(right), *by_source, share(keeps_the_win(data, ruleset, judge))]
@@ -136,10 +148,10 @@ def main(argv: list[str] | None = None) -> int:
         help=f"what it reads, one network for each: {', '.join(OBSERVATIONS)} (default board)",
     )
     parser.add_argument("--steps", type=int, default=2000, help=f"of {BATCH} positions (2000)")
-    parser.add_argument("--seed", type=int, default=0, help="(0)")
+    parser.add_argument("--seed", type=int, default=0, help="of the networks (0)")
     args = parser.parse_args(argv)
-    if args.steps < 1:
-        parser.error("--steps must be positive")
+    if args.steps < 1 or args.seed < 0:
+        parser.error("--steps must be positive, --seed not negative")
     try:
         data = load(args.file)
     except (ValueError, OSError) as error:
@@ -147,18 +159,22 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     ruleset = Ruleset.from_dict(data.metadata["ruleset"])
     lessons, tests = data.part(test=False), data.part(test=True)
-    rows = []
-    for name in args.observation:
-        judge = learn(lessons, Observer(name, ruleset), args.steps, args.seed)
-        rows.append(row(f"network, `{name}`", tests, ruleset, judge))
+    rows, stopped = [], False
+    try:
+        for name in args.observation:
+            judge = learn(lessons, Observer(name, ruleset), args.steps, args.seed)
+            rows.append(row(f"network, `{name}`", tests, ruleset, judge))
+    except KeyboardInterrupt:
+        stopped = True
+        print("\nstopped; what was found:", file=sys.stderr)
     rows.append(row("alpha-beta's evaluation", tests, ruleset, evaluation(ruleset)))
     rng = np.random.default_rng(args.seed)
     rows.append(
         row("random", tests, ruleset, lambda _, masks: rng.normal(size=len(masks)).astype("f4"))
     )
     print(f"{len(lessons.values):,} positions to learn from, {len(tests.values):,} for tests\n")
-    print(tabulate(rows, (*HEAD, "keeps a win that it can lose"), tablefmt="github"))
-    return 0
+    print(tabulate(rows, HEAD, tablefmt="github"))
+    return 130 if stopped else 0
 
 
 if __name__ == "__main__":

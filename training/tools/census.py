@@ -3,8 +3,8 @@
     python -m training.tools.census --plies 6
 
 It lists the different positions after 0, 1, 2, ... plies, and proves of each who wins it
-(:mod:`agents.search.solver`). Two shortcuts halve the work twice: a position and its mirror image
-are won by the same player, and whatever follows a lost position is won.
+(:mod:`agents.search.solver`). Two shortcuts spare it most of the work: a position and its mirror
+image are won by the same player, and whatever follows a lost position is won.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from bao_env.notation.positions import action_to_move
 
 RULESET: Final = "kujifunza"
 TABLE_BITS: Final = 20
+"""Size of the solver's table of positions, as a power of two."""
 _PART: Final = 64
 """Positions that are solved between two looks at the progress."""
 
@@ -45,7 +46,12 @@ class Level(NamedTuple):
 
 
 def census(plies: int, threads: int = 1) -> Iterator[Level]:
-    """The positions of kujifunza after 0, 1, ... ``plies`` plies, and who wins them."""
+    """The positions of kujifunza after 0, 1, ... ``plies`` plies, and who wins them.
+
+    Args:
+        plies: as far as this.
+        threads: of the solver; the results do not depend on them.
+    """
     engine, solver = Engine(RULESET), Solver(RULESET, table_bits=TABLE_BITS, threads=threads)
     opening, mask = engine.opening()
     level = _solved(solver, opening[None], np.array([mask]), np.zeros(1, np.int8))
@@ -75,12 +81,12 @@ def _following(engine: Engine, level: Level) -> tuple[Words, Words, npt.NDArray[
     winners = np.full(len(before), -1, np.int8)
     engine.step(positions, actions, masks, winners)
     going = winners < 0
-    positions, first, place = np.unique(
+    positions, first, inverse = np.unique(
         positions[going], axis=0, return_index=True, return_inverse=True
     )
     values = np.full(len(positions), UNKNOWN, np.int8)
     after_loss = level.values[before[going]] == LOSS
-    values[place.ravel()[after_loss]] = WIN
+    values[inverse.ravel()[after_loss]] = WIN
     return positions, masks[going][first], values
 
 
@@ -90,16 +96,16 @@ def _solved(solver: Solver, positions: Words, masks: Words, values: npt.NDArray[
     pairs = zip(positions.tolist(), swapped.tolist(), strict=True)
     lower = np.array([one <= other for one, other in pairs])
     keys = np.where(lower[:, None], positions, swapped)
-    _, first, place = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    known = np.zeros(len(first), np.int8)
-    known[place.ravel()[values == WIN]] = WIN
-    open_ones = np.flatnonzero(known == UNKNOWN)
-    with tqdm(total=len(open_ones), unit="position", leave=False) as bar:
-        for low in range(0, len(open_ones), _PART):
-            part = open_ones[low : low + _PART]
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    known = np.full(len(first), UNKNOWN, np.int8)
+    known[inverse.ravel()[values == WIN]] = WIN
+    unsolved = np.flatnonzero(known == UNKNOWN)
+    with tqdm(total=len(unsolved), unit="position", leave=False) as bar:
+        for low in range(0, len(unsolved), _PART):
+            part = unsolved[low : low + _PART]
             known[part] = solver.values(positions[first[part]], masks[first[part]])[0]
             bar.update(len(part))
-    return Level(positions, masks, known[place.ravel()])
+    return Level(positions, masks, known[inverse.ravel()])
 
 
 def first_moves(solver: Solver) -> list[tuple[str, int, int]]:
@@ -118,6 +124,22 @@ def first_moves(solver: Solver) -> list[tuple[str, int, int]]:
     return found
 
 
+def table_of_first_moves() -> str:
+    """:func:`first_moves` in Markdown."""
+    rows = [
+        (move, "wins" if value == WIN else "loses", plies)
+        for move, value, plies in first_moves(Solver(RULESET))
+    ]
+    return tabulate(rows, ("first move", "whoever begins", "in plies"), tablefmt="github")
+
+
+def counts(ply: int, level: Level) -> tuple[int, int, int]:
+    """How many positions whoever began the game wins, how many the other player; and unknown."""
+    begins = WIN if ply % 2 == 0 else LOSS
+    wins, losses, unknown = (int((level.values == v).sum()) for v in (begins, -begins, UNKNOWN))
+    return wins, losses, unknown
+
+
 def main(argv: list[str] | None = None) -> int:
     """Command line of ``python -m training.tools.census``."""
     parser = argparse.ArgumentParser(
@@ -130,29 +152,23 @@ def main(argv: list[str] | None = None) -> int:
         default=5,
         help="as far as this (default 5, half a minute; 7, ten minutes)",
     )
-    parser.add_argument("--threads", type=int, default=1, help="results do not depend on them")
+    parser.add_argument("--threads", type=int, default=1, help="results do not depend on them (1)")
     args = parser.parse_args(argv)
     if args.plies < 0 or args.threads < 1:
         parser.error("--plies must not be negative, --threads must be positive")
-    moves = [
-        (move, "wins" if value == WIN else "loses", plies)
-        for move, value, plies in first_moves(Solver(RULESET))
-    ]
-    head = ["first move", "whoever begins", "in plies"]
-    print(tabulate(moves, head, tablefmt="github"), end="\n\n", flush=True)
-    rows: list[list[int]] = []
+    rows: list[tuple[int, ...]] = []
+    stopped = False
     try:
+        print(table_of_first_moves(), end="\n\n", flush=True)
         for ply, level in enumerate(census(args.plies, args.threads)):
-            begins = WIN if ply % 2 == 0 else LOSS
-            counts = [int((level.values == value).sum()) for value in (begins, -begins, UNKNOWN)]
-            rows.append([ply, len(level.values), *counts])
-            found = ", ".join(f"{count:,}" for count in counts)
-            print(f"{ply} plies: {len(level.values):,} positions ({found})", file=sys.stderr)
+            rows.append((ply, len(level.values), *counts(ply, level)))
+            print(f"{ply} plies: {len(level.values):,} positions", file=sys.stderr)
     except KeyboardInterrupt:
+        stopped = True
         print("\nstopped; what was found:", file=sys.stderr)
-    head = ["plies", "positions", "whoever began wins", "the other player wins", "unknown"]
+    head = ("plies", "positions", "whoever began wins", "the other player wins", "unknown")
     print(tabulate(rows, head, tablefmt="github", intfmt=","))
-    return 0
+    return 130 if stopped else 0
 
 
 if __name__ == "__main__":

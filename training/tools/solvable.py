@@ -39,16 +39,21 @@ from bao_env.envs.openings import Openings
 NODES_A_SECOND: Final = 800_000
 """Positions that the solver visits in a second, on one core of an AMD EPYC."""
 PLIES: Final = tuple(range(8, 61, 4))
+"""After how many plies positions are taken."""
 RANDOM_PLIES: Final = 8
 """Random plies that open each game."""
 SHORT: Final = 1
+"""The limit for every position, in seconds."""
 LONG: Final = 60
-"""The two limits, in seconds."""
+"""The limit for some of a cell where the short one solves a part."""
 ENOUGH: Final = 0.9
 """Where the short limit solves this share, the long one is not tried."""
 TABLE_BITS: Final = 20
+"""Size of the solver's table of positions, as a power of two."""
 _GAMES: Final = 512
+"""Games played at a time."""
 _ROUNDS: Final = 200
+"""How often so many games are played at most, to find positions after late plies."""
 
 
 class Cell(NamedTuple):
@@ -250,16 +255,13 @@ def plot(results: Results, cells: Sequence[Cell], samples: dict[int, int], path:
     panels = figure.subplots(1, len(players), sharey=True, squeeze=False)[0]
     for axes, player in zip(panels, players, strict=True):
         for (place, ruleset), seconds in product(enumerate(rulesets), samples):
-            points = []
-            for cell in cells:
-                good, tried = solved(results, cell, seconds, samples)
-                if (cell.ruleset, cell.player) == (ruleset, player) and tried:
-                    points.append((cell.ply, good / tried, *wilson_interval(good / tried, tried)))
+            chosen = [cell for cell in cells if (cell.ruleset, cell.player) == (ruleset, player)]
+            points = _points(results, chosen, seconds, samples)
             if not points:
                 continue
-            ply, rate, low, high = 100 * np.array(sorted(points)).T
+            ply, rate, low, high = np.array(points).T
             axes.errorbar(
-                ply / 100 + 0.3 * (place - 2),  # beside each other
+                ply + 0.3 * (place - 2),  # beside each other
                 rate,
                 yerr=[np.maximum(rate - low, 0), np.maximum(high - rate, 0)],
                 color=f"C{place}",
@@ -278,6 +280,19 @@ def plot(results: Results, cells: Sequence[Cell], samples: dict[int, int], path:
     if fullest.containers:
         fullest.legend(fontsize=7)
     figure.savefig(path, dpi=90)
+
+
+def _points(
+    results: Results, cells: Sequence[Cell], seconds: int, samples: dict[int, int]
+) -> list[tuple[float, ...]]:
+    """By ply, the share of each cell that a limit solves and its interval, in percent."""
+    points = []
+    for cell in cells:
+        good, tried = solved(results, cell, seconds, samples)
+        if tried:
+            rates = (good / tried, *wilson_interval(good / tried, tried))
+            points.append((cell.ply, *(100 * rate for rate in rates)))
+    return sorted(points)
 
 
 # --- the command --------------------------------------------------------------------------------
@@ -317,20 +332,46 @@ def measure(
                         break
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.tools.solvable``."""
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    """The options of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m training.tools.solvable",
         description="Measure how early in a game its winner can be proved.",
         epilog="players: " + registry.KNOWN,
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="a stopped run continues there")
-    parser.add_argument("--rulesets", nargs="+", default=list(RULESETS), choices=list(RULESETS))
-    parser.add_argument("--players", nargs="+", default=["random", "alphabeta:2"], metavar="PLAYER")
-    parser.add_argument("--plies", nargs="+", type=int, default=list(PLIES), help="8, 12, ... 60")
-    parser.add_argument("--samples", type=int, default=24, help=f"positions, {SHORT} s each (24)")
     parser.add_argument(
-        "--long", type=int, default=8, help=f"of these with {LONG} s, where that may help (8)"
+        "--rulesets",
+        nargs="+",
+        default=list(RULESETS),
+        choices=list(RULESETS),
+        metavar="RULESET",
+        help=f"some of {', '.join(RULESETS)} (default all)",
+    )
+    parser.add_argument(
+        "--players",
+        nargs="+",
+        default=["random", "alphabeta:2"],
+        metavar="PLAYER",
+        help="whose games (default random alphabeta:2)",
+    )
+    parser.add_argument(
+        "--plies",
+        nargs="+",
+        type=int,
+        default=list(PLIES),
+        metavar="N",
+        help="after how many plies positions are taken (default 8 12 ... 60)",
+    )
+    parser.add_argument(
+        "--samples", type=int, default=24, metavar="N", help=f"positions, {SHORT} s each (24)"
+    )
+    parser.add_argument(
+        "--long",
+        type=int,
+        default=8,
+        metavar="N",
+        help=f"of these with {LONG} s, where that may help (8)",
     )
     parser.add_argument("--seed", type=int, default=1, help="of the games (default 1)")
     args = parser.parse_args(argv)
@@ -338,19 +379,23 @@ def main(argv: list[str] | None = None) -> int:
         parser.error("--samples must be positive, --long from 0 to that, --seed not negative")
     if min(args.plies) < RANDOM_PLIES:
         parser.error(f"--plies: games begin with {RANDOM_PLIES} random ones: expected no fewer")
-    out = Path(args.out)
+    return args
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m training.tools.solvable``."""
+    args = arguments(argv)
+    out, plies = Path(args.out), sorted(set(args.plies))
     samples = {SHORT: args.samples} | ({LONG: args.long} if args.long else {})
-    pairs = list(product(args.rulesets, args.players))
-    cells = [Cell(args.seed, *pair, ply) for pair in pairs for ply in sorted(args.plies)]
+    pairs = list(dict.fromkeys(product(args.rulesets, args.players)))
+    cells = [Cell(args.seed, *pair, ply) for pair in pairs for ply in plies]
     stopped = False
     try:
         with hold(out):
             path = out / "searches.csv"
             results = read(path)
             try:
-                measure(
-                    results, args.seed, pairs, args.plies, samples, lambda: write(results, path)
-                )
+                measure(results, args.seed, pairs, plies, samples, lambda: write(results, path))
             except KeyboardInterrupt:
                 stopped = True
             text = tables(results, cells, samples)

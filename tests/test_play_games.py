@@ -1,0 +1,279 @@
+"""The server of the board: games, hints, the evaluation bar and watching."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from agents.play import server
+from agents.play.analysis import chance, hints, south_chance
+from agents.play.refused import Refused
+from agents.play.roster import Roster
+from agents.play.rule_texts import rule_text
+from agents.play.seated_game import Game, event_values
+from agents.play.watch import Watch
+from bao_env.board import Board
+from bao_env.engine.ruleset import RULESETS
+from bao_env.notation.moves import SPELLINGS
+from tests.play import HOUSE, ask, start
+
+pytestmark = pytest.mark.usefixtures("patience")
+
+
+# --- a game -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", RULESETS)
+def test_a_game_shows_what_a_board_shows(client: TestClient, name: str) -> None:
+    """Random play: every state, event and legal move is the engine's."""
+    path, state = start(client, ruleset=name)
+    board = Board(name)
+    rng = np.random.default_rng(7)
+    for ply in range(60):
+        assert state["text"] == board.text() and state["ply"] == ply
+        assert [option["name"] for option in state["legal"]] == board.legal_moves
+        assert state["counts"] == [list(board.position.pits(seat)) for seat in (0, 1)]
+        if not state["legal"]:
+            assert state["outcome"]["words"] == str(board.outcome())
+            break
+        action = int(rng.choice(board.legal_actions))
+        expected = [event_values(event) for event in board.trace(action)]
+        answer = ask(client, f"{path}/play", action=action, ply=ply)
+        board.push(action)
+        assert answer["events"] == expected
+        assert answer["events"][-1]["counts"] == answer["state"]["counts"]
+        state = answer["state"]
+    assert state["ply"] > 5
+
+
+def test_undo_and_redo(client: TestClient) -> None:
+    path, state = start(client)
+    texts = [state["text"]]
+    for ply in range(8):
+        action = state["legal"][-1]["action"]
+        state = ask(client, f"{path}/play", action=action, ply=ply)["state"]
+        texts.append(state["text"])
+    for ply in (5, 0, 8, 3):
+        state = ask(client, f"{path}/goto", ply=ply)["state"]
+        assert (state["text"], state["ply"], state["length"]) == (texts[ply], ply, 8)
+    fourth = ask(client, f"{path}/events", ply=3)["events"]
+    assert fourth[-1]["counts"] == ask(client, f"{path}/goto", ply=4)["state"]["counts"]
+    ask(client, f"{path}/goto", ply=3)
+    state = ask(client, f"{path}/play", action=state["legal"][0]["action"], ply=3)["state"]
+    assert state["length"] == state["ply"] == 4  # what had been undone is gone
+    assert "expected 0 to 4" in ask(client, f"{path}/goto", 400, ply=5)["error"]
+    assert "expected 0 to 3" in ask(client, f"{path}/events", 400, ply=4)["error"]
+
+
+def test_a_move_of_another_ply_is_refused(client: TestClient) -> None:
+    """Two clicks, or two pages of one game, must not play twice."""
+    path, state = start(client)
+    action = state["legal"][0]["action"]
+    ask(client, f"{path}/play", action=action, ply=0)
+    assert "ply 1, not 0" in ask(client, f"{path}/play", 409, action=action, ply=0)["error"]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_transcripts_go_round(client: TestClient, spelling: str) -> None:
+    path, state = start(client, ruleset="dutch")
+    for ply in range(30):
+        action = state["legal"][ply % len(state["legal"])]["action"]
+        state = ask(client, f"{path}/play", action=action, ply=ply)["state"]
+    text = ask(client, f"{path}/transcript", spelling=spelling)["transcript"]
+    other, again = start(client, transcript=text)
+    assert again["ruleset"] == "dutch"
+    for key in ("text", "moves", "legal", "ply", "start"):
+        assert again[key] == state[key]
+
+
+def test_positions_are_set_up_from_their_text(client: TestClient) -> None:
+    _, state = start(client, position=f" {HOUSE}\n")
+    assert state["text"] == HOUSE == state["start"]
+    answer = ask(
+        client, "/api/games", 400, seats=["human"] * 2, position=HOUSE.replace("20,", "9,")
+    )
+    assert "53 seeds" in answer["error"]
+
+
+def test_a_byte_order_mark_is_no_reason_to_refuse_a_text(client: TestClient) -> None:
+    assert start(client, position=f"\ufeff{HOUSE}")[1]["text"] == HOUSE
+    text = "\ufeff" + server.FOLDER.with_name("donkers-example.txt").read_text(encoding="ascii")
+    assert start(client, transcript=text)[1]["length"] == 52
+
+
+def test_the_house_choice(client: TestClient) -> None:
+    path, state = start(client, position=HOUSE)
+    both = [o for o in state["legal"] if o["pit"] == 7 and o["direction"] == 1]
+    assert [option["house"] for option in both] == [0, 1]
+    shared = ask(client, f"{path}/choice", pit=7, direction=1)["events"]
+    for option, kind in zip(both, ("house stop", "house played"), strict=True):
+        played = ask(client, f"{path}/play", action=option["action"], ply=0)["events"]
+        assert played[: len(shared)] == shared
+        assert played[len(shared)]["kind"] == kind
+        ask(client, f"{path}/goto", ply=0)
+    assert "no house choice" in ask(client, f"{path}/choice", 400, pit=7, direction=0)["error"]
+
+
+def test_an_illegal_move_names_its_rule(client: TestClient) -> None:
+    path, _ = start(client)
+    why = ask(client, f"{path}/why", pit=4, direction=0)
+    assert why["rule"] == "Donkers 2.4b" and "no takasa starts from the house" in why["words"]
+    assert why["rule_text"].startswith("2.4 Takasa.")
+    assert ask(client, f"{path}/why", pit=5, direction=0)["words"] == ""  # it is legal
+    assert ask(client, f"{path}/why", pit=9, direction=1)["rule"] == "Donkers 2.3, 2.4"
+    refused = ask(client, f"{path}/play", 400, action=0, ply=0)["error"]
+    assert "A1 is empty" in refused and "legal: A6L A6R A7L A7R" in refused
+    assert client.get(path).json()["state"]["ply"] == 0
+
+
+def test_every_rule_of_an_event_has_its_text(thorough: bool) -> None:
+    rules = set()
+    for name in RULESETS:
+        rng = np.random.default_rng(3)
+        for _ in range(25 if thorough else 10):
+            board = Board(name)
+            while board.outcome() is None and board.ply < 120:
+                action = int(rng.choice(board.legal_actions))
+                rules |= {event.rule for event in board.trace(action)}
+                board.push(action)
+    assert len(rules) > 15
+    for rule in rules:
+        text, number = rule_text(rule), rule.split(" ", 1)[1]
+        assert text and "**" not in text
+        if rule.startswith("Donkers"):
+            assert number[:3] in text
+    assert rule_text("Donkers 9.9") == ""
+
+
+def test_the_example_game(client: TestClient) -> None:
+    answer = ask(client, "/api/example")
+    state = answer["state"]
+    assert (state["ply"], state["length"]) == (0, 52)
+    events = ask(client, f"/api/games/{answer['id']}/events", ply=0)["events"]
+    assert events[0]["words"] == "South puts a seed from the store into A7 (Donkers 2.2)"
+    assert events[0]["rule_text"].startswith("2.1, 2.2 Namua.")
+
+
+def test_long_games_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.play.seated_game.MAX_PLIES", 3)
+    board = Board()
+    for _ in range(3):
+        board.push(board.legal_actions[0])
+    game = Game(board, ("human", "human"))
+    with pytest.raises(Refused, match="at most 3 plies"):
+        game.play(board.legal_actions[0], 3)
+    board.push(board.legal_actions[0])
+    with pytest.raises(Refused, match="4 moves: expected at most 3"):
+        Game(board, ("human", "human"))
+
+
+# --- hints and evaluation -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("evaluator", ["alphabeta", "zanzibar", "search:zanzibar:16"])
+def test_hints(client: TestClient, evaluator: str) -> None:
+    path, state = start(client)
+    found = ask(client, f"{path}/hints", evaluator=evaluator)
+    assert {m["action"] for m in found["moves"]} == {o["action"] for o in state["legal"]}
+    assert all(0 <= move["value"] <= 1 for move in found["moves"])
+    if evaluator == "alphabeta":
+        assert all(move["probability"] is None for move in found["moves"])
+    else:
+        assert sum(move["probability"] for move in found["moves"]) == pytest.approx(1, abs=1e-3)
+    assert found["line"][0]["texts"] == found["moves"][0]["texts"]
+    board = Board()
+    for move in found["line"]:  # the line can be played
+        assert move["seat"] == board.turn
+        board.push(move["texts"][0])
+
+
+def test_hints_see_a_win() -> None:
+    """South's only move captures the last front seed of North."""
+    board = Board.from_text(
+        "1,9,0,9,1,11,1,0/1,1,3,0,4,1,0,3/0,0,1,0,0,0,0,0/6,3,1,5,1,0,0,2 0,0 - S -"
+    )
+    found = hints(board, "alphabeta", Roster())
+    assert [move["texts"][0] for move in found["moves"]] == ["B8R"]
+    assert found["moves"][0]["value"] == 1.0 and south_chance(board)["proven"]
+    board.push("B8R")
+    assert south_chance(board) == {"south": 1.0, "proven": True, "win": None}
+    with pytest.raises(Refused, match="the game is over"):
+        hints(board, "alphabeta", Roster())
+
+
+WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -"
+"""South wins in 13 plies by three of eight moves, and loses by the others."""
+
+
+def test_a_proven_win_is_told_with_its_plies(client: TestClient) -> None:
+    """By the evaluation bar and by hints, also where one has gone back."""
+    path, state = start(client, position=WON)
+    win = {"winner": 0, "plies": 13, "exact": True}
+    found = ask(client, f"{path}/hints", evaluator="alphabeta")
+    assert found["win"] == win and found["moves"][0]["win"] == win
+    winners = [move["win"]["winner"] for move in found["moves"]]
+    assert winners == [0] * 3 + [1] * 5
+    assert [move["value"] for move in found["moves"]] == [1.0] * 3 + [0.0] * 5
+    plies = [move["win"]["plies"] for move in found["moves"]]
+    assert plies == sorted(plies[:3]) + sorted(plies[3:], reverse=True)
+    for ply, played in enumerate((found["moves"][0], found["moves"][-1])):
+        ask(client, f"{path}/goto", ply=0)
+        ask(client, f"{path}/play", action=played["action"], ply=0)
+        after = ask(client, f"{path}/evaluation")
+        assert (after["south"], after["win"]["winner"]) == (1 - ply, ply)
+        assert after["win"]["plies"] <= played["win"]["plies"] - 1
+    ask(client, f"{path}/goto", ply=0)
+    found = ask(client, f"{path}/evaluation")
+    assert found == {"ply": 0, "south": 1.0, "proven": True, "win": win}
+    path, _ = start(client)
+    assert ask(client, f"{path}/evaluation")["win"] is None
+    assert ask(client, f"{path}/hints", evaluator="alphabeta")["win"] is None
+
+
+def test_hints_of_a_network_say_what_is_proven(client: TestClient) -> None:
+    path, _ = start(client, position=WON)
+    found = ask(client, f"{path}/hints", evaluator="zanzibar")
+    assert found["win"] == {"winner": 0, "plies": 13, "exact": True}
+    assert sum(move["win"]["winner"] == 0 for move in found["moves"]) == 3
+    assert 0 < found["moves"][0]["value"] < 1  # still what the network thinks
+
+
+def test_the_evaluation_bar(client: TestClient) -> None:
+    path, state = start(client)
+    found = ask(client, f"{path}/evaluation")
+    assert 0.3 < found["south"] < 0.7 and not found["proven"]
+    assert chance(0) == 0.5 and chance(32_000) == 1 and chance(-31_990) == 0
+    assert chance(200) == pytest.approx(0.731, abs=1e-3)
+
+
+# --- watching -----------------------------------------------------------------------------------
+
+
+def test_watching() -> None:
+    roster = Roster()
+    watch = Watch(RULESETS["zanzibar"], ("greedy", "random"), 4, roster, seed=5)
+    first = watch.state()
+    assert [board["seats"] for board in first["boards"][:2]] == [
+        ["greedy", "random"],
+        ["random", "greedy"],
+    ]
+    assert first["boards"][0]["counts"] == first["boards"][1]["counts"]  # one opening, both sides
+    steps = 0
+    while watch.state()["running"]:
+        turns = watch.turns()
+        watch.play(turns, [roster.act(turn.player, turn.board) for turn in turns])
+        with pytest.raises(Refused, match="gone on meanwhile"):
+            watch.play(turns, [0] * len(turns))
+        steps += 1
+    last = watch.state()
+    assert steps > 5 and sum(last["score"]) == 4 and all(b["over"] for b in last["boards"])
+    won = sum(b["seats"][b["winner"]] == "greedy" for b in last["boards"])
+    assert last["score"] == [won, 4 - won]
+
+
+def test_watching_is_limited(client: TestClient) -> None:
+    made = ask(client, "/api/watches", players=["greedy", "greedy"], boards=3)
+    assert len(ask(client, f"/api/watches/{made['id']}/step")["state"]["boards"]) == 3
+    for how in ({"boards": 13}, {"boards": 0}, {"boards": True}, {"players": ["human", "greedy"]}):
+        ask(client, "/api/watches", 400, **{"players": ["greedy"] * 2, "boards": 2, **how})
