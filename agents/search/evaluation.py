@@ -231,26 +231,33 @@ def merge(weights: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
     most = np.iinfo(np.int16).max // 3
     if np.abs(weights.astype(np.int32)).max() > most:
         raise ValueError(f"weights beyond {most}: three of them must add up to an int16")
-    counts = np.arange(_COUNTS)
-    limited = np.minimum(counts, _PAIR_COUNTS - 1)
     sums = np.empty((PHASES, _TABLES, _COUNTS, _COUNTS), np.int16)  # the first pit's count is last
-    for phase, of_phase in enumerate(weights.reshape(PHASES, PHASE_WEIGHTS)):
+    for table, of_phase in zip(sums, weights.reshape(PHASES, PHASE_WEIGHTS), strict=True):
         mine, theirs = of_phase[:_PAIRS].reshape(2, _PITS, _COUNTS)
         pairs = of_phase[_PAIRS:].reshape(8, _PAIR_COUNTS, _PAIR_COUNTS)
-
-        def facing(ring: int, my_table: int, their_table: int) -> npt.NDArray[np.int16]:
-            pair = pairs[ring][limited][:, limited].T  # noqa: B023
-            return pair + mine[my_table] + theirs[their_table][:, None]  # noqa: B023
-
         for ring in range(8):
-            sums[phase, ring] = facing(ring, ring, 7 - ring)
-        sums[phase, _MY_HOUSE] = facing(_HOUSE_RING, _PITS - 1, _FACES_HOUSE)
-        sums[phase, _THEIR_HOUSE] = facing(_FACES_HOUSE, _FACES_HOUSE, _PITS - 1)
+            table[ring] = _facing(pairs[ring], mine[ring], theirs[7 - ring])
+        house, facing = _HOUSE_RING, _FACES_HOUSE
+        table[_MY_HOUSE] = _facing(pairs[house], mine[_PITS - 1], theirs[facing])
+        table[_THEIR_HOUSE] = _facing(pairs[facing], mine[facing], theirs[_PITS - 1])
         for i in range(4):
             ring = 8 + 2 * i
-            sums[phase, _MY_BACK + i] = mine[ring] + mine[ring + 1][:, None]
-            sums[phase, _THEIR_BACK + i] = theirs[ring] + theirs[ring + 1][:, None]
+            table[_MY_BACK + i] = mine[ring] + mine[ring + 1][:, None]
+            table[_THEIR_BACK + i] = theirs[ring] + theirs[ring + 1][:, None]
     return sums.reshape(SUMS)
+
+
+def _facing(
+    pair: npt.NDArray[np.int16], mine: npt.NDArray[np.int16], theirs: npt.NDArray[np.int16]
+) -> npt.NDArray[np.int16]:
+    """The sums int16[32, 32] of a front pit and the one it faces, by its count, then by mine.
+
+    Args:
+        pair: int16[12, 12], weights of both counts.
+        mine, theirs: int16[32], weights of either.
+    """
+    limited = np.minimum(np.arange(_COUNTS), _PAIR_COUNTS - 1)
+    return pair[limited][:, limited].T + mine + theirs[:, None]
 
 
 @cache
