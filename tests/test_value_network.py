@@ -13,14 +13,13 @@ import torch
 from agents.arena.openings import draw_openings
 from agents.nets.network import NetworkConfig, PolicyNetwork
 from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import LIMIT, PHASES, SCALE, load_weights
+from agents.search.evaluation import LIMIT, PHASES, SCALE, TABLES, load_weights
 from agents.search.value_network import (
     LEVELS,
     PAIRS,
     ROW_LIMIT,
     ROW_SCALE,
     ROWS,
-    TABLES,
     UNITS,
     check_rows,
     evaluate_by_network,

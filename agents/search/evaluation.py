@@ -50,15 +50,15 @@ PHASE_WEIGHTS: Final = _PAIRS + 8 * _PAIR_COUNTS * _PAIR_COUNTS
 WEIGHTS: Final = PHASES * PHASE_WEIGHTS
 """Length of the weights of one rule set."""
 
-# Tables of sums within a phase: eight of the pits that face each other, two of those with an
+# Tables of pairs within a phase: eight of the pits that face each other, two of those with an
 # owned house, and four of each player's back pits.
-_MY_HOUSE, _THEIR_HOUSE, _MY_BACK, _THEIR_BACK = 8, 9, 10, 14
-_TABLES = 18
+MY_HOUSE, THEIR_HOUSE, MY_BACK, THEIR_BACK = 8, 9, 10, 14
+TABLES: Final = 18
+FACES_HOUSE: Final = 7 - HOUSE
+"""The own front pit that the opponent's house faces."""
 _PAIR_SUMS = _COUNTS * _COUNTS
-SUMS: Final = PHASES * _TABLES * _PAIR_SUMS
+SUMS: Final = PHASES * TABLES * _PAIR_SUMS
 """Number of the sums of weights that :func:`merge` makes for one rule set."""
-_HOUSE_RING = HOUSE
-_FACES_HOUSE = 7 - HOUSE  # the own front pit that the opponent's house faces
 
 FILE: Final = Path(__file__).with_name("evaluation.npz")
 
@@ -77,16 +77,16 @@ _U_PHASE = U(PHASE_WEIGHTS)
 _HOUSE = U(HOUSE)
 _HOUSE_TABLE = U(16)
 _PHASE_LIMIT = U(PHASES - 1)
-_PHASE_SUMS = U(_TABLES * _PAIR_SUMS)
+_PHASE_SUMS = U(TABLES * _PAIR_SUMS)
 
 # Rows of counts, a byte a pit, and lanes of two counts, 16 bits each.
 _TO_TOP_FROM_32 = U(0x6060606060606060)  # added to a count, sets its top bit from 32 on
-_TOP_BIT = U(7)
+TOP_BIT = U(7)
 _COUNT_BITS = U(0x1F1F1F1F1F1F1F1F)
 _COUNT_WIDTH = U(5)
-_BYTE_BITS = U(8)
+BYTE_BITS = U(8)
 _EVEN_BYTES = U(0x00FF00FF00FF00FF)
-_LANE = U(0xFFFF)
+LANE = U(0xFFFF)
 _LANE_BITS_SHIFT = U(4)
 
 
@@ -157,35 +157,36 @@ def evaluate(sums, packed):
     front, facing = _limited(packed.front), _limited(byteswap(packed.other_front))
     back, other_back = _limited(packed.back), _limited(packed.other_back)
     base = np.int64(phase(meta) * _PHASE_SUMS)
-    my_house = base + (_MY_HOUSE if owns_house(meta) else _HOUSE_RING) * _PAIR_SUMS
-    their_house = base + (_THEIR_HOUSE if other_owns_house(meta) else _FACES_HOUSE) * _PAIR_SUMS
-    even, odd = _pairs(front, facing), _pairs(front >> _BYTE_BITS, facing >> _BYTE_BITS)
-    mine = _pairs(back, back >> _BYTE_BITS)
-    theirs = _pairs(other_back, other_back >> _BYTE_BITS)
+    my_house = base + (MY_HOUSE if owns_house(meta) else HOUSE) * _PAIR_SUMS
+    their_house = base + (THEIR_HOUSE if other_owns_house(meta) else FACES_HOUSE) * _PAIR_SUMS
+    even = pairs(front, facing, _COUNT_WIDTH)
+    odd = pairs(front >> BYTE_BITS, facing >> BYTE_BITS, _COUNT_WIDTH)
+    mine = pairs(back, back >> BYTE_BITS, _COUNT_WIDTH)
+    theirs = pairs(other_back, other_back >> BYTE_BITS, _COUNT_WIDTH)
     value = np.int64(0)
     for i in range(4):
         lane = U(i) << _LANE_BITS_SHIFT
         front_even, front_odd = 2 * i, 2 * i + 1
-        at_even = my_house if front_even == _HOUSE_RING else base + front_even * _PAIR_SUMS
-        at_odd = their_house if front_odd == _FACES_HOUSE else base + front_odd * _PAIR_SUMS
-        value += sums[at_even + np.int64((even >> lane) & _LANE)]
-        value += sums[at_odd + np.int64((odd >> lane) & _LANE)]
-        value += sums[base + (_MY_BACK + i) * _PAIR_SUMS + np.int64((mine >> lane) & _LANE)]
-        value += sums[base + (_THEIR_BACK + i) * _PAIR_SUMS + np.int64((theirs >> lane) & _LANE)]
+        at_even = my_house if front_even == HOUSE else base + front_even * _PAIR_SUMS
+        at_odd = their_house if front_odd == FACES_HOUSE else base + front_odd * _PAIR_SUMS
+        value += sums[at_even + np.int64((even >> lane) & LANE)]
+        value += sums[at_odd + np.int64((odd >> lane) & LANE)]
+        value += sums[base + (MY_BACK + i) * _PAIR_SUMS + np.int64((mine >> lane) & LANE)]
+        value += sums[base + (THEIR_BACK + i) * _PAIR_SUMS + np.int64((theirs >> lane) & LANE)]
     return max(-LIMIT, min(LIMIT, value))
 
 
 @jit_inline
 def _limited(row):
     """A row whose counts above 31 are 31."""
-    above = ((row + _TO_TOP_FROM_32) & TOPS) >> _TOP_BIT
-    return (row | ((above << _BYTE_BITS) - above)) & _COUNT_BITS
+    above = ((row + _TO_TOP_FROM_32) & TOPS) >> TOP_BIT
+    return (row | ((above << BYTE_BITS) - above)) & _COUNT_BITS
 
 
 @jit_inline
-def _pairs(first, second):
-    """Four lanes of 16 bits: bytes 0, 2, 4, 6 of two rows, the second above the first."""
-    return (first & _EVEN_BYTES) | ((second & _EVEN_BYTES) << _COUNT_WIDTH)
+def pairs(first, second, width):
+    """Four lanes of 16 bits: bytes 0, 2, 4, 6 of two rows, the second ``width`` bits above."""
+    return (first & _EVEN_BYTES) | ((second & _EVEN_BYTES) << width)
 
 
 @jit
@@ -231,19 +232,18 @@ def merge(weights: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
     most = np.iinfo(np.int16).max // 3
     if np.abs(weights.astype(np.int32)).max() > most:
         raise ValueError(f"weights beyond {most}: three of them must add up to an int16")
-    sums = np.empty((PHASES, _TABLES, _COUNTS, _COUNTS), np.int16)  # the first pit's count is last
+    sums = np.empty((PHASES, TABLES, _COUNTS, _COUNTS), np.int16)  # the first pit's count is last
     for table, of_phase in zip(sums, weights.reshape(PHASES, PHASE_WEIGHTS), strict=True):
         mine, theirs = of_phase[:_PAIRS].reshape(2, _PITS, _COUNTS)
-        pairs = of_phase[_PAIRS:].reshape(8, _PAIR_COUNTS, _PAIR_COUNTS)
+        weight = of_phase[_PAIRS:].reshape(8, _PAIR_COUNTS, _PAIR_COUNTS)
         for ring in range(8):
-            table[ring] = _facing(pairs[ring], mine[ring], theirs[7 - ring])
-        house, facing = _HOUSE_RING, _FACES_HOUSE
-        table[_MY_HOUSE] = _facing(pairs[house], mine[_PITS - 1], theirs[facing])
-        table[_THEIR_HOUSE] = _facing(pairs[facing], mine[facing], theirs[_PITS - 1])
+            table[ring] = _facing(weight[ring], mine[ring], theirs[7 - ring])
+        table[MY_HOUSE] = _facing(weight[HOUSE], mine[_PITS - 1], theirs[FACES_HOUSE])
+        table[THEIR_HOUSE] = _facing(weight[FACES_HOUSE], mine[FACES_HOUSE], theirs[_PITS - 1])
         for i in range(4):
             ring = 8 + 2 * i
-            table[_MY_BACK + i] = mine[ring] + mine[ring + 1][:, None]
-            table[_THEIR_BACK + i] = theirs[ring] + theirs[ring + 1][:, None]
+            table[MY_BACK + i] = mine[ring] + mine[ring + 1][:, None]
+            table[THEIR_BACK + i] = theirs[ring] + theirs[ring + 1][:, None]
     return sums.reshape(SUMS)
 
 

@@ -24,7 +24,22 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from agents.search.evaluation import LIMIT, PHASES, SCALE, phase
+from agents.search.evaluation import (
+    BYTE_BITS,
+    FACES_HOUSE,
+    LANE,
+    LIMIT,
+    MY_BACK,
+    MY_HOUSE,
+    PHASES,
+    SCALE,
+    TABLES,
+    THEIR_BACK,
+    THEIR_HOUSE,
+    TOP_BIT,
+    pairs,
+    phase,
+)
 from bao_env.engine.bits import TOPS, U, byteswap
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.layout import HOUSE
@@ -37,8 +52,6 @@ LEVELS: Final = 16
 """What a count of seeds is rounded to: 0 to 12; 13 for 14 to 16; 14 for 17 to 21; 15 for more."""
 PAIRS: Final = 16
 """Rows that are added up: eight of front pits that face each other, four of each back row."""
-TABLES: Final = 18
-"""Tables of a phase: of the 16 pairs, and of the two with a house in them while it is owned."""
 TABLE_ROWS: Final = LEVELS * LEVELS
 ROWS: Final = PHASES * TABLES * TABLE_ROWS
 """Rows of one rule set."""
@@ -52,9 +65,6 @@ SIGNS: Final = (1,) * (UNITS // 2) + (-1,) * (UNITS // 2)
 
 FILE: Final = Path(__file__).with_name("value_network.npz")
 
-MY_HOUSE, THEIR_HOUSE, MY_BACK, THEIR_BACK = 8, 9, 10, 14  # tables behind those of the front pits
-FACES_HOUSE: Final = 7 - HOUSE  # the own front pit that the opponent's house faces
-
 _SCALE_SHIFT: Final = 3  # ROW_SCALE to SCALE
 
 # Added to a count below 128, these set its top bit from 12, 14, 17 and 22 seeds on.
@@ -63,35 +73,25 @@ _TO_TOP_FROM_14 = U(0x7272727272727272)
 _TO_TOP_FROM_17 = U(0x6F6F6F6F6F6F6F6F)
 _TO_TOP_FROM_22 = U(0x6A6A6A6A6A6A6A6A)
 _TWELVES = U(0x0C0C0C0C0C0C0C0C)
-_TOP_BIT = U(7)
-_BYTE_BITS = U(8)
 _LEVEL_BITS = U(4)
-_EVEN_BYTES = U(0x00FF00FF00FF00FF)
-_LANE = U(0xFFFF)
 _LANE_BITS = 16
 
 
 @jit_inline
 def _levels(row):
     """A row of eight counts with each rounded to its level."""
-    above = ((row + _TO_TOP_FROM_12) & TOPS) >> _TOP_BIT
-    whole = (above << _BYTE_BITS) - above
+    above = ((row + _TO_TOP_FROM_12) & TOPS) >> TOP_BIT
+    whole = (above << BYTE_BITS) - above
     level = (row & ~whole) | (_TWELVES & whole)
-    level += ((row + _TO_TOP_FROM_14) & TOPS) >> _TOP_BIT
-    level += ((row + _TO_TOP_FROM_17) & TOPS) >> _TOP_BIT
-    return level + (((row + _TO_TOP_FROM_22) & TOPS) >> _TOP_BIT)
-
-
-@jit_inline
-def _pairs(first, second):
-    """Four lanes of 16 bits: bytes 0, 2, 4, 6 of two rows of levels, the second above the first."""
-    return (first & _EVEN_BYTES) | ((second & _EVEN_BYTES) << _LEVEL_BITS)
+    level += ((row + _TO_TOP_FROM_14) & TOPS) >> TOP_BIT
+    level += ((row + _TO_TOP_FROM_17) & TOPS) >> TOP_BIT
+    return level + (((row + _TO_TOP_FROM_22) & TOPS) >> TOP_BIT)
 
 
 @jit_inline
 def _row(base, table, lanes, lane):
     """The row that lane ``lane`` of some pairs names in table ``table``."""
-    return base + table * TABLE_ROWS + np.int64((lanes >> U(lane * _LANE_BITS)) & _LANE)
+    return base + table * TABLE_ROWS + np.int64((lanes >> U(lane * _LANE_BITS)) & LANE)
 
 
 @jit_inline
@@ -104,8 +104,10 @@ def rows_of(packed):
     meta = packed.meta
     front, facing = _levels(packed.front), _levels(byteswap(packed.other_front))
     back, other_back = _levels(packed.back), _levels(packed.other_back)
-    even, odd = _pairs(front, facing), _pairs(front >> _BYTE_BITS, facing >> _BYTE_BITS)
-    mine, theirs = _pairs(back, back >> _BYTE_BITS), _pairs(other_back, other_back >> _BYTE_BITS)
+    even = pairs(front, facing, _LEVEL_BITS)
+    odd = pairs(front >> BYTE_BITS, facing >> BYTE_BITS, _LEVEL_BITS)
+    mine = pairs(back, back >> BYTE_BITS, _LEVEL_BITS)
+    theirs = pairs(other_back, other_back >> BYTE_BITS, _LEVEL_BITS)
     base = np.int64(phase(meta)) * (TABLES * TABLE_ROWS)
     my_house = MY_HOUSE if owns_house(meta) else HOUSE
     their_house = THEIR_HOUSE if other_owns_house(meta) else FACES_HOUSE
