@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 
@@ -95,6 +96,7 @@ def test_the_network_orders_the_actions(kind: str) -> None:
         logits = dict(zip(policy.legal_actions[part] & 63, policy.logits[part], strict=True))
         tt_move = int(stack[count, ACTION])
         frame["end"], frame["tt_move"], frame["by_policy"] = 1 + count, tt_move, 0
+        frame["key"] = 1 + i
         memory["nodes"] = 0
         order_by_policy(rules, guide, memory[0], 3)
         assert frame["by_policy"] == 1
@@ -108,6 +110,34 @@ def test_the_network_orders_the_actions(kind: str) -> None:
             assert gaps[action] / GAP_UNIT == pytest.approx(top - logits[action], abs=0.1)
             assert scores[k] == (1 if action == tt_move else -gaps[action])
     assert compared > 20
+
+
+def test_the_network_is_asked_once_in_a_search() -> None:
+    """Coming back to a node costs nothing; the next search, another node and the root do ask."""
+    ruleset = get_ruleset("zanzibar")
+    guide = make_guides(network("moves"), 1)[0]
+    memory = make_workspace(1).memory
+
+    def asked(words: npt.NDArray[np.uint64], key: int, epoch: int, ply: int = 3) -> bool:
+        memory["stack"][0, 0, : META + 1] = words[: META + 1]
+        count = successors(ruleset.kernel_rules(), Packed.of(words), memory["stack"][0], 1)
+        frame = memory["frames"][0, ply : ply + 1]
+        frame["row"], frame["first"], frame["end"], frame["key"] = 0, 1, 1 + count, key * 1_000_003
+        memory["epoch"], memory["nodes"] = epoch, 0
+        order_by_policy(ruleset.kernel_rules(), guide, memory[0], ply)
+        return bool(memory["nodes"][0])
+
+    one, other = batch_of("zanzibar", 40, 16)[0][:2]
+    assert asked(one, 1, 1)
+    gaps, scores = memory["gaps"][0, 3].copy(), memory["scores"][0].copy()
+    assert not asked(one, 1, 1)
+    np.testing.assert_array_equal(memory["gaps"][0, 3], gaps)
+    np.testing.assert_array_equal(memory["scores"][0], scores)
+    assert asked(one, 1, 2)
+    assert asked(other, 2, 2)
+    assert not asked(one, 1, 2)
+    assert asked(one, 1, 2, ply=0)  # which may lack actions
+    assert asked(one, 1, 2)
 
 
 @pytest.mark.parametrize(

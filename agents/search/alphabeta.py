@@ -31,7 +31,7 @@ from agents.search.negamax import search
 from agents.search.ordering import forget_cutoffs
 from agents.search.selective import PolicyGuide, make_guides
 from agents.search.threads import check_seconds, check_threads, share, stop_after
-from agents.search.transposition import NO_ACTION, PROVEN, SMALL_TABLE_BITS, TABLE_BITS
+from agents.search.transposition import NO_ACTION, PROVEN
 from agents.search.value_network import check_rows, in_cache_lines, load_rows
 from agents.search.workspace import MAX_DEPTH, make_workspace
 from bao_env.engine.arrays import as_batch
@@ -44,8 +44,10 @@ from bao_env.engine.ruleset import Ruleset, get_ruleset
 if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
     from agents.nets.network import PolicyNetwork
 
-_SMALL_DEPTH: Final = 8
-"""Searches of at most this depth make do with a small table."""
+_SPEED: Final = 8e6
+"""About how many nodes a second a search visits on a fast core."""
+_BRANCHING: Final = 3.0
+"""About how many times as many nodes a full search takes for each ply more."""
 _CHUNK: Final = 16
 """Positions that a thread takes at a time."""
 
@@ -143,6 +145,16 @@ def _evaluation(
     return in_cache_lines(weights)
 
 
+def _expected_nodes(depth: int, seconds: float | None, nodes: int | None) -> float:
+    """About how many nodes a search visits at most within the limits of :class:`AlphaBetaAgent`."""
+    limits = [_BRANCHING**depth]
+    if seconds is not None:
+        limits.append(seconds * _SPEED)
+    if nodes is not None:
+        limits.append(nodes)
+    return min(limits)
+
+
 class AlphaBetaAgent:
     """Plays the best action of an alpha-beta search.
 
@@ -192,8 +204,8 @@ class AlphaBetaAgent:
         self._seconds = seconds
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("player")
-        table_bits = SMALL_TABLE_BITS if depth <= _SMALL_DEPTH else TABLE_BITS
-        self._workspaces = [make_workspace(table_bits, nodes) for _ in range(self._threads)]
+        expected = _expected_nodes(depth, seconds, nodes)
+        self._workspaces = [make_workspace(expected, nodes) for _ in range(self._threads)]
         self._guides: Sequence[PolicyGuide | None] = [None] * self._threads
         if network is not None:
             self._guides = make_guides(network, self._threads)

@@ -33,7 +33,7 @@ from agents.search.transposition import NO_ACTION, WIN, position_hash, probe, st
 from agents.search.value_network import evaluate_by_network
 from agents.search.workspace import MAX_PLIES
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
-from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.compile import jit, jit_inline, uncounted
 from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates, simulate
 from bao_env.engine.position import META, mover_of, read_at, same_mover
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
@@ -65,6 +65,7 @@ def search(rules, evaluation, guide, table, work, depth):
         the value for the mover, int64; nothing of use once ``work.stopped`` is set.
     """
     guided = guide is not None
+    evaluation, table = uncounted(evaluation), uncounted(table)
     work.iteration = depth
     _ask(work.frames[0], 0, depth, -_INFINITY, _INFINITY, 0)
     ply = np.int64(0)

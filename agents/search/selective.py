@@ -41,7 +41,8 @@ from agents.nets.encoding import encode_successors
 from agents.nets.features import ENCODING_SIZE
 from agents.nets.head import action_logit, expected_result
 from agents.search.transposition import NO_ACTION
-from bao_env.engine.bits import ONE, ZERO
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.bits import ONE, ZERO, U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import STARTS
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
@@ -63,6 +64,8 @@ MAX_EXTENDED_PLY: Final = 60
 GAP_UNIT: Final = 1024.0
 """Units of a gap in one logit."""
 _MAX_GAP: Final = 60.0  # logits
+_REMEMBERED: Final = 1 << 13
+"""Nodes whose gaps a guide remembers: a search comes back to most of them in every iteration."""
 
 
 class PolicyGuide(NamedTuple):
@@ -78,6 +81,10 @@ class PolicyGuide(NamedTuple):
     """float32[64, 65 or 2], what it says."""
     logits: npt.NDArray[np.float32]
     """float32[64], of a node's successors in their order."""
+    remembered: npt.NDArray[np.uint64]
+    """uint64[:data:`_REMEMBERED`], of which nodes the gaps are: hash and number of the search."""
+    gaps: npt.NDArray[np.uint16]
+    """uint16[:data:`_REMEMBERED`, 64], the gap of each of their legal actions."""
 
 
 def make_guides(network: PolicyNetwork, threads: int) -> list[PolicyGuide]:
@@ -96,6 +103,8 @@ def make_guides(network: PolicyNetwork, threads: int) -> list[PolicyGuide]:
             encodings=np.zeros((MAX_SUCCESSORS, ENCODING_SIZE), np.uint8),
             outputs=np.zeros((MAX_SUCCESSORS, int(weights.widths[-1])), np.float32),
             logits=np.zeros(MAX_SUCCESSORS, np.float32),
+            remembered=np.zeros(_REMEMBERED, np.uint64),
+            gaps=np.zeros((_REMEMBERED, NUM_ACTIONS), np.uint16),
         )
         for _ in range(threads)
     ]
@@ -112,15 +121,35 @@ def order_by_policy(rules, guide, work, ply):
     """Order the actions of the node at ``ply`` as the network likes them.
 
     The action of the transposition table comes first all the same. Asking counts as
-    :data:`ENCODING_NODES` nodes for each encoding that is read.
+    :data:`ENCODING_NODES` nodes for each encoding that is read; remembering is free.
 
     Args:
         rules: the :class:`KernelRules`.
         guide: a :class:`PolicyGuide`.
         work: a record of :data:`agents.search.workspace.MEMORY`. Scores and gaps are filled;
-            successors that prove to leave a player without a move get their result entered.
+            where the network is asked, successors that prove to leave a player without a move get
+            their result entered.
         ply: plies from the root to the node, which has been expanded.
     """
+    frame, stack = work.frames[ply], work.stack
+    # What is remembered must not outlast a search, whose nodes would then depend on others. The
+    # root may lack actions, so nothing is remembered of it.
+    mark = frame.key ^ work.epoch
+    slot = np.int64(mark & U(_REMEMBERED - 1))
+    if ply == 0 or guide.remembered[slot] != mark:
+        _ask_network(rules, guide, work, ply, slot)
+        guide.remembered[slot] = mark if ply > 0 else ZERO
+    for k in range(frame.first, frame.end):
+        action = np.int64(stack[k, ACTION])
+        gap = np.int64(guide.gaps[slot, action])
+        work.gaps[ply, action] = gap
+        work.scores[k] = 1 if action == frame.tt_move else -gap
+    frame.by_policy = 1
+
+
+@jit
+def _ask_network(rules, guide, work, ply, slot):
+    """Fill row ``slot`` of ``guide.gaps`` for the actions of the node at ``ply``."""
     frame, stack = work.frames[ply], work.stack
     asked = encode_successors(
         rules,
@@ -135,12 +164,8 @@ def order_by_policy(rules, guide, work, ply):
     forward(guide.weights, guide.encodings, asked, guide.network_workspace, guide.outputs)
     top = _read_logits(guide, stack, frame.first, frame.end)
     for k in range(frame.first, frame.end):
-        action = np.int64(stack[k, ACTION])
-        logit = guide.logits[k - frame.first]
-        gap = np.int64(min(float(top - logit), _MAX_GAP) * GAP_UNIT)
-        work.gaps[ply, action] = gap
-        work.scores[k] = 1 if action == frame.tt_move else -gap
-    frame.by_policy = 1
+        gap = min(float(top - guide.logits[k - frame.first]), _MAX_GAP) * GAP_UNIT
+        guide.gaps[slot, np.int64(stack[k, ACTION])] = np.uint16(gap)
     work.nodes += np.int64(ENCODING_NODES) * max(asked, np.int64(1))
 
 

@@ -29,10 +29,10 @@ PROVEN: Final = WIN - 1000
 NO_ACTION: Final = 64
 """No action."""
 
-TABLE_BITS: Final = 20
-"""Size of a table: 2^20 slots, 32 MiB, for each thread."""
-SMALL_TABLE_BITS: Final = 15
-"""The same for shallow searches: 1 MiB, which stays in the cache."""
+_MIN_BITS: Final = 14
+_MAX_BITS: Final = 20
+_NODES_A_SLOT: Final = 4
+"""A table has a slot for so many nodes of a search. One in six of them is stored."""
 
 _SLOT_WORDS: Final = 4
 _ENTRY_WORDS: Final = 2
@@ -63,9 +63,13 @@ _HASH_SHIFT_A = U(29)
 _HASH_SHIFT_B = U(32)
 
 
-def make_table(bits: int) -> npt.NDArray[np.uint64]:
-    """An empty table of 2^``bits`` slots."""
-    return np.zeros(_SLOT_WORDS << bits, np.uint64)
+def make_table(nodes: float) -> npt.NDArray[np.uint64]:
+    """An empty table for searches of about so many nodes: 512 KiB to 32 MiB.
+
+    The smaller it is, the more of it stays in the processor's cache.
+    """
+    bits = int(nodes / _NODES_A_SLOT).bit_length() - 1
+    return np.zeros(_SLOT_WORDS << max(_MIN_BITS, min(_MAX_BITS, bits)), np.uint64)
 
 
 @jit_inline

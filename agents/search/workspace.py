@@ -95,11 +95,11 @@ class Workspace(NamedTuple):
     """One record of :data:`MEMORY`."""
 
 
-def make_workspace(table_bits: int, node_limit: int | None = None) -> Workspace:
-    """A workspace with a table of 2^``table_bits`` slots.
+def make_workspace(expected_nodes: float, node_limit: int | None = None) -> Workspace:
+    """A workspace for searches of about ``expected_nodes`` nodes, for which its table is made.
 
-    Its searches stop after about ``node_limit`` nodes; None is no limit.
+    They stop after about ``node_limit`` nodes; None is no limit.
     """
     memory = np.zeros(1, MEMORY)
     memory["node_limit"] = np.iinfo(np.int64).max if node_limit is None else node_limit
-    return Workspace(make_table(table_bits), memory)
+    return Workspace(make_table(expected_nodes), memory)

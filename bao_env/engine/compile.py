@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import numba
-from numba.core import event
+from numba.core import cgutils, event
+from numba.extending import intrinsic, overload
 
 F = TypeVar("F", bound=Callable[..., Any])
+A = TypeVar("A")
 
 _checked: set[Path] = set()
 _functions: set[Callable[..., Any]] = set()
@@ -150,3 +152,31 @@ def jit_inline(function: F) -> F:
 def jit_float(function: F) -> F:
     """Like :func:`jit`, for sums and products of floats that may be reordered and fused."""
     return _compiled(function, fastmath={"contract", "reassoc", "nsz"})
+
+
+def uncounted(array: A) -> A:
+    """The same array, whose uses compiled code does not count.
+
+    Numba counts the references to an array in every function that it is handed on to, with two
+    atomic instructions each. A hot loop calls this once, before it begins. Whoever called the loop
+    keeps the array alive.
+    """
+    return array
+
+
+@intrinsic
+def _without_owner(_context: Any, array: Any) -> Any:
+    """:func:`uncounted`: a view of the array's memory that belongs to nobody."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.return_type)(context, builder, arguments[0])
+        view.meminfo = cgutils.get_null_value(view.meminfo.type)
+        return view._getvalue()
+
+    return array(array), generate
+
+
+@overload(uncounted)
+def _uncounted_in_numba(array):
+    """What compiled code calls in place of :func:`uncounted`."""
+    return lambda array: _without_owner(array)
