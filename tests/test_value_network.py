@@ -158,6 +158,20 @@ def test_a_fit_needs_positions(tmp_path: Path, capsys: pytest.CaptureFixture[str
         fit_value_network.main([*arguments, "--search-share", "2"])
 
 
+def test_a_network_teaches_only_once_it_is_fitted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["zanzibar", "--teacher", "network", "--parts", "1", "--games", "100"]
+    arguments += ["--depth", "1", "--out", str(tmp_path), "--file", str(tmp_path / "rows.npz")]
+    with monkeypatch.context() as patch:
+        patch.setattr(fit_value_network, "load_rows", lambda ruleset: None)
+        assert fit_value_network.main(arguments) == 2
+    assert "has no network yet" in capsys.readouterr().err
+    assert fit_value_network.main(arguments) == 2
+    assert "add --games" in capsys.readouterr().err  # it has played
+    assert [path.name[:7] for path in (tmp_path / "zanzibar").glob("*.npz")] == ["network"]
+
+
 @pytest.mark.slow
 def test_fitting_learns_and_goes_on_where_it_was_stopped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -1,13 +1,19 @@
 """Fit the value network of guided alpha-beta to self-play.
 
     python -m training.fit_value_network zanzibar
+    python -m training.fit_value_network zanzibar --teacher network --seed 2000 --parts 30
 
 Alpha-beta plays itself to a shallow depth, from random openings of all lengths. From each position
-the network learns the mean of who won and of what the search said. In training, a row is a sum of
-three: one for the pair, and one for each of its two pits, so that pairs that are rare learn from
-others. In the end the three are added up. Positions of held-out games measure the fit.
+the network learns the mean of who won and of what the search said. The first command plays with the
+tables of :mod:`agents.search.evaluation`, the second with the network that guided alpha-beta reads,
+which is a better teacher.
 
-Games are written to ``OUT/RULES/``, a file for each part; a stopped run goes on with what is there.
+In training, a row is a sum of three: one for the pair, and one for each of its two pits, so that
+pairs that are rare learn from others. In the end the three are added up. Positions of held-out
+games measure the fit.
+
+Games are written to ``OUT/RULES/``, a file for each part. A stopped run goes on with what is there,
+and every fit is to all the games there.
 """
 
 from __future__ import annotations
@@ -40,6 +46,7 @@ from agents.search.value_network import (
     SIGNS,
     TABLE_ROWS,
     UNITS,
+    load_rows,
     network_features,
 )
 from bao_env.engine.batch import Engine
@@ -73,19 +80,41 @@ class Games(NamedTuple):
     """int32[P], the number of the game."""
 
 
-def play(ruleset: Ruleset, depth: int, games: int, seed: int) -> Games:
+class Play(NamedTuple):
+    """How the games of one part are played."""
+
+    ruleset: Ruleset
+    teacher: str
+    """``"tables"``, or ``"network"`` for the one fitted before: what the search evaluates with."""
+    depth: int
+    """Plies that each search looks ahead."""
+    games: int
+    """Fewer are played where there are too few openings of a length."""
+    seed: int
+    """Of the openings."""
+
+    @property
+    def file(self) -> str:
+        """Name of the file of the part."""
+        teacher = "" if self.teacher == "tables" else f"{self.teacher}-"
+        return f"{teacher}depth-{self.depth}-{self.games}-games-seed-{self.seed}.npz"
+
+
+def play(how: Play) -> Games:
     """Play games of alpha-beta against itself, as many from openings of each length.
 
-    Args:
-        ruleset: the rules.
-        depth: plies that each search looks ahead.
-        games: number of games; fewer where there are too few openings of a length.
-        seed: of the openings.
+    Raises:
+        ValueError: the network is to teach, but none has been fitted.
     """
-    agent, engine = AlphaBetaAgent(ruleset, depth=depth), Engine(ruleset)
+    ruleset = how.ruleset
+    rows = load_rows(ruleset) if how.teacher == "network" else None
+    if how.teacher == "network" and rows is None:
+        raise ValueError(f"{ruleset.name} has no network yet: fit one with --teacher tables")
+    agent = AlphaBetaAgent(ruleset, depth=how.depth, weights=rows)
+    engine = Engine(ruleset)
     parts, done = [], 0
     for length in OPENINGS:
-        positions = _openings(ruleset, games // len(OPENINGS), length, seed)
+        positions = _openings(ruleset, how.games // len(OPENINGS), length, how.seed)
         parts.append(_play_on(agent, engine, positions, done))
         done += len(positions)
     return Games(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
@@ -217,27 +246,22 @@ def fit(data: Games, epochs: int, search_share: float, seed: int) -> tuple[Netwo
         return network, float(loss_of(logits, results)) / math.log(2)
 
 
-def gather(ruleset: Ruleset, folder: Path, depth: int, games: int, parts: int, seed: int) -> Games:
-    """The games of all parts; those that ``folder`` has no file of are played.
-
-    Args:
-        ruleset, depth: those of :func:`play`.
-        folder: where the parts are kept.
-        games: games of a part.
-        parts: number of parts.
-        seed: of the first part; each has its own.
-    """
-    found: list[Games] = []
-    for part in tqdm(range(parts), unit="part", desc=f"{ruleset.name}: self-play"):
-        file = folder / f"depth-{depth}-{games}-games-seed-{seed + part}.npz"
+def gather(parts: list[Play], folder: Path) -> Games:
+    """All games in a folder, and those of the parts of which it has no file, which are played."""
+    for part in tqdm(parts, unit="part", desc=f"{parts[0].ruleset.name}: self-play"):
+        file = folder / part.file
         if not file.exists():
             memory = io.BytesIO()
-            np.savez(memory, **play(ruleset, depth, games, seed + part)._asdict())
+            np.savez(memory, **play(part)._asdict())
             write_atomically(file, memory.getvalue())
+    found: list[Games] = []
+    first = 0
+    for file in sorted(folder.glob("*.npz")):
         with np.load(file, allow_pickle=False) as archive:
             arrays: dict[str, Any] = {name: archive[name] for name in Games._fields}
-        # A part's numbers begin at 0; whole groups of held-out games keep them apart.
-        arrays["games"] = arrays["games"] + np.int32(part * HELD_OUT * games)
+        # A part's numbers begin at 0; whole groups of held-out games keep the parts apart.
+        arrays["games"] = arrays["games"] + np.int32(first)
+        first = (int(arrays["games"].max(initial=first)) // HELD_OUT + 1) * HELD_OUT
         found.append(Games(**arrays))
     return Games(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
@@ -261,6 +285,12 @@ def main(argv: list[str] | None = None) -> int:
         description="Fit the value network of guided alpha-beta to self-play.",
     )
     parser.add_argument("rulesets", nargs="+", metavar="RULES", choices=list(RULESETS))
+    parser.add_argument(
+        "--teacher",
+        choices=["tables", "network"],
+        default="tables",
+        help="what self-play evaluates with (tables)",
+    )
     parser.add_argument("--parts", type=int, default=18, help="parts of self-play (18)")
     parser.add_argument("--games", type=int, default=15_000, help="games of a part (15000)")
     parser.add_argument("--depth", type=int, default=5, help="plies that self-play looks ahead (5)")
@@ -283,7 +313,11 @@ def main(argv: list[str] | None = None) -> int:
         for ruleset in map(get_ruleset, args.rulesets):
             folder = args.out / ruleset.name
             with hold(folder):
-                data = gather(ruleset, folder, args.depth, args.games, args.parts, args.seed)
+                parts = [
+                    Play(ruleset, args.teacher, args.depth, args.games, args.seed + part)
+                    for part in range(args.parts)
+                ]
+                data = gather(parts, folder)
                 network, loss = fit(data, args.epochs, args.search_share, args.seed)
             write(ruleset, network.rows(), args.file)
             print(f"{ruleset.name}: {len(data.results)} positions, log loss {loss:.4f} bits")
