@@ -7,7 +7,9 @@ A tournament writes ``table.json``. The published one is ``training/ladder.json`
 crosstable are in ``training/RESULTS.md``, between ``<!-- ladder -->`` and ``<!-- /ladder -->``. To
 publish a new tournament, copy its ``table.json`` and ``elo.png`` over ``ladder.json`` and
 ``ladder.png``, and run this command. In the same way ``training/BENCHMARK.md`` has the table of
-``training/benchmark.json``, which ``training.benchmark`` writes, with ``benchmark.png``.
+``training/benchmark.json``, which ``training.benchmark`` writes, with ``benchmark.png``; and the
+card of the shipped networks, ``agents/checkpoints/README.md``, has those that
+``training.tools.card`` measures.
 """
 
 from __future__ import annotations
@@ -24,12 +26,14 @@ import numpy.typing as npt
 from agents.arena.ratings import Ratings
 from agents.arena.report import Standing, markdown
 from training.benchmark import summary
+from training.tools import card
 
 TRAINING: Final = Path(__file__).resolve().parents[1]
 LADDER: Final = TRAINING / "ladder.json"
 RESULTS: Final = TRAINING / "RESULTS.md"
 RUNS: Final = TRAINING / "benchmark.json"
 BENCHMARK: Final = TRAINING / "BENCHMARK.md"
+NETWORKS: Final = card.CARD.with_name("README.md")
 
 
 def points_of(pairs_by_points: list[int]) -> npt.NDArray[np.float64]:
@@ -74,7 +78,13 @@ def tables() -> list[tuple[Path, str, str]]:
     """Each document with a table, the mark in it, and what belongs there."""
     ladder = ladder_tables(json.loads(LADDER.read_text(encoding="utf-8")))
     runs = summary.RUNS.validate_json(RUNS.read_bytes())
-    return [(RESULTS, "ladder", ladder), (BENCHMARK, "benchmark", summary.table(runs))]
+    networks = card.measured()
+    return [
+        (RESULTS, "ladder", ladder),
+        (BENCHMARK, "benchmark", summary.table(runs)),
+        (NETWORKS, "networks", card.networks_table(networks)),
+        (NETWORKS, "games", card.games_table(networks)),
+    ]
 
 
 def replace_between(text: str, name: str, part: str) -> str:
@@ -95,8 +105,8 @@ def main(argv: list[str] | None = None) -> int:
     """Command line of ``python -m training.tools.tables``."""
     parser = argparse.ArgumentParser(
         prog="python -m training.tools.tables",
-        description="Write the tables of training/RESULTS.md and training/BENCHMARK.md from "
-        "training/ladder.json and training/benchmark.json.",
+        description="Write the tables of training/RESULTS.md, training/BENCHMARK.md and "
+        "agents/checkpoints/README.md from the JSON files that hold their figures.",
     )
     parser.add_argument("--check", action="store_true", help="write nothing; check")
     args = parser.parse_args(argv)
