@@ -22,9 +22,8 @@ import argparse
 import io
 import math
 import sys
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +31,6 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from agents.arena.openings import draw_openings
 from agents.files import hold, write_atomically
 from agents.search.alphabeta import AlphaBetaAgent
 from agents.search.evaluation import SCALE
@@ -49,35 +47,16 @@ from agents.search.value_network import (
     load_rows,
     network_features,
 )
-from bao_env.engine.batch import Engine
-from bao_env.engine.position import WORDS, movers
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from training import search_games
+from training.search_games import SearchGames
 
 HELD_OUT: Final = 20
 """One game of so many is held out of the fit."""
-OPENINGS: Final = range(2, 42, 4)
-"""Random plies before a game."""
-SHORT_OPENINGS: Final = (400, 50)
-"""How many to ask for where there are too few of a length."""
-MAX_PLIES: Final = 250
-"""Longer games are not learnt from."""
 BATCH: Final = 8192
 """Positions of a step of the fit."""
 _FACTORS: Final = 2 * ROWS // LEVELS
 """Rows for either pit of a pair alone."""
-
-
-class Games(NamedTuple):
-    """P positions of finished games."""
-
-    positions: npt.NDArray[np.uint64]
-    """uint64[P, 6], packed."""
-    values: npt.NDArray[np.int16]
-    """int16[P], what the search said, for the mover."""
-    results: npt.NDArray[np.int8]
-    """int8[P], 1 where the mover has won, else 0."""
-    games: npt.NDArray[np.int32]
-    """int32[P], the number of the game."""
 
 
 class Play(NamedTuple):
@@ -100,8 +79,8 @@ class Play(NamedTuple):
         return f"{teacher}depth-{self.depth}-{self.games}-games-seed-{self.seed}.npz"
 
 
-def play(how: Play) -> Games:
-    """Play games of alpha-beta against itself, as many from openings of each length.
+def play(how: Play) -> SearchGames:
+    """Play the games of a part.
 
     Raises:
         ValueError: the network is to teach, but none has been fitted.
@@ -111,52 +90,7 @@ def play(how: Play) -> Games:
     if how.teacher == "network" and rows is None:
         raise ValueError(f"{ruleset.name} has no network yet: fit one with --teacher tables")
     agent = AlphaBetaAgent(ruleset, depth=how.depth, weights=rows)
-    engine = Engine(ruleset)
-    parts, done = [], 0
-    for length in OPENINGS:
-        positions = _openings(ruleset, how.games // len(OPENINGS), length, how.seed)
-        parts.append(_play_on(agent, engine, positions, done))
-        done += len(positions)
-    return Games(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-
-def _openings(ruleset: Ruleset, count: int, plies: int, seed: int) -> npt.NDArray[np.uint64]:
-    """Different positions after ``plies`` random actions: ``count``, or fewer if there are few."""
-    for fewer in (count, *SHORT_OPENINGS):
-        with suppress(ValueError):
-            return draw_openings(ruleset, min(count, fewer), plies, seed, balance=None).positions
-    return np.empty((0, WORDS), np.uint64)
-
-
-def _play_on(
-    agent: AlphaBetaAgent, engine: Engine, positions: npt.NDArray[np.uint64], first: int
-) -> Games:
-    """Play on from positions uint64[G, 6]; games are numbered from ``first`` on."""
-    positions = positions.copy()
-    masks = np.empty(len(positions), np.uint64)
-    winners = np.full(len(positions), -1, np.int8)
-    engine.legal_masks(positions, masks, winners)
-    plies = []
-    for _ in range(MAX_PLIES):
-        going = np.flatnonzero(masks)
-        if not len(going):
-            break
-        before = positions[going]
-        chosen, said = agent.choose(before, masks[going])
-        plies.append((before, said.astype(np.int16), going))
-        actions = np.zeros(len(positions), np.int64)
-        actions[going] = chosen
-        engine.step(positions, actions, masks, winners)
-    finished = []
-    for before, values, game in plies:
-        ended = winners[game] >= 0
-        before, values, game = before[ended], values[ended], game[ended]
-        results = (movers(before) == winners[game]).astype(np.int8)
-        finished.append(Games(before, values, results, (first + game).astype(np.int32)))
-    if not finished:
-        empty = np.empty(0, np.int8)
-        return Games(positions[:0], empty.astype(np.int16), empty, empty.astype(np.int32))
-    return Games(*(np.concatenate(columns) for columns in zip(*finished, strict=True)))
+    return search_games.play(agent, ruleset, how.games, how.seed)
 
 
 class Network(torch.nn.Module):
@@ -195,7 +129,7 @@ def factors(features: Tensor) -> Tensor:
     return torch.cat([first, second], dim=1)
 
 
-def fit(data: Games, epochs: int, search_share: float, seed: int) -> tuple[Network, float]:
+def fit(data: SearchGames, epochs: int, search_share: float, seed: int) -> tuple[Network, float]:
     """Fit a network.
 
     Args:
@@ -246,24 +180,21 @@ def fit(data: Games, epochs: int, search_share: float, seed: int) -> tuple[Netwo
         return network, float(loss_of(logits, results)) / math.log(2)
 
 
-def gather(parts: list[Play], folder: Path) -> Games:
+def gather(parts: list[Play], folder: Path) -> SearchGames:
     """All games in a folder, and those of the parts of which it has no file, which are played."""
     for part in tqdm(parts, unit="part", desc=f"{parts[0].ruleset.name}: self-play"):
         file = folder / part.file
         if not file.exists():
-            memory = io.BytesIO()
-            np.savez(memory, **play(part)._asdict())
-            write_atomically(file, memory.getvalue())
-    found: list[Games] = []
+            play(part).write(file)
+    found: list[SearchGames] = []
     first = 0
     for file in sorted(folder.glob("*.npz")):
-        with np.load(file, allow_pickle=False) as archive:
-            arrays: dict[str, Any] = {name: archive[name] for name in Games._fields}
+        games = SearchGames.read(file)
         # A part's numbers begin at 0; whole groups of held-out games keep the parts apart.
-        arrays["games"] = arrays["games"] + np.int32(first)
-        first = (int(arrays["games"].max(initial=first)) // HELD_OUT + 1) * HELD_OUT
-        found.append(Games(**arrays))
-    return Games(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+        games = games._replace(games=games.games + np.int32(first))
+        first = (int(games.games.max(initial=first)) // HELD_OUT + 1) * HELD_OUT
+        found.append(games)
+    return SearchGames.concatenate(found)
 
 
 def write(ruleset: Ruleset, rows: npt.NDArray[np.int16], path: Path) -> None:

@@ -1,0 +1,130 @@
+"""Games of a search against itself, to learn from: what it played, what it thought, who won."""
+
+from __future__ import annotations
+
+import io
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.arena.openings import draw_openings
+from agents.files import write_atomically
+from agents.search.alphabeta import AlphaBetaAgent
+from bao_env.engine.batch import Engine
+from bao_env.engine.position import WORDS, movers
+from bao_env.engine.ruleset import Ruleset
+
+OPENINGS: Final = range(2, 42, 4)
+"""Random plies before a game."""
+SHORT_OPENINGS: Final = (400, 50)
+"""How many to ask for where there are too few of a length."""
+MAX_PLIES: Final = 250
+"""Longer games are not learnt from."""
+
+
+class SearchGames(NamedTuple):
+    """P positions of finished games."""
+
+    positions: npt.NDArray[np.uint64]
+    """uint64[P, 6], packed."""
+    actions: npt.NDArray[np.uint8]
+    """uint8[P], what was played."""
+    values: npt.NDArray[np.int16]
+    """int16[P], what the search said, for the mover; :data:`agents.search.evaluation.SCALE` a
+    logit."""
+    results: npt.NDArray[np.int8]
+    """int8[P], 1 where the mover has won, else 0."""
+    games: npt.NDArray[np.int32]
+    """int32[P], the number of the game."""
+
+    @classmethod
+    def concatenate(cls, parts: list[SearchGames]) -> SearchGames:
+        """All games of some parts, in their order."""
+        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def write(self, path: Path) -> None:
+        """Write them to a file."""
+        memory = io.BytesIO()
+        np.savez(memory, **self._asdict())
+        write_atomically(path, memory.getvalue())
+
+    @classmethod
+    def read(cls, path: Path) -> SearchGames:
+        """What :meth:`write` has written.
+
+        Raises:
+            ValueError: the file holds something else.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                arrays: dict[str, Any] = {name: archive[name] for name in cls._fields}
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"{path} holds no games of a search: delete it") from error
+        return cls(**arrays)
+
+
+def play(agent: AlphaBetaAgent, ruleset: Ruleset, games: int, seed: int) -> SearchGames:
+    """Play games of a search against itself, as many from random openings of each length.
+
+    Args:
+        agent: plays both sides.
+        ruleset: its rules.
+        games: number of games; fewer where there are too few openings of a length.
+        seed: of the openings.
+    """
+    engine = Engine(ruleset)
+    parts, done = [], 0
+    for length in OPENINGS:
+        positions = _openings(ruleset, games // len(OPENINGS), length, seed)
+        parts.append(_play_on(agent, engine, positions, done))
+        done += len(positions)
+    return SearchGames.concatenate(parts)
+
+
+def _openings(ruleset: Ruleset, count: int, plies: int, seed: int) -> npt.NDArray[np.uint64]:
+    """Different positions after ``plies`` random actions: ``count``, or fewer if there are few."""
+    for fewer in (count, *SHORT_OPENINGS):
+        with suppress(ValueError):
+            return draw_openings(ruleset, min(count, fewer), plies, seed, balance=None).positions
+    return np.empty((0, WORDS), np.uint64)
+
+
+def _play_on(
+    agent: AlphaBetaAgent, engine: Engine, positions: npt.NDArray[np.uint64], first: int
+) -> SearchGames:
+    """Play on from positions uint64[G, 6]; games are numbered from ``first`` on."""
+    positions = positions.copy()
+    masks = np.empty(len(positions), np.uint64)
+    winners = np.full(len(positions), -1, np.int8)
+    engine.legal_masks(positions, masks, winners)
+    plies = []
+    for _ in range(MAX_PLIES):
+        going = np.flatnonzero(masks)
+        if not len(going):
+            break
+        before = positions[going]
+        chosen, said = agent.choose(before, masks[going])
+        plies.append((before, chosen.astype(np.uint8), said.astype(np.int16), going))
+        actions = np.zeros(len(positions), np.int64)
+        actions[going] = chosen
+        engine.step(positions, actions, masks, winners)
+    no_bytes = np.empty(0, np.int8)
+    finished = [
+        SearchGames(
+            positions[:0],
+            no_bytes.astype(np.uint8),
+            no_bytes.astype(np.int16),
+            no_bytes,
+            no_bytes.astype(np.int32),
+        )
+    ]
+    for before, played, values, game in plies:
+        ended = winners[game] >= 0
+        before, game = before[ended], game[ended]
+        results = (movers(before) == winners[game]).astype(np.int8)
+        numbers = (first + game).astype(np.int32)
+        finished.append(SearchGames(before, played[ended], values[ended], results, numbers))
+    return SearchGames.concatenate(finished)
