@@ -186,6 +186,10 @@ def test_only_what_is_understood_is_compiled(
     assert is_compilable(make_network())
 
 
+OTHERS = [("normed", (32, 16)), ("residual", (32, 32, 32))]
+"""Other architectures than the shipped one, and their hidden units."""
+
+
 @pytest.fixture
 def normed(monkeypatch: pytest.MonkeyPatch) -> str:
     """An architecture of one's own, entered in the table."""
@@ -194,9 +198,11 @@ def normed(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_another_architecture_learns(normed: str, kind: str) -> None:
+@pytest.mark.parametrize(("architecture", "hidden"), OTHERS)
+@pytest.mark.usefixtures("normed")
+def test_another_architecture_learns(architecture: str, hidden: tuple[int, ...], kind: str) -> None:
     """Forward and backward: the loss of fixed targets falls, and every parameter takes part."""
-    network = make_network(kind, architecture=normed).train()
+    network = make_network(kind, hidden, architecture).train()
     batch, _ = inputs(network, 16)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
     losses = []
@@ -211,13 +217,22 @@ def test_another_architecture_learns(normed: str, kind: str) -> None:
     assert losses[-1] < 0.5 * losses[0]
 
 
+def test_residual_layers_are_alike() -> None:
+    with pytest.raises(ValueError, match="as many units in each layer"):
+        make_network(hidden=(32, 16), architecture="residual")
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_another_architecture_is_saved_and_plays(normed: str, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("architecture", "hidden"), OTHERS)
+@pytest.mark.usefixtures("normed")
+def test_another_architecture_is_saved_and_plays(
+    architecture: str, hidden: tuple[int, ...], kind: str, tmp_path: Path
+) -> None:
     path = tmp_path / "own.safetensors"
-    network = make_network(kind, architecture=normed)
+    network = make_network(kind, hidden, architecture)
     checkpoint.save(path, Checkpoint(network, RULESETS["zanzibar"]))
     loaded = checkpoint.load(path).network
-    assert loaded.config == network.config == NetworkConfig(kind, (32, 16), normed)
+    assert loaded.config == network.config == NetworkConfig(kind, hidden, architecture)
     rules, positions, masks = some_positions(40)
     ruleset = RULESETS["zanzibar"]
     for player, same in (

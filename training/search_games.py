@@ -45,6 +45,11 @@ class SearchGames(NamedTuple):
         """All games of some parts, in their order."""
         return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
+    def part(self, index: slice | npt.NDArray[np.int64]) -> SearchGames:
+        """Some of the positions, by number."""
+        columns: Any = self
+        return SearchGames(*(column[index] for column in columns))
+
     def write(self, path: Path) -> None:
         """Write them to a file."""
         memory = io.BytesIO()

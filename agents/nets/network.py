@@ -31,11 +31,13 @@ from agents import plugins
 from agents.nets.features import FEATURES, expand
 from agents.nets.head import logits_and_values, num_outputs
 from agents.nets.mlp import MultilayerPerceptron
+from agents.nets.residual import Residual
 
 KINDS: Final = ("board", "moves")
 
 ARCHITECTURES: Final[dict[str, Callable[[int, tuple[int, ...]], nn.Module]]] = {
     "mlp": MultilayerPerceptron,
+    "residual": Residual,
 }
 """Name to trunk: called with FEATURES and :attr:`NetworkConfig.hidden`, it makes a module from
 features float[R, FEATURES] to float[R, hidden[-1]]. What it makes of an encoding must not depend

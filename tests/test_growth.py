@@ -1,0 +1,81 @@
+"""How strength grows: networks learn from a search's games, and a stopped run goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("scipy")
+pytest.importorskip("matplotlib")
+
+import torch
+
+from agents.nets.network import NetworkConfig, PolicyNetwork
+from agents.search.alphabeta import AlphaBetaAgent
+from agents.search.evaluation import SCALE
+from bao_env.engine.batch import Engine
+from training import search_games
+from training.search_games import SearchGames
+from training.tools import growth
+
+
+@pytest.fixture(scope="module")
+def games() -> SearchGames:
+    return search_games.play(AlphaBetaAgent(depth=2), growth.RULES, 200, seed=5)
+
+
+def test_games_of_a_search(games: SearchGames, tmp_path: Path) -> None:
+    """Its own choices and opinions, results that alternate with the mover, on disk as in memory."""
+    masks = np.empty(len(games.actions), np.uint64)
+    Engine(growth.RULES).legal_masks(games.positions, masks, np.full(len(masks), -1, np.int8))
+    actions, values = AlphaBetaAgent(depth=2).choose(games.positions[:300], masks[:300])
+    np.testing.assert_array_equal(actions, games.actions[:300])
+    np.testing.assert_array_equal(values, games.values[:300])
+    assert 0.4 < games.results.mean() < 0.6
+    likely = 1 / (1 + np.exp(-games.values / SCALE))
+    assert np.corrcoef(likely, games.results)[0, 1] > 0.4
+    games.write(tmp_path / "games.npz")
+    for mine, theirs in zip(games, SearchGames.read(tmp_path / "games.npz"), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    np.savez(tmp_path / "other.npz", positions=games.positions)
+    with pytest.raises(ValueError, match="holds no games of a search"):
+        SearchGames.read(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize("kind", ["board", "moves"])
+def test_losses_are_those_of_torch(games: SearchGames, kind: str) -> None:
+    """Against a sum over one position after the other."""
+    torch.manual_seed(1)
+    network = PolicyNetwork(NetworkConfig(kind, (16,)))
+    data = games.part(slice(40))
+    expected = torch.from_numpy(growth.targets(data))
+    with torch.inference_mode():
+        whole = torch.stack(list(growth.losses(network, data, expected)))
+        for i in range(40):
+            one = data.part(slice(i, i + 1))
+            alone = torch.stack(list(growth.losses(network, one, expected[i : i + 1])))
+            torch.testing.assert_close(alone[:, 0], whole[:, i], rtol=1e-4, atol=1e-5)
+    assert whole[0].min() >= 0 and set(whole[2].tolist()) == {0.0, 1.0}
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_where_it_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(growth, "GAMES", 60)
+    monkeypatch.setattr(growth, "NETWORKS", {"small": NetworkConfig("moves", (16,))})
+    command = ["--out", str(tmp_path), "--nodes", "20", "--epochs", "2", "--pairs", "2"]
+    assert growth.main([*command, "--report"]) == 2
+    assert "has no results yet" in capsys.readouterr().err
+    assert growth.main([*command, "--thousands", "1", "--networks", "small"]) == 0
+    first = capsys.readouterr().out
+    assert "| small |" in first and (tmp_path / "growth.png").stat().st_size > 10_000
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
+    assert growth.main([*command, "--thousands", "1", "2", "--networks", "small"]) == 0
+    assert first.splitlines()[2] in capsys.readouterr().out
+    assert {path: path.stat().st_mtime_ns for path in files} == files
+    reports = json.loads((tmp_path / "growth.json").read_text())
+    assert [one["positions"] for one in reports] == [1000, 2000]
