@@ -196,6 +196,12 @@ def test_choice_depends_on_the_position_alone() -> None:
         assert int(masks[i]) >> int(actions[i]) & 1
 
 
+def test_a_table_is_as_large_as_its_searches() -> None:
+    """A slot of 32 bytes for about four nodes, within its limits."""
+    sizes = [make_table(nodes).nbytes for nodes in (1, 72_000, 700_000, 3.0**60)]
+    assert sizes == [512 << 10, 512 << 10, 4 << 20, 32 << 20]
+
+
 def test_table_gives_back_what_it_can_vouch_for() -> None:
     """Exact values and bounds within their meaning, of the depth and the search asked for."""
     epoch, key = U(5), U(0x123456789ABCDEF)

@@ -4,7 +4,7 @@
     python -m training.fit_value_network zanzibar --teacher network --seed 2000 --parts 30
 
 Alpha-beta plays itself to a shallow depth, from random openings of all lengths. From each position
-the network learns the mean of who won and of what the search said. The first command plays with the
+the network learns a mean of who won and of what the search said. The first command plays with the
 tables of :mod:`agents.search.evaluation`, the second with the network that guided alpha-beta reads,
 which is a better teacher.
 
@@ -229,8 +229,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--search-share",
         type=float,
-        default=0.5,
-        help="weight of the search's opinion beside the result (0.5)",
+        default=0.8,
+        help="weight of the search's opinion beside the result (0.8)",
     )
     parser.add_argument("--seed", type=int, default=1000, help="(1000)")
     parser.add_argument("--out", type=Path, default=Path("runs/value_network"), help="for games")
