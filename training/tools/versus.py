@@ -29,8 +29,7 @@ from agents.arena.match import play_openings
 from agents.arena.openings import OPENING_PLIES, Openings, draw_openings
 from agents.files import write_atomically
 from bao_env.engine.batch import Engine
-from bao_env.engine.ruleset import Ruleset, get_ruleset
-from bao_env.rule_files import RULESET_HELP, ruleset_argument
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 
 HERE: Final = Path(__file__).parents[2]
 """The folder of this checkout."""
@@ -64,6 +63,7 @@ class RemotePlayer:
             [sys.executable, "-c", _SCRIPT.read_text("utf-8"), name, ruleset.name, str(seed)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is this process's to answer
             cwd=checkout,
             env=os.environ | {"PYTHONPATH": str(checkout.resolve()), "OMP_NUM_THREADS": "1"},
         )
@@ -175,7 +175,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--pairs", type=int, default=500, help="openings, both seats (500)")
     parser.add_argument("--seed", type=int, default=1, help="of openings and players (1)")
     parser.add_argument(
-        "--ruleset", type=ruleset_argument, default="zanzibar", metavar="RULES", help=RULESET_HELP
+        "--ruleset", choices=list(RULESETS), default="zanzibar", help="(default zanzibar)"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the results there")
     args = parser.parse_args(argv)
