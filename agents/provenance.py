@@ -17,7 +17,12 @@ from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 @cache
 def current_commit() -> str:
     """The checkout's commit when this process first asked, or ``unknown``."""
-    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    return commit_of(Path(__file__).parent)
+
+
+def commit_of(checkout: Path) -> str:
+    """The commit of the checkout that a folder is in, or ``unknown``."""
+    git = ["git", "-C", str(checkout), "describe", "--always", "--dirty"]
     try:
         return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):

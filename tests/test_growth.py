@@ -14,6 +14,7 @@ pytest.importorskip("matplotlib")
 import torch
 
 from agents.nets.network import NetworkConfig, PolicyNetwork
+from agents.nets.policy import PolicyAgent
 from agents.search.alphabeta import AlphaBetaAgent
 from agents.search.evaluation import SCALE
 from bao_env.engine.batch import Engine
@@ -46,19 +47,36 @@ def test_games_of_a_search(games: SearchGames, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["board", "moves"])
-def test_losses_are_those_of_torch(games: SearchGames, kind: str) -> None:
-    """Against a sum over one position after the other."""
+def test_losses_against_torchs_own(games: SearchGames, kind: str) -> None:
+    """One position after the other, from the logits of the player with the same network."""
     torch.manual_seed(1)
     network = PolicyNetwork(NetworkConfig(kind, (16,)))
+    torch.nn.init.normal_(network.head.weight)
     data = games.part(slice(40))
-    expected = torch.from_numpy(growth.targets(data))
+    masks = np.empty(40, np.uint64)
+    Engine(growth.RULES).legal_masks(data.positions, masks, np.full(40, -1, np.int8))
+    said = PolicyAgent(network, growth.RULES).evaluate(data.positions, masks)
     with torch.inference_mode():
-        whole = torch.stack(list(growth.losses(network, data, expected)))
-        for i in range(40):
-            one = data.part(slice(i, i + 1))
-            alone = torch.stack(list(growth.losses(network, one, expected[i : i + 1])))
-            torch.testing.assert_close(alone[:, 0], whole[:, i], rtol=1e-4, atol=1e-5)
-    assert whole[0].min() >= 0 and set(whole[2].tolist()) == {0.0, 1.0}
+        lost = growth.losses(network, data, torch.from_numpy(growth.targets(data)))
+    for i in range(40):
+        part = slice(said.indptr[i], said.indptr[i + 1])
+        logits = torch.from_numpy(said.logits[part])
+        chosen = int(np.flatnonzero((said.legal_actions[part] & 63) == data.actions[i])[0])
+        entropy = torch.nn.functional.cross_entropy(logits, torch.tensor(chosen))
+        torch.testing.assert_close(lost.policy[i], entropy, rtol=1e-3, atol=1e-4)
+        assert bool(lost.agreement[i]) == (int(logits.argmax()) == chosen)
+    assert 0 < lost.agreement.mean() < 1
+    errors = [growth.losses(network, data, torch.full((40,), e)).value for e in (-0.5, 0.5)]
+    values = (errors[0] - errors[1]) / 2  # (v + 0.5)^2 - (v - 0.5)^2 = 2 v
+    torch.testing.assert_close(lost.value, (values - torch.from_numpy(growth.targets(data))) ** 2)
+
+
+def test_parts_are_numbered_apart(games: SearchGames) -> None:
+    """No two games share a number, and the same ones are held out as in each part alone."""
+    joined = SearchGames.join([games, games])
+    assert len(set(joined.games)) == 2 * len(set(games.games))
+    np.testing.assert_array_equal(joined.held_out, np.tile(games.held_out, 2))
+    assert 0 < games.held_out.mean() < 0.15
 
 
 @pytest.mark.slow

@@ -51,15 +51,13 @@ from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from training import search_games
 from training.search_games import SearchGames
 
-HELD_OUT: Final = 20
-"""One game of so many is held out of the fit."""
 BATCH: Final = 8192
 """Positions of a step of the fit."""
 _FACTORS: Final = 2 * ROWS // LEVELS
 """Rows for either pit of a pair alone."""
 
 
-class Play(NamedTuple):
+class Part(NamedTuple):
     """How the games of one part are played."""
 
     ruleset: Ruleset
@@ -79,18 +77,18 @@ class Play(NamedTuple):
         return f"{teacher}depth-{self.depth}-{self.games}-games-seed-{self.seed}.npz"
 
 
-def play(how: Play) -> SearchGames:
+def play(part: Part) -> SearchGames:
     """Play the games of a part.
 
     Raises:
         ValueError: the network is to teach, but none has been fitted.
     """
-    ruleset = how.ruleset
-    rows = load_rows(ruleset) if how.teacher == "network" else None
-    if how.teacher == "network" and rows is None:
+    ruleset = part.ruleset
+    rows = load_rows(ruleset) if part.teacher == "network" else None
+    if part.teacher == "network" and rows is None:
         raise ValueError(f"{ruleset.name} has no network yet: fit one with --teacher tables")
-    agent = AlphaBetaAgent(ruleset, depth=how.depth, weights=rows)
-    return search_games.play(agent, ruleset, how.games, how.seed)
+    agent = AlphaBetaAgent(ruleset, depth=part.depth, weights=rows)
+    return search_games.play(agent, ruleset, part.games, part.seed)
 
 
 class Network(torch.nn.Module):
@@ -150,7 +148,7 @@ def fit(data: SearchGames, epochs: int, search_share: float, seed: int) -> tuple
     network_features(data.positions, features)
     said = torch.sigmoid(torch.from_numpy(data.values).float() / SCALE).numpy()
     targets = (search_share * said + (1 - search_share) * data.results).astype(np.float32)
-    held = data.games % HELD_OUT == 0
+    held = data.held_out
     train = np.flatnonzero(~held)
     steps = epochs * (len(train) // BATCH)
     if not steps:
@@ -180,21 +178,13 @@ def fit(data: SearchGames, epochs: int, search_share: float, seed: int) -> tuple
         return network, float(loss_of(logits, results)) / math.log(2)
 
 
-def gather(parts: list[Play], folder: Path) -> SearchGames:
+def gather(parts: list[Part], folder: Path) -> SearchGames:
     """All games in a folder, and those of the parts of which it has no file, which are played."""
     for part in tqdm(parts, unit="part", desc=f"{parts[0].ruleset.name}: self-play"):
         file = folder / part.file
         if not file.exists():
             play(part).write(file)
-    found: list[SearchGames] = []
-    first = 0
-    for file in sorted(folder.glob("*.npz")):
-        games = SearchGames.read(file)
-        # A part's numbers begin at 0; whole groups of held-out games keep the parts apart.
-        games = games._replace(games=games.games + np.int32(first))
-        first = (int(games.games.max(initial=first)) // HELD_OUT + 1) * HELD_OUT
-        found.append(games)
-    return SearchGames.concatenate(found)
+    return SearchGames.join([SearchGames.read(file) for file in sorted(folder.glob("*.npz"))])
 
 
 def write(ruleset: Ruleset, rows: npt.NDArray[np.int16], path: Path) -> None:
@@ -245,8 +235,8 @@ def main(argv: list[str] | None = None) -> int:
             folder = args.out / ruleset.name
             with hold(folder):
                 parts = [
-                    Play(ruleset, args.teacher, args.depth, args.games, args.seed + part)
-                    for part in range(args.parts)
+                    Part(ruleset, args.teacher, args.depth, args.games, args.seed + number)
+                    for number in range(args.parts)
                 ]
                 data = gather(parts, folder)
                 network, loss = fit(data, args.epochs, args.search_share, args.seed)

@@ -23,6 +23,8 @@ SHORT_OPENINGS: Final = (400, 50)
 """How many to ask for where there are too few of a length."""
 MAX_PLIES: Final = 250
 """Longer games are not learnt from."""
+HELD_OUT: Final = 20
+"""One game of so many is held out when something is fitted to them."""
 
 
 class SearchGames(NamedTuple):
@@ -44,6 +46,21 @@ class SearchGames(NamedTuple):
     def concatenate(cls, parts: list[SearchGames]) -> SearchGames:
         """All games of some parts, in their order."""
         return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    @classmethod
+    def join(cls, parts: list[SearchGames]) -> SearchGames:
+        """Parts whose numbers of games each begin at 0, numbered so that no two games share one,
+        and those that are :attr:`held_out` stay so."""
+        numbered, first = [], 0
+        for part in parts:
+            numbered.append(part._replace(games=part.games + np.int32(first)))
+            first += (int(part.games.max(initial=0)) // HELD_OUT + 1) * HELD_OUT
+        return cls.concatenate(numbered)
+
+    @property
+    def held_out(self) -> npt.NDArray[np.bool_]:
+        """bool[P], whether a position is of a game that is held out."""
+        return self.games % HELD_OUT == 0
 
     def part(self, index: slice | npt.NDArray[np.int64]) -> SearchGames:
         """Some of the positions, by number."""
@@ -84,7 +101,8 @@ def play(agent: AlphaBetaAgent, ruleset: Ruleset, games: int, seed: int) -> Sear
     parts, done = [], 0
     for length in OPENINGS:
         positions = _openings(ruleset, games // len(OPENINGS), length, seed)
-        parts.append(_play_on(agent, engine, positions, done))
+        if len(positions):
+            parts.append(_play_on(agent, engine, positions, done))
         done += len(positions)
     return SearchGames.concatenate(parts)
 
@@ -116,16 +134,7 @@ def _play_on(
         actions = np.zeros(len(positions), np.int64)
         actions[going] = chosen
         engine.step(positions, actions, masks, winners)
-    no_bytes = np.empty(0, np.int8)
-    finished = [
-        SearchGames(
-            positions[:0],
-            no_bytes.astype(np.uint8),
-            no_bytes.astype(np.int16),
-            no_bytes,
-            no_bytes.astype(np.int32),
-        )
-    ]
+    finished = []
     for before, played, values, game in plies:
         ended = winners[game] >= 0
         before, game = before[ended], game[ended]

@@ -142,6 +142,7 @@ def main(argv: list[str] | None = None) -> int:
         if name in args.networks or (changed and not args.networks):
             card[name] = measure(name)
             write_atomically(CARD, (json.dumps(card, indent=1, sort_keys=True) + "\n").encode())
+    card = dict(sorted(card.items()))
     print(networks_table(card), games_table(card), sep="\n\n")
     return 0
 

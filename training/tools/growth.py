@@ -17,11 +17,11 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from tqdm import tqdm
@@ -54,8 +54,6 @@ NETWORKS: Final = {
 """What is trained; attention (:data:`ATTENTION`) joins them with ``--attention``."""
 GAMES: Final = 1000
 """Games of a part, about 27,000 positions."""
-HELD_OUT: Final = 20
-"""One game of so many is held out."""
 MINIBATCH: Final = 512
 """Positions of a step."""
 BOTS: Final = ("greedy", "alphabeta:2", "alphabeta:4")
@@ -77,6 +75,17 @@ class Fit(NamedTuple):
     """Processor time."""
 
 
+class Losses(NamedTuple):
+    """Of P positions."""
+
+    policy: Tensor
+    """float32[P], cross-entropy of the search's action."""
+    value: Tensor
+    """float32[P], squared error of the result expected from it."""
+    agreement: Tensor
+    """float32[P], 1 where the network would choose it, else 0."""
+
+
 def gather(folder: Path, thousands: int, nodes: int) -> SearchGames:
     """The first ``thousands`` thousand positions of guided self-play; what is missing is played."""
     network = checkpoint.load(registry.CHECKPOINTS / f"{TEACHER}.safetensors").network
@@ -89,21 +98,26 @@ def gather(folder: Path, thousands: int, nodes: int) -> SearchGames:
             if not file.exists():
                 search_games.play(agent, RULES, GAMES, len(parts)).write(file)
             part = SearchGames.read(file)
-            numbers = part.games + np.int32(len(parts) * HELD_OUT * GAMES)
-            parts.append(part._replace(games=numbers))
+            parts.append(part)
             count += len(part.results)
             bar.update(len(part.results))
-    return SearchGames.concatenate(parts).part(slice(1000 * thousands))
+    return SearchGames.join(parts).part(slice(1000 * thousands))
 
 
-def targets(data: SearchGames) -> np.ndarray[Any, np.dtype[np.float32]]:
+def targets(data: SearchGames) -> npt.NDArray[np.float32]:
     """What to expect from the action played, float32[P], -1 to 1: half of it the result."""
     said = np.tanh(data.values.astype(np.float32) / (2 * SCALE))
     return (0.5 * said + data.results - 0.5).astype(np.float32)
 
 
-def losses(network: PolicyNetwork, data: SearchGames, expected: Tensor) -> Iterator[Tensor]:
-    """Cross-entropy, squared error and agreement of each of some positions, float32[P] each."""
+def losses(network: PolicyNetwork, data: SearchGames, expected: Tensor) -> Losses:
+    """How a network differs from the search in some positions.
+
+    Args:
+        network: the network.
+        data: P positions.
+        expected: float32[P], their :func:`targets`.
+    """
     engine = Engine(RULES)
     masks = np.empty(len(data.actions), np.uint64)
     engine.legal_masks(data.positions, masks, np.full(len(masks), -1, np.int8))
@@ -118,9 +132,12 @@ def losses(network: PolicyNetwork, data: SearchGames, expected: Tensor) -> Itera
     )
     top = torch.full((len(masks),), -math.inf).scatter_reduce(0, place, logits, "amax")
     total = torch.zeros(len(masks)).index_add(0, place, (logits - top[place]).exp())
-    yield total.log() + top - logits[chosen]
-    yield (values[chosen if per_action else torch.arange(len(masks))] - expected).square()
-    yield (logits[chosen] == top).float()
+    values = values[chosen if per_action else torch.arange(len(masks))]
+    return Losses(
+        policy=total.log() + top - logits[chosen],
+        value=(values - expected).square(),
+        agreement=(logits[chosen] == top).float(),
+    )
 
 
 def fit(config: NetworkConfig, data: SearchGames, epochs: int) -> Fit:
@@ -128,7 +145,7 @@ def fit(config: NetworkConfig, data: SearchGames, epochs: int) -> Fit:
     torch.manual_seed(SEED)
     generator = np.random.default_rng(SEED)
     begun = time.process_time()
-    held = data.games % HELD_OUT == 0
+    held = data.held_out
     train = np.flatnonzero(~held)
     expected = torch.from_numpy(targets(data))
     network = PolicyNetwork(config)
@@ -140,9 +157,9 @@ def fit(config: NetworkConfig, data: SearchGames, epochs: int) -> Fit:
             order = generator.permutation(train)
             for low in range(0, len(order) - MINIBATCH + 1, MINIBATCH):
                 part = np.sort(order[low : low + MINIBATCH])
-                policy, value, _ = losses(network, data.part(part), expected[part])
+                lost = losses(network, data.part(part), expected[part])
                 optimizer.zero_grad()
-                (policy.mean() + value.mean()).backward()
+                (lost.policy.mean() + lost.value.mean()).backward()
                 torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
                 optimizer.step()
                 rate.step()
@@ -154,8 +171,8 @@ def fit(config: NetworkConfig, data: SearchGames, epochs: int) -> Fit:
         tests = np.flatnonzero(held)
         for low in range(0, len(tests), 4096):
             part = tests[low : low + 4096]
-            policy, _, agreement = losses(network, data.part(part), expected[part])
-            found.append(torch.stack([agreement, policy / math.log(2)]))
+            lost = losses(network, data.part(part), expected[part])
+            found.append(torch.stack([lost.agreement, lost.policy / math.log(2)]))
     agreement, surprise = torch.cat(found, dim=1).mean(dim=1).tolist()
     return Fit(network, agreement, surprise, seconds)
 
@@ -163,7 +180,7 @@ def fit(config: NetworkConfig, data: SearchGames, epochs: int) -> Fit:
 def measure(path: Path, pairs: int) -> dict[str, Any]:
     """Scores of a saved network against each bot, alone and with search, for JSON."""
     bot, simulations = SEARCHED
-    matches = {f"{name}": (str(path), name) for name in BOTS}
+    matches = {name: (str(path), name) for name in BOTS}
     matches[f"{bot}, {simulations} simulations"] = (f"search:{path}:{simulations}", bot)
     scores = {}
     for label, (player, opponent) in matches.items():

@@ -28,6 +28,7 @@ from agents.arena.elo import score_pairs
 from agents.arena.match import play_openings
 from agents.arena.openings import OPENING_PLIES, Openings, draw_openings
 from agents.files import write_atomically
+from agents.provenance import commit_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 
@@ -100,15 +101,6 @@ class RemotePlayer:
         """End the process."""
         self._process.kill()
         self._process.communicate()
-
-
-def commit_of(checkout: Path) -> str:
-    """The commit of a checkout, or ``unknown``."""
-    git = ["git", "-C", str(checkout), "describe", "--always", "--dirty"]
-    try:
-        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
 
 
 def play(
