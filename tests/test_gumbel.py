@@ -20,7 +20,7 @@ from agents.search.halving import halving_rounds, visit_schedule
 from agents.search.improved_policy import MAX_CONSIDERED
 from agents.search.simulation import root_outputs
 from agents.search.transposition import PROVEN
-from bao_env.engine.batch import random_states
+from bao_env.engine.batch import Engine, random_states
 from bao_env.engine.bits import FULL as LOST
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import WORDS, movers, pack
@@ -156,6 +156,33 @@ def test_one_after_another_as_in_lock_step(name: str, kind: str) -> None:
     assert close.mean() > 0.95
     np.testing.assert_array_equal(alone.actions[close], together.actions[close])
     np.testing.assert_allclose(alone.values[close], together.values[close], atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["zanzibar", "dutch"])
+def test_a_search_finds_the_same_whatever_it_searched_before(name: str, kind: str) -> None:
+    """The cache knows half of a tree after a move, and is no other than the network."""
+    engine = Engine(name)
+    positions, masks = batch_of(name, 40, 12)
+    winners = np.full(len(masks), -1, np.int8)
+    search = GumbelSearch(engine.rules, network(kind), len(masks), 24, lock_step=False)
+    read = 0
+    for _ in range(4):
+        fresh = GumbelSearch(engine.rules, network(kind), len(masks), 24, lock_step=False)
+        found, expected = search.search(positions), fresh.search(positions)
+        for array, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(array, other)
+        read += fresh.encodings_read
+        engine.step(positions, found.actions, masks, winners)
+    assert 0.5 * read < search.encodings_read < 0.85 * read
+    before = search.encodings_read
+    search.search(positions)
+    search.search(positions)
+    again = search.encodings_read
+    assert again - before < fresh.encodings_read
+    search.sync_weights(network(kind))
+    search.search(positions)
+    assert search.encodings_read > again
 
 
 def test_a_search_follows_its_network() -> None:

@@ -52,7 +52,7 @@ def seconds_per_encoding(trainer: Trainer[Any]) -> float:
     )
     weights = compile_network(trainer.network)
     count = len(legal_actions) if per_action else len(games)
-    out = np.empty((len(encodings), int(weights.widths[-1])), np.float32)
+    out = np.empty((len(encodings), weights.outputs), np.float32)
     times = []
     for _ in range(10):
         start = time.perf_counter()

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.nets.features import ENCODING_SIZE, FEATURES, expand
+from agents.nets.vectors import WIDTH, add, add_product, load, store
 from bao_env.engine.compile import jit_float
 
 if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
@@ -34,24 +35,29 @@ class NotCompilableError(ValueError):
 
 
 class Weights(NamedTuple):
-    """A network with one or more hidden layers; layer 0 is the first, the last is the head."""
+    """A network with one or more hidden layers; layer 0 is the first, the last is the head.
+
+    Each layer has units without any weight that fill it up to whole vectors.
+    """
 
     table: npt.NDArray[np.float32]
-    """float32[1 + ENCODING_SIZE * BYTE_VALUES, units of layer 0], its sums for each value of each
-    byte of an encoding; line 0 is zero."""
+    """float32[(ENCODING_SIZE * BYTE_VALUES) * units of layer 0], its sums for each value of each
+    byte of an encoding, line after line."""
     widths: npt.NDArray[np.int64]
-    """int64[L], the units of each layer."""
+    """int64[L], the units of each layer, multiples of :data:`agents.nets.vectors.WIDTH`."""
     biases: npt.NDArray[np.float32]
     """float32[sum of widths], layer after layer."""
     matrix: npt.NDArray[np.float32]
     """float32[...], for each unit of all layers but the head its weights in the next layer."""
+    outputs: int
+    """Outputs of the head, 65 or 2."""
 
 
 class NetworkWorkspace(NamedTuple):
     """What :func:`forward` works in, for one thread."""
 
     lines: npt.NDArray[np.int64]
-    """int64[ENCODING_SIZE + 4], the lines of the table that an encoding adds up."""
+    """int64[ENCODING_SIZE + 1], where in the table the lines are that an encoding adds up."""
     units: npt.NDArray[np.float32]
     """float32[widest layer]."""
     next_units: npt.NDArray[np.float32]
@@ -62,11 +68,11 @@ class NetworkWorkspace(NamedTuple):
 
 @cache
 def _features_of_bytes() -> Any:
-    """float32[1 + ENCODING_SIZE * BYTE_VALUES, FEATURES], the features of each value of each byte;
+    """float32[ENCODING_SIZE * BYTE_VALUES, FEATURES], the features of each value of each byte;
     those of an encoding are the sum of its bytes'."""
-    encodings = np.zeros((1 + ENCODING_SIZE * BYTE_VALUES, ENCODING_SIZE), np.uint8)
+    encodings = np.zeros((ENCODING_SIZE * BYTE_VALUES, ENCODING_SIZE), np.uint8)
     for byte in range(ENCODING_SIZE):
-        first = 1 + byte * BYTE_VALUES
+        first = byte * BYTE_VALUES
         encodings[first : first + BYTE_VALUES, byte] = np.arange(BYTE_VALUES)
     import torch
 
@@ -128,15 +134,24 @@ def compile_network(network: PolicyNetwork) -> Weights:
         NotCompilableError: it has other layers than those of a ``mlp``.
     """
     import torch
+    from torch.nn.functional import pad
 
     layers = _linear_layers(network)
-    weights = [layer.weight.detach().cpu().float() for layer in layers]
-    biases = [layer.bias.detach().cpu().float() for layer in layers]
+    missing = [-layer.out_features % WIDTH for layer in layers]
+    biases = [
+        pad(layer.bias.detach().cpu().float(), (0, more))
+        for layer, more in zip(layers, missing, strict=True)
+    ]
+    weights = [
+        pad(layer.weight.detach().cpu().float(), (0, before, 0, more))
+        for layer, before, more in zip(layers, [0, *missing], missing, strict=False)
+    ]
     return Weights(
-        (_features_of_bytes() @ weights[0].T).numpy(),
+        (_features_of_bytes() @ weights[0].T).flatten().numpy(),
         np.array([len(bias) for bias in biases]),
         torch.cat(biases).numpy(),
         torch.cat([weight.T.flatten() for weight in weights[1:]]).numpy(),
+        layers[-1].out_features,
     )
 
 
@@ -144,7 +159,7 @@ def make_network_workspace(weights: Weights) -> NetworkWorkspace:
     """For one thread."""
     widest = int(weights.widths.max())
     return NetworkWorkspace(
-        np.zeros(ENCODING_SIZE + 4, np.int64),
+        np.zeros(ENCODING_SIZE + 1, np.int64),
         np.empty(widest, np.float32),
         np.empty(widest, np.float32),
         np.empty(widest + 1, np.int64),
@@ -162,50 +177,35 @@ def forward(weights, encodings, count, workspace, out):
         workspace: a :class:`NetworkWorkspace`.
         out: float32[R, 65 or 2], filled for the first ``count`` of them.
     """
-    table = weights.table
+    table, widths, biases, matrix = weights.table, weights.widths, weights.biases, weights.matrix
     lines, units, next_units, active = workspace
     for r in range(count):
+        width = widths[0]
         found = 0
         for byte in range(encodings.shape[1]):
             value = np.int64(encodings[r, byte])
-            lines[found] = 1 + byte * BYTE_VALUES + value
+            lines[found] = (byte * BYTE_VALUES + value) * width
             found += 1 if value != 0 else 0
-        while found & 3:  # four at a time; line 0 adds nothing
-            lines[found] = 0
-            found += 1
-        width = table.shape[1]
-        for j in range(width):
-            units[j] = weights.biases[j]
-        for i in range(0, found, 4):
-            a, b = table[lines[i]], table[lines[i + 1]]
-            c, d = table[lines[i + 2]], table[lines[i + 3]]
-            for j in range(width):
-                units[j] += (a[j] + b[j]) + (c[j] + d[j])
-        base = 0
-        biases = weights.biases[width:]
-        for layer in range(1, len(weights.widths)):
+        for j in range(0, width, WIDTH):
+            total = load(biases, j)
+            for i in range(found):
+                total = add(total, load(table, lines[i] + j))
+            store(units, j, total)
+        base, bias = np.int64(0), width
+        for layer in range(1, len(widths)):
+            before, width = width, widths[layer]
             found = 0
-            for j in range(width):
+            for j in range(before):
                 active[found] = j
                 found += 1 if units[j] > np.float32(0.0) else 0
-            before, width = width, weights.widths[layer]
-            matrix = weights.matrix[base : base + before * width].reshape(before, width)
-            for j in range(width):
-                next_units[j] = biases[j]
-            whole = found & ~3
-            for i in range(0, whole, 4):
-                p, q = units[active[i]], units[active[i + 1]]
-                s, t = units[active[i + 2]], units[active[i + 3]]
-                a, b = matrix[active[i]], matrix[active[i + 1]]
-                c, d = matrix[active[i + 2]], matrix[active[i + 3]]
-                for j in range(width):
-                    next_units[j] += (p * a[j] + q * b[j]) + (s * c[j] + t * d[j])
-            for i in range(whole, found):
-                p, a = units[active[i]], matrix[active[i]]
-                for j in range(width):
-                    next_units[j] += p * a[j]
+            for j in range(0, width, WIDTH):
+                total = load(biases, bias + j)
+                for i in range(found):
+                    unit = active[i]
+                    total = add_product(total, units[unit], load(matrix, base + unit * width + j))
+                store(next_units, j, total)
             units, next_units = next_units, units
             base += before * width
-            biases = biases[width:]
-        for j in range(width):
+            bias += width
+        for j in range(weights.outputs):
             out[r, j] = units[j]

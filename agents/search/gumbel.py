@@ -19,7 +19,7 @@ A win known for certain is always taken, a known loss only where there is nothin
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,23 +35,36 @@ from agents.nets.compiled import (
 )
 from agents.nets.encoding import ENCODING_STEP, padded_encodings
 from agents.nets.network import PolicyNetwork, check_finite
+from agents.search.evaluation_cache import (
+    EvaluationCache,
+    clear,
+    make_cache,
+    recall,
+    remember,
+)
 from agents.search.halving import visit_schedule
 from agents.search.improved_policy import MAX_CONSIDERED, consider_root_edges
 from agents.search.simulation import (
     SearchOutput,
     SearchSettings,
     SearchWorkspace,
+    count_undecided,
+    encode_leaves,
     expand_and_backup,
     init_roots,
+    leaf_position,
     root_output,
     root_outputs,
     select,
 )
-from agents.search.tree import Tree, make_tree
+from agents.search.tree import NO_NODE, Tree, make_tree
 from bao_env.engine.arrays import UINT64, batch_size, check_output
-from bao_env.engine.compile import jit
+from bao_env.engine.compile import jit, uncounted
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import MAX_SUCCESSORS
+
+_SEARCHES_CACHED: Final = 3
+"""The cache has space for the leaves of so many searches of each game."""
 
 
 class RootNoise(NamedTuple):
@@ -70,13 +83,37 @@ class CompiledNetwork(NamedTuple):
     workspace: NetworkWorkspace
     outputs: npt.NDArray[np.float32]
     """float32[64, 65 or 2], the head's."""
+    cache: EvaluationCache
+    """What it has said before, with these weights."""
 
 
 @jit
-def _evaluate(network, tree, workspace):
-    """Run a compiled network on the leaf of the only tree; returns how many encodings it read."""
+def _evaluate(settings, tree, positions, network, workspace):
+    """Put what the network says of the leaf of the only tree into ``network.outputs``.
+
+    Args:
+        settings: the :class:`SearchSettings`.
+        tree: the :class:`Tree` of one game.
+        positions: uint64[1, 6], the root's.
+        network: the :class:`CompiledNetwork`.
+        workspace: the :class:`SearchWorkspace`.
+
+    Returns:
+        int64, how many encodings the network has read.
+    """
+    if tree.leaves[0] == NO_NODE:
+        return np.int64(0)
+    position = leaf_position(tree, 0, positions)
+    tree.starts[0] = 0
+    if recall(network.cache, position, network.outputs):
+        return np.int64(0)
+    undecided = count_undecided(tree, 0)
+    encode_leaves(settings, tree, positions, workspace, 1)
     count = tree.starts[1]
     forward(network.weights, workspace.encodings, count, network.workspace, network.outputs)
+    # Encoding may prove that an action wins. The cache does not know that, so it is not told.
+    if count == undecided or workspace.per_action == 0:
+        remember(network.cache, position, network.outputs, count)
     return count
 
 
@@ -96,15 +133,19 @@ def _search_each(settings, tree, network, workspace, positions, noise, output):
     Returns:
         int64, how many encodings the network has read.
     """
+    settings, tree = uncounted(settings), uncounted(tree)
+    network, workspace = uncounted(network), uncounted(workspace)
+    positions, noise, output = uncounted(positions), uncounted(noise), uncounted(output)
     encodings_read = np.int64(0)
     for i in range(positions.shape[0]):
-        init_roots(settings, tree, positions[i : i + 1], workspace)
-        encodings_read += _evaluate(network, tree, workspace)
+        root = positions[i : i + 1]
+        init_roots(settings, tree, root)
+        encodings_read += _evaluate(settings, tree, root, network, workspace)
         expand_and_backup(settings, tree, network.outputs, workspace, 1)
         consider_root_edges(tree, noise.scale, noise.rng[i : i + 1], 1)
         for simulation in range(settings.schedule.shape[1]):
             select(settings, tree, simulation, workspace, 1)
-            encodings_read += _evaluate(network, tree, workspace)
+            encodings_read += _evaluate(settings, tree, root, network, workspace)
             expand_and_backup(settings, tree, network.outputs, workspace, 1)
         root_output(tree, 0, workspace, output, i)
     return encodings_read
@@ -169,7 +210,8 @@ class GumbelSearch:
             self._compiled = CompiledNetwork(
                 weights=weights,
                 workspace=make_network_workspace(weights),
-                outputs=np.empty((MAX_SUCCESSORS, int(weights.widths[-1])), np.float32),
+                outputs=np.empty((MAX_SUCCESSORS, weights.outputs), np.float32),
+                cache=make_cache(_SEARCHES_CACHED * games * simulations, per_action),
             )
 
     def sync_weights(self, network: PolicyNetwork) -> None:
@@ -177,6 +219,7 @@ class GumbelSearch:
         self.network = network
         if not self._lock_step:
             self._compiled = self._compiled._replace(weights=compile_network(network))
+            clear(self._compiled.cache)
 
     def search(
         self,
@@ -230,16 +273,19 @@ class GumbelSearch:
         """:func:`_search_each` in lock step, with the network as a batch."""
         games = len(positions)
         settings, tree, workspace = self._settings, self._tree, self._workspace
-        init_roots(settings, tree, positions, workspace)
-        expand_and_backup(settings, tree, self._evaluate_batch(games), workspace, games)
+        init_roots(settings, tree, positions)
+        expand_and_backup(settings, tree, self._evaluate_batch(positions), workspace, games)
         consider_root_edges(tree, noise.scale, noise.rng, games)
         for simulation in range(self.simulations):
             select(settings, tree, simulation, workspace, games)
-            expand_and_backup(settings, tree, self._evaluate_batch(games), workspace, games)
+            expand_and_backup(settings, tree, self._evaluate_batch(positions), workspace, games)
         root_outputs(tree, workspace, output, games)
 
-    def _evaluate_batch(self, games: int) -> npt.NDArray[np.float32]:
-        """The head's outputs, float32[R, 65 or 2], for the leaves of ``games`` trees."""
+    def _evaluate_batch(self, positions: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
+        """The head's outputs, float32[R, 65 or 2], for the leaves of the trees whose roots are
+        ``positions``, uint64[B, 6]."""
+        games = len(positions)
+        encode_leaves(self._settings, self._tree, positions, self._workspace, games)
         count = int(self._tree.starts[games])
         if not count:
             return np.zeros((1, 2), np.float32)

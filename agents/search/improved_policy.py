@@ -17,7 +17,7 @@ import numpy as np
 
 from agents.search.tree import NO_NODE
 from bao_env.engine.bits import ONE, ZERO, U, xorshift
-from bao_env.engine.compile import jit
+from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.successors import RESULT
 
 MAX_CONSIDERED: Final = 16
@@ -34,7 +34,7 @@ _CERTAIN: Final = np.float32(1000.0)
 _FRACTION_SHIFT: Final = U(40)  # leaves 24 random bits
 
 
-@jit
+@jit_inline
 def _certainty(tree, g, edge):
     """What is added to the logit of an edge of tree ``g`` because its result is known."""
     if tree.words[g, edge, RESULT] == ZERO:
@@ -77,7 +77,7 @@ def consider_root_edges(tree, noise_scale, rng, games):
             tree.considered[g, e] = better < MAX_CONSIDERED
 
 
-@jit
+@jit_inline
 def improve(tree, g, node, per_action, out):
     """The improved policy's logits of a node's edges: logits plus transformed values.
 
@@ -121,7 +121,7 @@ def improve(tree, g, node, per_action, out):
         out[i] = tree.logits[g, e] + scale * value + _certainty(tree, g, e)
 
 
-@jit
+@jit_inline
 def softmax(x, count):
     """Softmax of the first ``count`` numbers of x, float32[count or more], in place."""
     top = x[0]
@@ -135,7 +135,7 @@ def softmax(x, count):
         x[i] /= total
 
 
-@jit
+@jit_inline
 def select_root_edge(tree, g, visits, per_action, improved):
     """Of the considered root edges with this many visits, the one that promises most.
 
@@ -164,7 +164,7 @@ def select_root_edge(tree, g, visits, per_action, improved):
     return best
 
 
-@jit
+@jit_inline
 def select_inner_edge(tree, g, node, per_action, improved):
     """The edge of an inner node that most needs a visit for visits to follow the improved policy.
 

@@ -101,7 +101,7 @@ def make_guides(network: PolicyNetwork, threads: int) -> list[PolicyGuide]:
             network_workspace=make_network_workspace(weights),
             per_action=int(network.config.per_action),
             encodings=np.zeros((MAX_SUCCESSORS, ENCODING_SIZE), np.uint8),
-            outputs=np.zeros((MAX_SUCCESSORS, int(weights.widths[-1])), np.float32),
+            outputs=np.zeros((MAX_SUCCESSORS, weights.outputs), np.float32),
             logits=np.zeros(MAX_SUCCESSORS, np.float32),
             remembered=np.zeros(_REMEMBERED, np.uint64),
             gaps=np.zeros((_REMEMBERED, NUM_ACTIONS), np.uint16),

@@ -1,8 +1,9 @@
 """One simulation of a Gumbel search, for many trees: select a leaf, expand it, back its value up.
 
-Between the two halves of a simulation the network evaluates the leaves: :func:`select` encodes them
-into the workspace, and :func:`expand_and_backup` takes the head's outputs. Whether the network runs
-compiled or on a GPU, and on one leaf or on many, is up to the caller (:mod:`agents.search.gumbel`).
+Between the two halves of a simulation the network evaluates the leaves that :func:`select` has
+found: :func:`encode_leaves` writes what it reads into the workspace, and :func:`expand_and_backup`
+takes the head's outputs. Whether the network runs compiled or on a GPU, and on one leaf or on many,
+is up to the caller (:mod:`agents.search.gumbel`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from agents.search.improved_policy import (
 )
 from agents.search.tree import NO_NODE, add_node, backup, known_edge, prove
 from bao_env.engine.bits import FULL, ONE, ZERO
-from bao_env.engine.compile import jit
+from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import META, same_mover
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import ACTION, RESULT
@@ -65,38 +66,24 @@ class SearchWorkspace(NamedTuple):
 
 
 @jit
-def init_roots(settings, tree, positions, workspace):
-    """Begin a tree for each position, and encode the roots.
+def init_roots(settings, tree, positions):
+    """Begin a tree for each position; the roots are its first leaves.
 
     Args:
         settings: the :class:`SearchSettings`.
         tree: the :class:`Tree`, overwritten.
         positions: uint64[B, 6].
-        workspace: the :class:`SearchWorkspace`.
     """
-    end = np.int64(0)
     for g in range(positions.shape[0]):
         tree.nodes[g] = 0
         tree.edges[g] = 0
         add_node(settings.rules, tree, g, positions[g], NO_NODE)
         tree.leaves[g] = 0
-        tree.starts[g] = end
-        end = encode_successors(
-            settings.rules,
-            workspace.per_action,
-            positions[g],
-            tree.words[g],
-            0,
-            np.int64(tree.num_edges[g, 0]),
-            workspace.encodings,
-            end,
-        )
-    tree.starts[positions.shape[0]] = end
 
 
-@jit
+@jit_inline
 def select(settings, tree, simulation, workspace, games):
-    """Walk one simulation of each game down to a leaf, and encode the leaves.
+    """Walk one simulation of each game down to a leaf.
 
     A simulation that comes to a known result, or to a leaf that cannot be expanded, is backed up
     here; its game has no leaf (``tree.leaves``).
@@ -111,10 +98,8 @@ def select(settings, tree, simulation, workspace, games):
     words = tree.words
     discount = settings.discount
     per_action, improved = workspace.per_action, workspace.improved
-    end = np.int64(0)
     for g in range(games):
         tree.leaves[g] = NO_NODE
-        tree.starts[g] = end
         count = np.int64(tree.num_edges[g, 0])
         if count == 0:
             continue
@@ -136,17 +121,6 @@ def select(settings, tree, simulation, workspace, games):
                     prove(tree, g, edge)
                     backup(tree, g, edge, value, discount)
                     break
-                first_edge = np.int64(tree.first_edge[g, node])
-                end = encode_successors(
-                    settings.rules,
-                    per_action,
-                    position,
-                    words[g],
-                    first_edge,
-                    first_edge + np.int64(tree.num_edges[g, node]),
-                    workspace.encodings,
-                    end,
-                )
                 tree.leaves[g] = node
                 break
             if tree.num_edges[g, node] == 0:  # there was no space to expand it
@@ -156,10 +130,63 @@ def select(settings, tree, simulation, workspace, games):
                 backup(tree, g, edge, value, discount)
                 break
             edge = select_inner_edge(tree, g, node, per_action, improved)
+
+
+@jit_inline
+def leaf_position(tree, g, positions):
+    """The position of a game's leaf, uint64[6 or 8]; the root's, one of ``positions``."""
+    edge = np.int64(tree.parent_edge[g, tree.leaves[g]])
+    if edge == NO_NODE:
+        return positions[g]
+    return tree.words[g, edge]
+
+
+@jit_inline
+def encode_leaves(settings, tree, positions, workspace, games):
+    """Encode the leaves into the workspace.
+
+    An action that proves to leave the opponent without a move gets its result entered.
+
+    Args:
+        settings: the :class:`SearchSettings`.
+        tree: the :class:`Tree`; ``starts`` is filled.
+        positions: uint64[B, 6], the roots'.
+        workspace: the :class:`SearchWorkspace`, whose ``encodings`` are filled.
+        games: how many of the trees to do it for.
+    """
+    end = np.int64(0)
+    for g in range(games):
+        tree.starts[g] = end
+        node = np.int64(tree.leaves[g])
+        if node == NO_NODE:
+            continue
+        first_edge = np.int64(tree.first_edge[g, node])
+        end = encode_successors(
+            settings.rules,
+            workspace.per_action,
+            leaf_position(tree, g, positions),
+            tree.words[g],
+            first_edge,
+            first_edge + np.int64(tree.num_edges[g, node]),
+            workspace.encodings,
+            end,
+        )
     tree.starts[games] = end
 
 
-@jit
+@jit_inline
+def count_undecided(tree, g):
+    """How many edges of a game's leaf have no known result."""
+    node = np.int64(tree.leaves[g])
+    first_edge = np.int64(tree.first_edge[g, node])
+    undecided = np.int64(0)
+    for e in range(first_edge, first_edge + np.int64(tree.num_edges[g, node])):
+        if tree.words[g, e, RESULT] == ZERO:
+            undecided += 1
+    return undecided
+
+
+@jit_inline
 def _set_priors(tree, g, node, outputs, workspace):
     """Enter what the network says of a node and its edges; returns the node's value, float32.
 
@@ -198,7 +225,7 @@ def _set_priors(tree, g, node, outputs, workspace):
     return expected
 
 
-@jit
+@jit_inline
 def expand_and_backup(settings, tree, outputs, workspace, games):
     """Enter what the network says of the leaves, and back their values up.
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.engine.bits import FULL, ONE, ZERO
-from bao_env.engine.compile import jit
+from bao_env.engine.compile import jit_inline
 from bao_env.engine.position import META, read, same_mover
 from bao_env.engine.successors import (
     MAX_SUCCESSORS,
@@ -100,7 +100,7 @@ def make_tree(games: int, simulations: int) -> Tree:
     )
 
 
-@jit
+@jit_inline
 def add_node(rules, tree, g, position, parent_edge):
     """Add a node and its edges to a tree. Returns the node, int64.
 
@@ -135,7 +135,7 @@ def add_node(rules, tree, g, position, parent_edge):
     return node
 
 
-@jit
+@jit_inline
 def prove(tree, g, edge):
     """Mark all that follows further up from the result of an edge, which has just become known.
 
@@ -161,7 +161,7 @@ def prove(tree, g, edge):
         words[g, edge, RESULT] = ONE if won == same_mover(words[g, edge, META]) else FULL
 
 
-@jit
+@jit_inline
 def known_edge(tree, g, node):
     """An edge from which the result of a new node is known: one that wins, or any if all lose;
     :data:`NO_NODE` if the result is not known."""
@@ -175,7 +175,7 @@ def known_edge(tree, g, node):
     return first_edge if lost else np.int64(NO_NODE)
 
 
-@jit
+@jit_inline
 def backup(tree, g, edge, value, discount):
     """Add a value to an edge and to all that lead to it.
 
