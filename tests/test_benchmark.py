@@ -213,7 +213,13 @@ def test_plain_ppo_is_reproducible(past_selves: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "observation"),
-    [("ppo", "own-board"), ("alphazero", "moves"), ("sb3", "planes"), ("dqn", "captures")],
+    [
+        ("ppo", "own-board"),
+        ("alphazero", "moves"),
+        ("sb3", "planes"),
+        ("dqn", "captures"),
+        ("torchrl-dqn", "planes"),
+    ],
 )
 def test_real_learners(learner: str, observation: str, tmp_path: Path) -> None:
     pytest.importorskip(LEARNERS[learner].module)

@@ -92,6 +92,13 @@ def _dqn(observation: str, seed: int, steps: int, report: Report) -> None:
     dqn.train(kind, seed, steps, _as_agent(report, kind), hidden=_SHARED["hidden"])
 
 
+def _torchrl_dqn(observation: str, seed: int, steps: int, report: Report) -> None:
+    from training.benchmark import torchrl_dqn
+
+    kind = cast(ObservationName, observation)
+    torchrl_dqn.train(kind, seed, steps, _as_agent(report, kind), hidden=_SHARED["hidden"])
+
+
 def _ours(config_file: str) -> Callable[[str, int, int, Report], None]:
     def train(observation: str, seed: int, steps: int, report: Report) -> None:
         kind = observation.removeprefix("own-")
@@ -119,6 +126,11 @@ LEARNERS: Final[dict[str, Learner]] = {
     ),
     "alphazero": Learner(
         "our search-guided self-play", "torch", "torch", ENCODINGS, _ours("zanzibar.toml")
+    ),
+    "torchrl-dqn": Learner(
+        "DQN of TorchRL, against past selves",
+        *("torchrl", "torchrl", OBSERVATIONS, _torchrl_dqn),
+        share=0.2,
     ),
     "dqn": Learner(
         "DQN of Tianshou, against past selves", "tianshou", "tianshou", OBSERVATIONS, _dqn, 0.2
