@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,13 @@ def test_rows_of_another_shape_or_too_large_are_refused() -> None:
     rows[5, 5] = ROW_LIMIT + 1
     with pytest.raises(ValueError, match="must fit an int16"):
         check_rows(rows)
+
+
+def test_which_rule_sets_have_rows() -> None:
+    found = {name: load_rows(ruleset) for name, ruleset in RULESETS.items()}
+    assert [name for name, rows in found.items() if rows is None] == ["kujifunza"]
+    first = [rows[:, 0].astype(int) for rows in found.values() if rows is not None]
+    assert not any((a == b).all() for a, b in combinations(first, 2))
 
 
 def test_rules_of_ones_own_have_no_rows() -> None:

@@ -145,7 +145,11 @@ def jit(function: F) -> F:
 
 
 def jit_inline(function: F) -> F:
-    """Like :func:`jit`, for small functions that a loop must inline in order to vectorise."""
+    """Like :func:`jit`, for functions that a hot loop must inline.
+
+    They are small ones, without which it would not vectorise, and those that are handed many
+    arrays, whose descriptions each call would copy.
+    """
     return _compiled(function, forceinline=True)
 
 

@@ -19,7 +19,10 @@ def main() -> None:
     name, ruleset, seed = sys.argv[1:]
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr
-    player = agents.load(name, ruleset=ruleset, seed=int(seed), threads=1)
+    try:
+        player = agents.load(name, ruleset=ruleset, seed=int(seed), threads=1)
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))
     while head := asked.read(8):
         count = int.from_bytes(head, sys.byteorder)
         positions = np.frombuffer(asked.read(48 * count), np.uint64).reshape(count, 6).copy()
