@@ -93,7 +93,7 @@ def _dqn(observation: str, seed: int, steps: int, report: Report) -> None:
 
 
 def _torchrl_dqn(observation: str, seed: int, steps: int, report: Report) -> None:
-    from training.benchmark import torchrl_dqn
+    from training.examples import torchrl_dqn
 
     kind = cast(ObservationName, observation)
     torchrl_dqn.train(kind, seed, steps, _as_agent(report, kind), hidden=_SHARED["hidden"])

@@ -1,9 +1,13 @@
-"""DQN of TorchRL against past selves, on batches of games."""
+"""DQN of TorchRL against past selves, on batches of games, through ``bao_env.adapters.torchrl``.
+
+python -m training.examples.torchrl_dqn
+"""
 
 from __future__ import annotations
 
 import copy
 import math
+import time
 from typing import Final
 
 import numpy as np
@@ -17,8 +21,17 @@ from torchrl.objectives import DQNLoss, HardUpdate
 from bao_env.adapters.torchrl import BaoTorchEnv
 from bao_env.observation.kinds import ObservationName
 from bao_env.self_play import Choose, OpponentPool, PolicyAgent
-from training.examples.measure import AfterUpdate, inputs, masked_argmax
+from training.examples.measure import (
+    OBSERVATION,
+    SEED,
+    AfterUpdate,
+    inputs,
+    masked_argmax,
+    progress_bar,
+    report,
+)
 
+STEPS: Final = 500_000
 GAMES: Final = 64
 """Played at once."""
 COLLECT: Final = 512
@@ -50,8 +63,8 @@ def train(
     steps: int,
     after_update: AfterUpdate,
     *,
-    hidden: int,
-) -> None:
+    hidden: int = 256,
+) -> Choose:
     """Train a network; see :func:`training.examples.cleanrl_vector.train`."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
@@ -97,3 +110,16 @@ def train(
         pool.draw()
         after_update(done, player(network))
     collector.shutdown()
+    return player(network)
+
+
+def main() -> None:
+    """Train for some minutes, then play."""
+    start = time.process_time()
+    choose = train(OBSERVATION, SEED, STEPS, progress_bar(STEPS))
+    seconds = time.process_time() - start
+    report("torchrl", "DQN, self-play, batches through `bao_env.adapters.torchrl`", seconds, choose)
+
+
+if __name__ == "__main__":
+    main()
