@@ -236,7 +236,7 @@ def table(reports: list[dict[str, Any]]) -> str:
             f"{report['parameters']:,}",
             f"{report['positions']:,}",
             f"{report['seconds']:,.0f}",
-            f"{report['agreement']:.1%}",
+            f"{100 * report['agreement']:.1f} %",
             f"{report['surprise']:.3f}",
             *(
                 f"{100 * s['score']:.1f} ± {50 * (s['score_high'] - s['score_low']):.1f}"
@@ -250,9 +250,10 @@ def table(reports: list[dict[str, Any]]) -> str:
 def plot(reports: list[dict[str, Any]], path: Path) -> None:
     """Points against ``alphabeta:2`` over parameters, positions and seconds."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter, NullFormatter
 
     bot = BOTS[1]
-    figure = Figure(figsize=(11, 4), layout="constrained")
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
     columns = figure.subplots(1, 3, sharey=True)
     for axes, over, other in zip(
         columns,
@@ -268,12 +269,22 @@ def plot(reports: list[dict[str, Any]], path: Path) -> None:
             high = np.array([100 * score["score_high"] for score in scores]) - rate
             label = f"{group:,} positions" if other == "positions" else group
             axes.errorbar(
-                [report[over] for report in line], rate, yerr=[low, high], fmt="o-", label=label
+                [report[over] for report in line],
+                rate,
+                yerr=[low, high],
+                fmt="o-",
+                elinewidth=0.8,
+                capsize=3,
+                label=label,
             )
         axes.set_xscale("log")
+        if over != "seconds":
+            axes.set_xticks(sorted({report[over] for report in reports}))
+            axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_formatter(EngFormatter(places=0, sep=""))
         axes.set_xlabel({"seconds": "processor seconds of learning"}.get(over, over))
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.15))
     columns[0].set_ylabel(f"% against {bot}, 95 % intervals")
     figure.savefig(path, dpi=110)
 

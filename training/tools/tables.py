@@ -7,9 +7,10 @@ A tournament writes ``table.json``. The published one is ``training/ladder.json`
 crosstable are in ``training/RESULTS.md``, between ``<!-- ladder -->`` and ``<!-- /ladder -->``. To
 publish a new tournament, copy its ``table.json`` and ``elo.png`` over ``ladder.json`` and
 ``ladder.png``, and run this command. In the same way ``training/BENCHMARK.md`` has the table of
-``training/benchmark.json``, which ``training.benchmark`` writes, with ``benchmark.png``; and the
-card of the shipped networks, ``agents/checkpoints/README.md``, has those that
-``training.tools.card`` measures.
+``training/benchmark.json``, which ``training.benchmark`` writes, with ``benchmark.png``;
+``training/RESULTS.md`` that of ``training/growth.json``, by ``training.tools.growth``, with
+``growth.png``; and the card of the shipped networks, ``agents/checkpoints/README.md``, has those
+that ``training.tools.card`` measures.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ import numpy.typing as npt
 from agents.arena.ratings import Ratings
 from agents.arena.report import Standing, markdown
 from training.benchmark import summary
-from training.tools import card
+from training.tools import card, growth
 
 TRAINING: Final = Path(__file__).resolve().parents[1]
 LADDER: Final = TRAINING / "ladder.json"
 RESULTS: Final = TRAINING / "RESULTS.md"
 RUNS: Final = TRAINING / "benchmark.json"
 BENCHMARK: Final = TRAINING / "BENCHMARK.md"
+GROWTH: Final = TRAINING / "growth.json"
 NETWORKS: Final = card.CARD.with_name("README.md")
 
 
@@ -81,6 +83,7 @@ def tables() -> list[tuple[Path, str, str]]:
     networks = card.measured()
     return [
         (RESULTS, "ladder", ladder),
+        (RESULTS, "growth", growth.table(json.loads(GROWTH.read_text(encoding="utf-8")))),
         (BENCHMARK, "benchmark", summary.table(runs)),
         (NETWORKS, "networks", card.networks_table(networks)),
         (NETWORKS, "games", card.games_table(networks)),
