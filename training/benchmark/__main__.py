@@ -28,7 +28,7 @@ from training.benchmark.runs import Name, Run, Settings, run, unfinished
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The options of the command line."""
-    lines = [f"  {name:10} {learner.title}" for name, learner in LEARNERS.items()]
+    lines = [f"  {name:12} {learner.title}" for name, learner in LEARNERS.items()]
     parser = argparse.ArgumentParser(
         prog="python -m training.benchmark",
         description="Train RL libraries and our own trainers, and rate what they have learnt on a "
