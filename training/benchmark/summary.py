@@ -31,7 +31,7 @@ COLORS: Final = {
 }
 AXES: Final = {"steps": "steps", "seconds": "processor seconds of training"}
 """What ratings are plotted against, by its name in a :class:`~training.benchmark.runs.Point`."""
-ACROSS: Final = 3
+ACROSS: Final = 4
 """Learners beside each other in the plot."""
 Groups = dict[tuple[str, str], list[Run]]
 """The runs of each learner and observation, in the order of the table."""
