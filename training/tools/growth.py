@@ -247,10 +247,18 @@ def table(reports: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def short(number: float) -> str:
+    """A number for people, with three figures at most."""
+    for size, letter in ((1e6, " M"), (1e3, " k"), (1.0, "")):
+        if number >= size:
+            return f"{number / size:.{0 if number >= 10 * size or size == 1 else 1}f}{letter}"
+    return f"{number:g}"
+
+
 def plot(reports: list[dict[str, Any]], path: Path) -> None:
     """Points against ``alphabeta:2`` over parameters, positions and seconds."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import EngFormatter, NullFormatter
+    from matplotlib.ticker import NullFormatter
 
     bot = BOTS[1]
     figure = Figure(figsize=(11, 4.5), layout="constrained")
@@ -281,7 +289,7 @@ def plot(reports: list[dict[str, Any]], path: Path) -> None:
         if over != "seconds":
             axes.set_xticks(sorted({report[over] for report in reports}))
             axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.xaxis.set_major_formatter(EngFormatter(places=0, sep=""))
+        axes.xaxis.set_major_formatter(lambda number, _: short(number))
         axes.set_xlabel({"seconds": "processor seconds of learning"}.get(over, over))
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.15))
