@@ -7,28 +7,41 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from itertools import count
 from typing import Any
 
 import numpy as np
 import torch
 from open_spiel.python import rl_environment
 from open_spiel.python.pytorch.dqn import DQN
-from tqdm import trange
+from tqdm import tqdm
 
 import bao_env.adapters.open_spiel  # noqa: F401 - registers the game
 from bao_env.bots import GreedyAgent
 from training.examples.measure import OBSERVATION, SEED, report
 
-GAMES, HORIZON = 4000, 3
-"""Games, and actions from a position to the one whose value it learns from."""
+STEPS, HORIZON = 160_000, 3
+"""Steps in all, and actions from a position to the one whose value it learns from."""
+STEPS_A_GRADIENT = 32
+"""Many: results are noise mostly, and who sees them too often learns them by heart."""
 
 
 class MultiStepDQN(DQN):
-    """OpenSpiel's DQN, but a transition spans several actions, so that results travel faster."""
+    """OpenSpiel's DQN, but a transition spans several actions, so that results travel faster, and
+    the learning rate falls."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._recent: deque[tuple[Any, int]] = deque()
+        gradients = STEPS // STEPS_A_GRADIENT
+        self._rate = torch.optim.lr_scheduler.LinearLR(self._optimizer, 1.0, 0.01, gradients)
+
+    def learn(self) -> float | None:
+        """See OpenSpiel's ``DQN``."""
+        loss = super().learn()
+        if loss is not None:
+            self._rate.step()
+        return loss
 
     def add_transition(self, prev_time_step: Any, prev_action: int, time_step: Any) -> None:
         """See OpenSpiel's ``DQN``."""
@@ -38,7 +51,7 @@ class MultiStepDQN(DQN):
 
 
 def main() -> None:
-    """Train for a few minutes, then play."""
+    """Train for some minutes, then play."""
     torch.set_num_threads(1)  # so small a network gains nothing from more
     np.random.seed(SEED)  # noqa: NPY002 - OpenSpiel's DQN draws from numpy's global generator
     environment = rl_environment.Environment("python_bao", observation=OBSERVATION)
@@ -51,7 +64,7 @@ def main() -> None:
         replay_buffer_capacity=100_000,
         learning_rate=1e-3,
         update_target_network_every=6400,
-        learn_every=32,  # results are noise mostly: who sees them too often learns them by heart
+        learn_every=STEPS_A_GRADIENT,
         discount_factor=0.99**HORIZON,
         epsilon_end=0.05,
         epsilon_decay_duration=10_000,
@@ -62,7 +75,8 @@ def main() -> None:
     )
     opponent, rng = GreedyAgent(), np.random.default_rng(SEED)
     start = time.process_time()
-    for game in trange(GAMES, unit="game"):
+    bar = tqdm(total=STEPS, unit="step", unit_scale=True)
+    for game in count():
         agent.player_id = game % 2  # the observation is the player's own: one network, both seats
         step = environment.reset()
         random_plies = rng.integers(9)  # at first, so that no line is won by heart
@@ -78,6 +92,10 @@ def main() -> None:
                 action = opponent.act(state.positions, state.masks)[0]
             step = environment.step([action])
         agent.step(step)
+        bar.update(min(agent.step_counter, STEPS) - bar.n)
+        if agent.step_counter >= STEPS:
+            break
+    bar.close()
     seconds = time.process_time() - start
 
     def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:

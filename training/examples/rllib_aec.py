@@ -16,7 +16,8 @@ def main() -> None:
     """Train for a few minutes, then play."""
     ray.init("local", num_cpus=2, logging_level="ERROR", log_to_driver=False)
     config = settings().env_runners(num_envs_per_env_runner=16)
-    algorithm = self_play(config, observation=OBSERVATION, opening_plies=(0, 8)).build_algo()
+    config = self_play(config, hidden=256, observation=OBSERVATION, opening_plies=(0, 8))
+    algorithm = config.build_algo()
     seconds = train(algorithm)
     choose = player(algorithm.get_module(SHARED))
     algorithm.stop()

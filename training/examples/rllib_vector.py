@@ -19,7 +19,8 @@ from bao_env.adapters.rllib import against
 from bao_env.self_play import Choose
 from training.examples.measure import OBSERVATION, SEED, masked_argmax, report
 
-UPDATES = 32
+UPDATES = 128
+"""Each of 4,096 steps."""
 
 
 def settings() -> PPOConfig:
@@ -31,8 +32,10 @@ def settings() -> PPOConfig:
         .training(
             train_batch_size_per_learner=4096,
             minibatch_size=512,
-            num_epochs=6,
+            num_epochs=4,
             lr=1e-3,
+            clip_param=0.2,
+            use_kl_loss=False,
             entropy_coeff=0.01,
             lambda_=0.95,
         )
@@ -42,6 +45,7 @@ def settings() -> PPOConfig:
 
 def train(algorithm: Any) -> float:
     """Train; returns the processor seconds that it took in this process."""
+    torch.set_num_threads(1)  # so small a network gains nothing from more
     start = time.process_time()
     for _ in trange(UPDATES, unit="update"):
         algorithm.train()

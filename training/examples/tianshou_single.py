@@ -21,7 +21,7 @@ from tianshou.utils.net.common import Net
 
 from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
-GAMES, STEPS, COLLECTED = 64, 122_880, 4096
+GAMES, STEPS, COLLECTED = 64, 245_760, 4096
 """Games at once, steps in all, and steps between two rounds of updates."""
 STEPS_PER_UPDATE = 32
 """Many: results are noise mostly, and who sees them too often learns them by heart."""
@@ -51,7 +51,7 @@ def make_env() -> gymnasium.Env:
 
 
 def main() -> None:
-    """Train for two minutes or three, then play."""
+    """Train for some minutes, then play."""
     torch.set_num_threads(1)  # so small a network gains nothing from more
     torch.manual_seed(SEED)
     np.random.seed(SEED)  # noqa: NPY002 - Tianshou draws from numpy's global generator

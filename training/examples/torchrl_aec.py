@@ -19,7 +19,7 @@ from tqdm import tqdm
 import bao_env
 from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
-FRAMES, TOTAL = 2048, 65_536
+FRAMES, TOTAL = 2048, 131_072
 EPOCHS, MINIBATCH = 6, 512
 
 
@@ -33,7 +33,7 @@ def main() -> None:
         use_mask=True,
         seed=SEED,
     )
-    shape = {"in_features": INPUTS, "num_cells": [128, 128], "activation_class": torch.nn.ReLU}
+    shape = {"in_features": INPUTS, "num_cells": [256, 256], "activation_class": torch.nn.ReLU}
     logits, critic = MLP(out_features=64, **shape), MLP(out_features=1, **shape)
     seen = ("agents", "observation", "observation")
     actor = ProbabilisticActor(
@@ -46,11 +46,14 @@ def main() -> None:
         log_prob_key=("agents", "log_prob"),
     )
     value = ValueOperator(critic, in_keys=[seen], out_keys=[("agents", "value")])
-    loss_of = ClipPPOLoss(actor, value, entropy_coeff=0.01, reduction="none")
+    loss_of = ClipPPOLoss(
+        actor, value, entropy_coeff=0.01, normalize_advantage=True, reduction="none"
+    )
     keys = ("reward", "action", "done", "terminated", "value", "advantage", "value_target")
     loss_of.set_keys(**{k: ("agents", k) for k in keys}, sample_log_prob=("agents", "log_prob"))
     loss_of.make_value_estimator(gamma=0.99, lmbda=0.95)
     optimizer = torch.optim.Adam(loss_of.parameters(), 1e-3)
+    rate = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, TOTAL // FRAMES)
     collector = Collector(env, actor, frames_per_batch=FRAMES, total_frames=TOTAL)
 
     start = time.process_time()
@@ -69,6 +72,7 @@ def main() -> None:
                     loss.backward()
                     torch.nn.utils.clip_grad_norm_(loss_of.parameters(), 0.5)
                     optimizer.step()
+            rate.step()
             bar.update(len(batch))
     seconds = time.process_time() - start
     collector.shutdown()

@@ -64,8 +64,13 @@ def train(
     after_update: AfterUpdate,
     *,
     hidden: int = 256,
+    falling_rate: bool = False,
 ) -> Choose:
-    """Train a network; see :func:`training.examples.cleanrl_vector.train`."""
+    """Train a network; see :func:`training.examples.cleanrl_vector.train`.
+
+    With ``falling_rate`` the learning rate falls to a hundredth. Results are noise mostly, so that
+    this brings ten points against greedy.
+    """
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     pool = OpponentPool("greedy", seed=seed)
@@ -87,6 +92,9 @@ def train(
         storage=LazyTensorStorage(100_000, ndim=2),
         batch_size=BATCH,
     )
+    gradients = steps // STEPS_A_GRADIENT
+    last = 0.01 if falling_rate else 1.0
+    rate = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, last, gradients)
     whole = math.ceil(steps / COLLECT) * COLLECT
     collector = Collector(
         env,
@@ -104,6 +112,7 @@ def train(
             loss.backward()
             optimizer.step()
             target.step()
+            rate.step()
         if done >= copied + COPY_EVERY:
             pool.add(PolicyAgent(player(copy.deepcopy(network)), observation))
             copied = done
@@ -116,7 +125,7 @@ def train(
 def main() -> None:
     """Train for some minutes, then play."""
     start = time.process_time()
-    choose = train(OBSERVATION, SEED, STEPS, progress_bar(STEPS))
+    choose = train(OBSERVATION, SEED, STEPS, progress_bar(STEPS), falling_rate=True)
     seconds = time.process_time() - start
     report("torchrl", "DQN, self-play, batches through `bao_env.adapters.torchrl`", seconds, choose)
 

@@ -21,8 +21,8 @@ from bao_env.adapters.torchrl import BaoTorchEnv
 from bao_env.self_play import OpponentPool, PolicyAgent
 from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
-GAMES, FRAMES, TOTAL = 128, 8192, 400_000
-EPOCHS, MINIBATCH = 3, 1024
+GAMES, FRAMES, TOTAL = 128, 8192, 1_000_000
+EPOCHS, MINIBATCH = 4, 1024
 COPY_EVERY = 5
 """Batches after which a copy of the network joins the pool of opponents."""
 
