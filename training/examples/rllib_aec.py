@@ -13,7 +13,7 @@ from training.examples.rllib_vector import player, settings, train
 
 
 def main() -> None:
-    """Train for a few minutes, then play."""
+    """Train for some ten minutes, then play."""
     ray.init("local", num_cpus=2, logging_level="ERROR", log_to_driver=False)
     config = settings().env_runners(num_envs_per_env_runner=16)
     config = self_play(config, hidden=256, observation=OBSERVATION, opening_plies=(0, 8))

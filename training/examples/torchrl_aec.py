@@ -24,7 +24,7 @@ EPOCHS, MINIBATCH = 6, 512
 
 
 def main() -> None:
-    """Train for a few minutes, then play."""
+    """Train for some ten minutes, then play."""
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(SEED)
     env = PettingZooWrapper(
