@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import bao_env
-from bao_env.bench import signature
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
+from bao_env.signature import signature
 
 
 @cache
@@ -36,8 +36,8 @@ def provenance(ruleset: Ruleset) -> dict[str, Any]:
         ruleset: the rules that were played.
 
     Returns:
-        ``commit``; ``rules_version``; ``engine_signature``, what :func:`bao_env.bench.signature`
-        says of the rules; ``packages``, their versions by name (torch only if it is loaded).
+        ``commit``; ``rules_version``; ``engine_signature``, the
+        :func:`bao_env.signature.signature` of the rules; ``packages``, their versions by name (torch only if it is loaded).
     """
     packages = ["numba", "numpy", *(["torch"] if "torch" in sys.modules else [])]
     return {

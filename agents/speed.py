@@ -23,10 +23,10 @@ import numpy.typing as npt
 from agents.arena.openings import draw_openings
 from agents.search.alphabeta import AlphaBetaAgent
 from agents.search.mcts import MctsAgent
-from bao_env.bench import machine
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
+from bao_env.signature import machine
 
 DEPTHS = (4, 6, 8, 10)
 SIMULATIONS = 1000

@@ -15,8 +15,9 @@ Importing the package registers ``bao/Bao-v0`` with Gymnasium and, if PettingZoo
 import gymnasium
 import pettingzoo
 
-from bao_env.board import Board, IllegalMoveError, Outcome
-from bao_env.engine.action import NUM_ACTIONS
+from bao_env.board import Board, Outcome
+from bao_env.bots import Agent, GreedyAgent, RandomAgent
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
@@ -24,7 +25,9 @@ from bao_env.envs.aec import env, raw_env
 from bao_env.envs.single import BaoEnv
 from bao_env.envs.vector import BaoVectorEnv
 from bao_env.notation.positions import action_to_move, move_to_action
+from bao_env.observation.observer import Observer
 from bao_env.rule_files import load_ruleset
+from bao_env.self_play import OpponentPool, PolicyAgent
 
 __version__ = "0.1.0"
 
@@ -33,12 +36,18 @@ __all__ = [
     "NUM_ACTIONS",
     "RULESETS",
     "SOUTH",
+    "Agent",
     "BaoEnv",
     "BaoVectorEnv",
     "Board",
     "Engine",
+    "GreedyAgent",
     "IllegalMoveError",
+    "Observer",
+    "OpponentPool",
     "Outcome",
+    "PolicyAgent",
+    "RandomAgent",
     "Ruleset",
     "__version__",
     "action_to_move",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 
-from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import Position, Words, opening, turn_of, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
@@ -50,10 +50,6 @@ __all__ = [
     "Stage",
     "Termination",
 ]
-
-
-class IllegalMoveError(ValueError):
-    """A move that cannot be made; the message says why and names the legal moves."""
 
 
 class Board:

@@ -1,17 +1,25 @@
-"""Opponents: the two bots every environment knows, and what any other one must do."""
+"""Players as opponents: the protocol, two bots that need no search, and players by name.
+
+A package adds players to the names that environments know with an entry point of the group
+``bao_env.players``: a function ``load(name, ruleset, seed, threads)`` that returns an
+:class:`Agent`, and raises ValueError for a name that it does not know::
+
+    [project.entry-points."bao_env.players"]
+    mypackage = "mypackage.players:load"
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
-from importlib import import_module
-from typing import Any, Final, Literal, Protocol, cast, get_args
+from importlib.metadata import entry_points
+from typing import Final, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.action import NUM_ACTIONS, actions_of
-from bao_env.engine.arrays import as_batch
+from bao_env.engine.action import actions_of
+from bao_env.engine.arrays import as_actions, as_batch, is_legal
 from bao_env.engine.batch import random_actions, random_states
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
@@ -26,71 +34,53 @@ class Agent(Protocol):
     """Anything that chooses actions for a batch of positions."""
 
     def act(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+        self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
-        """One legal action, int64[B], for each of ``positions`` uint64[B, 6].
+        """Choose one legal action for each position.
 
-        ``masks``, uint64[B], holds the legal actions. Where it is 0 the game is over, and any
-        number will do.
+        Args:
+            positions: uint64[B, 6], packed positions.
+            legal: uint64[B], the legal actions, bit a = action a. Where it is 0 the game is over,
+                and any number will do.
+
+        Returns:
+            the actions, int64[B].
         """
         ...
 
 
-def as_actions(answer: object, size: int, who: str) -> npt.NDArray[Any]:
-    """What a player answered to ``size`` positions, as integers [size].
+def check_actions(answer: object, legal: npt.NDArray[np.uint64], who: str) -> npt.NDArray[np.int64]:
+    """Return a player's answer as int64[B] if every action in it is legal.
 
     Args:
         answer: as :meth:`Agent.act` returned it.
-        size: the number of positions.
-        who: answered, for the message.
+        legal: uint64[B], the legal actions; where they are 0, any number will do.
+        who: the player, for the message.
 
     Raises:
-        ValueError: it is not one integer for each position.
-    """
-    actions = np.asarray(answer)
-    if actions.shape != (size,) or actions.dtype.kind not in "iu":
-        raise ValueError(
-            f"{who} answered {actions.dtype}{list(actions.shape)} to {size} positions: expected "
-            "one integer for each"
-        )
-    return actions
-
-
-def check_actions(answer: object, masks: npt.NDArray[np.uint64], who: str) -> npt.NDArray[Any]:
-    """:func:`as_actions`, if each is legal.
-
-    Args:
-        answer, who: see :func:`as_actions`.
-        masks: uint64[B], the legal actions; where a mask is 0, any number will do.
-
-    Raises:
+        TypeError: it does not consist of integers.
         ValueError: it is not one legal action for each position.
     """
-    actions = as_actions(answer, len(masks), who)
-    inside = (actions >= 0) & (actions < NUM_ACTIONS)
-    bits = masks >> np.where(inside, actions, 0).astype(np.uint64)
-    wrong = np.flatnonzero((masks != 0) & ~(inside & (bits & np.uint64(1) != 0)))
-    if len(wrong):
+    actions = as_actions(answer, len(legal), who)
+    for wrong in np.flatnonzero(~is_legal(actions, legal))[:1]:
         raise ValueError(
-            f"{who} chose action {actions[wrong[0]]}, which is illegal; legal: "
-            f"{actions_of(masks[wrong[0]])}"
+            f"{who} chose action {actions[wrong]}, which is illegal; legal: "
+            f"{actions_of(legal[wrong])}"
         )
     return actions
 
 
-BotName = Literal["random", "greedy"]
-"""The bots that environments know by name."""
 ActFunction = Callable[[npt.NDArray[np.uint64], npt.NDArray[np.uint64]], npt.NDArray[np.int64]]
-"""What :meth:`Agent.act` is, as a function."""
+"""A function that does what :meth:`Agent.act` does."""
 Opponent = str | Agent | ActFunction
-"""What an environment takes as ``opponent``; see :func:`get_agent`."""
+"""An environment's argument ``opponent``; see :func:`get_agent`."""
 
 
 class RandomAgent:
-    """Uniformly random legal actions.
+    """Plays uniformly random legal actions.
 
     Args:
-        seed: of its generators; the same seed and the same calls give the same actions.
+        seed: seeds its generators; the same seed and the same calls give the same actions.
     """
 
     def __init__(self, seed: int | np.random.SeedSequence = 0) -> None:
@@ -100,22 +90,22 @@ class RandomAgent:
         self._states = np.zeros(0, np.uint64)
 
     def act(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+        self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
-        """See :meth:`Agent.act`."""
-        positions, masks = as_batch(positions, masks)
-        missing = len(masks) - len(self._states)
+        """Choose actions; see :meth:`Agent.act`."""
+        positions, legal = as_batch(positions, legal)
+        missing = len(legal) - len(self._states)
         if missing > 0:
             more = random_states(missing, self._seeds.spawn(1)[0])
             self._states = np.concatenate([self._states, more])
-        actions = np.empty(len(masks), np.int64)
-        random_actions(masks, self._states[: len(masks)], actions)
+        actions = np.empty(len(legal), np.int64)
+        random_actions(legal, self._states[: len(legal)], actions)
         return actions
 
 
 @jit
 def _captured(rules, packed, action):
-    """Seeds that a legal action captures; a number above all others if it wins by capture."""
+    """Return the seeds that a legal action captures; a higher number if it wins by capture."""
     capture_turn, hand = begin_action(rules, packed, action)
     if not capture_turn:
         return ZERO
@@ -124,14 +114,14 @@ def _captured(rules, packed, action):
 
 
 @jit
-def _greedy_actions(rules, positions, masks, actions):
+def _greedy_actions(rules, positions, legal, actions):
     """Write the actions of :class:`GreedyAgent` into ``actions``, int64[B].
 
-    ``positions`` is uint64[B, 6], ``masks`` uint64[B]; where a mask is 0, the action is 0.
+    ``positions`` is uint64[B, 6], ``legal`` uint64[B]; where it is 0, the action is 0.
     """
     for g in range(positions.shape[0]):
         packed = read_at(positions, g)
-        rest = masks[g]
+        rest = legal[g]
         best = ZERO
         actions[g] = 0
         if rest != ZERO:
@@ -146,29 +136,29 @@ def _greedy_actions(rules, positions, masks, actions):
 
 
 class GreedyAgent:
-    """The action that captures most seeds; among equals, the one with the lowest number.
+    """Plays the action that captures most seeds; among equals, the one with the lowest number.
 
     A capture that empties the opponent's front row, and so wins, comes before all others.
 
     Args:
-        ruleset: a :class:`Ruleset` or the name of one.
+        ruleset: a :class:`Ruleset` or its name.
     """
 
     def __init__(self, ruleset: str | Ruleset = "zanzibar") -> None:
         self._rules = get_ruleset(ruleset).kernel_rules()
 
     def act(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+        self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
-        """See :meth:`Agent.act`."""
-        positions, masks = as_batch(positions, masks)
-        actions = np.empty(len(masks), np.int64)
-        _greedy_actions(self._rules, positions, masks, actions)
+        """Choose actions; see :meth:`Agent.act`."""
+        positions, legal = as_batch(positions, legal)
+        actions = np.empty(len(legal), np.int64)
+        _greedy_actions(self._rules, positions, legal, actions)
         return actions
 
 
 class _Function:
-    """A function of positions and masks as an agent."""
+    """A function of positions and legal actions as an agent."""
 
     def __init__(self, function: ActFunction) -> None:
         self.act = function
@@ -177,15 +167,15 @@ class _Function:
 def get_agent(
     opponent: Opponent, ruleset: str | Ruleset = "zanzibar", seed: int = 0, threads: int = 1
 ) -> Agent:
-    """The agent that plays as ``opponent``.
+    """Return the agent that plays as ``opponent``.
 
     Args:
-        opponent: ``"random"`` or ``"greedy"``; in a checkout also every other player by name, such
+        opponent: ``"random"`` or ``"greedy"``; the name of an installed player, in a checkout such
             as ``"alphabeta:2"`` (:func:`agents.load`); an agent; or a function that does what
             :meth:`Agent.act` does.
         ruleset: the rules to be played.
-        seed: of a named player's random choices.
-        threads: among which a search divides a batch.
+        seed: seeds a named player's random choices.
+        threads: how many threads a search may use.
 
     Raises:
         ValueError: it is none of these, or no player has that name.
@@ -201,21 +191,28 @@ def get_agent(
     if callable(opponent):
         return _Function(opponent)
     raise ValueError(
-        f"opponent={opponent!r}: expected a name, an object with act(positions, masks), or a "
-        "function of positions and masks"
+        f"opponent={opponent!r}: expected a name, an object with act(positions, legal), or a "
+        "function of positions and legal actions"
     )
 
 
 def _load_by_name(name: str, ruleset: Ruleset, seed: int, threads: int) -> Agent:
-    """A player of the package ``agents``, which is there in a checkout."""
-    try:
-        load = import_module("agents.registry").load
-    except ImportError:
-        close = get_close_matches(name, get_args(BotName), n=1)
-        meant = f" (did you mean {close[0]!r}?)" if close else ""
-        raise ValueError(
-            f"unknown opponent {name!r}{meant}: expected 'random', 'greedy', an agent or a "
-            "function; other names are known only where the package agents of a checkout can be "
-            "imported"
-        ) from None
-    return cast(Agent, load(name, ruleset=ruleset, seed=seed, threads=threads))
+    """Load a player from the packages that have an entry point; see the module."""
+    reason = None
+    for entry in entry_points(group="bao_env.players"):
+        try:
+            load = entry.load()
+        except ImportError:
+            continue  # the package agents is only in a checkout
+        try:
+            return cast(Agent, load(name, ruleset=ruleset, seed=seed, threads=threads))
+        except ValueError as error:
+            reason = error
+    if reason is not None:
+        raise reason
+    close = get_close_matches(name, ("random", "greedy"), n=1)
+    meant = f" (did you mean {close[0]!r}?)" if close else ""
+    raise ValueError(
+        f"unknown opponent {name!r}{meant}: expected 'random', 'greedy', an agent or a function; "
+        "the other named players come with the package agents of a checkout"
+    )

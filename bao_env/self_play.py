@@ -1,16 +1,15 @@
-"""Self-play for libraries that know one learner only: past policies as the opponent.
+"""Self-play for libraries that support only one learner: past policies as the opponent.
 
-    from bao_env import BaoVectorEnv
-    from bao_env.self_play import OpponentPool, PolicyAgent
+    from bao_env import BaoVectorEnv, OpponentPool, PolicyAgent
 
     pool = OpponentPool("greedy", seed=1)
     envs = BaoVectorEnv(64, opponent=pool, observation="replies")
-    ...  # now and then, between rollouts, with a copy of the policy that training leaves alone:
-    pool.add(PolicyAgent(choose, "replies"))
+    ...  # between rollouts, with a copy of the policy that training does not change:
+    pool.add(PolicyAgent(choose, observation="replies"))
     pool.draw()
 
-What is returned and logged is then the result against the pool: about 0, however strong the learner
-becomes. A match against a player that stays the same shows the progress.
+Logged returns are then measured against the pool and stay near 0. To see progress, evaluate against
+a fixed opponent.
 """
 
 from __future__ import annotations
@@ -21,69 +20,68 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.bots import Agent, Opponent, as_actions, get_agent
+from bao_env.bots import Agent, Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.arrays import as_batch
+from bao_env.engine.arrays import as_actions, as_batch
 from bao_env.engine.batch import unpack_masks
 from bao_env.engine.position import movers
 from bao_env.engine.ruleset import Ruleset
-from bao_env.observation.kinds import ObservationName, Observer
+from bao_env.observation.observer import Observer, get_observer, make_observations
 
 Choose = Callable[[Any, npt.NDArray[np.bool_]], npt.NDArray[Any]]
-"""From observations with B rows, and masks bool[B, 64], to legal actions, integers [B]."""
+"""A function of observations with B rows and action masks bool[B, 64] that returns legal actions,
+integers [B]."""
 
 POOL_SIZE: Final = 20
 
 
 class PolicyAgent:
-    """A policy, a function of what a player sees, as an :class:`~bao_env.bots.Agent`.
+    """Makes an :class:`~bao_env.bots.Agent` of a policy, a function of what a player sees.
 
     Args:
-        choose: the policy, asked for all positions at once. It gets what stands under
-            ``"observation"`` in the environments, and the masks.
-        observation: the kind of observation it reads; see :mod:`bao_env.observation.kinds`.
-        ruleset: a :class:`bao_env.Ruleset` or the name of one.
-        dtype: of the observations, ``np.float32`` or ``np.uint8``.
+        choose: the policy, called with all positions at once. Its arguments are the environments'
+            ``"observation"`` and the action masks.
+        observation: the observation that it reads (:mod:`bao_env.observation.observer`).
+        ruleset: a :class:`bao_env.Ruleset` or its name.
+        dtype: ``np.float32`` or ``np.uint8``, for observations by name.
 
     Raises:
-        ValueError: an unknown kind, dtype or rule set.
+        ValueError: an unknown observation, dtype or rule set.
     """
 
     def __init__(
         self,
         choose: Choose,
-        observation: ObservationName = "board",
+        observation: str | Observer = "board",
         ruleset: str | Ruleset = "zanzibar",
         dtype: npt.DTypeLike = np.float32,
     ) -> None:
         self._choose = choose
-        self._observer = Observer(observation, ruleset, dtype)
+        self._observer = get_observer(observation, ruleset, dtype)
 
     def act(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+        self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
-        """See :meth:`bao_env.bots.Agent.act`."""
-        positions, masks = as_batch(positions, masks)
-        arrays = self._observer.empty(len(masks))
-        self._observer.fill(positions, masks, movers(positions), arrays)
-        legal = np.empty((len(masks), NUM_ACTIONS), np.bool_)
-        unpack_masks(masks, legal)
-        chosen = self._choose(self._observer.value(arrays), legal)
-        return as_actions(chosen, len(masks), "the policy").astype(np.int64, copy=False)
+        """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
+        positions, legal = as_batch(positions, legal)
+        seen = make_observations(self._observer, positions, legal, movers(positions))
+        action_masks = np.empty((len(legal), NUM_ACTIONS), np.bool_)
+        unpack_masks(legal, action_masks)
+        return as_actions(self._choose(seen, action_masks), len(legal), "the policy")
 
 
 class OpponentPool:
-    """Some of the players that were added, one of which plays at a time: an agent itself.
+    """An agent that plays as one of its members at a time.
 
-    It is pickled with its members and its generator, if the members can be.
+    It pickles with its members and its generator, if the members can be pickled.
 
     Args:
-        first: the member that it begins with and never loses: a name that
-            :func:`bao_env.bots.get_agent` knows, an agent or a function.
-        size: how many members it holds at most; then a new one takes the place of any but the
-            first.
-        newest: the probability that :meth:`draw` takes the newest; else every member has the same.
-        seed: of what is drawn.
+        first: the member that it begins with and always keeps, as :func:`bao_env.bots.get_agent`
+            takes it.
+        size: the largest number of members; a new one then replaces any but the first.
+        newest: the probability that :meth:`draw` takes the newest; otherwise all members are
+            equally likely.
+        seed: seeds the draws.
         ruleset: the rules that ``first`` plays by, if it is a name.
 
     Raises:
@@ -105,29 +103,29 @@ class OpponentPool:
         self.members: list[Agent] = [get_agent(first, ruleset, seed)]
         """The oldest comes first, the newest last."""
         self.current = self.members[0]
-        """Who plays."""
+        """The member that plays."""
         self.size = size
         self.newest = newest
         self._rng = np.random.default_rng(seed)
 
     def add(self, member: Agent) -> None:
-        """Add a member as the newest; in a full pool it takes the place of a random one."""
+        """Add a member as the newest; in a full pool it replaces a random one."""
         if len(self.members) == self.size:
             del self.members[self._rng.integers(1, self.size)]
         self.members.append(member)
 
     def draw(self) -> None:
-        """Draw who plays from now on."""
+        """Draw the member that plays from now on."""
         newest = self._rng.random() < self.newest
         index = -1 if newest else self._rng.integers(len(self.members))
         self.current = self.members[index]
 
     def restore(self, saved: OpponentPool) -> None:
-        """Become what another pool is; training goes on with it."""
+        """Take over the members and the generator of another pool, to continue training with it."""
         self.__dict__.update(saved.__dict__)
 
     def act(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+        self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
-        """See :meth:`bao_env.bots.Agent.act`."""
-        return self.current.act(positions, masks)
+        """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
+        return self.current.act(positions, legal)

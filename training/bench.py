@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from agents.nets.compiled import compile_network, forward, make_network_workspace
 from agents.nets.encoding import encode
-from bao_env.bench import machine
+from bao_env.signature import machine
 from training.alphazero import AlphaZeroTrainer
 from training.config import ConfigError
 from training.train import load_config, make_trainer

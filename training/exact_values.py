@@ -31,7 +31,7 @@ from bao_env.engine.bits import BYTE
 from bao_env.engine.position import META, PLY, WORDS
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.envs.afterstates import list_afterstates
-from bao_env.observation.kinds import Observer
+from bao_env.observation.observer import get_observer
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
 from training.sampling import Sample, games, random_play, without_seats
 
@@ -137,7 +137,7 @@ def with_successors(data: ExactValues) -> tuple[Words, Words, npt.NDArray[np.int
     """
     ruleset = Ruleset.from_dict(data.metadata["ruleset"])
     after = list_afterstates(
-        Engine(ruleset), Observer("board", ruleset), data.positions, data.masks
+        Engine(ruleset), get_observer("board", ruleset), data.positions, data.masks
     )
     games = np.repeat(np.arange(len(data.values)), np.diff(after.indptr))
     wins = data.winning[games] >> after.actions.astype(np.uint64) & np.uint64(1) != 0
@@ -145,7 +145,7 @@ def with_successors(data: ExactValues) -> tuple[Words, Words, npt.NDArray[np.int
     kept = (after.results == 0) & (is_for_tests(after.positions) == data.test[games])
     return (
         np.concatenate([data.positions, after.positions[kept]]),
-        np.concatenate([data.masks, after.masks[kept]]),
+        np.concatenate([data.masks, after.legal[kept]]),
         np.concatenate([data.values, values[kept]]),
     )
 

@@ -19,10 +19,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from agents import registry
 from agents.arena.openings import Openings
 from agents.base import NamedPlayer
-from bao_env.bench import signature
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import Ruleset
+from bao_env.signature import signature
 
 LADDERS: Final = Path(__file__).with_name("ladders")
 """Folder of the shipped ladders; they are loaded by name, without the suffix."""
@@ -64,7 +64,7 @@ class Ladder(_Table):
     rules: dict[str, Any]
     """:meth:`Ruleset.to_dict` of the rule set."""
     engine_signature: str
-    """:func:`bao_env.bench.signature` of the engine that the anchors were rated with."""
+    """:func:`bao_env.signature.signature` of the engine that the anchors were rated with."""
     tournament: dict[str, Any]
     """How the anchors were rated: the tournament's settings, and the code that played it."""
     openings_seed: int

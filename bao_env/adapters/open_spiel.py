@@ -7,7 +7,8 @@
     state = game.new_initial_state()
 
 Parameters: ``ruleset``, a name; ``max_plies``, after which the game is cut short and nobody has
-won; and ``observation``, a kind of a single array (:mod:`bao_env.observation.kinds`). South, player
+won; and ``observation``, the name of one that is a single array
+(:mod:`bao_env.observation.observer`). South, player
 0, begins under every rule set: there is no chance node for a lot, nor for random plies at the
 opening. Actions and observations are those of :class:`bao_env.envs.aec.raw_env`. OpenSpiel's C++
 search does not play games written in Python; its Python search does.
@@ -19,6 +20,7 @@ import math
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box
 
 from bao_env.engine.action import NUM_ACTIONS, actions_of
 from bao_env.engine.layout import SOUTH
@@ -27,7 +29,7 @@ from bao_env.engine.ruleset import get_ruleset
 from bao_env.envs.arguments import MAX_PLIES
 from bao_env.envs.single_game import SingleGame
 from bao_env.notation.positions import action_to_move, format_position
-from bao_env.observation.kinds import Observer
+from bao_env.observation.observer import Observer, get_observer
 
 try:
     import pyspiel
@@ -69,9 +71,10 @@ class BaoGame(pyspiel.Game):
         params = params or {}
         self.ruleset = get_ruleset(params.get("ruleset", "zanzibar"))
         self.max_plies = int(params.get("max_plies", MAX_PLIES))
-        self.observer = Observer(params.get("observation", "board"), self.ruleset)
-        if len(self.observer.kind.shapes) > 1:
-            raise ValueError(f"observation={self.observer.name!r}: expected one of a single array")
+        observation = params.get("observation", "board")
+        self.observer = get_observer(observation, self.ruleset)
+        if not isinstance(self.observer.space, Box):
+            raise ValueError(f"observation={observation!r}: expected one that is a single array")
         info = pyspiel.GameInfo(
             num_distinct_actions=NUM_ACTIONS,
             max_chance_outcomes=0,
@@ -113,8 +116,7 @@ class BaoState(pyspiel.State):
         return pyspiel.PlayerId.TERMINAL if self.single_game.over else self.single_game.mover
 
     def _legal_actions(self, player: int) -> list[int]:
-        mask = 0 if self.single_game.over else self.single_game.mask
-        return actions_of(mask)
+        return [] if self.single_game.over else actions_of(self.single_game.legal[0])
 
     def _apply_action(self, action: int) -> None:
         self.single_game.play(action)
@@ -141,11 +143,11 @@ class BaoObserver:
     """Observations: what a player sees, by default float32[52], and the position text.
 
     Args:
-        observer: of the kind that is seen.
+        observer: writes the observations.
     """
 
     def __init__(self, observer: Observer) -> None:
-        (shape,) = observer.kind.shapes.values()
+        shape = observer.space.shape
         self.tensor = np.zeros(math.prod(shape), np.float32)
         self.dict = {"observation": self.tensor.reshape(shape)}
 

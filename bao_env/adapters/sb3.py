@@ -1,10 +1,10 @@
 """Thousands of games as a ``VecEnv`` for Stable-Baselines3, and self-play against past policies.
 
 from sb3_contrib import MaskablePPO
-from bao_env.adapters.sb3 import BaoVecEnv, SelfPlayCallback
-from bao_env.self_play import OpponentPool
+from bao_env.adapters.sb3 import SB3VecEnv, SelfPlayCallback
+from bao_env import OpponentPool
 
-envs = BaoVecEnv(64, opponent=OpponentPool(), observation="replies")
+envs = SB3VecEnv(64, opponent=OpponentPool(), observation="replies")
 model = MaskablePPO("MultiInputPolicy", envs)
 model.learn(1_000_000, callback=SelfPlayCallback())
 """
@@ -37,7 +37,7 @@ except ModuleNotFoundError as error:
 Indices = int | Iterable[int] | None
 
 
-class BaoVecEnv(VecEnv):
+class SB3VecEnv(VecEnv):
     """Many games against an opponent, for Stable-Baselines3 and its maskable algorithms.
 
     Observations, actions and rewards are those of :class:`bao_env.BaoVectorEnv`. An ended game
@@ -67,8 +67,7 @@ class BaoVecEnv(VecEnv):
             isinstance(s, spaces.Dict) for s in space.values()
         ):
             raise ValueError(
-                f"observation={self.envs.observer.name!r}: Stable-Baselines3 takes no dict within "
-                "a dict; add flat=True"
+                "observation: Stable-Baselines3 takes no dict within a dict; add flat=True"
             )
         self._actions: npt.NDArray[Any] = np.zeros(num_envs, np.int64)
         self._returns, self._lengths = np.zeros(num_envs), np.zeros(num_envs, np.int64)
@@ -154,7 +153,7 @@ class BaoVecEnv(VecEnv):
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError("the games share their attributes: make a new BaoVecEnv")
+        raise NotImplementedError("the games share their attributes: make a new SB3VecEnv")
 
     def env_method(self, method_name: str, *args: Any, indices: Indices = None, **kw: Any) -> Any:
         """``action_masks`` or ``render`` of each game.
@@ -177,7 +176,7 @@ class SelfPlayCallback(BaseCallback):
 
     Before every rollout an opponent is drawn from the pool. Games that are running then go on
     against the new one. Returns are those against the pool, so they stay near 0; sb3-contrib's
-    ``MaskableEvalCallback`` with a ``BaoVecEnv(64, opponent="greedy", ...)`` shows the progress.
+    ``MaskableEvalCallback`` with a ``SB3VecEnv(64, opponent="greedy", ...)`` shows the progress.
 
     ``model.save()`` saves the pool, too. When a loaded model learns on, with a new callback, a pool
     that nothing has been added to becomes the saved one.
@@ -231,9 +230,7 @@ class SelfPlayCallback(BaseCallback):
     def _copy(self) -> PolicyAgent:
         """The model's policy as it is now, as a player."""
         observer = self.training_env.get_attr("observer")[0]
-        ruleset = self.training_env.get_attr("ruleset")[0]
-        frozen = FrozenPolicy.of(self.model.policy)
-        return PolicyAgent(frozen, observer.name, ruleset, observer.dtype)
+        return PolicyAgent(FrozenPolicy.of(self.model.policy), observation=observer)
 
     def _on_step(self) -> bool:
         return True

@@ -43,9 +43,9 @@ class BaoTorchEnv(EnvBase):
     Args:
         num_envs: number of games, B.
         opponent: as :class:`bao_env.BaoVectorEnv` takes it.
-        seed: of the first reset; ``set_seed`` sets another.
+        seed: the seed of the first reset; ``set_seed`` sets another.
         options: more arguments of :class:`bao_env.BaoVectorEnv`, but for ``autoreset_mode``,
-            ``observation_dtype`` and ``flat``.
+            ``dtype`` and ``flat``.
 
     Raises:
         ValueError: an argument is wrong, or (from ``step``) an action is illegal.
@@ -65,7 +65,7 @@ class BaoTorchEnv(EnvBase):
         self._next_seed = seed
         space = self.envs.single_observation_space["observation"]  # type: ignore[index]
         if not isinstance(space, Box):
-            raise ValueError("observation='planes+replies': expected one of a single array")
+            raise ValueError("observation: expected one that is a single array")
         shape = (num_envs, 1)
         self.observation_spec = Composite(
             observation=Bounded(0, 8, (num_envs, *space.shape), dtype=torch.float32),

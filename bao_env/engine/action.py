@@ -29,6 +29,10 @@ _ROW_SHIFT: Final = U(3)
 _HOLE_MASK: Final = U(7)
 
 
+class IllegalMoveError(ValueError):
+    """A move or an action that cannot be played; the message names the legal ones."""
+
+
 def pack_action(pit: int, direction: int, house: int = 0) -> int:
     """The action integer of a pit (0..15), a direction (LEFT, RIGHT) and a house choice."""
     return pit * 4 + direction * 2 + house

@@ -104,6 +104,41 @@ def as_batch(
     return positions, masks
 
 
+def as_actions(answer: object, size: int, who: str) -> npt.NDArray[np.int64]:
+    """Return actions for ``size`` positions as int64[size], C-contiguous; copied only if needed.
+
+    Args:
+        answer: integers [size], an array of any integer dtype or a list.
+        size: the number of positions.
+        who: who chose them, for the message.
+
+    Raises:
+        TypeError: they are not integers.
+        ValueError: there are more or fewer.
+    """
+    actions = np.asarray(answer)
+    message = f"{who}: expected {size} integers, not {actions.dtype}{list(actions.shape)}"
+    if actions.dtype.kind not in "iu":
+        raise TypeError(message)
+    if actions.shape != (size,):
+        raise ValueError(message)
+    return np.ascontiguousarray(actions, np.int64)
+
+
+def is_legal(
+    actions: npt.NDArray[np.int64], legal: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.bool_]:
+    """Return which actions are legal, bool[B]; any action is where a game is over.
+
+    Args:
+        actions: int64[B].
+        legal: uint64[B], bit a = action a; 0 where the game is over.
+    """
+    inside = (actions >= 0) & (actions < 64)
+    bits = legal >> np.where(inside, actions, 0).astype(np.uint64)
+    return np.asarray((legal == 0) | (inside & (bits & np.uint64(1) != 0)))
+
+
 def _refuse(name: str, array: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NoReturn:
     """Say what an array should have been."""
     expected = f"{name}: expected a C-contiguous {dtype}{list(shape)}"

@@ -20,12 +20,19 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.action import NUM_ACTIONS, action_of, actions_of, start_of
+from bao_env.engine.action import (
+    NUM_ACTIONS,
+    IllegalMoveError,
+    action_of,
+    actions_of,
+    start_of,
+)
 from bao_env.engine.arrays import (
     BOOL,
     INT8,
     INT64,
     UINT64,
+    as_actions,
     check_array,
     check_output,
     length_of,
@@ -332,14 +339,14 @@ class Engine:
         ``on_part_done(part)`` at once, so work on the new positions need not wait for the others.
 
         Raises:
-            ValueError: an action is illegal; nothing has changed then.
-            TypeError: the actions are no integers.
+            IllegalMoveError: an action is illegal; nothing has changed.
+            TypeError: the actions are not integers.
         """
         size = self._check_games(positions, masks, winners)
-        actions = _as_actions(actions, size)
+        actions = as_actions(actions, size, "actions")
         illegal = _first_illegal(masks, actions)
         if illegal >= 0:
-            raise ValueError(
+            raise IllegalMoveError(
                 f"action {actions[illegal]} is illegal in game {illegal}; "
                 f"legal there: {actions_of(masks[illegal])}"
             )
@@ -437,22 +444,6 @@ class Engine:
             wait(futures)  # after Ctrl-C, too: they write into the caller's arrays
         for future in futures:
             future.result()
-
-
-def _as_actions(actions: object, size: int) -> npt.NDArray[Any]:
-    """Actions as compiled code can read them: integers [size], copied only if strided.
-
-    Raises:
-        TypeError: they are no array of integers.
-        ValueError: there are more or fewer.
-    """
-    if not isinstance(actions, np.ndarray) or actions.dtype.kind not in "iu":
-        found = actions.dtype if isinstance(actions, np.ndarray) else type(actions).__name__
-        raise TypeError(f"actions: expected an array of integers [{size}], not {found}")
-    if type(actions) is not np.ndarray or not (actions.dtype.isnative and actions.flags.carray):
-        actions = np.ascontiguousarray(actions, actions.dtype.newbyteorder("="))
-    check_array("actions", actions, actions.dtype, (size,))
-    return actions
 
 
 def random_states(size: int, seed: int | np.random.SeedSequence) -> npt.NDArray[np.uint64]:

@@ -14,25 +14,29 @@ from pettingzoo.utils import wrappers
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.position import Position
 from bao_env.engine.ruleset import Ruleset, get_ruleset
-from bao_env.envs.arguments import MAX_PLIES, check_render_mode, seat_or_none
+from bao_env.envs.arguments import (
+    MAX_PLIES,
+    check_illegal,
+    check_options,
+    check_render_mode,
+    seat_or_none,
+)
 from bao_env.envs.openings import OpeningPlies
-from bao_env.envs.render_modes import available_render_modes, render_game
+from bao_env.envs.render_modes import render_game
 from bao_env.envs.single_game import SingleGame
-from bao_env.envs.spaces import masked_space
-from bao_env.observation.kinds import ObservationName, Observer
+from bao_env.observation.observer import Observer, get_observer, masked_space
 from bao_env.render.raster import Window
 
 Observation = dict[str, npt.NDArray[Any]]
 
 
-def env(**kwargs: Any) -> AECEnv[str, Observation, int]:
-    """:class:`raw_env` in PettingZoo's usual wrappers.
+def env(*, illegal: str = "lose", **kwargs: Any) -> AECEnv[str, Observation, int]:
+    """Return :class:`raw_env` in PettingZoo's usual wrappers; the arguments are the same.
 
-    An illegal action ends the game: its player gets -1, the other 0. Calls in the wrong order are
-    errors. The wrappers cost four fifths of the speed. Arguments are those of :class:`raw_env`.
+    An illegal action loses by default, as PettingZoo's own environments have it. Actions out of
+    bounds and calls in the wrong order are errors. The wrappers cost much of the speed.
     """
-    wrapped = wrappers.TerminateIllegalWrapper(raw_env(**kwargs), illegal_reward=-1)
-    wrapped = wrappers.AssertOutOfBoundsWrapper(wrapped)
+    wrapped = wrappers.AssertOutOfBoundsWrapper(raw_env(illegal=illegal, **kwargs))
     return wrappers.OrderEnforcingWrapper(wrapped)
 
 
@@ -46,7 +50,8 @@ class raw_env(AECEnv[str, Observation, int]):
     **Observation.** A dict of fresh arrays, for either agent at any time:
 
     * ``"observation"``: float32[52] from 0 to 8, the board from the agent's own side, in units
-      of eight seeds (:mod:`bao_env.observation.board`); ``observation=`` chooses another kind.
+      of eight seeds (:mod:`bao_env.observation.board`). ``observation=`` chooses another kind
+      (:mod:`bao_env.observation.observer`).
     * ``"action_mask"``: int8[64], 1 = legal; all zero for the agent that is not to move, and for
       both once the game is won.
 
@@ -60,27 +65,30 @@ class raw_env(AECEnv[str, Observation, int]):
     ``dutch`` each action of a turn is a ply.
 
     **Illegal actions** raise :class:`bao_env.IllegalMoveError`, a ValueError, and change nothing.
+    With ``illegal="lose"`` they end the game: the agent gets -1, the other 0, and the agent's
+    ``infos["illegal"]`` is True.
 
     **Reset options.** ``{"first_player": "north"}`` lets North begin; ``{"position": text}`` starts
     at a position text (:mod:`bao_env.notation`), and plies count from 0. Both hold for that game
-    only; other keys are ignored.
+    only.
 
     **Version history.** v0: first version.
 
     Args:
-        ruleset: a :class:`bao_env.Ruleset` or the name of one.
+        ruleset: a :class:`bao_env.Ruleset` or its name.
+        observation: ``"board"``, ``"captures"``, ``"replies"``, ``"planes"``,
+            ``"planes+replies"``, or an :class:`bao_env.Observer` of your own.
+        dtype: ``np.float32`` or ``np.uint8``, for observations by name.
+        opening_plies: random legal plies before the first observation of a game: a number, or the
+            lowest and the highest. They never end the game.
+        first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or a
+            lot drawn by the environment's seeded generator.
         max_plies: plies after which a game is cut short.
+        illegal: what an illegal action does, ``"raise"`` or ``"lose"``.
         render_mode: with ``"ansi"`` :meth:`render` returns the board as text, with ``"rgb_array"``
             as an image, uint8[406, 820, 3]; with ``"human"`` a window shows it after each reset and
             ply, at most two a second (``metadata["render_fps"]``). The last two need pygame:
             ``pip install pygame``, or in a checkout ``pip install -e '.[render]'``.
-        first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or a
-            lot drawn by the environment's seeded generator.
-        observation: the kind of observation, ``"board"``, ``"captures"``, ``"replies"``,
-            ``"planes"`` or ``"planes+replies"``; :mod:`bao_env.observation.kinds` says what is in
-            them.
-        opening_plies: random legal plies before the first observation of a game: a number, or the
-            lowest and the highest. They never end the game.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.
@@ -88,30 +96,37 @@ class raw_env(AECEnv[str, Observation, int]):
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - PettingZoo declares it so
         "name": "bao_v0",
-        "render_modes": available_render_modes("human", "ansi", "rgb_array"),
+        "render_modes": ["human", "ansi", "rgb_array"],
         "render_fps": 2,
         "is_parallelizable": False,
     }
 
     def __init__(
         self,
+        *,
         ruleset: str | Ruleset = "zanzibar",
-        max_plies: int = MAX_PLIES,
-        render_mode: str | None = None,
-        first_player: str | int | None = None,
-        observation: ObservationName = "board",
+        observation: str | Observer = "board",
+        dtype: npt.DTypeLike = np.float32,
         opening_plies: OpeningPlies = 0,
+        first_player: str | int | None = None,
+        max_plies: int = MAX_PLIES,
+        illegal: str = "raise",
+        render_mode: str | None = None,
     ) -> None:
         super().__init__()
         self.render_mode = check_render_mode(render_mode, self.metadata)
         self.ruleset = get_ruleset(ruleset)
         self.possible_agents = ["player_0", "player_1"]
         self.agents = list(self.possible_agents)
-        observer = Observer(observation, self.ruleset)
-        self.observation_spaces = {agent: masked_space(observer) for agent in self.possible_agents}
+        self.observer = get_observer(observation, self.ruleset, dtype)
+        """Writes the observations."""
+        self.observation_spaces = {
+            agent: masked_space(self.observer.space) for agent in self.possible_agents
+        }
         self.action_spaces = {agent: spaces.Discrete(NUM_ACTIONS) for agent in self.possible_agents}
         self._first_player = seat_or_none(first_player, "first_player")
-        self._game = SingleGame(self.ruleset, max_plies, observer, opening_plies)
+        self._game = SingleGame(self.ruleset, max_plies, self.observer, opening_plies)
+        self._illegal = check_illegal(illegal)
         self._window = Window("Bao")
         self._np_random: np.random.Generator | None = None
 
@@ -134,19 +149,21 @@ class raw_env(AECEnv[str, Observation, int]):
         return self._game.positions.copy()
 
     @property
-    def masks(self) -> npt.NDArray[np.uint64]:
+    def legal(self) -> npt.NDArray[np.uint64]:
         """The legal actions of :attr:`positions`, uint64[1], a copy: bit a = action a."""
-        return self._game.masks.copy()
+        return self._game.legal.copy()
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start a game; ``seed`` seeds the lot and the random plies, if there are any.
 
         Raises:
+            TypeError: ``options`` is not a dict.
             ValueError: an option is wrong; the running game stays as it was.
         """
+        options = check_options(options, "first_player", "position")
         if seed is not None or self._np_random is None:
             self._np_random, _ = seeding.np_random(seed)
-        self._game.start_by_options(self._first_player, options or {}, self._np_random)
+        self._game.start_by_options(self._first_player, options, self._np_random)
         agents = list(self.possible_agents)
         self.agents = agents
         self.rewards = dict.fromkeys(agents, 0.0)
@@ -160,7 +177,7 @@ class raw_env(AECEnv[str, Observation, int]):
             self.render()
 
     def observe(self, agent: str) -> Observation:
-        """What an agent sees now; see the class for its form."""
+        """Return what an agent sees now; see the class for its form."""
         seat = self.possible_agents.index(agent)
         game = self._game
         over = self.terminations.get(agent, True)
@@ -171,21 +188,24 @@ class raw_env(AECEnv[str, Observation, int]):
         """Play an action of ``agent_selection``; once that agent is done, only None.
 
         Raises:
-            ValueError: the action is illegal, and nothing has changed; or the agent is done.
+            IllegalMoveError: the action is illegal, and ``illegal="raise"``; nothing has changed.
+            TypeError: the action is not an integer.
+            ValueError: the agent is done.
         """
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
         game = self._game
-        game.play(action)
+        legal = game.play(action, self._illegal)
         self._cumulative_rewards[agent] = 0.0
         self._clear_rewards()
         agents = self.possible_agents
         self.agent_selection = agents[game.mover]
         if game.winner >= 0:
             self.rewards = dict.fromkeys(agents, -1.0)
-            self.rewards[agents[game.winner]] = 1.0
+            self.rewards[agents[game.winner]] = 1.0 if legal else 0.0
+            self.infos[agent] = {} if legal else {"illegal": True}
             self.terminations = dict.fromkeys(agents, True)
             self._accumulate_rewards()
         elif game.truncated:
@@ -194,7 +214,7 @@ class raw_env(AECEnv[str, Observation, int]):
             self.render()
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
-        """The board as text, as a fresh uint8[406, 820, 3], or in a window: see ``render_mode``.
+        """Return the board as text or as a fresh uint8[406, 820, 3], or show it in a window.
 
         Raises:
             DependencyNotInstalled: pygame is missing, and the mode needs it.

@@ -1,4 +1,4 @@
-"""The position after each legal action: what a method that learns values of positions reads."""
+"""Afterstates: the position after each legal action, for learning values of positions."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import movers
-from bao_env.observation.kinds import Observer
+from bao_env.engine.position import NO_WINNER, movers
+from bao_env.observation.observer import Observer, make_observations
 
 
 class Afterstates(NamedTuple):
-    """The K legal actions of B games, those of each game side by side, and where they lead."""
+    """The K legal actions of B games, each game's side by side, and where they lead."""
 
     observations: Any
-    """What the player to move after the action sees, K rows; as the environment's observations,
-    without masks."""
-    masks: npt.NDArray[np.uint64]
-    """What they may play then, uint64[K], bit a = action a; 0 where the game is over."""
+    """What the player to move after the action sees, K rows: the environment's observations without
+    action masks."""
+    legal: npt.NDArray[np.uint64]
+    """Their legal actions, uint64[K], bit a = action a; 0 where the game is over."""
     actions: npt.NDArray[np.int64]
     """The actions, int64[K]."""
     indptr: npt.NDArray[np.int64]
@@ -37,30 +37,28 @@ def list_afterstates(
     engine: Engine,
     observer: Observer,
     positions: npt.NDArray[np.uint64],
-    masks: npt.NDArray[np.uint64],
+    legal: npt.NDArray[np.uint64],
 ) -> Afterstates:
-    """Play every legal action.
+    """Play every legal action of every position.
 
     Args:
         engine: the rules.
         observer: writes the observations.
         positions: uint64[B, 6], not changed.
-        masks: uint64[B], their legal actions; a game with mask 0 has no rows.
+        legal: uint64[B], their legal actions; a game with none has no rows.
     """
     bits = np.arange(64, dtype=np.uint64)
-    games, actions = np.nonzero((masks[:, None] >> bits) & np.uint64(1))
-    after, legal = positions[games], masks[games]
-    winners = np.full(len(games), -1, np.int8)
+    games, actions = np.nonzero((legal[:, None] >> bits) & np.uint64(1))
+    after, legal_after = positions[games], legal[games]
+    winners = np.full(len(games), NO_WINNER, np.int8)
     before = movers(after)
-    engine.step(after, actions, legal, winners)
+    engine.step(after, actions, legal_after, winners)
     now = movers(after)
-    arrays = observer.empty(len(games))
-    observer.fill(after, legal, now, arrays)
     return Afterstates(
-        observations=observer.value(arrays),
-        masks=legal,
+        observations=make_observations(observer, after, legal_after, now),
+        legal=legal_after,
         actions=actions,
-        indptr=np.searchsorted(games, np.arange(len(masks) + 1)),
+        indptr=np.searchsorted(games, np.arange(len(legal) + 1)),
         results=np.where(winners < 0, 0, np.where(winners == before, 1, -1)).astype(np.int8),
         signs=np.where(now == before, 1, -1).astype(np.int8),
         positions=after,

@@ -1,7 +1,9 @@
-"""Arguments and reset options that the environments share, and the checks they pass."""
+"""Checks of the arguments and reset options that the environments share."""
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
@@ -17,11 +19,11 @@ _SEATS: Final = {"south": SOUTH, "north": NORTH, SOUTH: SOUTH, NORTH: NORTH}
 
 
 def seat_number(seat: str | int, name: str) -> int:
-    """SOUTH or NORTH of ``"south"``, ``"north"`` or the number itself.
+    """Return SOUTH or NORTH for ``"south"``, ``"north"`` or the number itself.
 
     Args:
         seat: the caller's value.
-        name: of the argument, for the message.
+        name: the argument's name, for the message.
 
     Raises:
         ValueError: ``seat`` is none of these.
@@ -33,48 +35,72 @@ def seat_number(seat: str | int, name: str) -> int:
 
 
 def seat_or_none(seat: str | int | None, name: str) -> int | None:
-    """:func:`seat_number`, with None for None.
-
-    Raises:
-        ValueError: see there.
-    """
+    """Return None for None, else :func:`seat_number`."""
     return None if seat is None else seat_number(seat, name)
 
 
 def check_render_mode(render_mode: str | None, metadata: dict[str, Any]) -> str | None:
-    """``render_mode`` as it is.
+    """Return ``render_mode`` if it can be used.
 
     Raises:
         ValueError: it is neither None nor a mode of the environment.
         DependencyNotInstalled: it needs pygame, which is missing.
     """
     modes = metadata["render_modes"]
-    if render_mode in ("human", "rgb_array") and modes == ["ansi"]:
+    if render_mode is not None and render_mode not in modes:
+        raise ValueError(f"render_mode={render_mode!r}: expected None or one of {', '.join(modes)}")
+    if render_mode in ("human", "rgb_array") and find_spec("pygame") is None:
         raise DependencyNotInstalled(
             f"render_mode={render_mode!r} needs pygame: pip install pygame, or in a checkout "
             "pip install -e '.[render]'"
         )
-    if render_mode is not None and render_mode not in modes:
-        raise ValueError(f"render_mode={render_mode!r}: expected None or one of {', '.join(modes)}")
     return render_mode
 
 
 def check_max_plies(max_plies: int) -> int:
-    """``max_plies`` as it is.
+    """Return ``max_plies`` if it is an integer of at least 1.
 
     Raises:
-        ValueError: it is not an integer of at least 1.
+        ValueError: it is not.
     """
     if not isinstance(max_plies, int) or max_plies < 1:
         raise ValueError(f"max_plies={max_plies!r}: expected an integer of at least 1")
     return max_plies
 
 
-def check_start(options: dict[str, Any]) -> None:
-    """Check that the reset options name one start: an opening or a position, not both.
+def check_illegal(illegal: str) -> str:
+    """Return ``illegal`` if it is ``"raise"`` or ``"lose"``.
 
     Raises:
-        ValueError: both ``"position"`` and ``"first_player"`` are given.
+        ValueError: it is not.
     """
+    if illegal not in ("raise", "lose"):
+        raise ValueError(f"illegal={illegal!r}: expected 'raise' or 'lose'")
+    return illegal
+
+
+def check_options(options: dict[str, Any] | None, *known: str) -> dict[str, Any]:
+    """Return the options of a reset, an empty dict for None.
+
+    Args:
+        options: the caller's value.
+        known: the keys that the environment has.
+
+    Raises:
+        TypeError: ``options`` is not a dict.
+        ValueError: an unknown key, or both a position and who begins.
+    """
+    if options is None:
+        return {}
+    if not isinstance(options, dict):
+        raise TypeError(f"options={options!r}: expected a dict or None")
+    for key in options:
+        if key not in known and key != "options":  # PettingZoo's api_test sends {"options": 1}
+            close = get_close_matches(str(key), known, n=1)
+            meant = f" (did you mean {close[0]!r}?)" if close else ""
+            raise ValueError(
+                f"options: unknown key {key!r}{meant}; expected {', '.join(map(repr, known))}"
+            )
     if options.get("position") is not None and options.get("first_player") is not None:
         raise ValueError("options: a position already says who is to move; drop first_player")
+    return options

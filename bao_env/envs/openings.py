@@ -1,7 +1,7 @@
-"""Where games begin: at the opening of the rules, or some random plies after it.
+"""Openings: games begin where the rules say, or some random plies later.
 
-An opponent that plays the same moves each time, from the same opening, is beaten by learning one
-line by heart. A few random plies make every game another one.
+A deterministic opponent can be beaten by memorising one line of play. A few random opening plies
+make games differ.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from bao_env.engine.position import WORDS
 from bao_env.engine.ruleset import Ruleset
 
 OpeningPlies: TypeAlias = int | tuple[int, int]
-"""How many random plies open a game: a number, or the lowest and the highest of a range."""
+"""Random plies that open a game: a number, or the lowest and the highest of a range."""
 
 AGAINST_AN_OPPONENT: Final = (0, 8)
-"""What is used against an opponent, if nothing else is asked for."""
+"""Default range of random opening plies when there is an opponent."""
 MAX_OPENING_PLIES: Final = 40
 """More would end too many games before they begin."""
 
@@ -31,7 +31,7 @@ MAX_OPENING_PLIES: Final = 40
 def check_opening_plies(
     plies: OpeningPlies | None, max_plies: int, *, against_an_opponent: bool = False
 ) -> tuple[int, int]:
-    """The lowest and the highest number of random plies; None stands for the default.
+    """Return the lowest and the highest number of random plies; None stands for the default.
 
     Raises:
         ValueError: they are not integers from 0 to :data:`MAX_OPENING_PLIES`, in order, or leave
@@ -54,30 +54,30 @@ def check_opening_plies(
 
 
 @jit
-def _play_randomly(rules, positions, masks, plies, states):
-    """Play random legal plies; a game that would end with them begins again.
+def _play_randomly(rules, positions, legal, plies, states):
+    """Play random legal plies; a game that would end restarts.
 
     Args:
         rules: the :class:`KernelRules`.
         positions: uint64[n, 6], the openings; played on in place.
-        masks: uint64[n], their legal actions; become those of the new positions.
-        plies: int64[n], how many.
+        legal: uint64[n], their legal actions; become those of the new positions.
+        plies: int64[n], how many plies.
         states: uint64[n], random states, none of them zero.
     """
     start = np.empty(WORDS, np.uint64)
-    for g in range(masks.shape[0]):
+    for g in range(legal.shape[0]):
         start[:] = positions[g]
-        start_mask, state = masks[g], states[g]
+        start_legal, state = legal[g], states[g]
         left = plies[g]
         while left > 0:
             state = xorshift(state)
-            action = select_bit(masks[g], (state >> ONE) % popcount(masks[g]))
+            action = select_bit(legal[g], (state >> ONE) % popcount(legal[g]))
             result = play(rules, positions[g], action)
-            masks[g] = legal_mask(rules, positions[g]) if result == ZERO else ZERO
+            legal[g] = legal_mask(rules, positions[g]) if result == ZERO else ZERO
             left -= 1
-            if masks[g] == ZERO:
+            if legal[g] == ZERO:
                 positions[g] = start
-                masks[g] = start_mask
+                legal[g] = start_legal
                 left = plies[g]
 
 
@@ -95,7 +95,7 @@ class Openings:
         self.plies = plies
         starts = [Engine(ruleset).opening(seat) for seat in (SOUTH, NORTH)]
         self._positions = np.array([words for words, _ in starts])
-        self._masks = np.array([mask for _, mask in starts])
+        self._legal = np.array([legal for _, legal in starts])
 
     def draw(
         self,
@@ -103,21 +103,20 @@ class Openings:
         rng: np.random.Generator,
         first_player: int | npt.NDArray[np.int8] | None = None,
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-        """Where ``count`` games begin: positions uint64[count, 6] and masks uint64[count].
+        """Draw where games begin: positions uint64[count, 6] and their legal actions uint64[count].
 
         Args:
             count: number of games.
-            rng: draws lots and plies, if there are any, and nothing else.
-            first_player: a seat, or one for each game; None for the rule set's own rule, South or
-                by lot.
+            rng: the generator of lots and plies; it is used only if there are any.
+            first_player: a seat, or int8[count]; None for the rule set's own rule, South or by lot.
         """
         if first_player is None:
             first_player = rng.integers(2, size=count, dtype=np.int8) if self._by_lot else SOUTH
         firsts = np.broadcast_to(np.asarray(first_player), count)
-        positions, masks = self._positions[firsts], self._masks[firsts]
+        positions, legal = self._positions[firsts], self._legal[firsts]
         low, high = self.plies
         if high:
             plies = rng.integers(low, high + 1, size=count)
             states = rng.integers(1, 2**64, size=count, dtype=np.uint64)
-            _play_randomly(self._rules, positions, masks, plies, states)
-        return positions, masks
+            _play_randomly(self._rules, positions, legal, plies, states)
+        return positions, legal

@@ -1,8 +1,7 @@
-"""What an environment's ``render()`` returns in each render mode."""
+"""Rendering of a game in an environment's render mode."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -16,18 +15,11 @@ from bao_env.render.raster import Window, rgb_array
 from bao_env.render.text import ascii_board
 
 
-def available_render_modes(*modes: str) -> list[str]:
-    """Those of an environment's render modes that can be had: all but ``"ansi"`` need pygame."""
-    if find_spec("pygame") is None:
-        return [mode for mode in modes if mode == "ansi"]
-    return list(modes)
-
-
 def result_line(position: Position, winner: int, truncated: bool) -> str | None:
-    """How a game ended, in words; None while it runs.
+    """Return how a game ended, in words; None while it runs.
 
     Args:
-        position: the last one.
+        position: the last position.
         winner: the seat that has won, or -1.
         truncated: whether the game was cut short.
     """
@@ -41,18 +33,18 @@ def render_game(
     result: str | None,
     mode: str | None,
     metadata: dict[str, Any],
-    window: Window,
+    window: Window | None = None,
 ) -> str | npt.NDArray[np.uint8] | None:
-    """One game, as the environment's render mode wants it.
+    """Render a position.
 
     Args:
-        position: what to show.
+        position: the position to show.
         result: its :func:`result_line`.
         mode: ``"ansi"`` returns the board in plain characters, ``"rgb_array"`` a fresh image,
             uint8[406, 820, 3]. ``"human"`` draws it in ``window`` and returns None; None warns and
             returns None.
-        metadata: the environment's, for its modes and frames a second.
-        window: where ``"human"`` draws.
+        metadata: the environment's metadata: its modes, and frames a second.
+        window: the window in which ``"human"`` draws.
 
     Raises:
         DependencyNotInstalled: pygame is missing, and the mode needs it.
@@ -66,5 +58,6 @@ def render_game(
     shapes = drawing(position, status=result)
     if mode == "rgb_array":
         return rgb_array(shapes)
-    window.show(shapes, metadata["render_fps"])
+    if window is not None:
+        window.show(shapes, metadata["render_fps"])
     return None

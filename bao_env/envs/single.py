@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, Final, SupportsIndex
 
 import gymnasium
@@ -11,24 +10,28 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from bao_env.board import IllegalMoveError
 from bao_env.bots import Opponent, as_actions, get_agent
-from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
 from bao_env.engine.position import Position
 from bao_env.engine.ruleset import Ruleset, get_ruleset
-from bao_env.envs.arguments import MAX_PLIES, check_render_mode, seat_or_none
+from bao_env.envs.arguments import (
+    MAX_PLIES,
+    check_illegal,
+    check_options,
+    check_render_mode,
+    seat_or_none,
+)
 from bao_env.envs.openings import OpeningPlies
-from bao_env.envs.render_modes import available_render_modes, render_game
+from bao_env.envs.render_modes import render_game
 from bao_env.envs.single_game import SingleGame
-from bao_env.envs.spaces import board_space, masked_space
-from bao_env.observation.kinds import ObservationName, Observer
+from bao_env.observation.observer import Observer, get_observer, masked_space
 from bao_env.render.raster import Window
 
 Observation = Any
 """As the environment's ``observation_space`` says."""
 
 _MAX_DRAWS: Final = 100
-"""Openings drawn for an episode before the opponent is said to win them all at once."""
+"""How many openings reset() draws before it gives up because the opponent wins immediately."""
 
 
 class BaoEnv(gymnasium.Env[Any, Any]):
@@ -41,18 +44,19 @@ class BaoEnv(gymnasium.Env[Any, Any]):
     **Observation.** A dict of fresh arrays, the board from the learner's own side:
 
     * ``"observation"``: float32[52] from 0 to 8, in units of eight seeds
-      (:mod:`bao_env.observation.board`); ``observation=`` chooses another kind.
+      (:mod:`bao_env.observation.board`). ``observation=`` chooses another kind
+      (:mod:`bao_env.observation.observer`).
     * ``"action_mask"``: int8[64], 1 = legal; all zero if the learner is not to move, which happens
       only at the end.
 
-    With ``flat=True`` it is what stands under ``"observation"`` alone. The mask is also in
+    With ``flat=True``, observations are the plain array, without the mask. The mask is also in
     ``info["action_mask"]``, and :meth:`action_masks` returns it as bool[64]; ``info["player"]`` is
     the learner's seat, 0 = South, 1 = North. At the end ``info["winner"]`` is the seat that won, -1
     if the game was cut short, and ``info["plies"]`` the length of the game.
 
     **Openings.** A game opens with up to eight random plies of both players (``opening_plies``).
-    The bots play the same every time. From the same opening, a learner would beat them by learning
-    one line by heart, and lose all other games.
+    Most bots are deterministic: from one opening, a learner could beat them by memorising one line
+    of play.
 
     **Turns.** In rule set ``dutch`` a capture may wait for its side. Then the learner acts again,
     and the opponent has not moved between the two steps.
@@ -62,69 +66,70 @@ class BaoEnv(gymnasium.Env[Any, Any]):
     **End.** Terminated when the game is won: a front row is empty, or the player to move has no
     legal move. Truncated after 500 plies (``max_plies``, both players' plies together).
 
-    **Illegal actions** lose: -1, terminated, ``info["illegal"]`` is True. With
-    ``illegal="raise"`` they raise :class:`bao_env.IllegalMoveError` and change nothing.
+    **Illegal actions** lose: -1, terminated, ``info["illegal"]`` is True. Gymnasium's checkers play
+    actions without the mask, so this is the default here. With ``illegal="raise"``, the default of
+    the other environments, they raise :class:`bao_env.IllegalMoveError` and change nothing.
 
     **Reset options.** ``{"seat": "north"}``, ``{"first_player": "north"}`` and
-    ``{"position": text}`` (a position text, :mod:`bao_env.notation`) hold for that episode only;
-    other keys are ignored.
+    ``{"position": text}`` (a position text, :mod:`bao_env.notation`) hold for that episode only.
 
     **Version history.** v0: first version.
 
     Args:
         opponent: ``"random"`` or ``"greedy"``, in a checkout also any other player by name, such as
-            ``"alphabeta:2"``; an object with ``act(positions, masks)``
-            (:class:`bao_env.bots.Agent`), or a function that does the same. ``reset(seed=...)``
-            seeds named players; others have their own randomness.
-        ruleset: a :class:`bao_env.Ruleset` or the name of one.
-        max_plies: plies after which a game is cut short.
-        seat: the learner's, ``"south"`` or ``"north"``; None draws it at each reset.
+            ``"alphabeta:2"``; an object with ``act(positions, legal)`` (:class:`bao_env.Agent`), or
+            a function that does the same. ``reset(seed=...)`` seeds named players; others have
+            their own randomness.
+        ruleset: a :class:`bao_env.Ruleset` or its name.
+        observation: ``"board"``, ``"captures"``, ``"replies"``, ``"planes"``,
+            ``"planes+replies"``, or an :class:`bao_env.Observer` of your own.
+        dtype: ``np.float32`` or ``np.uint8``, for observations by name.
+        flat: return the observation without the dict around it.
+        opening_plies: random legal plies before the first observation of a game: a number, or the
+            lowest and the highest, by default (0, 8). They never end the game.
         first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or
             by lot.
+        seat: the learner's, ``"south"`` or ``"north"``; None draws it at each reset.
+        max_plies: plies after which a game is cut short.
+        illegal: what an illegal action does, ``"lose"`` or ``"raise"``.
         render_mode: with ``"ansi"`` :meth:`render` returns the board as text, with ``"rgb_array"``
             as an image, uint8[406, 820, 3]; with ``"human"`` a window shows it after each reset and
             step, at most two a second (``metadata["render_fps"]``). The last two need pygame:
             ``pip install pygame``, or in a checkout ``pip install -e '.[render]'``.
-        illegal: what an illegal action does, ``"lose"`` or ``"raise"``.
-        flat: return the observation without the dict around it.
-        observation: the kind of observation, ``"board"``, ``"captures"``, ``"replies"``,
-            ``"planes"`` or ``"planes+replies"``; :mod:`bao_env.observation.kinds` says what is in
-            them.
-        opening_plies: random legal plies before the first observation of a game: a number, or the
-            lowest and the highest, by default (0, 8). They never end the game.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares it so
-        "render_modes": available_render_modes("human", "ansi", "rgb_array"),
+        "render_modes": ["human", "ansi", "rgb_array"],
         "render_fps": 2,
     }
 
     def __init__(
         self,
         opponent: Opponent = "random",
+        *,
         ruleset: str | Ruleset = "zanzibar",
-        max_plies: int = MAX_PLIES,
-        seat: str | int | None = None,
-        first_player: str | int | None = None,
-        render_mode: str | None = None,
-        illegal: str = "lose",
+        observation: str | Observer = "board",
+        dtype: npt.DTypeLike = np.float32,
         flat: bool = False,
-        observation: ObservationName = "board",
         opening_plies: OpeningPlies | None = None,
+        first_player: str | int | None = None,
+        seat: str | int | None = None,
+        max_plies: int = MAX_PLIES,
+        illegal: str = "lose",
+        render_mode: str | None = None,
     ) -> None:
-        if illegal not in ("lose", "raise"):
-            raise ValueError(f"illegal={illegal!r}: expected 'lose' or 'raise'")
         self.render_mode = check_render_mode(render_mode, self.metadata)
         self.ruleset = get_ruleset(ruleset)
         self.action_space = spaces.Discrete(NUM_ACTIONS)
-        self.observer = Observer(observation, self.ruleset)
+        self.observer = get_observer(observation, self.ruleset, dtype)
         """Writes the observations."""
-        self.observation_space = (board_space if flat else masked_space)(self.observer)
+        space = self.observer.space
+        self.observation_space = space if flat else masked_space(space)
         self._flat = flat
-        self._illegal = illegal
+        self._illegal = check_illegal(illegal)
         self._fixed_seat = seat_or_none(seat, "seat")
         self._first_player = seat_or_none(first_player, "first_player")
         self.opponent = opponent
@@ -149,9 +154,9 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         return self._game.positions.copy()
 
     @property
-    def masks(self) -> npt.NDArray[np.uint64]:
+    def legal(self) -> npt.NDArray[np.uint64]:
         """The legal actions of :attr:`positions`, uint64[1], a copy: bit a = action a."""
-        return self._game.masks.copy()
+        return self._game.legal.copy()
 
     @property
     def seat(self) -> int:
@@ -159,7 +164,7 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         return self._seat
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """The learner's legal actions, a fresh bool[64]: what MaskablePPO asks for."""
+        """Return the learner's legal actions, a fresh bool[64]; MaskablePPO calls this."""
         return self._game.action_mask(self._seat).view(np.bool_)
 
     def reset(
@@ -168,10 +173,11 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         """Start an episode; if the opponent begins, they have already moved.
 
         Raises:
+            TypeError: ``options`` is not a dict.
             ValueError: an option is wrong, or the episode ends before the learner can act.
         """
         super().reset(seed=seed)
-        options = options or {}
+        options = check_options(options, "seat", "first_player", "position")
         rng = self.np_random
         self._running = False
         if seed is not None or not self._seeded:
@@ -205,12 +211,8 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         if not self._running:
             raise ResetNeeded("the episode is over or has not begun: call reset()")
         game = self._game
-        info: dict[str, Any] = {}
-        if self._illegal == "lose" and not game.is_legal(operator.index(action)):
-            game.forfeit()
-            info["illegal"] = True
-        else:
-            game.play(action)
+        legal = game.play(action, self._illegal)
+        if legal:
             self._reply()
         reward = 0.0
         if game.winner >= 0:
@@ -218,13 +220,14 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         self._running = not game.over
         if self.render_mode == "human":
             self.render()
-        return self._observation(), reward, game.winner >= 0, game.truncated, self._info() | info
+        info = self._info() if legal else self._info() | {"illegal": True}
+        return self._observation(), reward, game.winner >= 0, game.truncated, info
 
     def _reply(self) -> None:
-        """The opponent's plies, until the learner is to move or the game is over."""
+        """Play the opponent's plies, until the learner is to move or the game is over."""
         game = self._game
         while game.mover != self._seat and not game.over:
-            answer = self._agent.act(game.positions.copy(), game.masks.copy())
+            answer = self._agent.act(game.positions.copy(), game.legal.copy())
             try:
                 game.play(as_actions(answer, 1, "the opponent")[0])
             except IllegalMoveError as error:
@@ -244,7 +247,7 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         return info | {"winner": game.winner, "plies": game.plies} if game.over else info
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
-        """The board as text, as a fresh uint8[406, 820, 3], or in a window: see ``render_mode``.
+        """Return the board as text or as a fresh uint8[406, 820, 3], or show it in a window.
 
         Raises:
             DependencyNotInstalled: pygame is missing, and the mode needs it.

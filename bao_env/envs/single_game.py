@@ -1,4 +1,4 @@
-"""One game from start to end: what the environments of a single game step."""
+"""One game from start to end: what the environments with a single game step."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.board import IllegalMoveError
-from bao_env.engine.action import NUM_ACTIONS, actions_of
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
 from bao_env.engine.batch import unpack_masks
 from bao_env.engine.bits import ONE, ZERO, U
 from bao_env.engine.compile import jit, jit_inline
@@ -26,11 +25,11 @@ from bao_env.engine.position import (
     unpack,
 )
 from bao_env.engine.ruleset import Ruleset
-from bao_env.envs.arguments import check_max_plies, check_start, seat_number
+from bao_env.envs.arguments import check_max_plies, seat_or_none
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
 from bao_env.envs.render_modes import result_line
 from bao_env.notation.positions import action_to_move, parse_position
-from bao_env.observation.kinds import Observer
+from bao_env.observation.observer import Observer, make_observations, take_rows
 
 
 @jit_inline
@@ -41,7 +40,7 @@ def _mover(positions):
 
 @jit
 def _mask_and_winner(rules, positions):
-    """The legal mask and the winner, or -1, of a game that no capture has ended."""
+    """Return the legal mask and the winner, or -1, of a game that no capture has ended."""
     mask = legal_mask(rules, positions[0])
     if mask == ZERO:  # Donkers 1.2, 1.5a: no legal move
         return mask, 1 - _mover(positions)
@@ -49,10 +48,10 @@ def _mask_and_winner(rules, positions):
 
 
 @jit
-def _play(rules, positions, masks, action):
-    """Play a legal action; ``positions`` uint64[1, 6] and ``masks`` uint64[1] change in place.
+def _play(rules, positions, legal, action):
+    """Play a legal action; ``positions`` uint64[1, 6] and ``legal`` uint64[1] change in place.
 
-    Returns the new mask, the winner or -1, and the seat to move.
+    Returns the winner or -1, and the seat to move.
     """
     mover = _mover(positions)
     result = play(rules, positions[0], U(action))
@@ -61,11 +60,11 @@ def _play(rules, positions, masks, action):
         mask, winner = _mask_and_winner(rules, positions)
     else:
         winner = mover if result == ONE else 1 - mover
-    masks[0] = mask
-    return mask, winner, _mover(positions)
+    legal[0] = mask
+    return winner, _mover(positions)
 
 
-_NO_MASKS: Final = np.zeros(1, np.uint64)
+_NONE_LEGAL: Final = np.zeros(1, np.uint64)
 
 
 class SingleGame:
@@ -76,7 +75,7 @@ class SingleGame:
     Args:
         ruleset: the rules.
         max_plies: plies after which the game is cut short.
-        observer: what is seen of it.
+        observer: writes the observations.
         opening_plies: see :func:`bao_env.envs.openings.check_opening_plies`.
         against_an_opponent: the same.
 
@@ -103,10 +102,9 @@ class SingleGame:
         self._observer = observer
         self.positions = np.zeros((1, WORDS), np.uint64)
         """The packed position as a batch of one, uint64[1, 6]; changes in place."""
-        self.masks = np.zeros(1, np.uint64)
-        """The legal actions as a batch of one, uint64[1]; 0 once somebody has won."""
-        self.mask = 0
-        """:attr:`masks` as an integer: bit a = action a."""
+        self.legal = np.zeros(1, np.uint64)
+        """The legal actions as a batch of one, uint64[1], bit a = action a; 0 once somebody has
+        won."""
         self.mover = SOUTH
         """The seat to move."""
         self.winner = NO_WINNER
@@ -114,9 +112,12 @@ class SingleGame:
         self.truncated = False
         """Whether the game was cut short."""
         self._rules = ruleset.kernel_rules()
-        self.plies = 0
-        """Played so far, random ones at the opening included."""
         self._viewers = (np.array([SOUTH], np.int8), np.array([NORTH], np.int8))
+
+    @property
+    def plies(self) -> int:
+        """Plies played so far, random ones at the opening included."""
+        return int(self.positions[0, PLY])
 
     @property
     def over(self) -> bool:
@@ -147,11 +148,10 @@ class SingleGame:
             raise ValueError("position: the game is over there, as the mover has no legal move")
         self._begin(positions, np.array([mask], np.uint64))
 
-    def _begin(self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]) -> None:
+    def _begin(self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]) -> None:
         """Begin a game at a batch of one."""
-        self.positions, self.masks = positions, masks
-        self.mask, self.mover = int(masks[0]), int(_mover(positions))
-        self.winner, self.truncated, self.plies = NO_WINNER, False, int(positions[0, PLY])
+        self.positions, self.legal = positions, legal
+        self.mover, self.winner, self.truncated = int(_mover(positions)), NO_WINNER, False
 
     def start_by_options(
         self,
@@ -164,69 +164,70 @@ class SingleGame:
         Args:
             first_player: the seat that begins, or None for the rule set's own rule.
             options: ``"first_player"`` overrides it for this game; ``"position"``, a position
-                text, starts there; other keys are ignored.
-            rng: draws the lot, if the rules want one, and random plies; nothing else.
+                text, starts there (:func:`bao_env.envs.arguments.check_options`).
+            rng: the generator of the lot and of random plies; it is used only if there are any.
 
         Raises:
             ValueError: an option is wrong; the old game stays.
         """
-        check_start(options)
         text = options.get("position")
         if text is not None:
             self.start(parse_position(text, self.ruleset))
             return
-        wanted = options.get("first_player")
-        if wanted is not None:
-            first_player = seat_number(wanted, "first_player")
-        self._begin(*self.openings.draw(1, rng, first_player))
+        wanted = seat_or_none(options.get("first_player"), "first_player")
+        self._begin(*self.openings.draw(1, rng, first_player if wanted is None else wanted))
 
-    def is_legal(self, action: int) -> bool:
-        """Whether ``action`` may be played now."""
-        return 0 <= action < NUM_ACTIONS and bool(self.mask >> action & 1)
-
-    def play(self, action: Any) -> None:
+    def play(self, action: Any, illegal: str = "raise") -> bool:
         """Play an action, an integer of any type.
+
+        Args:
+            action: the action.
+            illegal: what an illegal action does: ``"raise"``, or ``"lose"``, which ends the game
+                as a loss of the player to move.
+
+        Returns:
+            whether it was legal.
 
         Raises:
             IllegalMoveError: it is illegal; the message names the legal actions, and nothing has
                 changed.
             TypeError: it is not an integer.
         """
-        action = operator.index(action)
-        if not self.is_legal(action):
-            raise IllegalMoveError(self._why_illegal(action))
-        self.mask, self.winner, self.mover = _play(self._rules, self.positions, self.masks, action)
-        self.plies += 1
-        self.truncated = self.plies >= self.max_plies and self.winner < 0
-
-    def forfeit(self) -> None:
-        """End the game as a loss of the player to move."""
-        self.winner = 1 - self.mover
-        self.mask = 0
-        self.masks[0] = 0
+        try:
+            action = operator.index(action)
+        except TypeError:
+            raise TypeError(f"action {action!r}: expected an integer from 0 to 63") from None
+        if not (0 <= action < NUM_ACTIONS and int(self.legal[0]) >> action & 1):
+            if illegal == "raise":
+                raise IllegalMoveError(self._why_illegal(action))
+            self.winner = 1 - self.mover
+            self.legal[0] = 0
+            return False
+        self.winner, self.mover = _play(self._rules, self.positions, self.legal, action)
+        self.truncated = self.winner < 0 and self.plies >= self.max_plies
+        return True
 
     def _why_illegal(self, action: int) -> str:
         name = f" ({action_to_move(action)})" if 0 <= action < NUM_ACTIONS else ""
-        legal = actions_of(self.mask)
+        legal = actions_of(self.legal[0])
         named = ", ".join(f"{a} ({action_to_move(a)})" for a in legal)
         return f"action {action}{name} is illegal here; legal: {named or 'none, the game is over'}"
 
     def observation(self, seat: int, over: bool = False) -> Any:
-        """What a seat sees, as fresh arrays of the observer's kind.
+        """Return what a seat sees, as fresh arrays of the observer.
 
         Args:
-            seat: whose view it is.
+            seat: the seat from whose side it is seen.
             over: whether the game has ended in a way that the board does not show.
         """
-        arrays = self._observer.empty(1)
-        masks = self.masks if seat == self.mover and not over else _NO_MASKS
-        self._observer.fill(self.positions, masks, self._viewers[seat], arrays)
-        return self._observer.value({key: array[0] for key, array in arrays.items()})
+        legal = self.legal if seat == self.mover and not over else _NONE_LEGAL
+        viewers = self._viewers[seat]
+        return take_rows(make_observations(self._observer, self.positions, legal, viewers), 0)
 
     def action_mask(self, seat: int) -> npt.NDArray[np.int8]:
-        """What a seat may play, as a fresh int8[64]: all zero if it is not to move."""
+        """Return what a seat may play, as a fresh int8[64]: all zero if it is not to move."""
         if seat != self.mover:
             return np.zeros(NUM_ACTIONS, np.int8)
         mask = np.empty(NUM_ACTIONS, np.int8)
-        unpack_masks(self.masks, mask[None])
+        unpack_masks(self.legal, mask[None])
         return mask

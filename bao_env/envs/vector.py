@@ -12,32 +12,32 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from bao_env.bots import Opponent, get_agent
+from bao_env.bots import Opponent, get_agent, is_legal
 from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.arrays import as_actions
 from bao_env.engine.batch import random_actions, random_states, unpack_masks
-from bao_env.engine.position import NO_WINNER, unpack
+from bao_env.engine.position import PLY, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.afterstates import Afterstates, list_afterstates
 from bao_env.envs.arguments import (
     MAX_PLIES,
+    check_illegal,
     check_max_plies,
+    check_options,
     check_render_mode,
-    check_start,
     seat_number,
     seat_or_none,
 )
-from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer, StepResult
+from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
-from bao_env.envs.render_modes import available_render_modes, render_game, result_line
-from bao_env.envs.spaces import board_space, masked_space
-from bao_env.observation.kinds import ObservationName, Observer
-from bao_env.render.raster import Window
+from bao_env.envs.render_modes import render_game, result_line
+from bao_env.observation.observer import Observer, get_observer, masked_space
 
 Observation = Any
 """As the environment's ``single_observation_space`` says, with a row a game."""
 
 _MAX_DRAWS: Final = 100
-"""Openings drawn for a game before the opponent is said to win them all at once."""
+"""How many openings a game draws before it gives up because the opponent wins immediately."""
 
 
 class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
@@ -48,14 +48,14 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     **Observation.** A dict, always of the player who is to act next, from their own side:
 
-    * ``"observation"``: float32[B, 52] from 0 to 8, or, with
-      ``observation_dtype=np.uint8``, uint8[B, 52] from 0 to 64 (faster). ``observation=`` chooses
-      another kind; :mod:`bao_env.observation.kinds` lists them.
+    * ``"observation"``: float32[B, 52] from 0 to 8, or, with ``dtype=np.uint8``, uint8[B, 52] from
+      0 to 64 (faster). ``observation=`` chooses another kind
+      (:mod:`bao_env.observation.observer`).
     * ``"action_mask"``: int8[B, 64], 1 = legal. ``infos["action_mask"]`` is the same array, and
       :meth:`action_masks` returns it as bool.
 
-    With ``flat=True`` it is what stands under ``"observation"`` alone, for wrappers that expect
-    arrays. Gymnasium's vector wrappers that change observations also want
+    With ``flat=True``, observations are the plain array, without the mask, for wrappers that expect
+    arrays. Gymnasium's vector wrappers that change observations also need
     ``autoreset_mode="NextStep"``.
 
     ``infos["player"]``, int8[B], is the seat of that player, 0 = South, 1 = North. When games end,
@@ -71,7 +71,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     The sum of a game's rewards, which loggers call its return, adds up those of both players and
     says nothing about their strength; ``"winner"`` and ``"plies"`` say who won and how soon. For
-    algorithms that know one learner only, :class:`bao_env.self_play.OpponentPool` is an opponent of
+    algorithms that support only one learner, :class:`bao_env.OpponentPool` is an opponent made of
     past policies.
 
     **Against an opponent.** Each step is the learner's ply and the opponent's answers, as in
@@ -90,47 +90,49 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     * ``NEXT_STEP``: in the next step, which ignores that game's action; reward 0.
     * ``DISABLED``: by ``reset(options={"reset_mask": bool[B]})``; a step before that is an error.
 
-    **Illegal actions** raise a ValueError that names the game and its legal actions, and change
-    nothing.
+    **Illegal actions** raise :class:`bao_env.IllegalMoveError`, which names the game and its legal
+    actions, and change nothing. With ``illegal="lose"`` they lose the game instead: reward -1,
+    terminated, and ``infos["illegal"]``, bool[B], is True there (in mode ``SAME_STEP`` within
+    ``infos["final_info"]``).
 
     **Reset options.** ``"seat"``, ``"first_player"`` and ``"position"`` as in
-    :class:`bao_env.BaoEnv`, each one for all games or a sequence of B. They hold for the games that
-    this reset begins. ``"reset_mask"``, bool[B], resets only some games. Other keys are ignored.
+    :class:`bao_env.BaoEnv`, each one value for all games or a sequence of B. They hold for the
+    games that this reset begins. ``"reset_mask"``, bool[B], resets only some games.
 
     **Version history.** v0: first version.
 
     Args:
         num_envs: number of games, B.
-        ruleset: a :class:`bao_env.Ruleset` or the name of one.
         opponent: None for self-play; ``"random"`` or ``"greedy"``, in a checkout also any other
-            player by name, such as ``"alphabeta:2"``; an object with ``act(positions, masks)``
-            (:class:`bao_env.bots.Agent`), or a function that does the same, called for all games
-            that wait for it at once.
-        observation: the kind of observation, ``"board"``, ``"captures"``, ``"replies"``,
-            ``"planes"`` or ``"planes+replies"``.
+            player by name, such as ``"alphabeta:2"``; an object with ``act(positions, legal)``
+            (:class:`bao_env.Agent`), or a function that does the same, called for all games that
+            wait for it at once.
+        ruleset: a :class:`bao_env.Ruleset` or its name.
+        observation: ``"board"``, ``"captures"``, ``"replies"``, ``"planes"``,
+            ``"planes+replies"``, or an :class:`bao_env.Observer` of your own.
+        dtype: ``np.float32`` or ``np.uint8``, for observations by name.
+        flat: return the observation without the dict around it.
         opening_plies: random legal plies before the first observation of a game: a number, or the
             lowest and the highest. They never end the game. None: 0 in self-play, (0, 8) against
             an opponent.
-        max_plies: plies after which a game is cut short.
-        threads: how many threads share the work; the games do not depend on it.
-        autoreset_mode: an :class:`gymnasium.vector.AutoresetMode` or its value.
-        copy: return fresh arrays. False reuses two sets of observation arrays in turn: the second
-            step or reset after a step overwrites what it returned.
-        observation_dtype: ``np.float32`` or ``np.uint8``.
         first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or by
             lot.
         seat: the learner's, ``"south"`` or ``"north"``; None draws it for each game.
-        flat: return the observation without the dict around it.
+        max_plies: plies after which a game is cut short.
+        illegal: what an illegal action does, ``"raise"`` or ``"lose"``.
+        autoreset_mode: an :class:`gymnasium.vector.AutoresetMode` or its value.
+        threads: how many threads share the work; the games do not depend on it.
+        copy: return fresh arrays. False reuses two sets of observation arrays in turn: the second
+            step or reset after a step overwrites what it returned.
         render_mode: with ``"ansi"`` :meth:`render` returns the boards as texts, with
             ``"rgb_array"``, which needs pygame, as images uint8[406, 820, 3].
-        max_episode_steps: ignored; ``gymnasium.make_vec`` may pass it. Use ``max_plies``.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares it so
-        "render_modes": available_render_modes("ansi", "rgb_array"),
+        "render_modes": ["ansi", "rgb_array"],
         "render_fps": 2,
         "autoreset_mode": AutoresetMode.SAME_STEP,
     }
@@ -138,20 +140,21 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def __init__(
         self,
         num_envs: int = 1,
-        ruleset: str | Ruleset = "zanzibar",
+        *,
         opponent: Opponent | None = None,
-        max_plies: int = MAX_PLIES,
-        threads: int = 1,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
-        copy: bool = True,
-        observation_dtype: npt.DTypeLike = np.float32,
+        ruleset: str | Ruleset = "zanzibar",
+        observation: str | Observer = "board",
+        dtype: npt.DTypeLike = np.float32,
+        flat: bool = False,
+        opening_plies: OpeningPlies | None = None,
         first_player: str | int | None = None,
         seat: str | int | None = None,
+        max_plies: int = MAX_PLIES,
+        illegal: str = "raise",
+        autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
+        threads: int = 1,
+        copy: bool = True,
         render_mode: str | None = None,
-        max_episode_steps: int | None = None,
-        observation: ObservationName = "board",
-        opening_plies: OpeningPlies | None = None,
-        flat: bool = False,
     ) -> None:
         super().__init__()
         if num_envs < 1:
@@ -165,17 +168,15 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.copy = copy
         self.single_action_space = spaces.Discrete(NUM_ACTIONS)
-        rules = get_ruleset(ruleset)
-        self.observer = Observer(observation, rules, observation_dtype)
+        self.ruleset = get_ruleset(ruleset)
+        self.observer = get_observer(observation, self.ruleset, dtype)
         """Writes the observations."""
-        space = board_space if flat else masked_space
-        self.single_observation_space = space(self.observer)
+        space = self.observer.space
+        self.single_observation_space = space if flat else masked_space(space)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
-        restarts = self.autoreset_mode is AutoresetMode.SAME_STEP
-        self._batch = GameBatch(rules, num_envs, self.max_plies, threads, restarts, self.observer)
-        self.ruleset = self._batch.ruleset
+        self._batch = GameBatch(self.ruleset, num_envs, self.max_plies, threads, self.observer)
         self.opponent = opponent
         """As it was given."""
         if opponent is not None:
@@ -183,7 +184,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         plies = check_opening_plies(
             opening_plies, self.max_plies, against_an_opponent=opponent is not None
         )
-        self._openings = Openings(rules, plies)
+        self._openings = Openings(self.ruleset, plies)
+        self._illegal = check_illegal(illegal)
         self._first_player = seat_or_none(first_player, "first_player")
         self._fixed_seat = seat_or_none(seat, "seat")
         self._flat = flat
@@ -192,12 +194,11 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self._sampler = np.zeros(num_envs, np.uint64)
         """Generator states of :meth:`sample_legal_actions`, uint64[B]."""
         self._started = False
-        self._window = Window("Bao")
         self._reused_buffers: list[ObservationBuffer] = []
         """The two that are used in turn, without ``copy``."""
         self._shown = ObservationBuffer.empty(num_envs, self.observer)
-        """What was returned last. The caller may have changed its boards and action masks since;
-        its view is the environment's own."""
+        """What was returned last. The caller may have changed its arrays since; its view is the
+        environment's own."""
         self._shown.view.legal.fill(0)
 
     # --- what the games look like ---------------------------------------------------------------
@@ -208,7 +209,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return self._batch.state.positions.copy()
 
     @property
-    def masks(self) -> npt.NDArray[np.uint64]:
+    def legal(self) -> npt.NDArray[np.uint64]:
         """The legal actions as last shown, uint64[B], a copy: bit a = action a."""
         return self._shown.view.legal.copy()
 
@@ -218,24 +219,24 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return self._batch.state.learner_seats.copy()
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """The legal actions as last shown, a fresh bool[B, 64]."""
+        """Return the legal actions as last shown, a fresh bool[B, 64]."""
         masks = np.empty((self.num_envs, NUM_ACTIONS), np.bool_)
         unpack_masks(self._shown.view.legal, masks)
         return masks
 
     def sample_legal_actions(self) -> npt.NDArray[np.int64]:
-        """Uniformly random legal actions, int64[B], 0 where there is none.
+        """Draw uniformly random legal actions, int64[B], 0 where there is none.
 
-        They come from generators of their own, one a game, which ``reset(seed=...)`` seeds.
+        Each game has a generator of its own for them, which ``reset(seed=...)`` seeds.
         """
         actions = np.empty(self.num_envs, np.int64)
         random_actions(self._shown.view.legal, self._sampler, actions)
         return actions
 
     def afterstates(self) -> Afterstates:
-        """The position after each legal action of each game, as the next player to move sees it.
+        """Return the position after each legal action of each game, seen by who moves next.
 
-        For methods that learn the value of positions: the value of an action is its
+        Methods that learn the value of positions read it: the value of an action is its
         ``results``, if that is not 0, else ``signs`` times the value of its observation.
         """
         return list_afterstates(
@@ -243,7 +244,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         )
 
     def render(self) -> tuple[Any, ...] | None:
-        """The boards as texts or images, one a game; None without a render mode.
+        """Return the boards as texts or images, one a game; None without a render mode.
 
         Raises:
             DependencyNotInstalled: pygame is missing, and the mode needs it.
@@ -257,9 +258,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         ):
             position = unpack(words)
             result = result_line(position, int(winner), truncated=bool(over))
-            frames.append(
-                render_game(position, result, self.render_mode, self.metadata, self._window)
-            )
+            frames.append(render_game(position, result, self.render_mode, self.metadata))
         return tuple(frames)
 
     # --- reset and step -------------------------------------------------------------------------
@@ -269,16 +268,16 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin new games: all of them, or those of ``options["reset_mask"]``.
 
-        ``seed`` seeds the learner's seats, the lots, the random bot and
+        ``seed`` seeds the learner's seats, the lots, the random plies, the random bot and
         :meth:`sample_legal_actions`.
 
         Raises:
             ResetNeeded: the first reset would begin only some games.
-            TypeError: the mask is not a bool array.
+            TypeError: ``options`` is not a dict, or the mask is not a bool array.
             ValueError: an option is wrong, or a game ends before the learner can act.
         """
         super().reset(seed=seed)
-        options = options or {}
+        options = check_options(options, "seat", "first_player", "position", "reset_mask")
         games = self._masked_games(options.get("reset_mask"))
         if seed is not None or not self._started:
             sequences = np.random.SeedSequence(int(self.np_random.integers(2**63))).spawn(2)
@@ -308,16 +307,12 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
         Raises:
             ResetNeeded: reset() was never called, or (DISABLED) not for a game that is over.
-            ValueError: an action is illegal, or ``actions`` are not B integers; nothing has
-                changed.
+            IllegalMoveError: an action is illegal, and ``illegal="raise"``; nothing has changed.
+            TypeError, ValueError: ``actions`` are not B integers; nothing has changed.
         """
         if not self._started:
             raise ResetNeeded("call reset() before step()")
-        chosen = np.asarray(actions)
-        if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
-            raise ValueError(
-                f"actions: expected {self.num_envs} integers, not {chosen.dtype}{chosen.shape}"
-            )
+        chosen = as_actions(actions, self.num_envs, "actions")
         waiting = np.flatnonzero(self._awaiting_reset)
         if len(waiting) and self.autoreset_mode is AutoresetMode.DISABLED:
             raise ResetNeeded(
@@ -325,33 +320,41 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
                 "restart them with reset(options={'reset_mask': ...})"
             )
         batch, buffer = self._batch, self._next_buffer()
-        actors = self._shown.view.viewers
-        result, ended = batch.step(chosen.astype(np.int64), waiting, actors, buffer)
-        infos: dict[str, Any] = self._results(ended, actors, result) if len(ended) else {}
-        if self.autoreset_mode is AutoresetMode.SAME_STEP:
-            if len(ended):
-                infos = self._final_infos(ended, infos)
-                if self.opponent is None:  # they have already restarted
-                    if self._starts_vary:
-                        self._draw_starts(ended)
-                else:
-                    self._begin(ended)
-                    batch.observe_some(ended, buffer)
-        else:
-            for array in result:
-                array[waiting] = 0
-            self._awaiting_reset = result.terminated | result.truncated
-            if len(waiting):
-                self._begin(waiting)
-                batch.observe_some(waiting, buffer)
+        infos: dict[str, Any] = {}
+        if self._illegal == "lose":
+            illegal = ~is_legal(chosen, batch.state.legal)
+            if illegal.any():
+                batch.forfeit(np.flatnonzero(illegal))
+                infos |= {"illegal": illegal, "_illegal": illegal.copy()}
+        result = batch.step(chosen, self._shown.view.viewers, buffer)
+        for array in result:
+            array[waiting] = 0
+        ended = result.terminated | result.truncated
+        if ended.any():
+            infos |= self._results(ended)
         self._shown = buffer
+        if self.autoreset_mode is AutoresetMode.SAME_STEP:  # ended games restart now
+            if ended.any():
+                infos = self._final_infos(ended, infos)
+                self._restart(np.flatnonzero(ended))
+        elif self.autoreset_mode is AutoresetMode.NEXT_STEP:  # those of the last step restart now
+            if len(waiting):
+                self._restart(waiting)
+            self._awaiting_reset = ended
+        else:  # reset() restarts them
+            self._awaiting_reset = ended
         observation, infos = self._observation_and_infos(infos)
         return observation, *result, infos
 
     # --- the beginning of games -----------------------------------------------------------------
 
+    def _restart(self, games: GameIndices) -> None:
+        """Restart some games, and show them."""
+        self._begin(games)
+        self._batch.observe_some(games, self._shown)
+
     def _masked_games(self, mask: Any) -> GameIndices:
-        """The games that a reset begins, from its ``reset_mask``."""
+        """Return the games that a reset begins, from its ``reset_mask``."""
         if mask is None:
             return np.arange(self.num_envs)
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
@@ -368,68 +371,58 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def _begin(
         self,
         games: GameIndices,
-        seats: npt.NDArray[np.int8] | None = None,
+        seats: npt.NDArray[np.int8] | int | None = None,
+        first_players: npt.NDArray[np.int8] | int | None = None,
         start: tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None = None,
     ) -> None:
-        """Begin games, where they were drawn to begin or at positions with their masks.
+        """Begin games. What the arguments leave open is drawn.
+
+        Args:
+            games: int64[n].
+            seats: the learner's, int8[n].
+            first_players: who begin, int8[n].
+            start: positions uint64[n, 6], and their legal actions uint64[n].
 
         Raises:
             ValueError: a game ends before the learner can act, from every opening drawn.
         """
-        if seats is not None:
+        if self.opponent is not None:
+            if seats is None:
+                seats = self._fixed_seat
+            if seats is None:
+                seats = self.np_random.integers(2, size=len(games), dtype=np.int8)
             self._batch.state.learner_seats[games] = seats
-        elif self._fixed_seat is not None:
-            self._batch.state.learner_seats[games] = self._fixed_seat
-        elif self.opponent is not None:
-            self._batch.state.learner_seats[games] = self.np_random.integers(2, size=len(games))
-        if start is not None:
-            self._batch.starts.positions[games], self._batch.starts.masks[games] = start
-        over = self._batch.begin(games)
-        if len(over) and start is None and self._starts_vary:
-            for _ in range(_MAX_DRAWS):
-                self._draw_starts(over)
-                over = self._batch.begin(over)
-                if not len(over):
-                    break
-        if len(over):
-            raise ValueError(
-                f"game {over[0]} is over before the learner's first action: the opponent has won, "
-                f"or max_plies={self.max_plies} is too small"
-            )
-        self._draw_starts(games)
-
-    @property
-    def _starts_vary(self) -> bool:
-        """Whether games begin here and there, and not always at one opening."""
-        lot = self._first_player is None and self.ruleset.first_player == "lot"
-        return lot or self._openings.plies[1] > 0
-
-    def _draw_starts(
-        self, games: GameIndices, first_players: npt.NDArray[np.int8] | None = None
-    ) -> None:
-        """Decide where these games will begin when they restart."""
-        first = self._first_player if first_players is None else first_players
-        starts = self._batch.starts
-        starts.positions[games], starts.masks[games] = self._openings.draw(
-            len(games), self.np_random, first
+        if first_players is None:
+            first_players = self._first_player
+        for _ in range(_MAX_DRAWS if start is None else 1):
+            drawn = start or self._openings.draw(len(games), self.np_random, first_players)
+            over = self._batch.begin(games, *drawn)
+            if not over.any():
+                return
+            games = games[over]
+            if isinstance(first_players, np.ndarray):
+                first_players = first_players[over]
+        raise ValueError(
+            f"game {games[0]} is over before the learner's first action: the opponent has won, "
+            f"or max_plies={self.max_plies} is too small"
         )
 
     def _begin_by_options(self, games: GameIndices, options: dict[str, Any]) -> None:
         """Begin games by a reset's options."""
-        check_start(options)
         texts = self._per_game(options, "position", str)
         firsts = self._per_game(options, "first_player", lambda s: seat_number(s, "first_player"))
         seats = self._per_game(options, "seat", lambda s: seat_number(s, "seat"))
         if seats is not None and self.opponent is None:
             raise ValueError("options['seat']: give a seat only against an opponent")
-        start = None
-        if texts is not None:
-            start = self._batch.parse_positions([texts[game] for game in games])
-        self._draw_starts(games, None if firsts is None else np.array(firsts, np.int8)[games])
-        self._begin(games, None if seats is None else np.array(seats, np.int8)[games], start)
+        self._begin(
+            games,
+            None if seats is None else np.array(seats, np.int8)[games],
+            None if firsts is None else np.array(firsts, np.int8)[games],
+            None if texts is None else self._batch.parse_positions([texts[g] for g in games]),
+        )
 
     def _per_game(self, options: dict[str, Any], key: str, read: Callable[[Any], Any]) -> Any:
-        """The B values of an option that is one value or a sequence of B; None if it is missing."""
+        """Return the B values of an option that is one value or a sequence of B, or None."""
         value = options.get(key)
         if value is None:
             return None
@@ -444,7 +437,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     # --- what a step returns --------------------------------------------------------------------
 
     def _next_buffer(self) -> ObservationBuffer:
-        """A buffer of all games, to fill: a fresh one or, without ``copy``, the older of two."""
+        """Return a buffer to fill: a fresh one or, without ``copy``, the older of two."""
         if self.copy:
             return ObservationBuffer.empty(self.num_envs, self.observer)
         if len(self._reused_buffers) < 2:
@@ -452,59 +445,49 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             return self._reused_buffers[-1]
         return self._reused_buffers[self._shown is self._reused_buffers[0]]
 
+    def _value(self, rows: ObservationBuffer) -> Observation:
+        """Return rows of a buffer in the form of the observation space."""
+        if self._flat:
+            return rows.arrays
+        return {"observation": rows.arrays, "action_mask": rows.action_masks}
+
     def _observation_and_infos(self, infos: dict[str, Any]) -> tuple[Observation, dict[str, Any]]:
-        """What is shown now, and ``infos`` with the masks and seats that go with it."""
+        """Return what is shown now, and ``infos`` with the masks and seats that go with it."""
         shown = self._shown
         infos["action_mask"] = shown.action_masks
         infos["_action_mask"] = np.ones(self.num_envs, np.bool_)
         infos["player"] = shown.view.viewers.copy()
         infos["_player"] = np.ones(self.num_envs, np.bool_)
-        value = self.observer.value(shown.arrays)
-        if self._flat:
-            return value, infos
-        return {"observation": value, "action_mask": shown.action_masks}, infos
+        return self._value(shown), infos
 
-    def _results(
-        self, games: GameIndices, actors: npt.NDArray[np.int8], result: StepResult
-    ) -> dict[str, Any]:
-        """The infos on who won ``games``, and in how many plies."""
-        over = np.zeros(self.num_envs, np.bool_)
-        over[games] = True
-        winners = np.zeros(self.num_envs, np.int8)
-        lost = result.rewards[games] < 0
-        winners[games] = np.where(result.terminated[games], actors[games] ^ lost, NO_WINNER)
-        plies = np.zeros(self.num_envs, np.int64)
-        plies[games] = self._batch.final_plies()
-        return {"winner": winners, "_winner": over, "plies": plies, "_plies": over.copy()}
+    def _results(self, ended: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """Return the infos on who won the games that have ended, bool[B], and in how many plies."""
+        state = self._batch.state
+        return {
+            "winner": np.where(ended, state.winners, 0).astype(np.int8),
+            "_winner": ended.copy(),
+            "plies": np.where(ended, state.positions[:, PLY], 0).astype(np.int64),
+            "_plies": ended.copy(),
+        }
 
-    def _final_infos(self, games: GameIndices, results: dict[str, Any]) -> dict[str, Any]:
-        """The infos on the end of ``games``, their results among them, in Gymnasium's form."""
-        ends = self._batch.final_observations()
+    def _final_infos(self, ended: npt.NDArray[np.bool_], infos: dict[str, Any]) -> dict[str, Any]:
+        """Return Gymnasium's infos on the end of games, with ``infos`` about them inside."""
+        games = np.flatnonzero(ended)
+        ends = self._shown.rows(games)
         final_obs = np.empty(self.num_envs, object)  # filled with None
         for row, game in enumerate(games):
-            arrays = {key: array[row] for key, array in ends.arrays.items()}
-            value = self.observer.value(arrays)
-            final_obs[game] = (
-                value
-                if self._flat
-                else {"observation": value, "action_mask": ends.action_masks[row]}
-            )
-        over = np.zeros(self.num_envs, np.bool_)
-        over[games] = True
-        masks = np.zeros((self.num_envs, NUM_ACTIONS), np.int8)
-        left = np.flatnonzero(ends.view.legal)  # in a game that is won nothing is legal
-        masks[games[left]] = ends.action_masks[left]
-        players = np.zeros(self.num_envs, np.int8)
-        players[games] = ends.view.viewers
+            final_obs[game] = self._value(ends.rows(row))
+        action_masks = np.zeros((self.num_envs, NUM_ACTIONS), np.int8)
+        action_masks[games] = ends.action_masks
+        final_info = infos | {
+            "action_mask": action_masks,
+            "_action_mask": ended.copy(),
+            "player": np.where(ended, self._shown.view.viewers, 0).astype(np.int8),
+            "_player": ended.copy(),
+        }
         return {
             "final_obs": final_obs,
-            "_final_obs": over,
-            "final_info": {
-                **results,
-                "action_mask": masks,
-                "_action_mask": over.copy(),
-                "player": players,
-                "_player": over.copy(),
-            },
-            "_final_info": over.copy(),
+            "_final_obs": ended.copy(),
+            "final_info": final_info,
+            "_final_info": ended.copy(),
         }

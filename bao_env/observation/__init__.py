@@ -1,4 +1,4 @@
-"""What a player sees, as numbers. :mod:`~bao_env.observation.kinds` lists what there is."""
+"""Observations: what a player sees, as numbers. :mod:`~bao_env.observation.observer` lists them."""
 
 from bao_env.observation.board import (
     OBSERVATION_SIZE,
@@ -6,14 +6,15 @@ from bao_env.observation.board import (
     SEED_UNIT,
     observe,
 )
-from bao_env.observation.kinds import OBSERVATIONS, ObservationName, Observer
+from bao_env.observation.observer import OBSERVATIONS, Observer, get_observer, make_observations
 
 __all__ = [
     "OBSERVATIONS",
     "OBSERVATION_SIZE",
     "OBSERVATION_VERSION",
     "SEED_UNIT",
-    "ObservationName",
     "Observer",
+    "get_observer",
+    "make_observations",
     "observe",
 ]

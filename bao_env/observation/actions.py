@@ -1,6 +1,6 @@
-"""What each action would bring: its captures, and the opponent's best reply.
+"""What each action brings: its captures, and the opponent's best reply.
 
-For each of the 64 actions a column, zero where the action is illegal::
+Each group has a column for each of the 64 actions, zero where the action is illegal::
 
     0..63     seeds that the action captures
     64..127   1 if it wins at once: the opponent's front row is empty, or they have no legal move
@@ -13,13 +13,14 @@ again (Dutch I.a). As in :mod:`bao_env.observation.board`, seeds are counts as u
 float32. The reply's flag is judged by the rows: it misses a player who has moves, all of them
 infinite (1.5a).
 
-An observation plays out some twenty moves. They run in the engine's lanes, those of many games side
-by side.
+An observation plays out about twenty moves. The moves of many games run side by side in the
+engine's lanes.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import threading
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +49,13 @@ from bao_env.engine.position import (
     same_mover,
     write_at,
 )
+from bao_env.engine.ruleset import Ruleset
+from bao_env.observation.board import (
+    OBSERVATION_SIZE,
+    observe_compiled,
+    seed_scale,
+    seed_space,
+)
 
 CAPTURED: Final = 0
 WINS: Final = 64
@@ -59,11 +67,13 @@ REPLY_COLUMNS: Final = 256
 """Columns of all four."""
 
 _ROWS: Final = 1024
-"""Actions that are played out together: enough to fill the lanes, few enough for the cache."""
+"""Actions played out together: enough to fill the lanes, few enough for the processor's cache."""
+_scratch: Final = threading.local()
+"""Each thread's :class:`Workspace`."""
 
 
 class Workspace(NamedTuple):
-    """A thread's scratch memory; a row for each action that is being played out."""
+    """A thread's scratch memory, with a row for each action that is being played out."""
 
     after: npt.NDArray[np.uint64]
     """uint64[_ROWS, 6], the positions after them."""
@@ -172,17 +182,15 @@ def _write_rows(positions, count, replies, scale, work, out, column):
 
 @jit
 def write_actions(rules, positions, masks, replies, scale, work, out, column):
-    """Write what each legal action would bring.
-
-    Numba recognises a plain tuple faster than a named one, so ``work`` comes as one.
+    """Write what each legal action brings.
 
     Args:
         rules: the :class:`KernelRules`.
         positions: uint64[B, 6].
-        masks: uint64[B], the legal actions; where a mask is 0, all columns are.
+        masks: uint64[B], the legal actions; all columns are 0 where they are.
         replies: whether to write all four groups of columns or the first two.
         scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
-        work: a :class:`Workspace`, as a tuple.
+        work: a :class:`Workspace` as a plain tuple, which numba recognises faster.
         out: uint8 or float32 [B, column + 128 or 256 or more].
         column: the first column that is filled.
     """
@@ -203,3 +211,63 @@ def write_actions(rules, positions, masks, replies, scale, work, out, column):
             _reply(rules, count, replies, work)
             _write_rows(positions, count, replies, scale, work, out, column)
             count = 0
+
+
+class ActionWriter:
+    """Writes columns of actions. Several threads may use one at the same time.
+
+    Args:
+        ruleset: decides what actions and replies capture.
+        columns: :data:`CAPTURE_COLUMNS` or :data:`REPLY_COLUMNS`.
+    """
+
+    def __init__(self, ruleset: Ruleset, columns: int) -> None:
+        self._rules = ruleset.kernel_rules()
+        self._replies = columns == REPLY_COLUMNS
+
+    def write(
+        self,
+        positions: npt.NDArray[np.uint64],
+        legal: npt.NDArray[np.uint64],
+        out: npt.NDArray[Any],
+        column: int = 0,
+    ) -> None:
+        """Write the columns of B positions; see :func:`write_actions`.
+
+        Args:
+            positions: uint64[B, 6].
+            legal: uint64[B].
+            out: uint8 or float32 [B, N].
+            column: the first column that is written.
+        """
+        if not hasattr(_scratch, "work"):
+            _scratch.work = tuple(Workspace.empty())
+        scale = seed_scale(out.dtype)
+        write_actions(
+            self._rules, positions, legal, self._replies, scale, _scratch.work, out, column
+        )
+
+
+class BoardAndActions:
+    """The observers ``"captures"`` and ``"replies"``: the bare board, then columns of actions.
+
+    Args:
+        ruleset: decides what actions and replies capture.
+        dtype: float32 or uint8.
+        columns: :data:`CAPTURE_COLUMNS` or :data:`REPLY_COLUMNS`.
+    """
+
+    def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike, columns: int) -> None:
+        self._actions = ActionWriter(ruleset, columns)
+        self.space = seed_space((OBSERVATION_SIZE + columns,), dtype)
+
+    def fill(
+        self,
+        positions: npt.NDArray[np.uint64],
+        legal: npt.NDArray[np.uint64],
+        viewers: npt.NDArray[np.int8],
+        arrays: npt.NDArray[Any],
+    ) -> None:
+        """Write boards and columns; see :meth:`bao_env.observation.observer.Observer.fill`."""
+        observe_compiled(positions, viewers, seed_scale(arrays.dtype), arrays)
+        self._actions.write(positions, legal, arrays, OBSERVATION_SIZE)

@@ -1,7 +1,7 @@
-"""What a player sees, as numbers: the board from their own side.
+"""The bare board, seen from a player's own side.
 
-A position becomes :data:`OBSERVATION_SIZE` numbers, always seen by one player, so that a
-policy need not know whether it plays South or North::
+A position becomes :data:`OBSERVATION_SIZE` numbers. They are always seen by one player, so a policy
+need not know whether it plays South or North::
 
     0..7    seeds in the viewer's front holes 1..8, left to right
     8..15   seeds in the viewer's back holes 1..8, behind those
@@ -23,10 +23,12 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium import spaces
 
 from bao_env.engine.arrays import FLOAT32, INT8, UINT8, batch_size, check_array, check_output
 from bao_env.engine.bits import U
 from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.layout import NUM_SEEDS
 from bao_env.engine.position import (
     META,
     MOVER_FRONT,
@@ -39,6 +41,7 @@ from bao_env.engine.position import (
     pending_of,
     store_of,
 )
+from bao_env.engine.ruleset import Ruleset
 
 OBSERVATION_VERSION: Final = 1
 """Raised whenever a number of the observation changes its place or its meaning."""
@@ -49,21 +52,32 @@ SEED_UNIT: Final = 8.0
 _LAST_FRONT_PIT: Final = U(7)  # a ring pit; NO_PIT lies above
 
 
+def seed_space(shape: tuple[int, ...], dtype: npt.DTypeLike) -> spaces.Box:
+    """Return the space of an array of seeds and flags, float32 or uint8."""
+    high = NUM_SEEDS if dtype == np.uint8 else NUM_SEEDS / SEED_UNIT
+    return spaces.Box(0, high, shape, np.dtype(dtype).type)
+
+
+def seed_scale(dtype: npt.DTypeLike) -> Any:
+    """Return what a count of seeds is multiplied by: uint64 1 for uint8, else a float32."""
+    return U(1) if dtype == np.uint8 else np.float32(1.0 / SEED_UNIT)
+
+
 @jit_inline
 def observe_one(words, seeds, k, viewer, scale, out, r):
-    """Write the observation of one position of many, for callers that are compiled themselves.
+    """Write the observation of one position of many, for compiled callers.
 
-    Rows are named by their index and not passed as slices, which would cost more than all else.
+    Rows are named by their index, because passing slices would cost more than everything else.
 
     Args:
         words: uint64[N, 5 or more], C-contiguous positions.
         seeds: ``words.view(np.uint8)``: little-endian, so byte ``8 * w + r`` of a position is
             byte r of its word w.
         k: the position's index in ``words``.
-        viewer: the seat whose view it is; below 0, the player to move.
+        viewer: the seat from whose side it is seen; below 0, the player to move.
         scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
         out: uint8 or float32 [R, OBSERVATION_SIZE or more].
-        r: the index in ``out`` of the observation, whose OBSERVATION_SIZE numbers are filled.
+        r: the row of ``out`` whose first OBSERVATION_SIZE numbers are written.
     """
     meta = words[k, META]
     moves = viewer < 0 or U(viewer) == mover_of(meta)
@@ -91,11 +105,11 @@ def observe_one(words, seeds, k, viewer, scale, out, r):
 
 @jit
 def observe_compiled(positions, viewers, scale, out):
-    """:func:`observe` for callers that are compiled themselves.
+    """Write observations without checks, for compiled callers and observers; see :func:`observe`.
 
     Args:
         positions: uint64[B, 6], C-contiguous.
-        viewers: int8[B], the seat whose view each is; below 0, the player to move.
+        viewers: int8[B], the seat from whose side each is seen; below 0, the player to move.
         scale: as in :func:`observe_one`.
         out: uint8 or float32 [B, OBSERVATION_SIZE or more], filled.
     """
@@ -114,7 +128,7 @@ def observe(
     Args:
         positions: uint64[B, 6], packed positions.
         out: uint8 (counts of seeds) or float32 (units of eight seeds), filled.
-        viewers: int8[B], the seat whose view each observation is; -1, or None: the player to move.
+        viewers: int8[B], the seat from whose side each is seen; -1, or None: the player to move.
 
     Raises:
         TypeError, ValueError: an array has another type, shape or layout.
@@ -125,5 +139,26 @@ def observe(
     check_array("viewers", viewers, INT8, (size,))
     dtype = UINT8 if getattr(out, "dtype", None) == UINT8 else FLOAT32
     check_output("out", out, dtype, (size, OBSERVATION_SIZE))
-    scale = U(1) if out.dtype == np.uint8 else np.float32(1.0 / SEED_UNIT)
-    observe_compiled(positions, viewers, scale, out)
+    observe_compiled(positions, viewers, seed_scale(out.dtype), out)
+
+
+class BareBoard:
+    """The observer ``"board"``.
+
+    Args:
+        ruleset: ignored; the board looks the same under all rules.
+        dtype: float32 or uint8.
+    """
+
+    def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
+        self.space = seed_space((OBSERVATION_SIZE,), dtype)
+
+    def fill(
+        self,
+        positions: npt.NDArray[np.uint64],
+        legal: npt.NDArray[np.uint64],
+        viewers: npt.NDArray[np.int8],
+        arrays: npt.NDArray[Any],
+    ) -> None:
+        """Write the boards; see :meth:`bao_env.observation.observer.Observer.fill`."""
+        observe_compiled(positions, viewers, seed_scale(arrays.dtype), arrays)

@@ -1,8 +1,8 @@
 """The board as planes of 4 rows and 8 columns, for convolutions and attention.
 
-Rows and columns are the board as the viewer has it before them: row 0 is the opponent's back row,
-1 their front row, 2 the viewer's front row, 3 their back row; column 0 is on the viewer's left. The
-planes::
+Rows and columns are the board as the viewer looks at it: row 0 is the opponent's back row, row 1
+the opponent's front row, row 2 the viewer's front row, row 3 the viewer's back row; column 0 is on
+the viewer's left. The planes::
 
     0        seeds in each hole
     1..10    1 where a hole holds at least 1, 2, 3, 4, 5, 6, 8, 10, 12, 15 seeds (STEPS)
@@ -17,17 +17,21 @@ and 13 concern the player to move and are zero in the other player's view.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
 
 from bao_env.engine.bits import ONE
 from bao_env.engine.compile import jit
 from bao_env.engine.layout import HOUSE, facing
-from bao_env.observation.board import OBSERVATION_SIZE, observe_one
+from bao_env.engine.ruleset import Ruleset
+from bao_env.observation.actions import REPLY_COLUMNS, ActionWriter
+from bao_env.observation.board import OBSERVATION_SIZE, observe_one, seed_scale, seed_space
 
 STEPS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
-"""Where a sowing ends hangs on the exact count; large ones are rare."""
+"""Thresholds are dense for small counts because the exact count decides where a sowing ends."""
 PLANES: Final = 16
 ROWS: Final = 4
 COLUMNS: Final = 8
@@ -38,7 +42,7 @@ STORES: Final = OWNED + 3
 
 _OTHER_HOUSE: Final = facing(HOUSE)
 _STEP_ARRAY: Final = np.array(STEPS, np.uint8)
-_STARTS: Final = np.array([24, 16, 0, 8])  # of the rows 0 to 3 in a board of 52 numbers
+_ROW_STARTS: Final = np.array([24, 16, 0, 8])  # where rows 0 to 3 begin in a board of 52 numbers
 
 
 @jit
@@ -47,7 +51,7 @@ def write_planes(positions, viewers, scale, out):
 
     Args:
         positions: uint64[B, 6], C-contiguous.
-        viewers: int8[B], the seat whose view each is; below 0, the player to move.
+        viewers: int8[B], the seat from whose side each is seen; below 0, the player to move.
         scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
         out: uint8 or float32 [B, 16, 4, 8], filled.
     """
@@ -58,7 +62,7 @@ def write_planes(positions, viewers, scale, out):
         out[g, 1:STORES] = 0
         for row in range(ROWS):
             for column in range(COLUMNS):
-                count = board[0, _STARTS[row] + column]
+                count = board[0, _ROW_STARTS[row] + column]
                 out[g, 0, row, column] = count * scale
                 for k in range(len(STEPS)):
                     if count < _STEP_ARRAY[k]:
@@ -71,3 +75,52 @@ def write_planes(positions, viewers, scale, out):
             out[g, WAITING, 2, column] = board[0, 44 + column]
         out[g, STORES] = board[0, 32] * scale
         out[g, STORES + 1] = board[0, 33] * scale
+
+
+class Planes:
+    """The observer ``"planes"``.
+
+    Args:
+        ruleset: ignored; the board looks the same under all rules.
+        dtype: float32 or uint8.
+    """
+
+    def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
+        self.space = seed_space((PLANES, ROWS, COLUMNS), dtype)
+
+    def fill(
+        self,
+        positions: npt.NDArray[np.uint64],
+        legal: npt.NDArray[np.uint64],
+        viewers: npt.NDArray[np.int8],
+        arrays: npt.NDArray[Any],
+    ) -> None:
+        """Write the planes; see :meth:`bao_env.observation.observer.Observer.fill`."""
+        write_planes(positions, viewers, seed_scale(arrays.dtype), arrays)
+
+
+class PlanesAndReplies:
+    """The observer ``"planes+replies"``.
+
+    Args:
+        ruleset: decides what actions and replies capture.
+        dtype: float32 or uint8.
+    """
+
+    def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
+        self._planes = Planes(ruleset, dtype)
+        self._actions = ActionWriter(ruleset, REPLY_COLUMNS)
+        self.space = spaces.Dict(
+            {"planes": self._planes.space, "actions": seed_space((REPLY_COLUMNS,), dtype)}
+        )
+
+    def fill(
+        self,
+        positions: npt.NDArray[np.uint64],
+        legal: npt.NDArray[np.uint64],
+        viewers: npt.NDArray[np.int8],
+        arrays: dict[str, npt.NDArray[Any]],
+    ) -> None:
+        """Write both arrays; see :meth:`bao_env.observation.observer.Observer.fill`."""
+        self._planes.fill(positions, legal, viewers, arrays["planes"])
+        self._actions.write(positions, legal, arrays["actions"])

@@ -18,7 +18,6 @@ from tianshou.trainer import OffPolicyTrainerParams
 from tianshou.utils.net.common import Net
 
 from bao_env import BaoEnv
-from bao_env.observation.kinds import ObservationName
 from bao_env.self_play import Choose, OpponentPool, PolicyAgent
 from training.examples.measure import AfterUpdate, inputs, masked_argmax
 
@@ -61,7 +60,7 @@ def player(network: Net) -> Choose:
 
 
 def train(
-    observation: ObservationName,
+    observation: str,
     seed: int,
     steps: int,
     after_update: AfterUpdate,

@@ -11,14 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from agents.nets.policy import PolicyAgent as NetworkAgent
 from bao_env.bots import Agent
-from bao_env.observation.kinds import ObservationName
 from bao_env.self_play import PolicyAgent
 from training.examples import cleanrl_vector
 from training.examples.measure import AfterUpdate
@@ -29,7 +28,7 @@ Report = Callable[[int, Agent], None]
 
 CONFIGS: Final = Path(__file__).parents[2] / "configs"
 OBSERVATIONS: Final = ("board", "captures", "replies", "planes")
-"""Those of :mod:`bao_env.observation.kinds` that are one array."""
+"""Those of :mod:`bao_env.observation.observer` that are one array."""
 ENCODINGS: Final = ("own-board", "moves")
 """What our own networks read: ``network_kind`` ``board`` and ``moves``. The first is not the
 observation ``board``: it also says what actions capture (:mod:`agents.nets.features`)."""
@@ -60,7 +59,7 @@ class Learner:
         return find_spec(self.module) is not None
 
 
-def _as_agent(report: Report, observation: ObservationName) -> AfterUpdate:
+def _as_agent(report: Report, observation: str) -> AfterUpdate:
     """``report`` for trainings that know functions of observations."""
 
     def after_update(steps: int, choose: Callable[[Any, npt.NDArray[np.bool_]], Any]) -> None:
@@ -71,9 +70,10 @@ def _as_agent(report: Report, observation: ObservationName) -> AfterUpdate:
 
 def _cleanrl(past_selves: bool) -> Callable[[str, int, int, Report], None]:
     def train(observation: str, seed: int, steps: int, report: Report) -> None:
-        kind = cast(ObservationName, observation)
-        after_update = _as_agent(report, kind)
-        cleanrl_vector.train(kind, seed, steps, after_update, past_selves=past_selves, **_SHARED)
+        after_update = _as_agent(report, observation)
+        cleanrl_vector.train(
+            observation, seed, steps, after_update, past_selves=past_selves, **_SHARED
+        )
 
     return train
 
@@ -81,22 +81,21 @@ def _cleanrl(past_selves: bool) -> Callable[[str, int, int, Report], None]:
 def _sb3(observation: str, seed: int, steps: int, report: Report) -> None:
     from training.examples import sb3_vector
 
-    kind = cast(ObservationName, observation)
-    sb3_vector.train(kind, seed, steps, _as_agent(report, kind), **_SHARED)
+    sb3_vector.train(observation, seed, steps, _as_agent(report, observation), **_SHARED)
 
 
 def _dqn(observation: str, seed: int, steps: int, report: Report) -> None:
     from training.benchmark import dqn
 
-    kind = cast(ObservationName, observation)
-    dqn.train(kind, seed, steps, _as_agent(report, kind), hidden=_SHARED["hidden"])
+    dqn.train(observation, seed, steps, _as_agent(report, observation), hidden=_SHARED["hidden"])
 
 
 def _torchrl_dqn(observation: str, seed: int, steps: int, report: Report) -> None:
     from training.examples import torchrl_dqn
 
-    kind = cast(ObservationName, observation)
-    torchrl_dqn.train(kind, seed, steps, _as_agent(report, kind), hidden=_SHARED["hidden"])
+    torchrl_dqn.train(
+        observation, seed, steps, _as_agent(report, observation), hidden=_SHARED["hidden"]
+    )
 
 
 def _ours(config_file: str) -> Callable[[str, int, int, Report], None]:

@@ -23,9 +23,9 @@ from agents.arena.match import play_match, play_openings
 from agents.arena.placement import Session
 from agents.files import write_atomically
 from agents.provenance import provenance
-from bao_env.bench import machine
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
+from bao_env.signature import machine
 from training.benchmark.learners import LEARNERS
 
 POINTS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)

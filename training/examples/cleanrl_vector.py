@@ -15,7 +15,6 @@ from torch import nn
 from torch.distributions import Categorical
 
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.observation.kinds import ObservationName
 from bao_env.self_play import Choose, OpponentPool, PolicyAgent
 from training.examples.measure import (
     OBSERVATION,
@@ -60,7 +59,7 @@ class ActorCritic(nn.Module):
         return self.critic(boards).squeeze(-1)
 
 
-def player(network: ActorCritic, observation: ObservationName) -> PolicyAgent:
+def player(network: ActorCritic, observation: str) -> PolicyAgent:
     """A copy of the network as an opponent."""
     frozen = copy.deepcopy(network)
 
@@ -95,7 +94,7 @@ def learn(
 
 
 def train(
-    observation: ObservationName,
+    observation: str,
     seed: int,
     steps: int,
     after_update: AfterUpdate,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
@@ -10,17 +9,18 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium.spaces import flatdim
 from tqdm import tqdm
 
 from agents.arena.elo import Score
 from agents.arena.match import play_match
 from bao_env.bots import get_agent
-from bao_env.observation.kinds import OBSERVATIONS, ObservationName
+from bao_env.observation.observer import get_observer
 from bao_env.self_play import Choose, PolicyAgent
 
-OBSERVATION: Final[ObservationName] = "replies"
+OBSERVATION: Final[str] = "replies"
 """What the networks of the examples read."""
-INPUTS: Final = OBSERVATIONS[OBSERVATION].shapes["board"][0]
+INPUTS: Final = flatdim(get_observer(OBSERVATION).space)
 """How many numbers that is."""
 PAIRS: Final = 200
 SEED: Final = 1
@@ -29,9 +29,9 @@ AfterUpdate = Callable[[int, Choose], None]
 """Called after each update with the steps so far and the player, which is as it is now."""
 
 
-def inputs(observation: ObservationName) -> int:
+def inputs(observation: str) -> int:
     """How many numbers an observation of a kind has; those of ``planes`` are put in a row."""
-    return sum(math.prod(shape) for shape in OBSERVATIONS[observation].shapes.values())
+    return flatdim(get_observer(observation).space)
 
 
 def progress_bar(steps: int) -> AfterUpdate:

@@ -89,7 +89,7 @@ def main() -> None:
                 action = agent.step(step).action
             else:
                 state = environment.get_state.single_game
-                action = opponent.act(state.positions, state.masks)[0]
+                action = opponent.act(state.positions, state.legal)[0]
             step = environment.step([action])
         agent.step(step)
         bar.update(min(agent.step_counter, STEPS) - bar.n)

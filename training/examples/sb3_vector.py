@@ -12,8 +12,7 @@ import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 
-from bao_env.adapters.sb3 import BaoVecEnv, SelfPlayCallback
-from bao_env.observation.kinds import ObservationName
+from bao_env.adapters.sb3 import SB3VecEnv, SelfPlayCallback
 from bao_env.self_play import Choose, OpponentPool
 from training.examples.measure import OBSERVATION, SEED, AfterUpdate, progress_bar, report
 
@@ -36,7 +35,7 @@ class UpdateCallback(BaseCallback):
 
 
 def train(
-    observation: ObservationName,
+    observation: str,
     seed: int,
     steps: int,
     after_update: AfterUpdate,
@@ -47,7 +46,7 @@ def train(
 ) -> Choose:
     """Train a model; see :func:`training.examples.cleanrl_vector.train`."""
     torch.set_num_threads(1)  # so small a network gains nothing from more
-    envs = BaoVecEnv(games, opponent=OpponentPool("greedy", seed=seed), observation=observation)
+    envs = SB3VecEnv(games, opponent=OpponentPool("greedy", seed=seed), observation=observation)
     model = MaskablePPO(
         "MultiInputPolicy",
         envs,

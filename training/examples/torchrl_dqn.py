@@ -19,7 +19,6 @@ from torchrl.modules import MLP, EGreedyModule, QValueModule
 from torchrl.objectives import DQNLoss, HardUpdate
 
 from bao_env.adapters.torchrl import BaoTorchEnv
-from bao_env.observation.kinds import ObservationName
 from bao_env.self_play import Choose, OpponentPool, PolicyAgent
 from training.examples.measure import (
     OBSERVATION,
@@ -58,7 +57,7 @@ def player(network: torch.nn.Module) -> Choose:
 
 
 def train(
-    observation: ObservationName,
+    observation: str,
     seed: int,
     steps: int,
     after_update: AfterUpdate,

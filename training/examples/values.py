@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import torch
+from gymnasium.spaces import flatdim
 from tabulate import tabulate
 from torch import nn
 from tqdm import tqdm
@@ -30,7 +31,12 @@ from bao_env.engine.batch import Engine
 from bao_env.engine.position import movers
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.afterstates import list_afterstates
-from bao_env.observation.kinds import OBSERVATIONS, Observer
+from bao_env.observation.observer import (
+    OBSERVATIONS,
+    Observer,
+    get_observer,
+    make_observations,
+)
 from training.exact_values import SOURCES, ExactValues, load, with_successors
 
 BATCH: Final = 1024
@@ -51,9 +57,9 @@ player to move win; above 0 if more likely than not."""
 
 def see(observer: Observer, positions: Words, masks: Words) -> torch.Tensor:
     """What the players to move see, float32[B, inputs]."""
-    arrays = observer.empty(len(masks))
-    observer.fill(positions, masks, movers(positions), arrays)
-    return torch.cat([torch.from_numpy(array).flatten(1) for array in arrays.values()], dim=1)
+    arrays = make_observations(observer, positions, masks, movers(positions))
+    parts = arrays.values() if isinstance(arrays, dict) else [arrays]
+    return torch.cat([torch.from_numpy(array).flatten(1) for array in parts], dim=1)
 
 
 def learn(data: ExactValues, observer: Observer, steps: int, seed: int) -> Judge:
@@ -67,7 +73,7 @@ def learn(data: ExactValues, observer: Observer, steps: int, seed: int) -> Judge
     """
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
-    inputs = sum(int(np.prod(shape)) for shape in observer.kind.shapes.values())
+    inputs = flatdim(observer.space)
     network = nn.Sequential(
         nn.Linear(inputs, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 1)
     )
@@ -76,7 +82,7 @@ def learn(data: ExactValues, observer: Observer, steps: int, seed: int) -> Judge
     loss_of = nn.BCEWithLogitsLoss()
     positions, masks, values = with_successors(data)
     won = torch.from_numpy((values > 0).astype(np.float32))
-    for _ in tqdm(range(steps), desc=observer.name, unit="step"):
+    for _ in tqdm(range(steps), desc="steps", unit="step"):
         chosen = rng.integers(len(won), size=BATCH)
         seen = see(observer, positions[chosen], masks[chosen])
         loss = loss_of(network(seen).squeeze(1), won[chosen])
@@ -110,8 +116,8 @@ def keeps_the_win(data: ExactValues, ruleset: Ruleset, judge: Judge) -> npt.NDAr
     """Whether the action that a judge likes best wins, wherever some do and others lose."""
     chosen = (data.winning != 0) & (data.winning != data.masks)
     positions, masks, winning = data.positions[chosen], data.masks[chosen], data.winning[chosen]
-    after = list_afterstates(Engine(ruleset), Observer("board", ruleset), positions, masks)
-    liked = after.signs * judge(after.positions, after.masks)
+    after = list_afterstates(Engine(ruleset), get_observer("board", ruleset), positions, masks)
+    liked = after.signs * judge(after.positions, after.legal)
     liked = np.where(after.results == 0, liked, _CERTAIN * after.results)
     best = [low + int(liked[low:high].argmax()) for low, high in pairwise(after.indptr)]
     return winning >> after.actions[best].astype(np.uint64) & np.uint64(1) != 0
@@ -162,7 +168,7 @@ def main(argv: list[str] | None = None) -> int:
     rows, stopped = [], False
     try:
         for name in args.observation:
-            judge = learn(lessons, Observer(name, ruleset), args.steps, args.seed)
+            judge = learn(lessons, get_observer(name, ruleset), args.steps, args.seed)
             rows.append(row(f"network, `{name}`", tests, ruleset, judge))
     except KeyboardInterrupt:
         stopped = True

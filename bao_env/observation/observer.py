@@ -1,0 +1,150 @@
+"""Observers: what a player sees of a position, as numbers.
+
+Every environment, adapter and :class:`~bao_env.self_play.PolicyAgent` takes ``observation=``: a
+name from this table, or an object of your own (:class:`Observer`).
+
+=================  =============================================================================
+``observation=``   what a player sees
+=================  =============================================================================
+``board``          float32[52], the bare board (:mod:`bao_env.observation.board`)
+``captures``       float32[180]: the board, and for each action its captures and whether it wins
+                   (the first two groups of :mod:`bao_env.observation.actions`)
+``replies``        float32[308]: the same, and for each action the opponent's best reply
+``planes``         float32[16, 4, 8], the board for convolutions and attention
+                   (:mod:`bao_env.observation.planes`)
+``planes+replies`` a dict: ``planes`` as above, and ``actions``, float32[256], the last 256 numbers
+                   of ``replies``
+=================  =============================================================================
+
+Each is also available as uint8, with seed counts instead of multiples of 1/8.
+
+To add a kind, write a class with ``space`` and ``fill`` in a file of its own, and add a row to
+:data:`OBSERVATIONS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.vector.utils import create_empty_array
+
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.observation.actions import CAPTURE_COLUMNS, REPLY_COLUMNS, BoardAndActions
+from bao_env.observation.board import BareBoard
+from bao_env.observation.planes import Planes, PlanesAndReplies
+
+Arrays = Any
+"""Observations of n positions: an array with n rows or, for a ``Dict`` space, a dict of them."""
+
+
+class Observer(Protocol):
+    """Anything that writes observations. Several threads may call :meth:`fill` at the same time."""
+
+    @property
+    def space(self) -> spaces.Space[Any]:
+        """The space of one observation: a ``Box``, or a ``Dict`` of boxes."""
+        ...
+
+    def fill(
+        self,
+        positions: npt.NDArray[np.uint64],
+        legal: npt.NDArray[np.uint64],
+        viewers: npt.NDArray[np.int8],
+        arrays: Arrays,
+    ) -> None:
+        """Write the observations of n positions.
+
+        Args:
+            positions: uint64[n, 6], packed positions, C-contiguous.
+            legal: uint64[n], the legal actions of the viewers, bit a = action a; 0 where they are
+                not to move.
+            viewers: int8[n], the seat from whose side each position is seen.
+            arrays: an array [n, ...], or a dict of arrays, as :attr:`space` says, C-contiguous;
+                every number is written.
+        """
+        ...
+
+
+OBSERVATIONS: Final[dict[str, Callable[[Ruleset, np.dtype[Any]], Observer]]] = {
+    "board": BareBoard,
+    "captures": partial(BoardAndActions, columns=CAPTURE_COLUMNS),
+    "replies": partial(BoardAndActions, columns=REPLY_COLUMNS),
+    "planes": Planes,
+    "planes+replies": PlanesAndReplies,
+}
+"""The observers that ``observation=`` knows by name, made from rules and a dtype."""
+
+
+def get_observer(
+    observation: str | Observer,
+    ruleset: str | Ruleset = "zanzibar",
+    dtype: npt.DTypeLike = np.float32,
+) -> Observer:
+    """Return the observer of that name, or the given one.
+
+    Args:
+        observation: a name from :data:`OBSERVATIONS`, or an :class:`Observer`.
+        ruleset: a :class:`Ruleset` or its name; what can be captured depends on it.
+        dtype: float32 or uint8, for observers by name.
+
+    Raises:
+        ValueError: an unknown name, dtype or rule set, or an object that is not an observer.
+    """
+    if not isinstance(observation, str):
+        if isinstance(getattr(observation, "space", None), (spaces.Box, spaces.Dict)):
+            return observation
+    elif observation in OBSERVATIONS:
+        kind = np.dtype(dtype)
+        if kind not in (np.float32, np.uint8):
+            raise ValueError(f"dtype={kind}: expected float32 or uint8")
+        return OBSERVATIONS[observation](get_ruleset(ruleset), kind)
+    known = ", ".join(map(repr, OBSERVATIONS))
+    raise ValueError(
+        f"observation={observation!r}: expected one of {known}, or an object with a space (Box or "
+        "Dict) and fill(positions, legal, viewers, arrays)"
+    )
+
+
+def masked_space(space: spaces.Space[Any]) -> spaces.Dict:
+    """Return the space of observations with a mask of legal actions, int8[64], beside them."""
+    mask = spaces.Box(0, 1, (NUM_ACTIONS,), np.int8)
+    return spaces.Dict({"observation": space, "action_mask": mask})
+
+
+def empty_arrays(observer: Observer, size: int) -> Arrays:
+    """Return uninitialised arrays for ``size`` observations."""
+    return create_empty_array(observer.space, size, np.empty)
+
+
+def take_rows(arrays: Arrays, rows: Any) -> Arrays:
+    """Return some rows: the same memory for a slice or an index, copies for an index array."""
+    if isinstance(arrays, dict):
+        return {key: array[rows] for key, array in arrays.items()}
+    return arrays[rows]
+
+
+def put_rows(arrays: Arrays, rows: Any, values: Arrays) -> None:
+    """Write ``values`` into some rows of ``arrays``."""
+    if isinstance(arrays, dict):
+        for key, array in arrays.items():
+            array[rows] = values[key]
+    else:
+        arrays[rows] = values
+
+
+def make_observations(
+    observer: Observer,
+    positions: npt.NDArray[np.uint64],
+    legal: npt.NDArray[np.uint64],
+    viewers: npt.NDArray[np.int8],
+) -> Arrays:
+    """Return fresh observations of n positions; :meth:`Observer.fill` has the arguments."""
+    arrays = empty_arrays(observer, len(legal))
+    observer.fill(positions, legal, viewers, arrays)
+    return arrays

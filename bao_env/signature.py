@@ -1,0 +1,41 @@
+"""What a measurement ran on: the machine, and a hash of how the engine behaves."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from typing import Any
+
+import numpy as np
+
+from bao_env.engine.batch import Engine, random_states
+from bao_env.engine.position import NO_WINNER
+from bao_env.engine.ruleset import Ruleset
+
+
+def machine() -> dict[str, Any]:
+    """Return the processor (``cpu``), its ``cores``, and the version of ``python``."""
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as info:
+            model = next(line.split(":")[1].strip() for line in info if "model name" in line)
+    except (OSError, StopIteration):
+        pass
+    return {"cpu": model, "cores": os.cpu_count(), "python": platform.python_version()}
+
+
+def signature(ruleset: str | Ruleset, games: int = 256, plies: int = 200) -> str:
+    """Return a hash over every position, mask and result of fixed random games.
+
+    It changes if, and only if, the rules or the action encoding behave differently.
+    """
+    engine = Engine(ruleset)
+    opening, mask = engine.opening()
+    positions, legal = np.tile(opening, (games, 1)), np.full(games, mask)
+    winners, rng = np.full(games, NO_WINNER, np.int8), random_states(games, 20260101)
+    digest = hashlib.sha256()
+    for _ in range(plies):
+        ended = engine.play_random(positions, legal, winners, rng, 1)
+        digest.update(positions.tobytes() + legal.tobytes() + ended.to_bytes(4, "little"))
+    return digest.hexdigest()[:16]

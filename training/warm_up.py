@@ -1,0 +1,60 @@
+"""Compile beforehand, and keep on disk, what players and training need.
+
+python -m training.warm_up
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import product
+from typing import Final
+
+import numpy as np
+
+from agents.registry import load
+from bao_env.engine.batch import Engine
+from bao_env.warm_up import ENVIRONMENTS, compile_all
+from training.train import load_config, make_trainer
+
+PLAYERS: Final = (
+    "alphabeta:2",
+    "alphabeta:100n",
+    "mcts:4",
+    "mcts:4:greedy",
+    "zanzibar",
+    "search:zanzibar:4",
+    "guided:zanzibar:2",
+    "guided:zanzibar:100n",
+)
+"""One player for each way to choose an action."""
+
+
+def players() -> None:
+    """Compile the players."""
+    opening, mask = Engine().opening()
+    for name in PLAYERS:
+        load(name).act(opening[None], np.array([mask]))
+
+
+def training() -> None:
+    """Compile an update of each training method."""
+    small = ["envs=64", "rollout=8", "minibatch=512", "hidden=[8]", "workers=1", "device='cpu'"]
+    for method, kind in product(("ppo", "alphazero"), ("board", "moves")):
+        settings = [*small, f"method={method}", f"network_kind={kind}", "alphazero.simulations=4"]
+        make_trainer(*load_config(None, settings)).train_update()
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m training.warm_up``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.warm_up",
+        description="Compile what environments, players and training need, and keep it on disk.",
+    )
+    parser.parse_args(argv)
+    compile_all({**ENVIRONMENTS, "players": players, "training": training})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
