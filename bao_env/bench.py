@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from bao_env.bench_peers import PEERS
 from bao_env.engine.batch import Engine, random_states
 from bao_env.engine.position import NO_WINNER
 from bao_env.engine.ruleset import Ruleset
@@ -199,6 +198,10 @@ def main(argv: list[str] | None = None) -> int:
     cases.append(aec_case(args.ruleset))
     ours = len(cases)
     if not args.no_peers:
+        try:
+            from training.lab.peers import PEERS  # in a checkout
+        except ImportError:
+            PEERS = {}
         for name, make in PEERS.items():
             try:
                 play, batch = make()

@@ -13,11 +13,11 @@ from agents.arena.elo import score_pairs
 from agents.arena.ladder import Ladder
 from bao_env.bots import Agent, GreedyAgent
 from bao_env.engine.ruleset import get_ruleset
-from training.benchmark import __main__ as benchmark
-from training.benchmark import learners, runs, summary
-from training.benchmark.learners import LEARNERS, Learner, Report
-from training.benchmark.runs import Name, Point, Run, Settings
 from training.examples import cleanrl_vector
+from training.lab.benchmark import __main__ as benchmark
+from training.lab.benchmark import learners, runs, summary
+from training.lab.benchmark.learners import LEARNERS, Learner, Report
+from training.lab.benchmark.runs import Name, Point, Run, Settings
 
 SETTINGS = Settings(steps=100, precision=300.0, pairs=5)
 OPTIONS = ["--steps", "100", "--precision", "300", "--pairs", "5"]

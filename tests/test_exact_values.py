@@ -179,7 +179,7 @@ def test_a_network_that_learns_from_a_file(
     made: tuple[Path, ExactValues], capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch")
-    from training.examples import values
+    from training.lab import values
 
     words = [str(made[0]), "--steps", "3", "--observation", "board", "planes+replies"]
     assert values.main(words) == 0
@@ -200,7 +200,7 @@ def test_a_network_that_learns_from_a_file(
 
 def test_who_keeps_the_win(made: tuple[Path, ExactValues]) -> None:
     pytest.importorskip("torch")
-    from training.examples import values
+    from training.lab import values
 
     rules, data = RULESETS["kujifunza"], made[1]
     solver = Solver(rules)

@@ -19,8 +19,8 @@ from agents.search.alphabeta import AlphaBetaAgent
 from agents.search.evaluation import SCALE
 from bao_env.engine.batch import Engine
 from training import search_games
+from training.lab import growth
 from training.search_games import SearchGames
-from training.tools import growth
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.positions import format_position
 from tests import reference
 from tests.reference import WINS
-from training.tools import census, solvable
-from training.tools.solvable import Cell, Search, positions_of_games, solved
+from training.lab import census, solvable
+from training.lab.solvable import Cell, Search, positions_of_games, solved
 
 SOLVED = Path(__file__).parent.parent / "agents" / "search" / "SOLVED.md"
 KUJIFUNZA = RULESETS["kujifunza"]

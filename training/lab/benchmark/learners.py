@@ -27,7 +27,7 @@ from training.train import load_config, make_trainer
 Report = Callable[[int, Agent], None]
 """Called after each update with the steps so far and the player, which is as it is now."""
 
-CONFIGS: Final = Path(__file__).parents[2] / "configs"
+CONFIGS: Final = Path(__file__).parents[3] / "configs"
 OBSERVATIONS: Final = ("board", "captures", "replies", "planes")
 """Those of :mod:`bao_env.observation.kinds` that are one array."""
 ENCODINGS: Final = ("own-board", "moves")
@@ -86,7 +86,7 @@ def _sb3(observation: str, seed: int, steps: int, report: Report) -> None:
 
 
 def _dqn(observation: str, seed: int, steps: int, report: Report) -> None:
-    from training.benchmark import dqn
+    from training.lab.benchmark import dqn
 
     kind = cast(ObservationName, observation)
     dqn.train(kind, seed, steps, _as_agent(report, kind), hidden=_SHARED["hidden"])

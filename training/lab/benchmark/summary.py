@@ -14,8 +14,8 @@ from pydantic import TypeAdapter
 from tabulate import tabulate
 
 from agents.files import write_atomically
-from training.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
-from training.benchmark.runs import BOTS, Point, Run, load
+from training.lab.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
+from training.lab.benchmark.runs import BOTS, Point, Run, load
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ COLORS: Final = {
     "moves": "C4",
 }
 AXES: Final = {"steps": "steps", "seconds": "processor seconds of training"}
-"""What ratings are plotted against, by its name in a :class:`~training.benchmark.runs.Point`."""
+"""What ratings are plotted against, by its name in a :class:`~.runs.Point`."""
 ACROSS: Final = 4
 """Learners beside each other in the plot."""
 Groups = dict[tuple[str, str], list[Run]]

@@ -1,6 +1,6 @@
 """The proof that kujifunza is won, small enough to ship, for others to check.
 
-    python -m agents.search.certificate
+    python -m training.lab.certificate
 
 It writes the winner's strategy: every position in which the winner is to move, if they follow it
 from the opening; their move there; and in how many plies the game then ends at the latest. Every
@@ -25,13 +25,14 @@ from scipy.sparse import coo_array
 from tqdm import tqdm
 
 from agents.files import write_atomically
+from agents.search import solver as solver_module
 from agents.search.proof_number import LOSS, WIN
 from agents.search.solver import Solver, Words
 from bao_env.engine.position import packed_opening, unpack
 from bao_env.notation.positions import action_to_move, format_position
 
 RULESET: Final = "kujifunza"
-SHIPPED: Final = Path(__file__).parent / "proofs" / f"{RULESET}.tsv"
+SHIPPED: Final = Path(solver_module.__file__).parent / "proofs" / f"{RULESET}.tsv"
 COLUMNS: Final = ("position", "move", "plies")
 
 
@@ -168,9 +169,9 @@ def certificate() -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m agents.search.certificate``."""
+    """Command line of ``python -m training.lab.certificate``."""
     parser = argparse.ArgumentParser(
-        prog="python -m agents.search.certificate",
+        prog="python -m training.lab.certificate",
         description="Write the proof that whoever begins wins kujifunza (seconds).",
     )
     parser.add_argument(

@@ -1,7 +1,7 @@
 """How strength grows with parameters, data and seconds: networks that imitate a search.
 
-    python -m training.tools.growth --out runs/growth
-    python -m training.tools.growth --out runs/growth --report
+    python -m training.lab.growth --out runs/growth
+    python -m training.lab.growth --out runs/growth --report
 
 Guided alpha-beta plays itself. Each network of :data:`NETWORKS` learns from the first so many
 thousand of its positions which action it has chosen, and what to expect from it: half of the target
@@ -314,9 +314,9 @@ def report(folder: Path) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.tools.growth``."""
+    """Command line of ``python -m training.lab.growth``."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.tools.growth",
+        prog="python -m training.lab.growth",
         description="Train networks of several sizes on several amounts of guided self-play, and "
         "measure them.",
     )

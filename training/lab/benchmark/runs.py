@@ -26,7 +26,7 @@ from agents.provenance import provenance
 from bao_env.bench import machine
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
-from training.benchmark.learners import LEARNERS
+from training.lab.benchmark.learners import LEARNERS
 
 POINTS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 """Where a run is rated, as shares of its steps."""

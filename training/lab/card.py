@@ -1,10 +1,10 @@
 """Measure the shipped networks, for the tables of their model card.
 
-    python -m training.tools.card            # those that have changed since they were measured
-    python -m training.tools.card malawi     # this one, in any case
+    python -m training.lab.card            # those that have changed since they were measured
+    python -m training.lab.card malawi     # this one, in any case
 
 Each network alone plays :data:`BOTS` from :data:`PAIRS` openings and both seats. The results go to
-``agents/checkpoints/card.json``, from which ``python -m training.tools.tables`` writes the tables
+``agents/checkpoints/card.json``, from which ``python -m training.lab.tables`` writes the tables
 of the card. A network whose file is the same as in there is not measured again.
 """
 
@@ -122,9 +122,9 @@ def _points(score: dict[str, Any]) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.tools.card``."""
+    """Command line of ``python -m training.lab.card``."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.tools.card",
+        prog="python -m training.lab.card",
         description="Measure the shipped networks, for the tables of their model card.",
     )
     parser.add_argument(

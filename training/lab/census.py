@@ -1,6 +1,6 @@
 """Who wins the positions that can arise early in kujifunza: exact counts, and each first move.
 
-    python -m training.tools.census --plies 6
+    python -m training.lab.census --plies 6
 
 It lists the different positions after 0, 1, 2, ... plies, and proves of each who wins it
 (:mod:`agents.search.solver`). Two shortcuts spare it most of the work: a position and its mirror
@@ -141,9 +141,9 @@ def counts(ply: int, level: Level) -> tuple[int, int, int]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.tools.census``."""
+    """Command line of ``python -m training.lab.census``."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.tools.census",
+        prog="python -m training.lab.census",
         description="Count the positions early in kujifunza by who wins them.",
     )
     parser.add_argument(

@@ -1,16 +1,16 @@
 """Write the tables of the documents from the JSON files that hold their figures.
 
-    python -m training.tools.tables            # rewrite them
-    python -m training.tools.tables --check    # exit with 1 if one is out of date
+    python -m training.lab.tables            # rewrite them
+    python -m training.lab.tables --check    # exit with 1 if one is out of date
 
 A tournament writes ``table.json``. The published one is ``training/ladder.json``; its Elo table and
 crosstable are in ``training/RESULTS.md``, between ``<!-- ladder -->`` and ``<!-- /ladder -->``. To
 publish a new tournament, copy its ``table.json`` and ``elo.png`` over ``ladder.json`` and
-``ladder.png``, and run this command. In the same way ``training/BENCHMARK.md`` has the table of
-``training/benchmark.json``, which ``training.benchmark`` writes, with ``benchmark.png``;
-``training/RESULTS.md`` that of ``training/growth.json``, by ``training.tools.growth``, with
+``ladder.png``, and run this command. In the same way ``training/lab/BENCHMARK.md`` has the table of
+``training/lab/benchmark.json``, which ``training.lab.benchmark`` writes, with ``benchmark.png``;
+``training/RESULTS.md`` that of ``training/lab/growth.json``, by ``training.lab.growth``, with
 ``growth.png``; and the card of the shipped networks, ``agents/checkpoints/README.md``, has those
-that ``training.tools.card`` measures.
+that ``training.lab.card`` measures.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ import numpy.typing as npt
 
 from agents.arena.ratings import Ratings
 from agents.arena.report import Standing, markdown
-from training.benchmark import summary
-from training.tools import card, growth
+from training.lab import card, growth
+from training.lab.benchmark import summary
 
-TRAINING: Final = Path(__file__).resolve().parents[1]
+LAB: Final = Path(__file__).resolve().parent
+TRAINING: Final = LAB.parent
 LADDER: Final = TRAINING / "ladder.json"
 RESULTS: Final = TRAINING / "RESULTS.md"
-RUNS: Final = TRAINING / "benchmark.json"
-BENCHMARK: Final = TRAINING / "BENCHMARK.md"
-GROWTH: Final = TRAINING / "growth.json"
+RUNS: Final = LAB / "benchmark.json"
+BENCHMARK: Final = LAB / "BENCHMARK.md"
+GROWTH: Final = LAB / "growth.json"
 NETWORKS: Final = card.CARD.with_name("README.md")
 
 
@@ -105,10 +106,10 @@ def replace_between(text: str, name: str, part: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.tools.tables``."""
+    """Command line of ``python -m training.lab.tables``."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.tools.tables",
-        description="Write the tables of training/RESULTS.md, training/BENCHMARK.md and "
+        prog="python -m training.lab.tables",
+        description="Write the tables of training/RESULTS.md, training/lab/BENCHMARK.md and "
         "agents/checkpoints/README.md from the JSON files that hold their figures.",
     )
     parser.add_argument("--check", action="store_true", help="write nothing; check")
@@ -117,9 +118,7 @@ def main(argv: list[str] | None = None) -> int:
         old = document.read_text(encoding="utf-8")
         new = replace_between(old, name, part)
         if args.check and new != old:
-            print(
-                f"{document} is out of date: run python -m training.tools.tables", file=sys.stderr
-            )
+            print(f"{document} is out of date: run python -m training.lab.tables", file=sys.stderr)
             return 1
         if new != old:
             document.write_text(new, encoding="utf-8")

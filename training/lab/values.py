@@ -1,6 +1,6 @@
 """A network that learns who wins from exact values: how often it is right, and what it plays.
 
-    python -m training.examples.values kujifunza.npz --observation board replies planes
+    python -m training.lab.values kujifunza.npz --observation board replies planes
 
 The file is one of ``python -m training.exact_values``. The network, two layers of 256 units, learns
 from its positions and those after each action, but for those kept for tests. Printed is a Markdown
@@ -133,9 +133,9 @@ def row(name: str, data: ExactValues, ruleset: Ruleset, judge: Judge) -> list[st
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.examples.values``."""
+    """Command line of ``python -m training.lab.values``."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.examples.values",
+        prog="python -m training.lab.values",
         description="Train a network on exact values, and print how often it is right.",
     )
     parser.add_argument("file", help="of python -m training.exact_values")

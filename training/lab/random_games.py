@@ -1,6 +1,6 @@
 """What random play looks like under a rule set: lengths, choices, winners, rare events.
 
-python -m bao_env.random_games --ruleset kibao --games 1000000
+python -m training.lab.random_games --ruleset kibao --games 1000000
 """
 
 from __future__ import annotations
@@ -127,9 +127,9 @@ def random_play(ruleset: str | Ruleset, games: int, seed: int = 0, threads: int 
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m bao_env.random_games``."""
+    """Command line of ``python -m training.lab.random_games``."""
     parser = argparse.ArgumentParser(
-        prog="python -m bao_env.random_games",
+        prog="python -m training.lab.random_games",
         description="Statistics of uniformly random games.",
     )
     parser.add_argument(

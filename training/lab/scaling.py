@@ -1,10 +1,10 @@
 """Measure how speed grows with batch, threads and processes, and what a million positions cost.
 
-    python -m training.tools.scaling
+    python -m training.lab.scaling
 
 It prints two tables: random games a second of the engine; and self-play training by each method,
 with different numbers of workers, in one process or in several under torchrun.
-``training/SCALING.md`` keeps the tables of one run.
+``training/lab/SCALING.md`` keeps the tables of one run.
 """
 
 from __future__ import annotations
@@ -121,10 +121,10 @@ def _markdown(rows: list[list[str]], head: list[str]) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.tools.scaling``."""
+    """Command line of ``python -m training.lab.scaling``."""
     cores = os.cpu_count() or 1
     parser = argparse.ArgumentParser(
-        prog="python -m training.tools.scaling",
+        prog="python -m training.lab.scaling",
         description="Speed against batch, threads and processes; time and memory of training.",
     )
     parser.add_argument("--seconds", type=float, default=2.0, help="for each engine case (2)")

@@ -1,6 +1,6 @@
 """How early positions can be solved: the share of games whose winner a search proves, by ply.
 
-    python -m training.tools.solvable --out runs/solvable
+    python -m training.lab.solvable --out runs/solvable
 
 It plays games, takes the position of each that still goes on after 8, 12, ... 60 plies, and gives
 it to the solver (:mod:`agents.search.solver`) with an empty table of 96 MiB. Limits are numbers of
@@ -335,7 +335,7 @@ def measure(
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.tools.solvable",
+        prog="python -m training.lab.solvable",
         description="Measure how early in a game its winner can be proved.",
         epilog="players: " + registry.KNOWN,
     )
@@ -383,7 +383,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.tools.solvable``."""
+    """Command line of ``python -m training.lab.solvable``."""
     args = arguments(argv)
     out, plies = Path(args.out), sorted(set(args.plies))
     samples = {SHORT: args.samples} | ({LONG: args.long} if args.long else {})

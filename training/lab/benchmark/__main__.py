@@ -1,7 +1,7 @@
 """RL libraries and our own trainers on Bao: rating against steps and against seconds.
 
-    python -m training.benchmark
-    python -m training.benchmark --learners ppo sb3 --observations replies moves --seeds 1
+    python -m training.lab.benchmark
+    python -m training.lab.benchmark --learners ppo sb3 --observations replies moves --seeds 1
 
 trains every learner on everything that it reads, from several seeds, and writes each run into a
 file of its own when it is done. If it is stopped, the same command goes on with the runs that are
@@ -21,16 +21,16 @@ from tqdm import tqdm
 
 from agents.arena.executors import LocalPool
 from agents.files import HeldError, hold
-from training.benchmark import summary
-from training.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
-from training.benchmark.runs import Name, Run, Settings, run, unfinished
+from training.lab.benchmark import summary
+from training.lab.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
+from training.lab.benchmark.runs import Name, Run, Settings, run, unfinished
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The options of the command line."""
     lines = [f"  {name:12} {learner.title}" for name, learner in LEARNERS.items()]
     parser = argparse.ArgumentParser(
-        prog="python -m training.benchmark",
+        prog="python -m training.lab.benchmark",
         description="Train RL libraries and our own trainers, and rate what they have learnt on a "
         "ladder of bots. A stopped benchmark goes on with the same command.",
         epilog="learners:\n" + "\n".join(lines),
@@ -167,7 +167,7 @@ def train_all(names: list[Name], settings: Settings, folder: Path, jobs: int) ->
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.benchmark``."""
+    """Command line of ``python -m training.lab.benchmark``."""
     args = arguments(argv)
     settings = Settings(steps=args.steps, precision=args.precision, pairs=args.pairs)
     failed = 0
