@@ -16,10 +16,9 @@ from agents.nets.policy import PolicyAgent
 from bao_env.bots import RandomAgent
 from bao_env.engine.position import PLY, movers
 from tests.test_train import kill_and_resume
-from training import train
+from training import curve, train
 from training.alphazero import AlphaZeroTrainer
 from training.config import ConfigError
-from training.tools import curve
 from training.train import load_config
 
 TINY = [

@@ -28,8 +28,8 @@ from agents.arena.placement import Session, place
 from agents.arena.ratings import ELO_PER_LOGIT
 from agents.arena.round_robin import Settings
 from bao_env.engine.ruleset import RULESETS
+from training import ladder as tool
 from training import rate
-from training.tools import ladder as tool
 
 OPENINGS = 60
 BOTS = {"random": 0.0, "greedy": 333.0, "alphabeta:1": 700.0}

@@ -22,11 +22,10 @@ from bao_env.bots import RandomAgent
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
 from tests.positions import batch_of
-from training import regret, train
+from training import regret, regret_curve, train
 from training.config import ConfigError
 from training.ppo import PpoTrainer
 from training.sampling import random_play
-from training.tools import regret_curve
 from training.train import load_config
 from training.won_positions import SHIPPED, Regret, Solved, WonPositions, shipped, solve
 

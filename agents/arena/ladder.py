@@ -2,7 +2,7 @@
 
 A ladder is a JSON file, of one rule set. Its ratings are its scale, so they never change under its
 name: when an anchor learns to play otherwise, the ladder gets a new number.
-``python -m training.tools.ladder`` makes one from a tournament.
+``python -m training.ladder`` makes one from a tournament.
 """
 
 from __future__ import annotations
@@ -183,6 +183,6 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
         raise LadderError(
             f"{ladder.name} was made with other rules: under its name, the engine now plays "
             f"{ladder.ruleset.name} differently; make a new ladder (python -m "
-            "training.tools.ladder)"
+            "training.ladder)"
         )
     return ladder

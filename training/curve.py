@@ -1,6 +1,6 @@
 """The training curve: Elo of a run's saved generations against hours of training.
 
-    python -m training.tools.curve runs/zanzibar --against greedy alphabeta:2 alphabeta:4
+    python -m training.curve runs/zanzibar --against greedy alphabeta:2 alphabeta:4
 
 All generations (``step-*.safetensors`` and ``final.safetensors``), each as its network alone, play
 one tournament with the bots (:mod:`agents.arena.round_robin`), in ``RUN/curve/``. A stopped
@@ -67,9 +67,9 @@ def plot(ratings: Ratings, hours: dict[str, float], title: str, path: Path) -> N
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.tools.curve``."""
+    """Command line of ``python -m training.curve``."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.tools.curve",
+        prog="python -m training.curve",
         description="Play a run's saved generations against each other and plot Elo over time.",
         epilog="players: " + registry.KNOWN,
     )

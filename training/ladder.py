@@ -1,7 +1,7 @@
 """Make a ladder, on which players are rated, from a tournament of its anchors.
 
     python -m training.tournament ... --anchor random --out runs/bao-ladder-1
-    python -m training.tools.ladder runs/bao-ladder-1
+    python -m training.ladder runs/bao-ladder-1
 
 writes ``agents/arena/ladders/bao-ladder-1.json``. The ladder's openings are others than the
 tournament's.
@@ -68,9 +68,9 @@ def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.tools.ladder``."""
+    """Command line of ``python -m training.ladder``."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.tools.ladder",
+        prog="python -m training.ladder",
         description="Make a ladder of the players of a tournament, under the folder's name.",
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="the tournament's --out")

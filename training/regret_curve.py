@@ -1,6 +1,6 @@
 """How often the generations of a run give won games away, against steps of training.
 
-    python -m training.tools.regret_curve runs/kujifunza --simulations 64
+    python -m training.regret_curve runs/kujifunza --simulations 64
 
 Each generation (``step-*.safetensors`` and ``final.safetensors``) is asked for its moves in won
 positions (:mod:`training.won_positions`), as its network alone and with a search. It prints a table
@@ -21,7 +21,7 @@ from agents import registry
 from agents.arena.report import markdown_table
 from agents.nets import checkpoint
 from bao_env.engine.ruleset import Ruleset
-from training.tools.curve import generations
+from training.curve import generations
 from training.won_positions import Share, WonPositions, shipped
 
 ALONE = "network alone"
@@ -97,9 +97,9 @@ def plot(
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.tools.regret_curve``."""
+    """Command line of ``python -m training.regret_curve``."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.tools.regret_curve",
+        prog="python -m training.regret_curve",
         description="Plot how often a run's saved generations give won games away.",
         epilog="players: " + registry.KNOWN,
     )

@@ -1,7 +1,7 @@
 """This checkout's players against those of another one, an older commit say.
 
     git worktree add ../old 0e3acc9
-    python -m training.tools.versus guided:zanzibar:72000n --other ../old --pairs 500
+    python -m training.versus guided:zanzibar:72000n --other ../old --pairs 500
 
 Each player runs in a process of its own with the code of its own checkout, on one thread. They
 play every opening from both seats. Beside the score stands the processor time that each took a
@@ -32,7 +32,7 @@ from agents.provenance import commit_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 
-HERE: Final = Path(__file__).parents[2]
+HERE: Final = Path(__file__).parents[1]
 """The folder of this checkout."""
 _SCRIPT: Final = Path(__file__).with_name("remote_player.py")
 PART: Final = 20
@@ -42,7 +42,7 @@ _WARM_UP: Final = 4
 
 
 class RemotePlayer:
-    """A player of some checkout, in a process of its own (:mod:`training.tools.remote_player`).
+    """A player of some checkout, in a process of its own (:mod:`training.remote_player`).
 
     Args:
         name: what :func:`agents.load` takes there.
@@ -153,9 +153,9 @@ def kept(path: Path | None, match: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.tools.versus``."""
+    """Command line of ``python -m training.versus``."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.tools.versus",
+        prog="python -m training.versus",
         description="Play this checkout's players against those of another one.",
         epilog="players: " + registry.KNOWN,
     )
