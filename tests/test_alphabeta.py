@@ -9,8 +9,7 @@ import pytest
 
 from agents import load
 from agents.arena.openings import draw_openings
-from agents.search.alphabeta import MAX_DEPTH, AlphaBetaAgent
-from agents.search.evaluation import (
+from agents.search.alphabeta.evaluation import (
     FEATURES,
     WEIGHTS,
     evaluate,
@@ -18,7 +17,8 @@ from agents.search.evaluation import (
     load_weights,
     merge,
 )
-from agents.search.transposition import NO_ACTION, PROVEN, WIN, make_table, probe, store
+from agents.search.alphabeta.player import MAX_DEPTH, AlphaBetaAgent
+from agents.search.alphabeta.transposition import NO_ACTION, PROVEN, WIN, make_table, probe, store
 from bao_env import Board
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import candidates, legal_mask, play

@@ -10,8 +10,8 @@ import pytest
 from agents.arena.elo import Sprt, score_pairs, wilson_interval
 from agents.arena.match import NO_ACTION, SPRT_PAIRS, play_match
 from agents.arena.openings import draw_openings
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import SCALE
+from agents.search.alphabeta.evaluation import SCALE
+from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import legal_mask, play

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.search.solver import Solver
+from agents.search.solver.solver import Solver
 from bao_env.engine.ruleset import RULESETS
 from tests.check_certificate import (
     KUJIFUNZA,

@@ -25,8 +25,8 @@ from agents.nets.features import INPUTS_VERSION
 from agents.nets.network import NetworkConfig, PolicyNetwork, num_parameters
 from agents.nets.policy import PolicyAgent
 from agents.registry import CHECKPOINTS, shipped
-from agents.search.gumbel import GumbelSearch
-from agents.search.gumbel_agent import SearchAgent
+from agents.search.gumbel.player import SearchAgent
+from agents.search.gumbel.search import GumbelSearch
 from bao_env import Board
 from bao_env.engine.action import mask_of
 from bao_env.engine.ruleset import RULESETS

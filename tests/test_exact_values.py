@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.search.solver import Solver
+from agents.search.solver.solver import Solver
 from bao_env import RULESETS, Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine

@@ -15,8 +15,8 @@ import torch
 
 from agents.nets.network import NetworkConfig, PolicyNetwork
 from agents.nets.policy import PolicyAgent
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import SCALE
+from agents.search.alphabeta.evaluation import SCALE
+from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.batch import Engine
 from training import search_games
 from training.lab import growth

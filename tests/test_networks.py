@@ -26,8 +26,8 @@ from agents.nets.features import ENCODING_SIZE
 from agents.nets.head import TRUST, action_logit, expected_result, logits_and_values, num_outputs
 from agents.nets.network import ARCHITECTURES, KINDS, Inputs, NetworkConfig, PolicyNetwork
 from agents.nets.policy import PolicyAgent
-from agents.search.gumbel import GumbelSearch
-from agents.search.gumbel_agent import SearchAgent
+from agents.search.gumbel.player import SearchAgent
+from agents.search.gumbel.search import GumbelSearch
 from bao_env.engine.batch import Engine, random_states
 from bao_env.engine.ruleset import RULESETS, KernelRules
 

@@ -16,8 +16,8 @@ import agents
 from agents.arena.elo import wilson_interval
 from agents.nets import checkpoint
 from agents.nets.network import NetworkConfig, PolicyNetwork
-from agents.search.solver import Solver
-from agents.search.solver_agent import PROOF_PART, SolverAgent
+from agents.search.solver.player import PROOF_PART, SolverAgent
+from agents.search.solver.solver import Solver
 from bao_env.bots import RandomAgent
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS

@@ -14,23 +14,25 @@ import agents
 from agents.arena.openings import draw_openings
 from agents.nets.network import KINDS, NetworkConfig, PolicyNetwork
 from agents.nets.policy import PolicyAgent
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import evaluate, load_weights, merge
-from agents.search.selective import (
+from agents.search.alphabeta.evaluation import evaluate, load_weights, merge
+from agents.search.alphabeta.player import AlphaBetaAgent
+from agents.search.alphabeta.policy_order import (
     ENCODING_NODES,
     GAP_UNIT,
     MIN_POLICY_DEPTH,
-    MIN_REDUCED_DEPTH,
-    MIN_UNKNOWN_DEPTH,
     is_worth_asking,
     make_guides,
     order_by_policy,
+)
+from agents.search.alphabeta.reductions import (
+    MIN_REDUCED_DEPTH,
+    MIN_UNKNOWN_DEPTH,
     reduction_by_order,
     reduction_by_policy,
     unknown_reduction,
 )
-from agents.search.transposition import NO_ACTION, PROVEN, WIN
-from agents.search.workspace import make_workspace
+from agents.search.alphabeta.transposition import NO_ACTION, PROVEN, WIN
+from agents.search.alphabeta.workspace import make_workspace
 from bao_env.engine.kernel import legal_mask
 from bao_env.engine.position import META, Packed, same_mover
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
@@ -175,7 +177,7 @@ def test_a_node_without_a_remembered_action_is_reduced() -> None:
 
 
 def literal(ruleset: Ruleset, words: np.ndarray, depth: int, saved: int, ply: int) -> int:
-    """Minimax with extensions as agents/search/selective.py has them, for the player to move."""
+    """Minimax with the extensions of a guided search, for the player to move."""
     rules = ruleset.kernel_rules()
     stack = np.zeros((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
     found = stack[: successors(rules, Packed.of(words), stack, 0)]

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.search.proof_number import LOSS, UNKNOWN, WIN
-from agents.search.solver import Solver
+from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
+from agents.search.solver.solver import Solver
 from bao_env.engine.position import PLY, unpack
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.positions import format_position

@@ -24,8 +24,8 @@ from tqdm import tqdm
 from agents import registry
 from agents.files import hold, write_atomically
 from agents.provenance import provenance
-from agents.search.proof_number import WIN
-from agents.search.solver import Solver
+from agents.search.solver.proof_number import WIN
+from agents.search.solver.solver import Solver
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import BYTE
 from bao_env.engine.position import META, PLY, WORDS

@@ -21,8 +21,8 @@ from tqdm import tqdm
 
 from agents.arena.match import NO_ACTION, play_games
 from agents.arena.openings import draw_openings
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import FEATURES, FILE, LIMIT, SCALE, WEIGHTS, features
+from agents.search.alphabeta.evaluation import FEATURES, FILE, LIMIT, SCALE, WEIGHTS, features
+from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import movers
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset

@@ -39,7 +39,7 @@ from agents.arena.round_robin import fingerprint
 from agents.base import NamedPlayer
 from agents.files import write_atomically
 from agents.provenance import provenance
-from agents.search.solver_agent import SolverAgent
+from agents.search.solver.player import SolverAgent
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import movers

@@ -1,7 +1,7 @@
 """Positions that are won for the player to move, and the moves that give the win away.
 
-Of each it is proved who wins after every legal action (:mod:`agents.search.solver`). So whatever a
-player chooses there, it is known whether the win is kept.
+Of each it is proved who wins after every legal action (:mod:`agents.search.solver.solver`). So
+whatever a player chooses there, it is known whether the win is kept.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import numpy.typing as npt
 
 from agents.arena.elo import wilson_interval
 from agents.files import write_atomically
-from agents.search import evaluation, solver
-from agents.search.proof_number import LOSS, WIN
+from agents.search.alphabeta import evaluation
+from agents.search.solver import solver
+from agents.search.solver.proof_number import LOSS, WIN
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.batch import unpack_masks
 from bao_env.engine.position import META

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import SCALE
+from agents.search.alphabeta.evaluation import SCALE
+from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.batch import Engine, random_actions, random_states
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import WORDS

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from agents.play.refused import Refused
 from agents.play.roster import Roster
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import SCALE
-from agents.search.solver import Solution, Solver
-from agents.search.transposition import PROVEN, WIN
+from agents.search.alphabeta.evaluation import SCALE
+from agents.search.alphabeta.player import AlphaBetaAgent
+from agents.search.alphabeta.transposition import PROVEN, WIN
+from agents.search.solver.solver import Solution, Solver
 from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.moves import SPELLINGS

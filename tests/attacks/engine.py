@@ -81,8 +81,8 @@ def odd(rng: random.Random, array: npt.NDArray[Any]) -> Any:
 def _players(ruleset: Ruleset) -> dict[str, Agent]:
     from agents.nets.network import NetworkConfig, PolicyNetwork
     from agents.nets.policy import PolicyAgent
-    from agents.search.alphabeta import AlphaBetaAgent
-    from agents.search.gumbel_agent import SearchAgent
+    from agents.search.alphabeta.player import AlphaBetaAgent
+    from agents.search.gumbel.player import SearchAgent
     from agents.search.mcts import MctsAgent
 
     network = PolicyNetwork(NetworkConfig("moves", (8,)))

@@ -3,8 +3,8 @@
     python -m training.lab.census --plies 6
 
 It lists the different positions after 0, 1, 2, ... plies, and proves of each who wins it
-(:mod:`agents.search.solver`). Two shortcuts spare it most of the work: a position and its mirror
-image are won by the same player, and whatever follows a lost position is won.
+(:mod:`agents.search.solver.solver`). Two shortcuts spare it most of the work: a position and its
+mirror image are won by the same player, and whatever follows a lost position is won.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy.typing as npt
 from tabulate import tabulate
 from tqdm import tqdm
 
-from agents.search.proof_number import LOSS, UNKNOWN, WIN
-from agents.search.solver import Solver
+from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
+from agents.search.solver.solver import Solver
 from bao_env.engine.batch import Engine, unpack_masks
 from bao_env.engine.position import MOVER_FRONT, OTHER_BACK
 from bao_env.notation.positions import action_to_move

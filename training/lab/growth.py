@@ -34,8 +34,8 @@ from agents.nets.checkpoint import Checkpoint
 from agents.nets.encoding import encode
 from agents.nets.network import Inputs, NetworkConfig, PolicyNetwork, num_parameters
 from agents.provenance import provenance
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import SCALE
+from agents.search.alphabeta.evaluation import SCALE
+from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import get_ruleset
 from training import search_games

@@ -3,9 +3,9 @@
     python -m training.lab.solvable --out runs/solvable
 
 It plays games, takes the position of each that still goes on after 8, 12, ... 60 plies, and gives
-it to the solver (:mod:`agents.search.solver`) with an empty table of 96 MiB. Limits are numbers of
-positions visited, so that results do not depend on the machine; :data:`NODES_A_SECOND` of them are
-about a second of one core. From late plies it goes to early ones, until it solves none.
+it to the solver (:mod:`agents.search.solver.solver`) with an empty table of 96 MiB. Limits are
+numbers of positions visited, so that results do not depend on the machine; :data:`NODES_A_SECOND`
+of them are about a second of one core. From late plies it goes to early ones, until it solves none.
 
 The folder gets ``searches.csv``, one row a position, which lets a stopped run continue;
 ``tables.md``; and ``solvable.png``.
@@ -31,7 +31,7 @@ from tqdm import tqdm
 from agents import registry
 from agents.arena.elo import wilson_interval
 from agents.files import hold, write_atomically
-from agents.search.solver import Solver
+from agents.search.solver.solver import Solver
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import RULESETS
 from bao_env.envs.openings import Openings

@@ -25,7 +25,7 @@ from torch import nn
 from tqdm import tqdm
 
 from agents.arena.elo import wilson_interval
-from agents.search.evaluation import FEATURES, features, load_weights
+from agents.search.alphabeta.evaluation import FEATURES, features, load_weights
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import movers
 from bao_env.engine.ruleset import Ruleset

@@ -16,8 +16,8 @@ repeat prove nothing, and a game that could go on for ever stays unknown. Where 
 again (Dutch I.a), the two numbers change places.
 
 A position not met before is supposed to need more of them the less likely a proof looks to
-alpha-beta's evaluation (:mod:`agents.search.evaluation`). That only says where to look first, and
-saves two thirds of the work.
+alpha-beta's evaluation (:mod:`agents.search.alphabeta.evaluation`). That only says where to look
+first, and saves two thirds of the work.
 
 A *bounded* search asks whether one side, the *attacker*, can win within a number of plies.
 """
@@ -29,8 +29,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.evaluation import SCALE, evaluate
-from agents.search.transposition import position_hash
+from agents.search.alphabeta.evaluation import SCALE, evaluate
+from agents.search.alphabeta.transposition import position_hash
 from bao_env.engine.bits import ONE, ZERO, U, popcount
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import STARTS, candidates, legal_mask

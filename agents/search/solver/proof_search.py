@@ -1,6 +1,6 @@
 """What one thread proves with: the limits of an answer, distances, and lines of a proof.
 
-The search itself is :mod:`agents.search.proof_number`.
+The search itself is :mod:`agents.search.solver.proof_number`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.evaluation import load_weights, merge
-from agents.search.proof_number import (
+from agents.search.alphabeta.evaluation import load_weights, merge
+from agents.search.solver.proof_number import (
     LOSS,
     MEMORY,
     UNBOUNDED,

@@ -10,10 +10,10 @@ import pytest
 
 from agents import load
 from agents.base import NamedPlayer
-from agents.search.proof_number import LOSS, UNKNOWN, WIN
-from agents.search.proof_search import ProofSearch
-from agents.search.solver import Solver
-from agents.search.solver_agent import PROOF_PART, SolverAgent
+from agents.search.solver.player import PROOF_PART, SolverAgent
+from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
+from agents.search.solver.proof_search import ProofSearch
+from agents.search.solver.solver import Solver
 from bao_env import RULESETS, Board
 from bao_env.engine.position import unpack
 from bao_env.envs.openings import Openings

@@ -1,21 +1,36 @@
-"""The improved policy of a Gumbel search, and the edges that it chooses.
+"""The edges that a Gumbel search chooses: its improved policy and sequential halving.
 
 Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel"
 (ICLR 2022): at a node, the improved policy is the softmax of the network's logits plus transformed
 values. At the root the edges considered are drawn by the Gumbel-top-k trick and tried as
-:mod:`agents.search.halving` says; below it visits follow the improved policy.
+:func:`visit_schedule` says; below it visits follow the improved policy.
 
 A result known for certain outweighs everything else.
+
+Sequential halving says which root actions the simulations are spent on. Karnin, Koren and Somekh,
+"Almost optimal exploration in multi-armed bandits" (ICML 2013), algorithm 1: a budget is split
+evenly over ceil(log2 n) rounds, and in each round evenly over the actions that are left, of which
+the better half stays for the next.
+
+The paper leaves three things out that a search needs, and they are settled here:
+
+* An odd number is halved downwards (the paper: upwards), and two stay to the end.
+* An action that is left is tried at least once a round, even if its share is less than one, so a
+  small budget runs out in an early round.
+* What the divisions leave over goes on to the last two, round after round, until it is spent.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Iterator
+from itertools import count
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from agents.search.tree import NO_NODE
+from agents.search.gumbel.tree import NO_NODE
 from bao_env.engine.bits import ONE, ZERO, U, xorshift
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.successors import RESULT
@@ -32,6 +47,55 @@ VALUE_SCALE: Final = 0.5
 _CERTAIN: Final = np.float32(1000.0)
 """Added to the logit of a known win, taken from that of a known loss."""
 _FRACTION_SHIFT: Final = U(40)  # leaves 24 random bits
+
+# --- sequential halving ---
+
+
+class Round(NamedTuple):
+    """A round of sequential halving."""
+
+    survivors: int
+    """Actions that are left."""
+    visits: int
+    """How often each of them is tried."""
+
+
+def halving_rounds(actions: int, simulations: int) -> Iterator[Round]:
+    """The rounds in which ``simulations`` are spent on ``actions``; the last may be cut short."""
+    share = simulations // max(1, (actions - 1).bit_length())  # of each round
+    finalists = max(1, min(actions, 2))
+    spent = 0
+    for halvings in count():
+        if spent >= simulations:
+            return
+        survivors = max(actions >> halvings, finalists)
+        visits = max(1, share // survivors)
+        yield Round(survivors, visits)
+        spent += survivors * visits
+
+
+def visit_schedule(actions: int, simulations: int) -> npt.NDArray[np.int32]:
+    """How often the action that each simulation is to try has been tried before.
+
+    All that are left in a round have been tried equally often. So a search follows the schedule if
+    it always tries the most promising of the actions that were tried as often as it says.
+
+    Args:
+        actions: how many are considered; 0 is taken for 1.
+        simulations: the budget, at least 1.
+
+    Returns:
+        int32[simulations].
+    """
+    parts = []
+    before = 0
+    for survivors, visits in halving_rounds(actions, simulations):
+        parts.append(np.repeat(np.arange(before, before + visits, dtype=np.int32), survivors))
+        before += visits
+    return np.concatenate(parts)[:simulations]
+
+
+# --- improved policy ---
 
 
 @jit_inline
@@ -144,7 +208,7 @@ def select_root_edge(tree, g, visits, per_action, improved):
     Args:
         tree: the :class:`Tree`.
         g: the game, whose root has edges.
-        visits: how many (:func:`agents.search.halving.visit_schedule`).
+        visits: how many (:func:`visit_schedule`).
         per_action: 1 for a network that reads each legal action, else 0.
         improved: float32[64], a workspace.
     """

@@ -4,7 +4,7 @@ The better the order, the sooner a search is cut off. First comes what the trans
 remembers, then what wins at once. The rest follow by what they capture, by the killer of their ply
 (https://www.chessprogramming.org/Killer_Heuristic) and by how often they have caused cutoffs
 (https://www.chessprogramming.org/History_Heuristic). A policy network may replace this order
-(:func:`agents.search.selective.order_by_policy`).
+(:func:`agents.search.alphabeta.policy_order.order_by_policy`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from agents.search.transposition import NO_ACTION
+from agents.search.alphabeta.transposition import NO_ACTION
 from bao_env.engine.bits import ONE
 from bao_env.engine.compile import jit_inline
 from bao_env.engine.successors import ACTION, CAPTURED, RESULT, SUCCESSOR_WORDS
@@ -27,7 +27,7 @@ _MAX_HISTORY_SCORE: Final = 1 << 20
 
 @jit_inline
 def forget_cutoffs(work):
-    """Clear killers and history of a :data:`agents.search.workspace.MEMORY` record, in place."""
+    """Clear killers and history of a record of :data:`~.workspace.MEMORY`, in place."""
     work.killers[:] = NO_ACTION
     work.history[:] = 0
 
@@ -37,7 +37,7 @@ def remember_cutoff(work, ply, seat, action, depth):
     """Note that an action has cut a node off.
 
     Args:
-        work: a record of :data:`agents.search.workspace.MEMORY`, changed in place.
+        work: a record of :data:`agents.search.alphabeta.workspace.MEMORY`, changed in place.
         ply: plies from the root to the node.
         seat: the seat that moved, 0 or 1.
         action: the action.
@@ -52,7 +52,7 @@ def score_successors(work, ply, seat):
     """Score the successors of the node at ``ply``: the higher, the earlier it is tried.
 
     Args:
-        work: a record of :data:`agents.search.workspace.MEMORY`, whose scores are filled.
+        work: a record of :data:`agents.search.alphabeta.workspace.MEMORY`, whose scores are filled.
         ply: plies from the root to the node.
         seat: the seat to move, 0 or 1.
     """
@@ -79,7 +79,7 @@ def pick_best(work, k, end):
     A cutoff comes early as a rule, so picking one at a time is cheaper than sorting all.
 
     Args:
-        work: a record of :data:`agents.search.workspace.MEMORY`, changed in place.
+        work: a record of :data:`agents.search.alphabeta.workspace.MEMORY`, changed in place.
         k, end: the rows of the stack to choose from.
     """
     stack, scores = work.stack, work.scores

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.transposition import make_table
+from agents.search.alphabeta.transposition import make_table
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.successors import MAX_SUCCESSORS, SUCCESSOR_WORDS
 
@@ -90,7 +90,7 @@ class Workspace(NamedTuple):
     """What one thread searches with."""
 
     table: npt.NDArray[np.uint64]
-    """The transposition table (:mod:`agents.search.transposition`)."""
+    """The transposition table (:mod:`agents.search.alphabeta.transposition`)."""
     memory: npt.NDArray[Any]
     """One record of :data:`MEMORY`."""
 

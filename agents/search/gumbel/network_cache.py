@@ -14,18 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.nets.head import num_outputs
-from agents.search.transposition import position_hash
+from agents.search.alphabeta.transposition import position_hash
 from bao_env.engine.bits import ONE, ZERO, U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import read
 
-_MOST_SLOTS: Final = 1 << 16
+_MAX_SLOTS: Final = 1 << 16
 """So that it stays in the processor's cache: 9 MB."""
 _ENCODINGS: Final = 16
 """A leaf with more encodings is not kept."""
 
 
-class EvaluationCache(NamedTuple):
+class NetworkCache(NamedTuple):
     """S slots, a power of two."""
 
     keys: npt.NDArray[np.uint64]
@@ -34,16 +34,16 @@ class EvaluationCache(NamedTuple):
     """float32[S, E, 65 or 2], the head's, for up to E encodings of a leaf."""
 
 
-def make_cache(leaves: int, per_action: bool) -> EvaluationCache:
+def make_cache(leaves: int, per_action: bool) -> NetworkCache:
     """An empty cache for about so many leaves.
 
     Args:
         leaves: how many; the cache holds at most 65,536.
         per_action: whether the network reads each legal action.
     """
-    slots = min(1 << max(leaves, 1).bit_length(), _MOST_SLOTS)
+    slots = min(1 << max(leaves, 1).bit_length(), _MAX_SLOTS)
     shape = (slots, _ENCODINGS if per_action else 1, num_outputs(per_action))
-    return EvaluationCache(np.zeros(slots, np.uint64), np.zeros(shape, np.float32))
+    return NetworkCache(np.zeros(slots, np.uint64), np.zeros(shape, np.float32))
 
 
 @jit_inline
@@ -58,7 +58,7 @@ def recall(cache, position, outputs):
     """Look a leaf up.
 
     Args:
-        cache: the :class:`EvaluationCache`.
+        cache: the :class:`NetworkCache`.
         position: uint64[5 or more], the leaf's.
         outputs: float32[E or more, 65 or 2], filled with the head's outputs if they are known.
 
@@ -79,7 +79,7 @@ def remember(cache, position, outputs, count):
     """Keep what the network said of a leaf, unless that is too much.
 
     Args:
-        cache: the :class:`EvaluationCache`.
+        cache: the :class:`NetworkCache`.
         position: uint64[5 or more], the leaf's.
         outputs: float32[count or more, 65 or 2], the head's.
         count: encodings of the leaf.

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.nets.network import PolicyNetwork
-from agents.search.gumbel import GumbelSearch
+from agents.search.gumbel.search import GumbelSearch
 from agents.search.threads import check_threads, share
 from bao_env.engine.arrays import as_batch
 from bao_env.engine.exclusive import Exclusive

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.proof_number import LOSS, UNKNOWN
-from agents.search.proof_search import ProofSearch, Words
-from agents.search.solver import TABLE_BITS
+from agents.search.alphabeta.player import AlphaBetaAgent
+from agents.search.solver.proof_number import LOSS, UNKNOWN
+from agents.search.solver.proof_search import ProofSearch, Words
+from agents.search.solver.solver import TABLE_BITS
 from agents.search.threads import check_seconds, check_threads, share
 from bao_env.engine.action import mask_of
 from bao_env.engine.arrays import as_batch
@@ -44,7 +44,7 @@ class SolverAgent:
         ruleset: a :class:`Ruleset` or the name of one.
         seconds: time for a position, at most.
         nodes: positions to visit for it, at most.
-        network: guides the alpha-beta search (:mod:`agents.search.selective`).
+        network: guides the alpha-beta search (:mod:`agents.search.alphabeta.reductions`).
         threads: positions of a batch are searched on so many threads, each position on one;
             all cores by default.
 

@@ -9,8 +9,9 @@ bounds. :func:`search` is the loop; a node goes through these steps::
     come back     10 search again    11 best action, cutoff
     leave         12 store
 
-What makes a guided search selective stands in :mod:`agents.search.selective`: the reductions of
-steps 3 and 9, the network's order in step 5, and the extensions of step 7.
+What makes a guided search selective stands in :mod:`agents.search.alphabeta.reductions`, the
+reductions of steps 3 and 9 and the extensions of step 7, and in
+:mod:`agents.search.alphabeta.policy_order`, the network's order in step 5.
 """
 
 from __future__ import annotations
@@ -19,19 +20,21 @@ from typing import Final
 
 import numpy as np
 
-from agents.search.evaluation import evaluate
-from agents.search.ordering import pick_best, remember_cutoff, score_successors
-from agents.search.selective import (
-    extension_half_plies,
-    is_extended_frontier,
+from agents.search.alphabeta.evaluation import evaluate
+from agents.search.alphabeta.ordering import pick_best, remember_cutoff, score_successors
+from agents.search.alphabeta.policy_order import (
     is_worth_asking,
     order_by_policy,
+)
+from agents.search.alphabeta.reductions import (
+    extension_half_plies,
+    is_extended_frontier,
     reduction,
     unknown_reduction,
 )
-from agents.search.transposition import NO_ACTION, WIN, position_hash, probe, store
-from agents.search.value_network import evaluate_by_network
-from agents.search.workspace import MAX_PLIES
+from agents.search.alphabeta.transposition import NO_ACTION, WIN, position_hash, probe, store
+from agents.search.alphabeta.value_network import evaluate_by_network
+from agents.search.alphabeta.workspace import MAX_PLIES
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline, uncounted
 from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates, simulate
@@ -52,13 +55,13 @@ def search(rules, evaluation, guide, table, work, depth):
     Args:
         rules: the :class:`KernelRules`.
         evaluation: what positions at the horizon are evaluated with: int16[SUMS] of
-            :func:`agents.search.evaluation.merge`, or the int16[ROWS, UNITS] of a network
-            (:mod:`agents.search.value_network`).
+            :func:`agents.search.alphabeta.evaluation.merge`, or the int16[ROWS, UNITS] of a network
+            (:mod:`agents.search.alphabeta.value_network`).
         guide: a :class:`PolicyGuide`; None for a full search, from which all that is done with
             one is left out.
         table: the transposition table.
-        work: a record of :data:`agents.search.workspace.MEMORY`. ``work.lines[0]`` takes the best
-            line.
+        work: a record of :data:`agents.search.alphabeta.workspace.MEMORY`. ``work.lines[0]`` takes
+            the best line.
         depth: plies to the horizon.
 
     Returns:
@@ -101,7 +104,7 @@ def _ask(frame, row, depth, alpha, beta, half_plies):
     """Ask for the value of a node: fill the first part of its frame.
 
     Args:
-        frame: the node's :data:`agents.search.workspace.FRAME`.
+        frame: the node's :data:`agents.search.alphabeta.workspace.FRAME`.
         row: of the stack, where the position is.
         depth: plies to the horizon.
         alpha, beta: the window. Only a value between them needs to be exact.
@@ -165,7 +168,7 @@ def _enter_node(rules, evaluation, guided, table, work, ply):
     if frame.end == frame.first:
         return False, np.int64(ply - WIN)
 
-    # Step 5. Order. A network may do it again (selective.order_by_policy).
+    # Step 5. Order. A network may do it again (policy_order).
     score_successors(work, ply, np.int64(mover_of(packed.meta)))
     frame.by_policy = 0
     frame.next = frame.first

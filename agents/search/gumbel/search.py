@@ -2,16 +2,16 @@
 
 Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel"
 (ICLR 2022). At the root, actions are drawn without replacement by the Gumbel-top-k trick and
-sequential halving spends the simulations on them (:mod:`agents.search.halving`); below it, actions
-are taken so that visits follow the improved policy (:mod:`agents.search.improved_policy`). No
-exploration constant is needed, and few simulations suffice to improve on the policy.
+sequential halving spends the simulations on them; below it, actions
+are taken so that visits follow the improved policy (:mod:`agents.search.gumbel.action_selection`).
+No exploration constant is needed, and few simulations suffice to improve on the policy.
 
-Each game has a tree of its own (:mod:`agents.search.tree`). On a processor the network is compiled
-(:mod:`agents.nets.compiled`) and one tree after another grows to its end, which keeps it in the
-cache. With a network on a GPU, or one that cannot be compiled, all trees grow in lock step: a
-simulation walks every tree to a leaf, and the leaves go through the network as one batch.
-Expanding a leaf plays all of its actions (:mod:`bao_env.engine.successors`), so results of the
-game are known at once.
+Each game has a tree of its own (:mod:`agents.search.gumbel.tree`). On a processor the network is
+compiled (:mod:`agents.nets.compiled`) and one tree after another grows to its end, which keeps it
+in the cache. With a network on a GPU, or one that cannot be compiled, all trees grow in lock step:
+a simulation walks every tree to a leaf, and the leaves go through the network as one batch.
+Expanding a leaf plays all of its actions (:mod:`bao_env.engine.successors`), so results of the game
+are known at once.
 
 A win known for certain is always taken, a known loss only where there is nothing else.
 """
@@ -35,16 +35,19 @@ from agents.nets.compiled import (
 )
 from agents.nets.encoding import ENCODING_STEP, padded_encodings
 from agents.nets.network import PolicyNetwork, check_finite
-from agents.search.evaluation_cache import (
-    EvaluationCache,
+from agents.search.gumbel.action_selection import (
+    MAX_CONSIDERED,
+    consider_root_edges,
+    visit_schedule,
+)
+from agents.search.gumbel.network_cache import (
+    NetworkCache,
     clear,
     make_cache,
     recall,
     remember,
 )
-from agents.search.halving import visit_schedule
-from agents.search.improved_policy import MAX_CONSIDERED, consider_root_edges
-from agents.search.simulation import (
+from agents.search.gumbel.simulation import (
     SearchOutput,
     SearchSettings,
     SearchWorkspace,
@@ -57,7 +60,7 @@ from agents.search.simulation import (
     root_outputs,
     select,
 )
-from agents.search.tree import NO_NODE, Tree, make_tree
+from agents.search.gumbel.tree import NO_NODE, Tree, make_tree
 from bao_env.engine.arrays import UINT64, batch_size, check_output
 from bao_env.engine.compile import jit, uncounted
 from bao_env.engine.ruleset import KernelRules
@@ -83,7 +86,7 @@ class CompiledNetwork(NamedTuple):
     workspace: NetworkWorkspace
     outputs: npt.NDArray[np.float32]
     """float32[64, 65 or 2], the head's."""
-    cache: EvaluationCache
+    cache: NetworkCache
     """What it has said before, with these weights."""
 
 

@@ -2,19 +2,20 @@
 
 Names and methods are those of chess programming (https://www.chessprogramming.org). Values
 are for the player to move: evaluations within plus and minus
-:data:`agents.search.evaluation.LIMIT`, and ``WIN - n`` for a win within n plies. An action is a
-ply. Where the same player acts again (a capture that waits for its side, Dutch I.a) the value
-keeps its sign. Such a position is never evaluated but played on, at no cost of depth.
+:data:`agents.search.alphabeta.evaluation.LIMIT`, and ``WIN - n`` for a win within n plies. An
+action is a ply. Where the same player acts again (a capture that waits for its side, Dutch I.a) the
+value keeps its sign. Such a position is never evaluated but played on, at no cost of depth.
 
 A *full* search to depth D has the value of plain minimax to that depth: nothing is pruned on a
 guess. A *guided* search does prune on guesses: it looks less deep at actions that a network, or
 their order, thinks little of, and deeper where actions are forced
-(:mod:`agents.search.selective`).
+(:mod:`agents.search.alphabeta.reductions`).
 
 Nothing is carried from one search to the next, so that an agent's choice depends on the
 position alone, not on what else is in the batch or on the number of threads.
 
-The search itself is :func:`agents.search.negamax.search`, called here for depths 1, 2, 3 and so on.
+The search itself is :func:`agents.search.alphabeta.search.search`, called here for depths 1, 2, 3
+and so on.
 """
 
 from __future__ import annotations
@@ -26,14 +27,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.evaluation import load_weights, merge
-from agents.search.negamax import search
-from agents.search.ordering import forget_cutoffs
-from agents.search.selective import PolicyGuide, make_guides
+from agents.search.alphabeta.evaluation import load_weights, merge
+from agents.search.alphabeta.ordering import forget_cutoffs
+from agents.search.alphabeta.policy_order import (
+    PolicyGuide,
+    make_guides,
+)
+from agents.search.alphabeta.search import search
+from agents.search.alphabeta.transposition import NO_ACTION, PROVEN
+from agents.search.alphabeta.value_network import check_rows, in_cache_lines, load_rows
+from agents.search.alphabeta.workspace import MAX_DEPTH, make_workspace
 from agents.search.threads import check_seconds, check_threads, share, stop_after
-from agents.search.transposition import NO_ACTION, PROVEN
-from agents.search.value_network import check_rows, in_cache_lines, load_rows
-from agents.search.workspace import MAX_DEPTH, make_workspace
 from bao_env.engine.arrays import as_batch
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit
@@ -72,7 +76,7 @@ def _deepen(rules, evaluation, guide, workspace, position, actions, depth):
     """Search a position to depths 1, 2, ... ``depth``, or until stopped.
 
     Args:
-        rules, evaluation, guide: those of :func:`agents.search.negamax.search`.
+        rules, evaluation, guide: those of :func:`agents.search.alphabeta.search.search`.
         workspace: a :class:`Workspace`. Its memory takes nodes, value and best line.
         position: uint64[6].
         actions: mask of the actions to choose from.
@@ -132,7 +136,7 @@ def _search_many(rules, evaluation, guide, workspace, positions, masks, depth, a
 def _evaluation(
     ruleset: Ruleset, weights: npt.NDArray[np.int16] | None, guided: bool
 ) -> npt.NDArray[np.int16]:
-    """What :func:`agents.search.negamax.search` evaluates with; see :class:`AlphaBetaAgent`."""
+    """What :func:`~.search.search` evaluates with; see :class:`AlphaBetaAgent`."""
     if weights is None and guided:
         rows = load_rows(ruleset)
         if rows is not None:
@@ -166,10 +170,11 @@ class AlphaBetaAgent:
             found so far, and depends on the machine.
         nodes: stop it after about so many positions. One ply is looked ahead in any case.
         weights: what positions at the horizon are evaluated with: int16[WEIGHTS] of the tables of
-            :mod:`agents.search.evaluation`, or int16[ROWS, UNITS] of a network
-            (:mod:`agents.search.value_network`). By default the fitted tables; in a search that
-            ``network`` guides the fitted value network, where the rule set has one.
-        network: search selectively, guided by this network (:mod:`agents.search.selective`).
+            :mod:`agents.search.alphabeta.evaluation`, or int16[ROWS, UNITS] of a network
+            (:mod:`agents.search.alphabeta.value_network`). By default the fitted tables; in a
+            search that ``network`` guides the fitted value network, where the rule set has one.
+        network: search selectively, guided by this network
+            (:mod:`agents.search.alphabeta.reductions`).
         threads: positions of a batch are searched on so many threads, each position on one;
             all cores by default.
 

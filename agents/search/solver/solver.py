@@ -1,25 +1,20 @@
 """Exact values: who wins a position, proved, and how.
 
-    python -m agents.search.solver                             # the opening of kujifunza
-    python -m agents.search.solver "POSITION" --ruleset zanzibar --shortest
-
 A win or a loss that is reported is true for perfect play of both sides, whatever the search's
 limits; an honest answer to what they do not suffice for is "unknown". The search is
-:mod:`agents.search.proof_number`.
+:mod:`agents.search.solver.proof_number`.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.proof_number import LOSS, MAX_LINE, UNKNOWN, WIN
-from agents.search.proof_search import Child, ProofSearch, Words
+from agents.search.solver.proof_number import LOSS, MAX_LINE, UNKNOWN, WIN
+from agents.search.solver.proof_search import Child, ProofSearch, Words
 from agents.search.threads import check_seconds, check_threads, share
 from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS
@@ -27,9 +22,6 @@ from bao_env.engine.arrays import as_batch
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import packed_opening, turn_of
 from bao_env.engine.ruleset import Ruleset, get_ruleset
-from bao_env.game import SEAT_NAMES
-from bao_env.notation.positions import action_to_move
-from bao_env.rule_files import RULESET_HELP, ruleset_argument
 
 TABLE_BITS: Final = 18
 """Size of a thread's table: 2^18 slots, 24 MiB."""
@@ -276,56 +268,3 @@ def solve(
         return Solution(outcome.winner, 0, True, (), 0)
     solver = Solver(board.ruleset, nodes=nodes, seconds=seconds)
     return solver.solve(board.words, shortest=shortest)
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m agents.search.solver``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m agents.search.solver",
-        description="Prove who wins a position with perfect play, and show how.",
-    )
-    parser.add_argument(
-        "position",
-        nargs="?",
-        help="a position text; without it the opening. RULES.md says what is in one",
-    )
-    parser.add_argument("--ruleset", type=ruleset_argument, default="kujifunza", help=RULESET_HELP)
-    parser.add_argument("--moves", nargs="*", default=[], metavar="MOVE", help="played first")
-    parser.add_argument("--seconds", type=float, help="time for the answer, at most")
-    parser.add_argument("--nodes", type=int, help="positions to visit, at most")
-    parser.add_argument("--shortest", action="store_true", help="find the shortest win (slower)")
-    args = parser.parse_args(argv)
-    try:
-        board = Board(args.ruleset)
-        if args.position is not None:
-            board = Board.from_text(args.position, args.ruleset)
-        for move in args.moves:
-            board.push(move)
-        found = solve(board, seconds=args.seconds, nodes=args.nodes, shortest=args.shortest)
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(describe(board, found))
-    return 0
-
-
-def describe(board: Board, solution: Solution) -> str:
-    """A solution in words: who wins, within how many plies, and a line in moves."""
-    visited = f"{solution.nodes:,} positions visited"
-    if solution.winner is None:
-        return f"unknown ({visited})"
-    who = SEAT_NAMES[solution.winner]
-    how = "in" if solution.is_shortest else "within"
-    lines = [f"{who} wins {how} {solution.plies} plies ({visited})"]
-    if solution.line:
-        copy = Board.from_text(board.text(), board.ruleset)
-        moves = []
-        for action in solution.line:
-            moves.append(action_to_move(action))
-            copy.push(action)
-        lines.append(" ".join(moves))
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,14 +1,14 @@
 """What a position is worth without search, by a small network that guided alpha-beta reads.
 
-Its input is what the tables of :mod:`agents.search.evaluation` are indexed by: the seeds of each
-two pits that belong together, once for each phase of the stores. Each of these 16 pairs names a
-row of 32 numbers, and the 16 rows are added up. The first of the 32 sums counts as it is. The
-others are rectified; half of them are added to it, half of them subtracted. No layer of weights
+Its input is what the tables of :mod:`agents.search.alphabeta.evaluation` are indexed by: the seeds
+of each two pits that belong together, once for each phase of the stores. Each of these 16 pairs
+names a row of 32 numbers, and the 16 rows are added up. The first of the 32 sums counts as it is.
+The others are rectified; half of them are added to it, half of them subtracted. No layer of weights
 follows: as a rectifier passes positive factors on, they are in the rows already.
 
 So an evaluation is 16 additions of 64 bytes, which compile to vector instructions, as in the first
 layer of an NNUE (https://www.chessprogramming.org/NNUE). ``training/fit_value_network.py`` fits the
-rows and writes ``agents/search/value_network.npz``.
+rows and writes ``agents/search/alphabeta/value_network.npz``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from agents.search.evaluation import (
+from agents.search.alphabeta.evaluation import (
     BYTE_BITS,
     FACES_HOUSE,
     LANE,

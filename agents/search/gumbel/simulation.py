@@ -3,7 +3,7 @@
 Between the two halves of a simulation the network evaluates the leaves that :func:`select` has
 found: :func:`encode_leaves` writes what it reads into the workspace, and :func:`expand_and_backup`
 takes the head's outputs. Whether the network runs compiled or on a GPU, and on one leaf or on many,
-is up to the caller (:mod:`agents.search.gumbel`).
+is up to the caller (:mod:`agents.search.gumbel.search`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from agents.nets.encoding import encode_successors
 from agents.nets.head import action_logit, expected_result
-from agents.search.improved_policy import (
+from agents.search.gumbel.action_selection import (
     MAX_CONSIDERED,
     improve,
     select_inner_edge,
     select_root_edge,
     softmax,
 )
-from agents.search.tree import NO_NODE, add_node, backup, known_edge, prove
+from agents.search.gumbel.tree import NO_NODE, add_node, backup, known_edge, prove
 from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import META, same_mover
