@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from agents.compile import jit_float
 from agents.nets.features import ENCODING_SIZE, FEATURES, expand
 from agents.nets.vectors import WIDTH, add, add_product, load, store
-from bao_env.engine.compile import jit_float
 
 if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
     from torch import nn

@@ -20,6 +20,7 @@ from typing import Final
 
 import numpy as np
 
+from agents.compile import uncounted
 from agents.search.alphabeta.evaluation import evaluate
 from agents.search.alphabeta.ordering import pick_best, remember_cutoff, score_successors
 from agents.search.alphabeta.policy_order import (
@@ -36,7 +37,7 @@ from agents.search.alphabeta.transposition import NO_ACTION, WIN, position_hash,
 from agents.search.alphabeta.value_network import evaluate_by_network
 from agents.search.alphabeta.workspace import MAX_PLIES
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
-from bao_env.engine.compile import jit, jit_inline, uncounted
+from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates, simulate
 from bao_env.engine.position import META, mover_of, read_at, same_mover
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from agents.compile import uncounted
 from agents.nets.compiled import (
     NetworkWorkspace,
     Weights,
@@ -62,7 +63,7 @@ from agents.search.gumbel.simulation import (
 )
 from agents.search.gumbel.tree import NO_NODE, Tree, make_tree
 from bao_env.engine.arrays import UINT64, batch_size, check_output
-from bao_env.engine.compile import jit, uncounted
+from bao_env.engine.compile import jit
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import MAX_SUCCESSORS
 
