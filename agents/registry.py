@@ -86,10 +86,10 @@ def _load_mcts(limit: str) -> Callable[[LoadRequest], Agent]:
 
 
 def _load_network(request: LoadRequest) -> Agent:
-    from agents.nets.policy import PolicyAgent
+    from agents.nets.policy import NetworkAgent
 
     assert request.network is not None
-    return PolicyAgent(request.network, request.ruleset, seed=request.seed)
+    return NetworkAgent(request.network, request.ruleset, seed=request.seed)
 
 
 def _load_search(request: LoadRequest) -> Agent:

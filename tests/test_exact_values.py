@@ -22,8 +22,8 @@ from tests.positions import pack_texts, random_games
 from tests.reference import WINS
 from training import exact_values
 from training.exact_values import (
+    DatasetSettings,
     ExactValues,
-    Settings,
     generate,
     is_for_tests,
     load,
@@ -34,7 +34,9 @@ from training.exact_values import (
 )
 from training.sampling import Sample, random_play
 
-SETTINGS = Settings(RULESETS["kujifunza"], 3, 20_000, (8, 999), ("alphabeta:1", "alphabeta:2"))
+SETTINGS = DatasetSettings(
+    RULESETS["kujifunza"], 3, 20_000, (8, 999), ("alphabeta:1", "alphabeta:2")
+)
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,7 @@ import pytest
 
 from agents import solve
 from agents.search.alphabeta.player import AlphaBetaAgent
-from agents.search.alphabeta.transposition import PROVEN
-from agents.search.alphabeta.transposition import WIN as WIN_VALUE
+from agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
 from agents.search.solver.__main__ import main
 from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from agents.search.solver.solver import Solver

@@ -17,7 +17,7 @@ from pathlib import Path
 from agents import registry
 from agents.arena.ratings import Ratings, rate
 from agents.arena.report import write_report
-from agents.arena.round_robin import Settings, run
+from agents.arena.round_robin import TournamentSettings, run
 from agents.nets import checkpoint
 
 
@@ -91,7 +91,7 @@ def main(argv: list[str] | None = None) -> int:
         found = generations(folder)
         players = {name: str(path) for name, (path, _) in found.items()}
         ruleset = checkpoint.load(next(iter(found.values()))[0]).ruleset
-        settings = Settings(
+        settings = TournamentSettings(
             players=players | {name: name for name in args.against},
             ruleset=ruleset,
             pairs=args.pairs,

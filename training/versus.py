@@ -26,7 +26,7 @@ from tqdm import tqdm
 from agents import registry
 from agents.arena.elo import score_pairs
 from agents.arena.match import play_openings
-from agents.arena.openings import OPENING_PLIES, Openings, draw_openings
+from agents.arena.openings import OPENING_PLIES, MatchOpenings, draw_openings
 from agents.files import write_atomically
 from agents.provenance import commit_of
 from bao_env.engine.batch import Engine
@@ -105,7 +105,7 @@ class RemotePlayer:
 
 def play(
     players: tuple[RemotePlayer, RemotePlayer],
-    openings: Openings,
+    openings: MatchOpenings,
     ruleset: Ruleset,
     report: dict[str, Any],
     path: Path | None,

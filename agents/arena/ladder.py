@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agents import registry
-from agents.arena.openings import Openings
+from agents.arena.openings import MatchOpenings
 from agents.base import NamedPlayer
 from bao_env.bench import signature
 from bao_env.engine.batch import Engine
@@ -88,7 +88,7 @@ class Ladder(_Table):
         return np.array([anchor.elo for anchor in self.anchors])
 
     @cached_property
-    def starts(self) -> Openings:
+    def starts(self) -> MatchOpenings:
         """The openings, played.
 
         Raises:
@@ -108,7 +108,7 @@ class Ladder(_Table):
             engine.step(positions, actions[:, ply], masks, winners)
         if (masks == 0).any():
             raise ValueError("an opening ends the game")
-        return Openings(positions, actions.astype(np.uint8), first_players)
+        return MatchOpenings(positions, actions.astype(np.uint8), first_players)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -135,7 +135,7 @@ class Ladder(_Table):
         ]
 
 
-def answers(player: NamedPlayer, openings: Openings, ruleset: Ruleset) -> str:
+def answers(player: NamedPlayer, openings: MatchOpenings, ruleset: Ruleset) -> str:
     """A hash, 16 hex digits, of the actions that a player chooses after the first openings."""
     positions = openings.positions[:_ASKED].copy()
     masks = np.empty(len(positions), np.uint64)
@@ -144,7 +144,7 @@ def answers(player: NamedPlayer, openings: Openings, ruleset: Ruleset) -> str:
     return hashlib.sha256(chosen.tobytes()).hexdigest()[:16]
 
 
-def write_openings(openings: Openings) -> tuple[str, ...]:
+def write_openings(openings: MatchOpenings) -> tuple[str, ...]:
     """The text of each opening, as in :attr:`Ladder.openings`."""
     seats = {number: word for word, number in _SEATS.items()}
     return tuple(

@@ -22,7 +22,7 @@ from tqdm import tqdm
 from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from agents.search.solver.solver import Solver
 from bao_env.engine.batch import Engine, unpack_masks
-from bao_env.engine.position import MOVER_FRONT, OTHER_BACK
+from bao_env.engine.position import MOVER_FRONT, OTHER_BACK, Words
 from bao_env.notation.positions import action_to_move
 
 RULESET: Final = "kujifunza"
@@ -30,8 +30,6 @@ TABLE_BITS: Final = 20
 """Size of the solver's table of positions, as a power of two."""
 _PART: Final = 64
 """Positions that are solved between two looks at the progress."""
-
-Words = npt.NDArray[np.uint64]
 
 
 class Level(NamedTuple):

@@ -27,8 +27,8 @@ from tqdm import tqdm
 from agents.files import write_atomically
 from agents.search import solver as solver_module
 from agents.search.solver.proof_number import LOSS, WIN
-from agents.search.solver.solver import Solver, Words
-from bao_env.engine.position import packed_opening, unpack
+from agents.search.solver.solver import Solver
+from bao_env.engine.position import Words, packed_opening, unpack
 from bao_env.notation.positions import action_to_move, format_position
 
 RULESET: Final = "kujifunza"

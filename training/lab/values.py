@@ -27,7 +27,7 @@ from tqdm import tqdm
 from agents.arena.elo import wilson_interval
 from agents.search.alphabeta.evaluation import FEATURES, features, load_weights
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import movers
+from bao_env.engine.position import Words, movers
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.afterstates import list_afterstates
 from bao_env.observation.kinds import OBSERVATIONS, Observer
@@ -43,7 +43,6 @@ HEAD: Final = (
     "keeps a win that it can lose",
 )
 
-Words = npt.NDArray[np.uint64]
 Judge = Callable[[Words, Words], npt.NDArray[np.float32]]
 """From positions uint64[B, 6] and masks uint64[B] to float32[B]: the higher, the likelier does the
 player to move win; above 0 if more likely than not."""

@@ -2,7 +2,7 @@
 
 Names and methods are those of chess programming (https://www.chessprogramming.org). Values
 are for the player to move: evaluations within plus and minus
-:data:`agents.search.alphabeta.evaluation.LIMIT`, and ``WIN - n`` for a win within n plies. An
+:data:`agents.search.alphabeta.evaluation.LIMIT`, and ``WIN_VALUE - n`` for a win within n plies. An
 action is a ply. Where the same player acts again (a capture that waits for its side, Dutch I.a) the
 value keeps its sign. Such a position is never evaluated but played on, at no cost of depth.
 

@@ -33,7 +33,7 @@ from agents.search.alphabeta.reductions import (
     reduction,
     unknown_reduction,
 )
-from agents.search.alphabeta.transposition import NO_ACTION, WIN, position_hash, probe, store
+from agents.search.alphabeta.transposition import NO_ACTION, WIN_VALUE, position_hash, probe, store
 from agents.search.alphabeta.value_network import evaluate_by_network
 from agents.search.alphabeta.workspace import MAX_PLIES
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
@@ -42,7 +42,7 @@ from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candid
 from bao_env.engine.position import META, mover_of, read_at, same_mover
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
 
-_INFINITY: Final = WIN + 1
+_INFINITY: Final = WIN_VALUE + 1
 
 
 @jit
@@ -167,7 +167,7 @@ def _enter_node(rules, evaluation, guided, table, work, ply):
     if ply == 0:
         _leave_out(work)
     if frame.end == frame.first:
-        return False, np.int64(ply - WIN)
+        return False, np.int64(ply - WIN_VALUE)
 
     # Step 5. Order. A network may do it again (policy_order).
     score_successors(work, ply, np.int64(mover_of(packed.meta)))
@@ -250,9 +250,9 @@ def _leaf_value(evaluation, stack, k, ply):
         ply: plies from the root to the node above it.
     """
     if stack[k, RESULT] == ONE:
-        return np.int64(WIN - ply - 1)
+        return np.int64(WIN_VALUE - ply - 1)
     if stack[k, RESULT] == FULL:
-        return np.int64(ply + 1 - WIN)
+        return np.int64(ply + 1 - WIN_VALUE)
     value = _horizon_value(evaluation, read_at(stack, k), ply + 1)
     return value if same_mover(stack[k, META]) else -value
 
@@ -367,7 +367,7 @@ def _horizon_value(evaluation, packed, ply):
     # of whose moves would be infinite (1.5a) is missed here and evaluated: a search one ply
     # deeper finds that out.
     if is_stuck(packed):
-        return np.int64(ply - WIN)
+        return np.int64(ply - WIN_VALUE)
     if evaluation.ndim == 2:  # a constant when this is compiled
         return evaluate_by_network(evaluation, packed)
     return evaluate(evaluation, packed)
@@ -394,7 +394,7 @@ def _search_frontier(rules, evaluation, work, packed, found, ply, beta):
     """
     capture_turn = (found & CAPTURE_TURN) != ZERO
     starts = found & STARTS
-    best = np.int64(ply - WIN)
+    best = np.int64(ply - WIN_VALUE)
     nodes = np.int64(0)
     while starts != ZERO:
         start = trailing_zeros(starts)
@@ -405,9 +405,9 @@ def _search_frontier(rules, evaluation, work, packed, found, ply, beta):
             if (played.tally & INFINITE) == ZERO:
                 nodes += 1
                 if played.result == ONE:
-                    value = np.int64(WIN - ply - 1)
+                    value = np.int64(WIN_VALUE - ply - 1)
                 elif played.result == FULL:
-                    value = np.int64(ply + 1 - WIN)
+                    value = np.int64(ply + 1 - WIN_VALUE)
                 else:
                     value = -_horizon_value(evaluation, played.after, ply + 1)
                 if value > best:

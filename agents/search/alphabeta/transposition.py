@@ -22,9 +22,9 @@ import numpy.typing as npt
 from bao_env.engine.bits import BYTE, U
 from bao_env.engine.compile import jit, jit_inline
 
-WIN: Final = 32_000
-"""Value of a game won at once; a win within n plies is worth ``WIN - n``."""
-PROVEN: Final = WIN - 1000
+WIN_VALUE: Final = 32_000
+"""Value of a game won at once; a win within n plies is worth ``WIN_VALUE - n``."""
+PROVEN: Final = WIN_VALUE - 1000
 """Values beyond this, either way, are wins and losses that the search has proved."""
 NO_ACTION: Final = 64
 """No action."""

@@ -14,13 +14,13 @@ import numpy as np
 
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.solver.proof_number import LOSS, UNKNOWN
-from agents.search.solver.proof_search import ProofSearch, Words
+from agents.search.solver.proof_search import ProofSearch
 from agents.search.solver.solver import TABLE_BITS
 from agents.search.threads import check_seconds, check_threads, share
 from bao_env.engine.action import mask_of
 from bao_env.engine.arrays import as_batch
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import packed_opening
+from bao_env.engine.position import Words, packed_opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 if TYPE_CHECKING:

@@ -66,7 +66,7 @@ _STEPS: Final = 256
 _LOWEST: Final = np.int64(-(_STEPS // 2) << _STEP_SHIFT)
 _MIDDLE: Final = 16.0
 """What an even position is supposed to need."""
-_MOST: Final = 100_000
+_MAX_NUMBER: Final = 100_000
 _LOW_HALF: Final = U(0xFFFFFFFF)
 _HALF: Final = U(32)
 _BOUND_SALT: Final = U(0xD6E8FEB86659FD93)  # odd, its bits look random
@@ -104,8 +104,8 @@ class Table(NamedTuple):
             np.zeros(size, np.uint64),
             np.zeros(size, np.int64),
             sums,
-            (_MIDDLE * np.exp(-logits)).round().clip(1, _MOST).astype(np.int64),
-            (_MIDDLE * np.exp(0.3 * logits)).round().clip(1, _MOST).astype(np.int64),
+            (_MIDDLE * np.exp(-logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
+            (_MIDDLE * np.exp(0.3 * logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
         )
 
     def clear(self) -> None:
@@ -139,7 +139,7 @@ _ROW: Final = np.dtype(
         ],
     )
 )
-MEMORY: Final = np.dtype(
+PROOF_MEMORY: Final = np.dtype(
     (
         np.record,
         [
@@ -169,7 +169,7 @@ def _pack(phi, delta, plies):
 
 
 @jit
-def probe(table, key):
+def look_up(table, key):
     """What the table knows of a position.
 
     Returns:
@@ -238,7 +238,7 @@ def _enter_row(rules, table, work, r, left, mover):
     Args:
         rules: the :class:`KernelRules`.
         table: a :class:`Table`.
-        work: a record of :data:`MEMORY`.
+        work: a record of :data:`PROOF_MEMORY`.
         r: the row.
         left: plies left there, or UNBOUNDED.
         mover: 1 if the player who chose the action is the one to move at the root, else -1.
@@ -257,7 +257,7 @@ def _enter_row(rules, table, work, r, left, mover):
     else:
         attacks = work.bound != UNBOUNDED and (mover == work.attacker) == again
         row.key = _key(packed, left, attacks)
-        found, phi, delta, plies = probe(table, row.key)
+        found, phi, delta, plies = look_up(table, row.key)
         if not found:
             phi, delta = _suppose(rules, table, packed)
         if again:
@@ -326,8 +326,8 @@ def prove(rules, table, work, words):
     Args:
         rules: the :class:`KernelRules`.
         table: a :class:`Table`. What it holds may be of other positions of the same rules.
-        work: a record of :data:`MEMORY`, with its limits and bound set; gets ``nodes`` and, with a
-            proof, ``plies``.
+        work: a record of :data:`PROOF_MEMORY`, with its limits and bound set; gets ``nodes`` and,
+            with a proof, ``plies``.
         words: uint64[6], the position.
 
     Returns:

@@ -10,12 +10,11 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from agents.search.alphabeta.evaluation import load_weights, merge
 from agents.search.solver.proof_number import (
     LOSS,
-    MEMORY,
+    PROOF_MEMORY,
     UNBOUNDED,
     UNKNOWN,
     WIN,
@@ -23,7 +22,7 @@ from agents.search.solver.proof_number import (
     prove,
 )
 from agents.search.threads import stop_after
-from bao_env.engine.position import Packed, turn_of
+from bao_env.engine.position import Packed, Words, turn_of
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.successors import (
     ACTION,
@@ -35,8 +34,6 @@ from bao_env.engine.successors import (
 
 _GLANCE: Final = 1
 """Positions to visit in order to see what the table knows."""
-
-Words = npt.NDArray[np.uint64]
 
 
 class Child(NamedTuple):
@@ -79,7 +76,7 @@ class ProofSearch:
         """Positions visited for the answer."""
         self._rules = ruleset.kernel_rules()
         self._limit: int | None = None
-        self._memory = np.zeros(1, MEMORY)
+        self._memory = np.zeros(1, PROOF_MEMORY)
         self._rows = np.empty((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
 
     @contextmanager

@@ -23,7 +23,7 @@ from agents.arena.executors import LocalPool
 from agents.files import HeldError, hold
 from training.lab.benchmark import summary
 from training.lab.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
-from training.lab.benchmark.runs import Name, Run, Settings, run, unfinished
+from training.lab.benchmark.runs import BenchmarkSettings, Name, Run, run, unfinished
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -36,7 +36,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         epilog="learners:\n" + "\n".join(lines),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    defaults = Settings()
+    defaults = BenchmarkSettings()
     parser.add_argument(
         "--learners",
         nargs="+",
@@ -133,7 +133,7 @@ def installed(learners: Iterable[str]) -> list[str]:
     return found
 
 
-def train_all(names: list[Name], settings: Settings, folder: Path, jobs: int) -> int:
+def train_all(names: list[Name], settings: BenchmarkSettings, folder: Path, jobs: int) -> int:
     """Do runs in processes of their own; returns how many failed, and says why.
 
     Raises:
@@ -169,7 +169,7 @@ def train_all(names: list[Name], settings: Settings, folder: Path, jobs: int) ->
 def main(argv: list[str] | None = None) -> int:
     """Command line of ``python -m training.lab.benchmark``."""
     args = arguments(argv)
-    settings = Settings(steps=args.steps, precision=args.precision, pairs=args.pairs)
+    settings = BenchmarkSettings(steps=args.steps, precision=args.precision, pairs=args.pairs)
     failed = 0
     try:
         if not args.report:

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 import numpy as np
 import numpy.typing as npt
 
-from agents.nets.policy import PolicyAgent as NetworkAgent
+from agents.nets.policy import NetworkAgent
 from bao_env.bots import Agent
 from bao_env.observation.kinds import ObservationName
 from bao_env.self_play import PolicyAgent

@@ -38,7 +38,7 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Settings(_Table):
+class BenchmarkSettings(_Table):
     """What the runs of a folder have in common."""
 
     steps: int = 1_000_000
@@ -79,7 +79,7 @@ class Run(_Table):
     learner: str
     observation: str
     seed: int
-    settings: Settings
+    settings: BenchmarkSettings
     points: tuple[Point, ...]
     scores: dict[str, dict[str, Any]]
     """Against each of :data:`BOTS` (:meth:`agents.arena.elo.Score.to_dict`)."""
@@ -100,7 +100,7 @@ class Recorder:
         bar: shows the steps.
     """
 
-    def __init__(self, steps: int, settings: Settings, ladder: Ladder, bar: tqdm) -> None:
+    def __init__(self, steps: int, settings: BenchmarkSettings, ladder: Ladder, bar: tqdm) -> None:
         self.points: list[Point] = []
         self.scores: dict[str, dict[str, Any]] = {}
         self._due = [math.ceil(share * steps) for share in POINTS]
@@ -159,7 +159,7 @@ def file_of(folder: Path, name: Name) -> Path:
     return folder / f"{name}.json"
 
 
-def run(name: Name, settings: Settings, folder: Path, line: int = 0) -> Run:
+def run(name: Name, settings: BenchmarkSettings, folder: Path, line: int = 0) -> Run:
     """Train, rate and write a run.
 
     Args:
@@ -211,7 +211,7 @@ def load(path: Path) -> Run:
         ) from error
 
 
-def unfinished(names: Iterable[Name], settings: Settings, folder: Path) -> list[Name]:
+def unfinished(names: Iterable[Name], settings: BenchmarkSettings, folder: Path) -> list[Name]:
     """The runs that ``folder`` does not hold yet.
 
     Raises:

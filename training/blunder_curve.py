@@ -1,10 +1,10 @@
 """How often the generations of a run give won games away, against steps of training.
 
-    python -m training.regret_curve runs/kujifunza --simulations 64
+    python -m training.blunder_curve runs/kujifunza --simulations 64
 
 Each generation (``step-*.safetensors`` and ``final.safetensors``) is asked for its moves in won
 positions (:mod:`training.won_positions`), as its network alone and with a search. It prints a table
-and draws ``regret.png`` in the run's folder, with bots as lines.
+and draws ``blunders.png`` in the run's folder, with bots as lines.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def measure(player: str, won: WonPositions, threads: int | None) -> Share:
         ValueError: no player has that name, or it cannot play by these rules.
     """
     loaded = registry.load(player, ruleset=won.ruleset, threads=threads)
-    share = won.regret(won.mistakes(loaded)).of_moves
+    share = won.blunders(won.mistakes(loaded)).of_moves
     assert share is not None  # there are positions
     return share
 
@@ -97,9 +97,9 @@ def plot(
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.regret_curve``."""
+    """Command line of ``python -m training.blunder_curve``."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.regret_curve",
+        prog="python -m training.blunder_curve",
         description="Plot how often a run's saved generations give won games away.",
         epilog="players: " + registry.KNOWN,
     )
@@ -113,7 +113,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--won",
         metavar="FILE",
-        help="won positions, by name or as python -m training.regret --won writes them; default: "
+        help="won positions, by name or as python -m training.blunders --won writes them; default: "
         "those shipped for the run's rules",
     )
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
@@ -130,7 +130,7 @@ def main(argv: list[str] | None = None) -> int:
         if won is None or not len(won):
             raise ValueError(
                 f"there are no won positions of rule set {ruleset.name}: name a file of them, "
-                "which python -m training.regret --won writes, with --won"
+                "which python -m training.blunders --won writes, with --won"
             )
         spellings = {ALONE: "{}"}
         if args.simulations:
@@ -153,7 +153,7 @@ def main(argv: list[str] | None = None) -> int:
     ]
     print(markdown_table(["steps", *(f"{name}, %" for name in curves)], rows))
     title = f"{folder.name}: {len(won):,} won positions, rule set {ruleset.name}"
-    plot(steps, curves, lines, title, folder / "regret.png")
+    plot(steps, curves, lines, title, folder / "blunders.png")
     return 0
 
 

@@ -1,7 +1,7 @@
 """How often players give won games away.
 
-    python -m training.regret greedy alphabeta:4 --ruleset kujifunza
-    python -m training.regret zanzibar search:zanzibar:64 --json regret.json --plot regret.png
+    python -m training.blunders greedy alphabeta:4 --ruleset kujifunza
+    python -m training.blunders zanzibar search:zanzibar:64 --json blunders.json --plot blunders.png
 
 In positions that are won for the player to move, and in which the solver has proved who wins after
 every action, each player is asked for its move. The positions come from random games, from games of
@@ -47,7 +47,7 @@ from bao_env.engine.ruleset import Ruleset
 from bao_env.game import Stage
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
 from training.sampling import Sample, games, random_play
-from training.won_positions import Regret, Share, Solved, WonPositions, solve
+from training.won_positions import Blunders, Share, Solved, WonPositions, solve
 
 STRONG: Final = "alphabeta:4"
 """Plays the games of the strong source, after up to eight random plies."""
@@ -95,13 +95,13 @@ class Options:
 
 
 @dataclass
-class Result:
+class PlayerBlunders:
     """What was found out about a player."""
 
     player: str
     """As it was asked for."""
     fingerprint: str | None
-    regrets: dict[str, dict[str, Regret]] = field(default_factory=dict)
+    blunders: dict[str, dict[str, Blunders]] = field(default_factory=dict)
     """By ``all``, ``source``, ``stage`` and ``plies``, and by the classes of each."""
     won: int = 0
     """Games that it won against perfect play, from won positions."""
@@ -120,9 +120,9 @@ class Result:
         return {
             "player": self.player,
             "fingerprint": self.fingerprint,
-            "regret": {
-                by: {name: regret.to_dict() for name, regret in classes.items()}
-                for by, classes in self.regrets.items()
+            "blunders": {
+                by: {name: blunders.to_dict() for name, blunders in classes.items()}
+                for by, classes in self.blunders.items()
             },
             "against_perfect_play": {
                 "games": self.games,
@@ -163,7 +163,7 @@ def solved(options: Options, source: str, name: str, player: Agent) -> Solved:
         )
 
 
-def classify(won: Mapping[str, WonPositions], player: Agent) -> dict[str, dict[str, Regret]]:
+def classify(won: Mapping[str, WonPositions], player: Agent) -> dict[str, dict[str, Blunders]]:
     """How often a player gives wins away: in all, by source, by stage and by plies to the win.
 
     Args:
@@ -187,7 +187,7 @@ def classify(won: Mapping[str, WonPositions], player: Agent) -> dict[str, dict[s
         },
     }
     return {
-        by: {name: every.regret(mistakes, where) for name, where in classes.items()}
+        by: {name: every.blunders(mistakes, where) for name, where in classes.items()}
         for by, classes in groups.items()
     }
 
@@ -217,7 +217,7 @@ def play_perfect(
 
 def measure(
     spec: str, player: NamedPlayer, shared: Mapping[str, WonPositions], options: Options
-) -> Result:
+) -> PlayerBlunders:
     """Everything about one player, with progress bars.
 
     Args:
@@ -229,13 +229,13 @@ def measure(
     Raises:
         ValueError: it chooses an illegal action, or its games have too few positions.
     """
-    result = Result(spec, fingerprint(spec, player))
+    result = PlayerBlunders(spec, fingerprint(spec, player))
     won = dict(shared)
     if "own" in options.sources:
         found = solved(options, "own", player.name, player)
         won["own"], result.own = found.won, found.counts
     with tqdm(unit="move", desc=f"{player.name}: won positions", leave=False) as bar:
-        result.regrets = classify(won, _Watched(player, bar.update))
+        result.blunders = classify(won, _Watched(player, bar.update))
     # The same for all players, if there are any.
     pools = list((shared or won).values())
     starts = [pool[pool.choices][: options.games // len(pools)] for pool in pools]
@@ -254,7 +254,9 @@ def percent(share: Share | None, interval: bool = True) -> list[str]:
     return [*cells, f"{100 * share.low:.2f} to {100 * share.high:.2f}"] if interval else cells
 
 
-def tables(results: Sequence[Result], shared: Mapping[str, Mapping[str, Mapping[str, int]]]) -> str:
+def tables(
+    results: Sequence[PlayerBlunders], shared: Mapping[str, Mapping[str, Mapping[str, int]]]
+) -> str:
     """What was found out, as Markdown.
 
     Args:
@@ -276,9 +278,9 @@ def tables(results: Sequence[Result], shared: Mapping[str, Mapping[str, Mapping[
         return "\n\n".join(paragraphs)
     rows = []
     for result in results:
-        regret = result.regrets["all"]["all"]
-        row = [result.player, f"{regret.moves:,}", *percent(regret.of_moves)]
-        row += [f"{regret.choices:,}", *percent(regret.of_choices)]
+        blunders = result.blunders["all"]["all"]
+        row = [result.player, f"{blunders.moves:,}", *percent(blunders.of_moves)]
+        row += [f"{blunders.choices:,}", *percent(blunders.of_choices)]
         rows.append([*row, f"{result.games:,}", *percent(result.against_perfect_play)])
     head = ["player", "moves", "give the win away, %", "95 % interval", "moves that could"]
     head += ["give it away, %", "95 % interval", "games against perfect play", "won, %"]
@@ -290,8 +292,8 @@ def tables(results: Sequence[Result], shared: Mapping[str, Mapping[str, Mapping[
     classes = [
         (by, name)
         for by in ("source", "stage", "plies")
-        for name, regret in results[0].regrets[by].items()
-        if regret.moves
+        for name, blunders in results[0].blunders[by].items()
+        if blunders.moves
     ]
     words = SOURCES | {class_name(*ends): f"{class_name(*ends)} plies" for ends in DISTANCES}
     words["1"] = "1 ply"
@@ -307,7 +309,7 @@ def tables(results: Sequence[Result], shared: Mapping[str, Mapping[str, Mapping[
         body = [
             [
                 r.player,
-                *(percent(getattr(r.regrets[by][name], share), False)[0] for by, name in classes),
+                *(percent(getattr(r.blunders[by][name], share), False)[0] for by, name in classes),
             ]
             for r in results
         ]
@@ -315,7 +317,7 @@ def tables(results: Sequence[Result], shared: Mapping[str, Mapping[str, Mapping[
     return "\n\n".join(paragraphs)
 
 
-def plot(results: Sequence[Result], title: str) -> bytes:
+def plot(results: Sequence[PlayerBlunders], title: str) -> bytes:
     """Shares of all moves by source, and of those that could by plies to the win, as a PNG."""
     from matplotlib.figure import Figure
 
@@ -326,9 +328,9 @@ def plot(results: Sequence[Result], title: str) -> bytes:
         (left, "source", "of_moves", "of all moves from won positions"),
         (right, "plies", "of_choices", "of the moves that could, by plies to the win"),
     ):
-        names = list(results[0].regrets[by])
+        names = list(results[0].blunders[by])
         for place, name in enumerate(names):
-            shares = [getattr(result.regrets[by][name], share) for result in results]
+            shares = [getattr(result.blunders[by][name], share) for result in results]
             kept = np.array([found is not None for found in shares])
             rate, low, high = 100 * np.array([found for found in shares if found]).reshape(-1, 3).T
             offset = 0.6 * (place / max(1, len(names) - 1) - 0.5)
@@ -356,7 +358,7 @@ def plot(results: Sequence[Result], title: str) -> bytes:
 
 def report(
     options: Options,
-    results: Sequence[Result],
+    results: Sequence[PlayerBlunders],
     shared: Mapping[str, Mapping[str, Mapping[str, int]]],
 ) -> dict[str, Any]:
     """Everything that was found out, as plain values, for JSON."""
@@ -371,7 +373,7 @@ def report(
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.regret",
+        prog="python -m training.blunders",
         description="How often players give away games that are proved to be won.",
         epilog="players: " + registry.KNOWN,
     )
@@ -428,7 +430,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.regret``."""
+    """Command line of ``python -m training.blunders``."""
     args = arguments(argv)
     options = Options(
         ruleset=args.ruleset,
@@ -442,7 +444,7 @@ def main(argv: list[str] | None = None) -> int:
         cache=Path(args.cache),
     )
     shared: dict[str, Solved] = {}
-    results: list[Result] = []
+    results: list[PlayerBlunders] = []
     stopped = False
     try:
         for name in args.allow:

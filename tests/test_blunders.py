@@ -22,12 +22,12 @@ from bao_env.bots import RandomAgent
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
 from tests.positions import batch_of
-from training import regret, regret_curve, train
+from training import blunder_curve, blunders, train
 from training.config import ConfigError
 from training.ppo import PpoTrainer
 from training.sampling import random_play
 from training.train import load_config
-from training.won_positions import SHIPPED, Regret, Solved, WonPositions, shipped, solve
+from training.won_positions import SHIPPED, Blunders, Solved, WonPositions, shipped, solve
 
 KUJIFUNZA = RULESETS["kujifunza"]
 NODES = 20_000
@@ -74,7 +74,7 @@ def test_the_solver_gives_nothing_away(found: Solved) -> None:
 
 def test_a_player_that_always_errs(found: Solved) -> None:
     won = found.won
-    counted = won.regret(won.mistakes(Lowest(won.losing)))
+    counted = won.blunders(won.mistakes(Lowest(won.losing)))
     assert counted.mistakes == counted.choices == won.choices.sum()
     assert counted.of_choices is not None
     assert counted.of_choices.rate == 1.0
@@ -91,25 +91,25 @@ def test_counts_by_hand() -> None:
     won = WonPositions(KUJIFUNZA, positions, masks, losing, np.array([1, 3, 9, 3], np.int16))
     mistakes = won.mistakes(Lowest())
     assert mistakes.tolist() == [True, False, False, True]
-    counted = won.regret(mistakes)
-    assert counted == Regret(moves=4, choices=3, mistakes=2)
+    counted = won.blunders(mistakes)
+    assert counted == Blunders(moves=4, choices=3, mistakes=2)
     assert counted.of_moves == (0.5, *wilson_interval(0.5, 4))
     assert counted.of_choices == (2 / 3, *wilson_interval(2 / 3, 3))
-    classes = regret.classify({"random": won[:3], "strong": won[3:]}, Lowest())
+    classes = blunders.classify({"random": won[:3], "strong": won[3:]}, Lowest())
     assert classes["all"]["all"] == counted
-    assert classes["source"] == {"random": Regret(3, 2, 1), "strong": Regret(1, 1, 1)}
-    assert classes["stage"] == {"namua": Regret(0, 0, 0), "mtaji": counted}
+    assert classes["source"] == {"random": Blunders(3, 2, 1), "strong": Blunders(1, 1, 1)}
+    assert classes["stage"] == {"namua": Blunders(0, 0, 0), "mtaji": counted}
     assert [r for r in classes["plies"].values() if r.moves] == [
-        Regret(1, 1, 1),
-        Regret(2, 2, 1),
-        Regret(1, 0, 0),
+        Blunders(1, 1, 1),
+        Blunders(2, 2, 1),
+        Blunders(1, 0, 0),
     ]
 
 
 def test_no_positions_at_all(found: Solved) -> None:
     none = found.won[:0]
-    assert none.regret(none.mistakes(Lowest())) == Regret(0, 0, 0)
-    assert none.regret(none.mistakes(Lowest())).of_moves is None
+    assert none.blunders(none.mistakes(Lowest())) == Blunders(0, 0, 0)
+    assert none.blunders(none.mistakes(Lowest())).of_moves is None
 
 
 def test_threads_and_the_cache_change_nothing(found: Solved, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ WORDS += ["--nodes", "10000", "--threads", "1"]
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["random", "alphabeta:2", *WORDS, "--cache", str(tmp_path / "cache")]
     files = {name: tmp_path / name for name in ("json", "plot", "won")}
-    assert regret.main([*words, *(w for n, f in files.items() for w in (f"--{n}", str(f)))]) == 0
+    assert blunders.main([*words, *(w for n, f in files.items() for w in (f"--{n}", str(f)))]) == 0
     out = capsys.readouterr().out
     for text in ("random play", "games of alphabeta:4", "own games of random", "perfect play"):
         assert text in out
@@ -185,12 +185,12 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert report["settings"]["seed"] == 1
     first, second = report["results"]
     assert (first["player"], second["player"]) == ("random", "alphabeta:2")
-    everything = first["regret"]["all"]["all"]
-    for classes in first["regret"].values():
+    everything = first["blunders"]["all"]["all"]
+    for classes in first["blunders"].values():
         for key in ("moves", "choices", "mistakes"):
             assert sum(part[key] for part in classes.values()) == everything[key]
     assert everything["moves"] >= everything["choices"] >= everything["mistakes"] > 0
-    assert everything["mistakes"] > second["regret"]["all"]["all"]["mistakes"]
+    assert everything["mistakes"] > second["blunders"]["all"]["all"]["mistakes"]
     assert 0 < first["against_perfect_play"]["games"] <= 6
     assert files["plot"].read_bytes().startswith(b"\x89PNG")
     won = WonPositions.load(files["won"], KUJIFUNZA)
@@ -199,7 +199,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
     # One player alone, with two threads and without the cache: the same.
     words = ["random", *WORDS[:-1], "2", "--cache", str(tmp_path / "other")]
-    assert regret.main([*words, "--json", str(files["json"])]) == 0
+    assert blunders.main([*words, "--json", str(files["json"])]) == 0
     assert json.loads(files["json"].read_text())["results"] == [first]
 
 
@@ -215,7 +215,7 @@ def test_what_cannot_be_measured(
     words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = [*WORDS, *words[1:], "--cache", str(tmp_path)]
-    assert regret.main([words[0], *options]) == 2
+    assert blunders.main([words[0], *options]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -229,23 +229,23 @@ def test_what_cannot_be_measured(
 )
 def test_wrong_options(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        regret.main(words)
+        blunders.main(words)
     assert message in capsys.readouterr().err
 
 
 def test_ctrl_c_shows_what_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measure = regret.measure
+    measure = blunders.measure
 
-    def interrupted(spec: str, *rest: Any) -> regret.Result:
+    def interrupted(spec: str, *rest: Any) -> blunders.PlayerBlunders:
         if spec == "greedy":
             raise KeyboardInterrupt
         return measure(spec, *rest)
 
-    monkeypatch.setattr(regret, "measure", interrupted)
+    monkeypatch.setattr(blunders, "measure", interrupted)
     words = ["random", "greedy", *WORDS, "--cache", str(tmp_path)]
-    assert regret.main([*words, "--sources", "random"]) == 130
+    assert blunders.main([*words, "--sources", "random"]) == 130
     captured = capsys.readouterr()
     assert "random" in captured.out
     assert "greedy" not in captured.out
@@ -260,18 +260,18 @@ def test_training_logs_it(found: Solved, tmp_path: Path) -> None:
     found.won.save(file)
     settings = ["ruleset=kujifunza", "steps=1024", "hidden=[16]", "envs=64", "rollout=16"]
     settings += ["minibatch=512", "evaluate_pairs=2"]
-    trainer = PpoTrainer(*load_config(None, [*settings, f"regret_positions={file}"]))
-    share = trainer.evaluate()["regret"]
+    trainer = PpoTrainer(*load_config(None, [*settings, f"blunder_positions={file}"]))
+    share = trainer.evaluate()["blunders"]
     assert 0 < share < found.won.choices.mean()
-    assert "regret" not in PpoTrainer(*load_config(None, settings)).columns
-    with pytest.raises(ConfigError, match="regret_positions='missing': missing is no file of won"):
-        PpoTrainer(*load_config(None, [*settings, "regret_positions=missing"]))
+    assert "blunders" not in PpoTrainer(*load_config(None, settings)).columns
+    with pytest.raises(ConfigError, match="blunder_positions='missing': missing is no file of won"):
+        PpoTrainer(*load_config(None, [*settings, "blunder_positions=missing"]))
 
-    words = [part for s in [*settings, f"regret_positions={file}"] for part in ("--set", s)]
+    words = [part for s in [*settings, f"blunder_positions={file}"] for part in ("--set", s)]
     assert train.main(["--runs", str(tmp_path), "--run", "r", *words]) == 0
     with open(tmp_path / "r" / "metrics.csv", newline="") as table:
         rows = list(csv.DictReader(table))
-    assert 0 <= float(rows[-1]["regret"]) <= 1
+    assert 0 <= float(rows[-1]["blunders"]) <= 1
 
 
 def test_the_curve_of_a_run(
@@ -290,7 +290,7 @@ def test_the_curve_of_a_run(
     found.won.save(tmp_path / "won.npz")
     options = ["--won", str(tmp_path / "won.npz"), "--threads", "1"]
     words = [str(run), *options, "--simulations", "4", "--against", "greedy"]
-    assert regret_curve.main(words) == 0
+    assert blunder_curve.main(words) == 0
     rows = [line.strip("|").split("|") for line in capsys.readouterr().out.splitlines()[2:]]
     expected = [
         [
@@ -303,13 +303,13 @@ def test_the_curve_of_a_run(
         ["500", *expected[0]],
         ["10,000", *expected[1]],
     ]
-    assert (run / "regret.png").read_bytes().startswith(b"\x89PNG")
+    assert (run / "blunders.png").read_bytes().startswith(b"\x89PNG")
 
-    assert regret_curve.main([str(tmp_path)]) == 2
+    assert blunder_curve.main([str(tmp_path)]) == 2
     assert "fewer than two generations" in capsys.readouterr().err
     for path in paths:
         checkpoint.save(path, replace(checkpoint.load(path), ruleset=RULESETS["malawi"]))
-    assert regret_curve.main([str(run), "--threads", "1"]) == 2
+    assert blunder_curve.main([str(run), "--threads", "1"]) == 2
     assert "no won positions of rule set malawi" in capsys.readouterr().err
 
 
