@@ -28,7 +28,7 @@ from tests.positions import pack_texts, random_games
 from tests.reference import OPPONENT, SOUTH, WINS, legal_moves, opening
 
 ROOT = Path(__file__).parent.parent
-SHIPPED = ROOT / "agents" / "search" / "proofs" / "kujifunza.tsv"
+SHIPPED = ROOT / "agents" / "search" / "solver" / "proofs" / "kujifunza.tsv"
 OPENING = opening(KUJIFUNZA)
 HEAD = "position\tmove\tplies\n"
 

@@ -20,7 +20,7 @@ from tests.reference import WINS
 from training.lab import census, solvable
 from training.lab.solvable import Cell, Search, positions_of_games, solved
 
-SOLVED = Path(__file__).parent.parent / "agents" / "search" / "SOLVED.md"
+SOLVED = Path(__file__).parent.parent / "agents" / "search" / "solver" / "SOLVED.md"
 KUJIFUNZA = RULESETS["kujifunza"]
 
 
