@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any
 from agents.registry import allow_architecture, load
 
 if TYPE_CHECKING:
-    from agents.search.solver import solve
+    from agents.search.solver.solver import solve
 
 __all__ = ["allow_architecture", "load", "solve"]
 
 
 def __getattr__(name: str) -> Any:
-    """``solve``, imported when it is asked for: ``python -m agents.search.solver`` needs that."""
+    """``solve``, imported when it is asked for."""
     if name != "solve":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from agents.search.solver import solve
+    from agents.search.solver.solver import solve
 
     return solve

@@ -25,7 +25,7 @@ from bao_env.engine.ruleset import Ruleset
 if TYPE_CHECKING:
     from agents.nets.network import PolicyNetwork
 
-Words = Mapping[str, str]
+Translations = Mapping[str, str]
 """A text by language: English, ``en``, always; Swahili, ``sw``, if it is translated."""
 
 
@@ -99,7 +99,7 @@ class Budget:
     low: int
     high: int
     default: int
-    label: Words
+    label: Translations
     """What is counted."""
 
 
@@ -107,7 +107,7 @@ class Budget:
 class OnBoard:
     """How the board in a browser offers a kind of player."""
 
-    label: Words
+    label: Translations
     """The player's name; ``{checkpoint}`` stands for that of its checkpoint."""
     budget: Budget | None = None
     """If the spelling has one."""

@@ -36,8 +36,8 @@ def provenance(ruleset: Ruleset) -> dict[str, Any]:
         ruleset: the rules that were played.
 
     Returns:
-        ``commit``; ``rules_version``; ``engine_signature``, the
-        :func:`bao_env.signature.signature` of the rules; ``packages``, their versions by name (torch only if it is loaded).
+        ``commit``; ``rules_version``; ``engine_signature`` (:func:`bao_env.signature.signature`);
+        ``packages``, their versions by name (torch only if it is loaded).
     """
     packages = ["numba", "numpy", *(["torch"] if "torch" in sys.modules else [])]
     return {

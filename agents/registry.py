@@ -44,7 +44,7 @@ def _load_greedy(request: LoadRequest) -> Agent:
 
 def _load_alphabeta(limit: str) -> Callable[[LoadRequest], Agent]:
     def load(request: LoadRequest) -> Agent:
-        from agents.search.alphabeta import AlphaBetaAgent
+        from agents.search.alphabeta.player import AlphaBetaAgent
 
         return AlphaBetaAgent(
             request.ruleset,
@@ -58,7 +58,7 @@ def _load_alphabeta(limit: str) -> Callable[[LoadRequest], Agent]:
 
 def _load_solver(limit: str) -> Callable[[LoadRequest], Agent]:
     def load(request: LoadRequest) -> Agent:
-        from agents.search.solver_agent import SolverAgent
+        from agents.search.solver.player import SolverAgent
 
         return SolverAgent(
             request.ruleset,
@@ -86,14 +86,14 @@ def _load_mcts(limit: str) -> Callable[[LoadRequest], Agent]:
 
 
 def _load_network(request: LoadRequest) -> Agent:
-    from agents.nets.policy import PolicyAgent
+    from agents.nets.policy import NetworkAgent
 
     assert request.network is not None
-    return PolicyAgent(request.network, request.ruleset, seed=request.seed)
+    return NetworkAgent(request.network, request.ruleset, seed=request.seed)
 
 
 def _load_search(request: LoadRequest) -> Agent:
-    from agents.search.gumbel_agent import SearchAgent
+    from agents.search.gumbel.player import SearchAgent
 
     assert request.network is not None
     return SearchAgent(

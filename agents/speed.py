@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.arena.openings import draw_openings
-from agents.search.alphabeta import AlphaBetaAgent
+from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.mcts import MctsAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset

@@ -1,7 +1,7 @@
 """Compile beforehand, and keep on disk, what the environments need: ``python -m bao_env.warm_up``.
 
-A second run finds everything compiled and takes a few seconds. ``python -m agents.warm_up`` does
-the same for the players and the training of a checkout.
+A second run finds everything compiled and takes a few seconds. ``python -m training.warm_up``
+does the same for the players and the training of a checkout.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 
 import agents
 from agents.registry import CHECKPOINTS, KINDS, PLAYERS, checkpoint_of, parse
-from agents.search.alphabeta import AlphaBetaAgent
+from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env import Board
 from bao_env.bots import GreedyAgent, RandomAgent, get_agent
 from bao_env.engine.position import unpack

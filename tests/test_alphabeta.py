@@ -9,8 +9,7 @@ import pytest
 
 from agents import load
 from agents.arena.openings import draw_openings
-from agents.search.alphabeta import MAX_DEPTH, AlphaBetaAgent
-from agents.search.evaluation import (
+from agents.search.alphabeta.evaluation import (
     FEATURES,
     WEIGHTS,
     evaluate,
@@ -18,7 +17,15 @@ from agents.search.evaluation import (
     load_weights,
     merge,
 )
-from agents.search.transposition import NO_ACTION, PROVEN, WIN, make_table, probe, store
+from agents.search.alphabeta.player import MAX_DEPTH, AlphaBetaAgent
+from agents.search.alphabeta.transposition import (
+    NO_ACTION,
+    PROVEN,
+    WIN_VALUE,
+    make_table,
+    probe,
+    store,
+)
 from bao_env import Board
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import candidates, legal_mask, play
@@ -68,8 +75,8 @@ def minimax(
     """Value of a position and its best actions, by looking at everything."""
     mask = int(legal_mask(rules, words))
     if mask == 0:
-        return ply - WIN, []
-    best, actions = -WIN - 1, []
+        return ply - WIN_VALUE, []
+    best, actions = -WIN_VALUE - 1, []
     for action in range(64):
         if not mask >> action & 1:
             continue
@@ -77,10 +84,10 @@ def minimax(
         result = int(play(rules, after, np.uint64(action)))
         waits = same_mover(after[META])
         if result:
-            value = WIN - ply - 1 if result == 1 else ply + 1 - WIN
+            value = WIN_VALUE - ply - 1 if result == 1 else ply + 1 - WIN_VALUE
         elif depth == 1 and not waits:
             if not int(candidates(rules, Packed.of(after))) & 0xFFFFFFFF:
-                value = WIN - ply - 1
+                value = WIN_VALUE - ply - 1
             else:
                 value = -int(evaluate(sums, Packed.of(after)))
         else:
@@ -159,8 +166,8 @@ def test_line_leads_to_the_value() -> None:
         if found.value > PROVEN:
             wins += 1
             # The table keeps values, not lines: a line may end early where it knew the value.
-            assert len(found.line) <= WIN - found.value
-            if len(found.line) == WIN - found.value:
+            assert len(found.line) <= WIN_VALUE - found.value
+            if len(found.line) == WIN_VALUE - found.value:
                 assert result == 1 or not legal_mask(rules, after)
     assert wins > 10
 
@@ -238,8 +245,8 @@ def test_table_counts_wins_from_the_position() -> None:
     """A win found 5 plies from the root is as far from the position wherever it is met again."""
     table, key = make_table(4), U(77)
     for sign in (1, -1):
-        store(table, U(1), key, 3, -WIN, WIN, 5, sign * (WIN - 8), 0)
-        assert probe(table, U(1), key, 3, False, 0, 1, 2)[1] == sign * (WIN - 5)
+        store(table, U(1), key, 3, -WIN_VALUE, WIN_VALUE, 5, sign * (WIN_VALUE - 8), 0)
+        assert probe(table, U(1), key, 3, False, 0, 1, 2)[1] == sign * (WIN_VALUE - 5)
 
 
 def test_table_keeps_the_deepest_of_a_pair() -> None:
@@ -298,7 +305,7 @@ def test_chooses_among_the_actions_that_it_is_handed() -> None:
             after = words.copy()
             result = int(play(rules.kernel_rules(), after, np.uint64(action)))
             if result != 0:
-                values[action] = WIN if result == 1 else -WIN
+                values[action] = WIN_VALUE if result == 1 else -WIN_VALUE
             else:
                 values[action] = -shallow.search(after).value
         assert values[chosen] == max(values.values())

@@ -12,14 +12,13 @@ from agents import load
 from agents.arena.match import play_match
 from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
-from agents.nets.policy import PolicyAgent
+from agents.nets.policy import NetworkAgent
 from bao_env.bots import RandomAgent
 from bao_env.engine.position import PLY, movers
 from tests.test_train import kill_and_resume
-from training import train
+from training import curve, train
 from training.alphazero import AlphaZeroTrainer
 from training.config import ConfigError
-from training.tools import curve
 from training.train import load_config
 
 TINY = [
@@ -205,7 +204,7 @@ def test_it_learns(tmp_path: Path) -> None:
     )
 
     def score() -> float:
-        player = PolicyAgent(trainer.network, trainer.ruleset)
+        player = NetworkAgent(trainer.network, trainer.ruleset)
         return play_match(player, RandomAgent(1), pairs=100, seed=3).score.rate
 
     before = score()

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from agents.arena.elo import Sprt, score_pairs, wilson_interval
-from agents.arena.match import NO_ACTION, SPRT_PAIRS, play_match
+from agents.arena.match import GAME_OVER, SPRT_PAIRS, play_match
 from agents.arena.openings import draw_openings
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import SCALE
+from agents.search.alphabeta.evaluation import SCALE
+from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import legal_mask, play
@@ -157,7 +157,7 @@ def test_games_are_kept(ruleset: str) -> None:
         assert transcript.get(("south", "north")[seat]) == "greedy"
         assert match.points[i // 2, seat] == (played.outcome.winner == seat)
         assert len(played.actions) == match.plies[i // 2, seat]
-    assert match.moves[0] + match.moves[1] == (match.actions != NO_ACTION).sum()
+    assert match.moves[0] + match.moves[1] == (match.actions != GAME_OVER).sum()
 
 
 def test_sequential_test_stops_early() -> None:

@@ -62,7 +62,7 @@ def test_training_bench_tells_search_from_network(capsys: pytest.CaptureFixture[
 
 @pytest.mark.slow
 def test_scaling_measures_a_training_run(tmp_path: Path) -> None:
-    from training.tools import scaling  # as above
+    from training.lab import scaling  # as above
 
     config = tmp_path / "tiny.toml"
     config.write_text("envs = 32\nrollout = 4\nminibatch = 128\nhidden = [8]\n")

@@ -13,13 +13,13 @@ from agents.arena.elo import score_pairs
 from agents.arena.ladder import Ladder
 from bao_env.bots import Agent, GreedyAgent
 from bao_env.engine.ruleset import get_ruleset
-from training.benchmark import __main__ as benchmark
-from training.benchmark import learners, runs, summary
-from training.benchmark.learners import LEARNERS, Learner, Report
-from training.benchmark.runs import Name, Point, Run, Settings
 from training.examples import cleanrl_vector
+from training.lab.benchmark import __main__ as benchmark
+from training.lab.benchmark import learners, runs, summary
+from training.lab.benchmark.learners import LEARNERS, Learner, Report
+from training.lab.benchmark.runs import BenchmarkSettings, Name, Point, Run
 
-SETTINGS = Settings(steps=100, precision=300.0, pairs=5)
+SETTINGS = BenchmarkSettings(steps=100, precision=300.0, pairs=5)
 OPTIONS = ["--steps", "100", "--precision", "300", "--pairs", "5"]
 
 
@@ -224,7 +224,9 @@ def test_plain_ppo_is_reproducible(past_selves: bool) -> None:
 def test_real_learners(learner: str, observation: str, tmp_path: Path) -> None:
     pytest.importorskip(LEARNERS[learner].module)
     run = runs.run(
-        Name(learner, observation, 1), Settings(steps=5, pairs=5, precision=300.0), tmp_path
+        Name(learner, observation, 1),
+        BenchmarkSettings(steps=5, pairs=5, precision=300.0),
+        tmp_path,
     )
     assert run.points[-1].steps >= 1 and run.points[-1].seconds > 0.0
     assert [kept.model_dump_json() for kept in summary.load_runs(tmp_path)] == [

@@ -10,14 +10,14 @@ import pytest
 pytest.importorskip("scipy")
 
 from agents import registry
-from training.tools import card
+from training.lab import card
 
 
 def test_the_card_is_of_the_networks_that_are_shipped() -> None:
     measured = card.measured()
     assert sorted(measured) == registry.shipped()
     for name, found in measured.items():
-        assert found["file"] == card.digest(name), f"run python -m training.tools.card {name}"
+        assert found["file"] == card.digest(name), f"run python -m training.lab.card {name}"
         assert set(found["games"]) == set(card.BOTS)
         assert all(score["games"] == 2 * card.PAIRS for score in found["games"].values())
         assert "dirty" not in found["made_with"]["commit"]

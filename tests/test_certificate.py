@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.search.solver import Solver
+from agents.search.solver.solver import Solver
 from bao_env.engine.ruleset import RULESETS
 from tests.check_certificate import (
     KUJIFUNZA,
@@ -28,7 +28,7 @@ from tests.positions import pack_texts, random_games
 from tests.reference import OPPONENT, SOUTH, WINS, legal_moves, opening
 
 ROOT = Path(__file__).parent.parent
-SHIPPED = ROOT / "agents" / "search" / "proofs" / "kujifunza.tsv"
+SHIPPED = ROOT / "agents" / "search" / "solver" / "proofs" / "kujifunza.tsv"
 OPENING = opening(KUJIFUNZA)
 HEAD = "position\tmove\tplies\n"
 
@@ -187,7 +187,7 @@ def test_listed_plies_are_the_fewest(shipped: dict[str, Entry]) -> None:
 def test_no_listed_position_of_a_smallest_strategy_is_spare(shipped: dict[str, Entry]) -> None:
     """From a position some plies before the end, against a search of all strategies."""
     pytest.importorskip("scipy")
-    from agents.search.certificate import shortest_wins, smallest_strategy
+    from training.lab.certificate import shortest_wins, smallest_strategy
 
     solver = Solver("kujifunza")
     texts = [text for text, entry in shipped.items() if entry.plies == 5]
@@ -213,7 +213,7 @@ def test_no_listed_position_of_a_smallest_strategy_is_spare(shipped: dict[str, E
 @pytest.mark.slow
 def test_it_can_be_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("scipy")
-    from agents.search import certificate
+    from training.lab import certificate
 
     path = tmp_path / "proof.tsv"
     assert certificate.main(["--out", str(path)]) == 0

@@ -23,10 +23,10 @@ from agents.nets import checkpoint
 from agents.nets.checkpoint import Checkpoint, CheckpointError
 from agents.nets.features import INPUTS_VERSION
 from agents.nets.network import NetworkConfig, PolicyNetwork, num_parameters
-from agents.nets.policy import PolicyAgent
+from agents.nets.policy import NetworkAgent
 from agents.registry import CHECKPOINTS, shipped
-from agents.search.gumbel import GumbelSearch
-from agents.search.gumbel_agent import SearchAgent
+from agents.search.gumbel.player import SearchAgent
+from agents.search.gumbel.search import GumbelSearch
 from bao_env import Board
 from bao_env.engine.action import mask_of
 from bao_env.engine.ruleset import RULESETS
@@ -49,7 +49,7 @@ def test_a_checkpoint_plays_as_its_network(saved: Path) -> None:
     assert loaded.info == {"steps": 5} and loaded.ruleset == RULESETS["zanzibar"]
     player = agents.load(saved)
     chosen = player.act(positions, masks)
-    policy = PolicyAgent(loaded.network, loaded.ruleset).evaluate(positions, masks)
+    policy = NetworkAgent(loaded.network, loaded.ruleset).evaluate(positions, masks)
     for i in range(len(positions)):
         part = slice(policy.indptr[i], policy.indptr[i + 1])
         assert chosen[i] == policy.legal_actions[part][policy.logits[part].argmax()] % 64
@@ -76,7 +76,7 @@ def test_shipped_checkpoints_play() -> None:
 def test_a_network_is_asked_only_what_it_can_read(saved: Path) -> None:
     positions, masks = random_play("zanzibar")
     loaded = checkpoint.load(saved)
-    agent = PolicyAgent(loaded.network, loaded.ruleset)
+    agent = NetworkAgent(loaded.network, loaded.ruleset)
     with pytest.raises(ValueError, match="masks: expected"):
         agent.evaluate(positions[:1], masks)
     nothing = agent.evaluate(positions[:0], masks[:0])
@@ -106,8 +106,8 @@ def test_a_network_that_is_not_finite_does_not_play(saved: Path) -> None:
         network.head.bias.fill_(torch.nan)
     rules = ruleset.kernel_rules()
     for play in (
-        PolicyAgent(network, ruleset).act,
-        PolicyAgent(network, ruleset, sample=True).act,
+        NetworkAgent(network, ruleset).act,
+        NetworkAgent(network, ruleset, sample=True).act,
         SearchAgent(network, ruleset, 8, threads=1).act,
         lambda positions, _: GumbelSearch(rules, network, 200, 8, lock_step=True).search(positions),
     ):
@@ -119,7 +119,7 @@ def test_sampling_is_seeded(saved: Path) -> None:
     positions, masks = random_play("zanzibar")
     network, rules = checkpoint.load(saved).network, RULESETS["zanzibar"]
     draws = [
-        PolicyAgent(network, rules, sample=True, seed=seed).act(positions, masks).tolist()
+        NetworkAgent(network, rules, sample=True, seed=seed).act(positions, masks).tolist()
         for seed in (1, 1, 2)
     ]
     assert draws[0] == draws[1] != draws[2]
@@ -370,7 +370,7 @@ def loads_or_is_refused(path: Path) -> None:
     board = Board(found.ruleset)
     masks = np.array([mask_of(board.legal_actions)], np.uint64)
     try:
-        chosen = PolicyAgent(found.network, found.ruleset).act(board.words[None], masks)
+        chosen = NetworkAgent(found.network, found.ruleset).act(board.words[None], masks)
     except ValueError as error:
         assert "not finite" in str(error)
     else:

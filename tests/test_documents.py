@@ -28,7 +28,7 @@ def anchors(text: str) -> set[str]:
 def tables() -> ModuleType:
     """The command that makes tables; like all matches and ratings it needs SciPy."""
     pytest.importorskip("scipy")
-    from training.tools import tables
+    from training.lab import tables
 
     return tables
 

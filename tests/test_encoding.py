@@ -7,6 +7,7 @@ import hashlib
 import numpy as np
 import torch
 
+from agents.nets.captures import BEST_CAPTURE, IS_STUCK
 from agents.nets.encoding import encode, encode_successors
 from agents.nets.features import (
     CAPTURES_AT,
@@ -24,7 +25,6 @@ from bao_env.engine.ruleset import RULESETS
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, SUCCESSOR_WORDS, successors
 from bao_env.notation import format_position, parse_position
 from bao_env.observation import OBSERVATION_SIZE, observe
-from bao_env.observation.captures import BEST_CAPTURE, IS_STUCK
 from tests import reference
 
 POSITIONS = {

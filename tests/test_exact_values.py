@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.search.solver import Solver
+from agents.search.solver.solver import Solver
 from bao_env import RULESETS, Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
@@ -22,8 +22,8 @@ from tests.positions import pack_texts, random_games
 from tests.reference import WINS
 from training import exact_values
 from training.exact_values import (
+    DatasetSettings,
     ExactValues,
-    Settings,
     generate,
     is_for_tests,
     load,
@@ -34,7 +34,9 @@ from training.exact_values import (
 )
 from training.sampling import Sample, random_play
 
-SETTINGS = Settings(RULESETS["kujifunza"], 3, 20_000, (8, 999), ("alphabeta:1", "alphabeta:2"))
+SETTINGS = DatasetSettings(
+    RULESETS["kujifunza"], 3, 20_000, (8, 999), ("alphabeta:1", "alphabeta:2")
+)
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +181,7 @@ def test_a_network_that_learns_from_a_file(
     made: tuple[Path, ExactValues], capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch")
-    from training.examples import values
+    from training.lab import values
 
     words = [str(made[0]), "--steps", "3", "--observation", "board", "planes+replies"]
     assert values.main(words) == 0
@@ -200,7 +202,7 @@ def test_a_network_that_learns_from_a_file(
 
 def test_who_keeps_the_win(made: tuple[Path, ExactValues]) -> None:
     pytest.importorskip("torch")
-    from training.examples import values
+    from training.lab import values
 
     rules, data = RULESETS["kujifunza"], made[1]
     solver = Solver(rules)

@@ -14,13 +14,13 @@ pytest.importorskip("matplotlib")
 import torch
 
 from agents.nets.network import NetworkConfig, PolicyNetwork
-from agents.nets.policy import PolicyAgent
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import SCALE
+from agents.nets.policy import NetworkAgent
+from agents.search.alphabeta.evaluation import SCALE
+from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.batch import Engine
 from training import search_games
+from training.lab import growth
 from training.search_games import SearchGames
-from training.tools import growth
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_losses_against_torchs_own(games: SearchGames, kind: str) -> None:
     data = games.part(slice(40))
     masks = np.empty(40, np.uint64)
     Engine(growth.RULES).legal_masks(data.positions, masks, np.full(40, -1, np.int8))
-    said = PolicyAgent(network, growth.RULES).evaluate(data.positions, masks)
+    said = NetworkAgent(network, growth.RULES).evaluate(data.positions, masks)
     with torch.inference_mode():
         lost = growth.losses(network, data, torch.from_numpy(growth.targets(data)))
     for i in range(40):

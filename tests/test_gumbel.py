@@ -12,14 +12,13 @@ import torch
 from agents.arena.openings import draw_openings
 from agents.nets.features import ENCODING_SIZE
 from agents.nets.network import KINDS, Inputs, NetworkConfig, PolicyNetwork
-from agents.nets.policy import PolicyAgent
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.gumbel import GumbelSearch
-from agents.search.gumbel_agent import SearchAgent
-from agents.search.halving import halving_rounds, visit_schedule
-from agents.search.improved_policy import MAX_CONSIDERED
-from agents.search.simulation import root_outputs
-from agents.search.transposition import PROVEN
+from agents.nets.policy import NetworkAgent
+from agents.search.alphabeta.player import AlphaBetaAgent
+from agents.search.alphabeta.transposition import PROVEN
+from agents.search.gumbel.action_selection import MAX_CONSIDERED, halving_rounds, visit_schedule
+from agents.search.gumbel.player import SearchAgent
+from agents.search.gumbel.search import GumbelSearch
+from agents.search.gumbel.simulation import root_outputs
 from bao_env.engine.batch import Engine, random_states
 from bao_env.engine.bits import FULL as LOST
 from bao_env.engine.kernel import legal_mask, play
@@ -122,7 +121,7 @@ def test_roots_are_evaluated_as_by_the_bare_policy(kind: str, name: str) -> None
     search = GumbelSearch(ruleset.kernel_rules(), network(kind), 100, 2, lock_step=True)
     search.search(positions)
     tree = search._tree
-    policy = PolicyAgent(network(kind), ruleset).evaluate(positions, masks)
+    policy = NetworkAgent(network(kind), ruleset).evaluate(positions, masks)
     compared = 0
     for g in range(len(masks)):
         count = int(tree.num_edges[g, 0])

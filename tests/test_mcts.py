@@ -8,9 +8,9 @@ import pytest
 from agents import load
 from agents.arena.match import play_match
 from agents.arena.openings import draw_openings
-from agents.search.alphabeta import AlphaBetaAgent
+from agents.search.alphabeta.player import AlphaBetaAgent
+from agents.search.alphabeta.transposition import PROVEN
 from agents.search.mcts import MctsAgent, _playout, _random_move
-from agents.search.transposition import PROVEN
 from bao_env import Board
 from bao_env.bots import GreedyAgent
 from bao_env.engine.bits import U

@@ -25,9 +25,9 @@ from agents.nets.encoding import encode
 from agents.nets.features import ENCODING_SIZE
 from agents.nets.head import TRUST, action_logit, expected_result, logits_and_values, num_outputs
 from agents.nets.network import ARCHITECTURES, KINDS, Inputs, NetworkConfig, PolicyNetwork
-from agents.nets.policy import PolicyAgent
-from agents.search.gumbel import GumbelSearch
-from agents.search.gumbel_agent import SearchAgent
+from agents.nets.policy import NetworkAgent
+from agents.search.gumbel.player import SearchAgent
+from agents.search.gumbel.search import GumbelSearch
 from bao_env.engine.batch import Engine, random_states
 from bao_env.engine.ruleset import RULESETS, KernelRules
 
@@ -236,7 +236,7 @@ def test_another_architecture_is_saved_and_plays(
     rules, positions, masks = some_positions(40)
     ruleset = RULESETS["zanzibar"]
     for player, same in (
-        (agents.load(path), PolicyAgent(network, ruleset)),
+        (agents.load(path), NetworkAgent(network, ruleset)),
         (agents.load(f"search:{path}:8"), SearchAgent(network, ruleset, 8, threads=1)),
     ):
         chosen = player.act(positions, masks)

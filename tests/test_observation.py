@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from agents.nets.captures import BEST_CAPTURE, CAPTURE_FEATURES, capture_features
 from bao_env import RULESETS, BaoEnv, BaoVectorEnv, Engine, raw_env
 from bao_env.engine.position import movers
 from bao_env.observation import OBSERVATIONS, Observer, observe
-from bao_env.observation.captures import BEST_CAPTURE, CAPTURE_FEATURES, capture_features
 from tests import reference
 from tests.positions import batch_of, pack_texts, random_games, random_position
 from tests.reference import FRONT, OPPONENT, SIDE, WINS

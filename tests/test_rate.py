@@ -26,10 +26,10 @@ from agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, shipp
 from agents.arena.openings import draw_openings
 from agents.arena.placement import Session, place
 from agents.arena.ratings import ELO_PER_LOGIT
-from agents.arena.round_robin import Settings
+from agents.arena.round_robin import TournamentSettings
 from bao_env.engine.ruleset import RULESETS
+from training import ladder as tool
 from training import rate
-from training.tools import ladder as tool
 
 OPENINGS = 60
 BOTS = {"random": 0.0, "greedy": 333.0, "alphabeta:1": 700.0}
@@ -72,7 +72,7 @@ def drawn_points(
 @pytest.fixture(scope="session")
 def report() -> dict[str, object]:
     """What a tournament's ``table.json`` says of three quick bots."""
-    settings = Settings(
+    settings = TournamentSettings(
         players={name: name for name in BOTS}, ruleset=RULESETS["zanzibar"], pairs=9
     )
     players = [
@@ -339,8 +339,8 @@ def test_rate_a_bot(
     found = json.loads((tmp_path / "out.json").read_text())
     assert out.startswith(f"# greedy: {found['elo']:.0f} Elo (95 % interval {found['low']:.0f} to")
     assert found["low"] <= 333 <= found["high"] and found["ended"] == "precise"
-    assert found["regret"]["moves"] >= 500
-    assert 0.02 < found["regret"]["of_moves"]["rate"] < 0.2
+    assert found["blunders"]["moves"] >= 500
+    assert 0.02 < found["blunders"]["of_moves"]["rate"] < 0.2
     assert "gives won games away: by " in out
     assert found["games"] == sum(row["games"] for row in found["against"])
     for text in ("small", "zanzibar", "numba", found["made_with"]["commit"], "seed 1"):

@@ -10,7 +10,7 @@ import pytest
 from bao_env import RULESETS, Board, load_ruleset, perft
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation import NotationError
-from bao_env.random_games import random_play
+from training.lab.random_games import random_play
 
 
 def test_a_file_changes_switches(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.search.alphabeta import AlphaBetaAgent
+from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, movers

@@ -13,24 +13,26 @@ import torch
 import agents
 from agents.arena.openings import draw_openings
 from agents.nets.network import KINDS, NetworkConfig, PolicyNetwork
-from agents.nets.policy import PolicyAgent
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import evaluate, load_weights, merge
-from agents.search.selective import (
+from agents.nets.policy import NetworkAgent
+from agents.search.alphabeta.evaluation import evaluate, load_weights, merge
+from agents.search.alphabeta.player import AlphaBetaAgent
+from agents.search.alphabeta.policy_order import (
     ENCODING_NODES,
     GAP_UNIT,
     MIN_POLICY_DEPTH,
-    MIN_REDUCED_DEPTH,
-    MIN_UNKNOWN_DEPTH,
     is_worth_asking,
     make_guides,
     order_by_policy,
+)
+from agents.search.alphabeta.reductions import (
+    MIN_REDUCED_DEPTH,
+    MIN_UNKNOWN_DEPTH,
     reduction_by_order,
     reduction_by_policy,
     unknown_reduction,
 )
-from agents.search.transposition import NO_ACTION, PROVEN, WIN
-from agents.search.workspace import make_workspace
+from agents.search.alphabeta.transposition import NO_ACTION, PROVEN, WIN_VALUE
+from agents.search.alphabeta.workspace import make_workspace
 from bao_env.engine.kernel import legal_mask
 from bao_env.engine.position import META, Packed, same_mover
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
@@ -68,7 +70,7 @@ def test_what_it_calls_proven_is(name: str) -> None:
         found = guided.search(words)
         assert int(legal_mask(ruleset.kernel_rules(), words)) >> found.action & 1
         assert found.line[0] == found.action
-        plies = WIN - abs(found.value)
+        plies = WIN_VALUE - abs(found.value)
         if abs(found.value) > PROVEN and plies <= 9:
             full = AlphaBetaAgent(ruleset, depth=plies, threads=1).search(words)
             assert abs(full.value) > PROVEN and (full.value > 0) == (found.value > 0)
@@ -83,7 +85,7 @@ def test_the_network_orders_the_actions(kind: str) -> None:
     rules, net = ruleset.kernel_rules(), network(kind)
     guide = make_guides(net, 1)[0]
     batch, masks = batch_of("zanzibar", 40, 16)
-    policy = PolicyAgent(net, ruleset).evaluate(batch, masks)
+    policy = NetworkAgent(net, ruleset).evaluate(batch, masks)
     memory = make_workspace(1).memory
     stack, scores, frame = memory["stack"][0], memory["scores"][0], memory["frames"][0, 3:4]
     gaps = memory["gaps"][0, 3]
@@ -175,11 +177,11 @@ def test_a_node_without_a_remembered_action_is_reduced() -> None:
 
 
 def literal(ruleset: Ruleset, words: np.ndarray, depth: int, saved: int, ply: int) -> int:
-    """Minimax with extensions as agents/search/selective.py has them, for the player to move."""
+    """Minimax with the extensions of a guided search, for the player to move."""
     rules = ruleset.kernel_rules()
     stack = np.zeros((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
     found = stack[: successors(rules, Packed.of(words), stack, 0)]
-    best = ply - WIN
+    best = ply - WIN_VALUE
     actions = len(found)
     starts = {int(action) >> 1 for action in found[:, ACTION]}  # pit and direction
     for after in found:
@@ -190,12 +192,12 @@ def literal(ruleset: Ruleset, words: np.ndarray, depth: int, saved: int, ply: in
             spared += {1: 2, 2: 1}.get(actions, 0)
             plies, spared = plies + spared // 2, spared % 2
         if after[RESULT]:
-            value = WIN - ply - 1 if after[RESULT] == 1 else ply + 1 - WIN
+            value = WIN_VALUE - ply - 1 if after[RESULT] == 1 else ply + 1 - WIN_VALUE
         else:
             if plies:
                 value = literal(ruleset, after, plies, spared, ply + 1)
             elif is_stuck(Packed.of(after)):
-                value = ply + 1 - WIN
+                value = ply + 1 - WIN_VALUE
             else:
                 value = int(evaluate(merge(load_weights(ruleset)), Packed.of(after)))
             value = value if again else -value

@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.search.proof_number import LOSS, UNKNOWN, WIN
-from agents.search.solver import Solver
+from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
+from agents.search.solver.solver import Solver
 from bao_env.engine.position import PLY, unpack
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.positions import format_position
 from tests import reference
 from tests.reference import WINS
-from training.tools import census, solvable
-from training.tools.solvable import Cell, Search, positions_of_games, solved
+from training.lab import census, solvable
+from training.lab.solvable import Cell, Search, positions_of_games, solved
 
-SOLVED = Path(__file__).parent.parent / "agents" / "search" / "SOLVED.md"
+SOLVED = Path(__file__).parent.parent / "agents" / "search" / "solver" / "SOLVED.md"
 KUJIFUNZA = RULESETS["kujifunza"]
 
 

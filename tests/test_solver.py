@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from agents import solve
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.proof_number import LOSS, UNKNOWN, WIN
-from agents.search.solver import Solver, main
-from agents.search.transposition import PROVEN
-from agents.search.transposition import WIN as WIN_VALUE
+from agents.search.alphabeta.player import AlphaBetaAgent
+from agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
+from agents.search.solver.__main__ import main
+from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
+from agents.search.solver.solver import Solver
 from bao_env import NORTH, RULESETS, SOUTH, Board
 from bao_env.engine.position import unpack
 from bao_env.envs.openings import Openings

@@ -24,7 +24,7 @@ from agents.arena.match import play_match
 from agents.arena.openings import draw_openings
 from agents.arena.ratings import rate
 from agents.arena.report import Standing, markdown
-from agents.arena.round_robin import UNIT_PAIRS, Settings, TournamentError, units
+from agents.arena.round_robin import UNIT_PAIRS, TournamentError, TournamentSettings, units
 from agents.provenance import provenance
 from agents.registry import load
 from bao_env.engine.ruleset import RULES_VERSION, RULESETS
@@ -33,12 +33,14 @@ from tests.make_golden import pinned
 from training import evaluate, tournament
 
 
-def settings(*players: str, **changes: object) -> Settings:
+def settings(*players: str, **changes: object) -> TournamentSettings:
     options = {"pairs": 60, "ruleset": RULESETS["zanzibar"]} | changes
-    return Settings(players={name: name for name in players}, **options)
+    return TournamentSettings(players={name: name for name in players}, **options)
 
 
-def run(settings: Settings, folder: Path, processes: int = 1, games: bool = False) -> Standing:
+def run(
+    settings: TournamentSettings, folder: Path, processes: int = 1, games: bool = False
+) -> Standing:
     return round_robin.run(settings, folder, processes, games)
 
 
@@ -134,7 +136,7 @@ def test_players_and_pairs_may_be_added(tmp_path: Path) -> None:
     again = run(settings("greedy", "alphabeta:2", pairs=60), tmp_path)
     impostor = {"greedy": "greedy", "random": "mcts:2"}
     with pytest.raises(TournamentError, match="player random differ"):
-        run(Settings(players=impostor, ruleset=RULESETS["zanzibar"], pairs=60), tmp_path)
+        run(TournamentSettings(players=impostor, ruleset=RULESETS["zanzibar"], pairs=60), tmp_path)
     assert set(again.results) == {("greedy", "alphabeta:2")}
 
 
@@ -156,7 +158,7 @@ def test_other_tournaments_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(TournamentError, match=message):
             run(settings("greedy", "random", pairs=5, **changes), tmp_path)
-    other = Settings(
+    other = TournamentSettings(
         players={"greedy": "mcts:2", "random": "random"}, ruleset=asked.ruleset, pairs=5
     )
     with pytest.raises(TournamentError, match="player greedy differ"):
@@ -226,7 +228,7 @@ def test_the_tables() -> None:
         milliseconds={"a": 0.1234, "b": 12.34, "c": 1.0},
         mean_plies=40.0,
     )
-    described = Settings(
+    described = TournamentSettings(
         players={"a": "random", "b": "greedy", "c": "mcts:2"}, ruleset=RULESETS["zanzibar"], pairs=2
     ).description
     text = markdown(standing, rate(standing.results, anchor="b"), described)

@@ -13,9 +13,9 @@ import torch
 
 from agents.arena.openings import draw_openings
 from agents.nets.network import NetworkConfig, PolicyNetwork
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import LIMIT, PHASES, SCALE, TABLES, load_weights
-from agents.search.value_network import (
+from agents.search.alphabeta.evaluation import LIMIT, PHASES, SCALE, TABLES, load_weights
+from agents.search.alphabeta.player import AlphaBetaAgent
+from agents.search.alphabeta.value_network import (
     LEVELS,
     PAIRS,
     ROW_LIMIT,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from training.tools import versus
-from training.tools.versus import RemotePlayer
+from training import versus
+from training.versus import RemotePlayer
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ learns the improved policy of its own searches, and the results of the games tha
 An update (:meth:`AlphaZeroTrainer.train_update`):
 
 1. In each of its games every worker searches ``rollout`` positions with a choice
-   (:mod:`agents.search.gumbel`) and plays the action that the search chooses
+   (:mod:`agents.search.gumbel.search`) and plays the action that the search chooses
    (:meth:`AlphaZeroWorker.collect`). Forced actions are played, but not learnt from.
 2. A position goes into the worker's :class:`ReplayBuffer` with the search's opinion of its actions.
    When the game ends, its result is added; only then can the position be learnt from.
@@ -28,7 +28,7 @@ from pydantic import Field
 from agents.nets.checkpoint import Arrays
 from agents.nets.encoding import encode
 from agents.nets.network import PolicyNetwork
-from agents.search.gumbel import GumbelSearch, SearchOutput
+from agents.search.gumbel.search import GumbelSearch, SearchOutput
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NUM_SEEDS

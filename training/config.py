@@ -104,10 +104,10 @@ class TrainConfig(Settings):
     """Environment steps between two evaluations against bots; 0 evaluates only at the end."""
     evaluate_pairs: int = Field(250, ge=1, le=10_000)
     """Pairs of games in each of these evaluations."""
-    regret_positions: str = ""
+    blunder_positions: str = ""
     """Won positions in which each evaluation counts how often the network gives the win away, as
-    ``regret`` in the metrics: ``kujifunza`` or ``zanzibar``, which are shipped, or a file that
-    ``python -m training.regret --won`` wrote. Empty: none."""
+    ``blunders`` in the metrics: ``kujifunza`` or ``zanzibar``, which are shipped, or a file that
+    ``python -m training.blunders --won`` wrote. Empty: none."""
     keep_every: int = Field(0, ge=0, le=10**15)
     """Environment steps between two generations of the network, which are kept as
     ``step-STEPS.safetensors``; 0 keeps none."""

@@ -24,11 +24,11 @@ from tqdm import tqdm
 from agents import registry
 from agents.files import hold, write_atomically
 from agents.provenance import provenance
-from agents.search.proof_number import WIN
-from agents.search.solver import Solver
+from agents.search.solver.proof_number import WIN
+from agents.search.solver.solver import Solver
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import BYTE
-from bao_env.engine.position import META, PLY, WORDS
+from bao_env.engine.position import META, PLY, WORDS, Words
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.envs.afterstates import list_afterstates
 from bao_env.observation.observer import get_observer
@@ -52,7 +52,6 @@ TABLE_BITS: Final = 16
 TEST_SHARE: Final = 10
 """One position of so many is for tests."""
 
-Words = npt.NDArray[np.uint64]
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -150,7 +149,7 @@ def with_successors(data: ExactValues) -> tuple[Words, Words, npt.NDArray[np.int
     )
 
 
-class Settings(NamedTuple):
+class DatasetSettings(NamedTuple):
     """What decides which positions a file holds, but for their number."""
 
     ruleset: Ruleset
@@ -176,7 +175,7 @@ class Settings(NamedTuple):
         }
 
 
-def sample(settings: Settings, number: int, count: int, threads: int) -> Sample:
+def sample(settings: DatasetSettings, number: int, count: int, threads: int) -> Sample:
     """The positions of a part."""
     seed = np.random.SeedSequence((settings.seed, number))
     if number % len(SOURCES) == 0:
@@ -208,7 +207,7 @@ def solve(found: Sample, solver: Solver) -> Arrays:
     }
 
 
-def generate(settings: Settings, count: int, path: Path, threads: int = 1) -> ExactValues:
+def generate(settings: DatasetSettings, count: int, path: Path, threads: int = 1) -> ExactValues:
     """Write a file of exact values, or finish one that was begun.
 
     Parts go to a folder beside it, ``FILE.parts``; a later call with the same settings, and any
@@ -249,7 +248,7 @@ def generate(settings: Settings, count: int, path: Path, threads: int = 1) -> Ex
     return data
 
 
-def _agree(folder: Path, settings: Settings) -> dict[str, Any]:
+def _agree(folder: Path, settings: DatasetSettings) -> dict[str, Any]:
     """The settings of the parts in a folder, written there if it has none.
 
     Raises:
@@ -385,7 +384,7 @@ def main(argv: list[str] | None = None) -> int:
     lowest = max(0, 2 * args.ruleset.opening_store - NAMUA_PLIES)
     if args.seed < 0:
         parser.error("--seed must not be negative")
-    settings = Settings(
+    settings = DatasetSettings(
         args.ruleset,
         args.seed,
         args.nodes,

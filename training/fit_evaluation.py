@@ -19,10 +19,10 @@ import numpy.typing as npt
 import torch
 from tqdm import tqdm
 
-from agents.arena.match import NO_ACTION, play_games
+from agents.arena.match import GAME_OVER, play_games
 from agents.arena.openings import draw_openings
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import FEATURES, FILE, LIMIT, SCALE, WEIGHTS, features
+from agents.search.alphabeta.evaluation import FEATURES, FILE, LIMIT, SCALE, WEIGHTS, features
+from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import movers
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
@@ -74,12 +74,12 @@ def play(
             engine.legal_masks(positions, masks, winners)
             for ply in range(played.actions.shape[1]):
                 going = np.flatnonzero(
-                    (played.actions[:, ply] != NO_ACTION) & (played.winners >= 0)
+                    (played.actions[:, ply] != GAME_OVER) & (played.winners >= 0)
                 )
                 if not len(going):
                     break
                 seats = movers(positions[going])
-                masks[played.actions[:, ply] == NO_ACTION] = 0
+                masks[played.actions[:, ply] == GAME_OVER] = 0
                 found = np.empty((len(going), FEATURES), np.int32)
                 features(positions[going], found)
                 inputs.append(found)

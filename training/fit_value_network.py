@@ -5,8 +5,8 @@
 
 Alpha-beta plays itself to a shallow depth, from random openings of all lengths. From each position
 the network learns a mean of who won and of what the search said. The first command plays with the
-tables of :mod:`agents.search.evaluation`, the second with the network that guided alpha-beta reads,
-which is a better teacher.
+tables of :mod:`agents.search.alphabeta.evaluation`, the second with the network that guided
+alpha-beta reads, which is a better teacher.
 
 In training, a row is a sum of three: one for the pair, and one for each of its two pits, so that
 pairs that are rare learn from others. In the end the three are added up. Positions of held-out
@@ -32,9 +32,9 @@ from torch import Tensor
 from tqdm import tqdm
 
 from agents.files import hold, write_atomically
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import SCALE
-from agents.search.value_network import (
+from agents.search.alphabeta.evaluation import SCALE
+from agents.search.alphabeta.player import AlphaBetaAgent
+from agents.search.alphabeta.value_network import (
     FILE,
     LEVELS,
     PAIRS,
@@ -112,7 +112,7 @@ class Network(torch.nn.Module):
         return total[:, 0] + torch.relu(total[:, 1:]) @ self.signs[1:]
 
     def rows(self) -> npt.NDArray[np.int16]:
-        """int16[ROWS, UNITS] of :mod:`agents.search.value_network`."""
+        """int16[ROWS, UNITS] of :mod:`agents.search.alphabeta.value_network`."""
         with torch.inference_mode():
             every = torch.arange(ROWS, dtype=torch.int32)[:, None]
             rows = (self.pairs(every) + self.pits(factors(every))).numpy()

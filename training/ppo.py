@@ -129,7 +129,7 @@ class Rollout:
             advantages=np.empty(shape, np.float32),
         )
 
-    def keep_encodings(self, t: int, read: NetworkOutput, per_action: bool) -> None:
+    def keep_encodings(self, t: int, read: RolloutOutput, per_action: bool) -> None:
         """Keep what the network read in step ``t``; allocates more memory if needed."""
         first = read.indptr[:-1] if per_action else np.arange(len(read.masks))
         count = int(read.indptr[-1]) if per_action else len(read.masks)
@@ -144,7 +144,7 @@ class Rollout:
         self.size = end
 
 
-class NetworkOutput(NamedTuple):
+class RolloutOutput(NamedTuple):
     """What a network read and said about B positions with K legal actions in all."""
 
     encodings: npt.NDArray[np.uint8]
@@ -159,7 +159,7 @@ class NetworkOutput(NamedTuple):
     """float32[R]."""
 
 
-class Sample(NamedTuple):
+class ActionSample(NamedTuple):
     """What was drawn for B positions."""
 
     actions: npt.NDArray[np.int64]
@@ -221,7 +221,7 @@ class PpoWorker:
 
     def _evaluate(
         self, network: PolicyNetwork, index: npt.NDArray[np.int64] | None = None
-    ) -> NetworkOutput:
+    ) -> RolloutOutput:
         """What a network says about all games, or about games int64[N]."""
         positions, masks = self.games.positions, self.games.masks
         if index is not None:
@@ -230,12 +230,12 @@ class PpoWorker:
         encodings, legal_actions, indptr = encode(rules, positions, masks, self.replica.per_action)
         with torch.inference_mode():
             logits, values = network(self.replica.make_inputs(encodings, legal_actions))
-        return NetworkOutput(encodings, indptr, masks, logits.cpu().numpy(), values.cpu().numpy())
+        return RolloutOutput(encodings, indptr, masks, logits.cpu().numpy(), values.cpu().numpy())
 
-    def _sample(self, output: NetworkOutput, rng: npt.NDArray[np.uint64]) -> Sample:
+    def _sample(self, output: RolloutOutput, rng: npt.NDArray[np.uint64]) -> ActionSample:
         """An action for each position, drawn by ``rng`` uint64[B], advanced in place."""
         size = len(output.masks)
-        sample = Sample(
+        sample = ActionSample(
             np.empty(size, np.int64), np.empty(size, np.float32), np.empty(size, np.float32)
         )
         sample_actions(

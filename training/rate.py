@@ -28,10 +28,10 @@ from agents.arena.report import markdown_table
 from agents.arena.round_robin import fingerprint
 from agents.files import write_atomically
 from agents.provenance import provenance
-from training.won_positions import Regret
+from training.won_positions import Blunders
 from training.won_positions import shipped as shipped_positions
 
-REGRET_SECONDS: Final = 10.0
+BLUNDER_SECONDS: Final = 10.0
 """Time of a player's answers in won positions."""
 
 
@@ -76,9 +76,9 @@ def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
     }
 
 
-def ask_regret(player: str, ladder: Ladder, ms_a_move: float) -> Regret | None:
+def ask_blunders(player: str, ladder: Ladder, ms_a_move: float) -> Blunders | None:
     """How often a player gives won games away, in so many of the shipped positions as it answers in
-    :data:`REGRET_SECONDS`; None if there are none for the ladder's rules, or after Ctrl-C.
+    :data:`BLUNDER_SECONDS`; None if there are none for the ladder's rules, or after Ctrl-C.
 
     Args:
         player: as it was asked for.
@@ -91,9 +91,9 @@ def ask_regret(player: str, ladder: Ladder, ms_a_move: float) -> Regret | None:
     won = shipped_positions(ladder.ruleset)
     if won is None:
         return None
-    won = won[: max(1, int(1000 * REGRET_SECONDS / max(ms_a_move, 0.001)))]
+    won = won[: max(1, int(1000 * BLUNDER_SECONDS / max(ms_a_move, 0.001)))]
     try:
-        return won.regret(won.mistakes(ladder.load(player)))
+        return won.blunders(won.mistakes(ladder.load(player)))
     except KeyboardInterrupt:
         return None
 
@@ -130,11 +130,11 @@ def card(report: dict[str, Any], command: str) -> str:
         "versions": packages,
         "command": f"`{command}`",
     }
-    if report["regret"]:
-        moves, choices = (report["regret"][of] for of in ("of_moves", "of_choices"))
+    if report["blunders"]:
+        moves, choices = (report["blunders"][of] for of in ("of_moves", "of_choices"))
         facts["gives won games away"] = (
             f"by {moves['rate']:.1%} (95 % interval {moves['low']:.1%} to {moves['high']:.1%}) of "
-            f"{report['regret']['moves']} moves from won positions"
+            f"{report['blunders']['moves']} moves from won positions"
             + (f", {choices['rate']:.1%} of those that could" if choices else "")
         )
     if report["changed_anchors"]:
@@ -180,7 +180,8 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         "--seconds",
         type=float,
         default=100.0,
-        help=f"or for this long (default 100); then up to {REGRET_SECONDS:g} more in won positions",
+        help="or for this long (default 100); "
+        f"then up to {BLUNDER_SECONDS:g} more in won positions",
     )
     parser.add_argument("--seed", type=int, default=1, help="of openings and players (default 1)")
     parser.add_argument(
@@ -219,11 +220,11 @@ def main(argv: list[str] | None = None) -> int:
             return 2
         report = to_dict(args.player, ladder, result)
         stopped = result.ended == "stopped"
-        regret = None if stopped else ask_regret(args.player, ladder, result.ms_a_move)
+        blunders = None if stopped else ask_blunders(args.player, ladder, result.ms_a_move)
         report |= {
             "fingerprint": mark,
             "changed_anchors": changed,
-            "regret": regret and regret.to_dict(),
+            "blunders": blunders and blunders.to_dict(),
         }
         words = sys.argv[1:] if argv is None else argv
         text = card(report, shlex.join(["python", "-m", "training.rate", *words]))

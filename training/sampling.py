@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.arena.match import MAX_PLIES, NO_ACTION, play_games
+from agents.arena.match import GAME_OVER, MAX_PLIES, play_games
 from bao_env.bots import Agent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import META, MOVER_IS_NORTH, PLY, WORDS, movers
+from bao_env.engine.position import META, MOVER_IS_NORTH, PLY, WORDS, Words, movers
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.openings import Openings, check_opening_plies
 
@@ -22,8 +22,6 @@ _ROUND: Final = 8192
 """Games that are played at once, at most."""
 _YIELD: Final = 0.01
 """New positions a game; where there are fewer, nearly all have been found."""
-
-Words = npt.NDArray[np.uint64]
 
 
 class Sample(NamedTuple):
@@ -162,7 +160,7 @@ def _replay(
 
     Args:
         starts: uint64[G, 6].
-        actions: uint8[G, longest], :data:`NO_ACTION` after the end.
+        actions: uint8[G, longest], :data:`GAME_OVER` after the end.
         engine: the rules.
         lowest: ply of the first positions wanted.
 
@@ -175,7 +173,7 @@ def _replay(
     engine.legal_masks(positions, masks, winners)
     owners, found, found_masks = [], [], []
     for chosen in actions.T:
-        masks[chosen == NO_ACTION] = 0
+        masks[chosen == GAME_OVER] = 0
         going = np.flatnonzero((masks != 0) & (positions[:, PLY] >= lowest))
         owners.append(going)
         found.append(positions[going])

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from agents.arena.openings import draw_openings
 from agents.files import write_atomically
-from agents.search.alphabeta import AlphaBetaAgent
+from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import WORDS, movers
 from bao_env.engine.ruleset import Ruleset
@@ -35,8 +35,8 @@ class SearchGames(NamedTuple):
     actions: npt.NDArray[np.uint8]
     """uint8[P], what was played."""
     values: npt.NDArray[np.int16]
-    """int16[P], what the search said, for the mover; :data:`agents.search.evaluation.SCALE` a
-    logit."""
+    """int16[P], what the search said, for the mover;
+    :data:`agents.search.alphabeta.evaluation.SCALE` a logit."""
     results: npt.NDArray[np.int8]
     """int8[P], 1 where the mover has won, else 0."""
     games: npt.NDArray[np.int32]

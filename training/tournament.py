@@ -23,7 +23,7 @@ from pathlib import Path
 from agents import registry
 from agents.arena.openings import BALANCE, OPENING_PLIES
 from agents.arena.report import write_report
-from agents.arena.round_robin import Settings, TournamentError, file_name, run
+from agents.arena.round_robin import TournamentError, TournamentSettings, file_name, run
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
 
 
@@ -114,7 +114,7 @@ def main(argv: list[str] | None = None) -> int:
     folder = Path(args.out)
     try:
         players = parse_players(args.players)
-        settings = Settings(
+        settings = TournamentSettings(
             players=players,
             ruleset=args.ruleset,
             pairs=args.pairs,

@@ -266,8 +266,8 @@ def run(trainer: Trainer[Any], folder: Path) -> bool:
                     shown |= {
                         name: f"{row[f'score_against_{name}']:.1%}" for name in trainer.OPPONENTS
                     }
-                    if "regret" in row:
-                        shown["regret"] = f"{row['regret']:.1%}"
+                    if "blunders" in row:
+                        shown["blunders"] = f"{row['blunders']:.1%}"
                 keep = config.keep_every
                 if keep and trainer.steps // keep > before // keep:
                     trainer.save_policy(folder / f"step-{trainer.steps // keep * keep}.safetensors")

@@ -36,7 +36,7 @@ from agents.arena.match import play_match
 from agents.nets import checkpoint
 from agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError
 from agents.nets.network import PolicyNetwork
-from agents.nets.policy import PolicyAgent
+from agents.nets.policy import NetworkAgent
 from training import distributed
 from training.config import ConfigError, MethodConfig, TrainConfig, table_name
 from training.games import Games
@@ -102,7 +102,7 @@ class Trainer(ABC, Generic[W]):
     """
 
     COLUMNS: ClassVar[tuple[str, ...]]
-    """The columns of metrics.csv, but for ``regret``."""
+    """The columns of metrics.csv, but for ``blunders``."""
     OPPONENTS: ClassVar[tuple[str, ...]] = ("random", "greedy")
     """The players against which the network alone is evaluated."""
 
@@ -172,7 +172,7 @@ class Trainer(ABC, Generic[W]):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of this run's metrics.csv."""
-        return (*self.COLUMNS, *(["regret"] if self._won else []))
+        return (*self.COLUMNS, *(["blunders"] if self._won else []))
 
     # The parts of an update.
 
@@ -260,11 +260,11 @@ class Trainer(ABC, Generic[W]):
 
     def evaluate(self) -> dict[str, float]:
         """Scores of the network alone against :attr:`OPPONENTS`, in paired games; and its
-        ``regret``, the share of moves from won positions that give the win away, if the settings
+        ``blunders``, the share of moves from won positions that give the win away, if the settings
         name such positions."""
         network = PolicyNetwork(self.config.network_config())
         network.load_state_dict(self.network.state_dict())
-        player = PolicyAgent(network, self.ruleset)
+        player = NetworkAgent(network, self.ruleset)
         scores = {}
         for name in self.OPPONENTS:
             match = play_match(
@@ -276,7 +276,7 @@ class Trainer(ABC, Generic[W]):
             )
             scores[f"score_against_{name}"] = match.score.rate
         if self._won is not None:
-            scores["regret"] = float(self._won.mistakes(player).mean())
+            scores["blunders"] = float(self._won.mistakes(player).mean())
         return scores
 
     def _won_positions(self) -> WonPositions | None:
@@ -285,13 +285,13 @@ class Trainer(ABC, Generic[W]):
         Raises:
             ConfigError: there is no such file, or it is of other rules.
         """
-        name = self.config.regret_positions
+        name = self.config.blunder_positions
         if not name:
             return None
         try:
             return WonPositions.load(name, self.ruleset)
         except ValueError as error:
-            raise ConfigError(f"regret_positions={name!r}: {error}") from error
+            raise ConfigError(f"blunder_positions={name!r}: {error}") from error
 
     def load_weights(self, key: str, name: str) -> dict[str, Tensor]:
         """The weights of a checkpoint that the setting ``key`` names.

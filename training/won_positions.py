@@ -1,7 +1,7 @@
 """Positions that are won for the player to move, and the moves that give the win away.
 
-Of each it is proved who wins after every legal action (:mod:`agents.search.solver`). So whatever a
-player chooses there, it is known whether the win is kept.
+Of each it is proved who wins after every legal action (:mod:`agents.search.solver.solver`). So
+whatever a player chooses there, it is known whether the win is kept.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ import numpy.typing as npt
 
 from agents.arena.elo import wilson_interval
 from agents.files import write_atomically
-from agents.search import evaluation, solver
-from agents.search.proof_number import LOSS, WIN
+from agents.search.alphabeta import evaluation
+from agents.search.solver import solver
+from agents.search.solver.proof_number import LOSS, WIN
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.batch import unpack_masks
-from bao_env.engine.position import META
+from bao_env.engine.position import META, Words
 from bao_env.engine.ruleset import RULES_VERSION, RULESETS, Ruleset
 from bao_env.game import Stage
 from training.sampling import Sample
@@ -35,8 +36,6 @@ SHIPPED: Final = Path(__file__).with_name("won")
 _PART: Final = 256
 """Positions that are solved, and kept in the cache, together."""
 _STORE: Final = np.uint64(0xFF)
-
-Words = npt.NDArray[np.uint64]
 
 
 class Share(NamedTuple):
@@ -57,7 +56,7 @@ class Share(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Regret:
+class Blunders:
     """How often a player gave wins away."""
 
     moves: int
@@ -143,12 +142,12 @@ class WonPositions:
         )
         return (self.losing >> chosen.astype(np.uint64)) & np.uint64(1) != 0
 
-    def regret(
+    def blunders(
         self, mistakes: npt.NDArray[np.bool_], where: npt.NDArray[np.bool_] | None = None
-    ) -> Regret:
+    ) -> Blunders:
         """Sum up what :meth:`mistakes` returned, for all positions or those ``where``, bool[N]."""
         kept = np.ones(len(self), np.bool_) if where is None else where
-        return Regret(int(kept.sum()), int(self.choices[kept].sum()), int(mistakes[kept].sum()))
+        return Blunders(int(kept.sum()), int(self.choices[kept].sum()), int(mistakes[kept].sum()))
 
     def save(self, path: str | Path) -> None:
         """Write a file that :meth:`load` reads.
@@ -179,7 +178,7 @@ class WonPositions:
             names = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.npz")))
             raise ValueError(
                 f"{path} is no file of won positions ({error!s:.100}): expected one that "
-                f"python -m training.regret --won has written, or by name one of: {names}"
+                f"python -m training.blunders --won has written, or by name one of: {names}"
             ) from error
         if rules != json.loads(json.dumps([RULES_VERSION, ruleset.to_dict()])):
             raise ValueError(

@@ -2,7 +2,7 @@
 
 A ladder is a JSON file, of one rule set. Its ratings are its scale, so they never change under its
 name: when an anchor learns to play otherwise, the ladder gets a new number.
-``python -m training.tools.ladder`` makes one from a tournament.
+``python -m training.ladder`` makes one from a tournament.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agents import registry
-from agents.arena.openings import Openings
+from agents.arena.openings import MatchOpenings
 from agents.base import NamedPlayer
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
@@ -88,7 +88,7 @@ class Ladder(_Table):
         return np.array([anchor.elo for anchor in self.anchors])
 
     @cached_property
-    def starts(self) -> Openings:
+    def starts(self) -> MatchOpenings:
         """The openings, played.
 
         Raises:
@@ -108,7 +108,7 @@ class Ladder(_Table):
             engine.step(positions, actions[:, ply], masks, winners)
         if (masks == 0).any():
             raise ValueError("an opening ends the game")
-        return Openings(positions, actions.astype(np.uint8), first_players)
+        return MatchOpenings(positions, actions.astype(np.uint8), first_players)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -135,7 +135,7 @@ class Ladder(_Table):
         ]
 
 
-def answers(player: NamedPlayer, openings: Openings, ruleset: Ruleset) -> str:
+def answers(player: NamedPlayer, openings: MatchOpenings, ruleset: Ruleset) -> str:
     """A hash, 16 hex digits, of the actions that a player chooses after the first openings."""
     positions = openings.positions[:_ASKED].copy()
     masks = np.empty(len(positions), np.uint64)
@@ -144,7 +144,7 @@ def answers(player: NamedPlayer, openings: Openings, ruleset: Ruleset) -> str:
     return hashlib.sha256(chosen.tobytes()).hexdigest()[:16]
 
 
-def write_openings(openings: Openings) -> tuple[str, ...]:
+def write_openings(openings: MatchOpenings) -> tuple[str, ...]:
     """The text of each opening, as in :attr:`Ladder.openings`."""
     seats = {number: word for word, number in _SEATS.items()}
     return tuple(
@@ -183,6 +183,6 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
         raise LadderError(
             f"{ladder.name} was made with other rules: under its name, the engine now plays "
             f"{ladder.ruleset.name} differently; make a new ladder (python -m "
-            "training.tools.ladder)"
+            "training.ladder)"
         )
     return ladder

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.arena.elo import Score, Sprt, score_pairs
-from agents.arena.openings import BALANCE, OPENING_PLIES, Openings, draw_openings
+from agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
@@ -20,14 +20,14 @@ from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.notation.transcript import format_transcript, rules_head, transcribe
 
 MAX_PLIES: Final = 1000
-NO_ACTION: Final = 255
-"""Fills the rows of :attr:`Games.actions` after the end of a game."""
+GAME_OVER: Final = 255
+"""Fills the rows of :attr:`MatchGames.actions` after the end of a game."""
 SPRT_PAIRS: Final = 50
 """Pairs played between two looks at a sequential test."""
 
 
 @dataclass(frozen=True)
-class Games:
+class MatchGames:
     """What happened in a batch of games."""
 
     actions: npt.NDArray[np.uint8]
@@ -47,7 +47,7 @@ class Match:
     """Every result of a match; ``score`` sums them up."""
 
     ruleset: Ruleset
-    openings: Openings
+    openings: MatchOpenings
     """Where both games of each pair start."""
     points: npt.NDArray[np.float64]
     """float64[pairs, 2], points of the first player as South and as North."""
@@ -75,7 +75,7 @@ class Match:
                 played = self.actions[pair, game]
                 actions = [
                     *map(int, self.openings.actions[pair]),
-                    *map(int, played[played != NO_ACTION]),
+                    *map(int, played[played != GAME_OVER]),
                 ]
                 south, north = names if first_seat == SOUTH else names[::-1]
                 point = float(self.points[pair, game])
@@ -98,7 +98,7 @@ def play_games(
     *,
     max_plies: int = MAX_PLIES,
     progress: Callable[[int], None] = lambda ended: None,
-) -> Games:
+) -> MatchGames:
     """Play a batch of games to their ends.
 
     Args:
@@ -132,7 +132,7 @@ def play_games(
                 who = ("the first player", "the second player")[i]
                 actions[index] = check_actions(chosen, masks[index], who)
                 moves[i] += len(index)
-        row = np.full(size, NO_ACTION, np.uint8)
+        row = np.full(size, GAME_OVER, np.uint8)
         row[running] = actions[running]
         engine.step(positions, actions, masks, winners)
         played.append(row)
@@ -140,7 +140,7 @@ def play_games(
         before = len(running)
         running = np.flatnonzero(masks)
         progress(before - len(running))
-    return Games(
+    return MatchGames(
         actions=np.stack(played, axis=1) if played else np.empty((size, 0), np.uint8),
         winners=winners,
         plies=positions[:, PLY].astype(np.int64),
@@ -192,7 +192,7 @@ def play_match(
 def play_openings(
     first: Agent,
     second: Agent,
-    openings: Openings,
+    openings: MatchOpenings,
     engine: Engine,
     *,
     max_plies: int = MAX_PLIES,
@@ -201,7 +201,7 @@ def play_openings(
 ) -> Match:
     """:func:`play_match` from openings drawn before."""
     step = len(openings) if sprt is None else SPRT_PAIRS
-    batches: list[Games] = []
+    batches: list[MatchGames] = []
     points = np.empty((0, 2))
     verdict = None
     for low in range(0, len(openings), step):
@@ -224,7 +224,7 @@ def play_openings(
                 break
     pairs = len(points)
     longest = max(games.actions.shape[1] for games in batches)
-    actions = np.full((2 * pairs, longest), NO_ACTION, np.uint8)
+    actions = np.full((2 * pairs, longest), GAME_OVER, np.uint8)
     row = 0
     for games in batches:
         actions[row : row + len(games.actions), : games.actions.shape[1]] = games.actions

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import SCALE
+from agents.search.alphabeta.evaluation import SCALE
+from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.batch import Engine, random_actions, random_states
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import WORDS
@@ -29,7 +29,7 @@ _ROUNDS: Final = 64
 
 
 @dataclass(frozen=True)
-class Openings:
+class MatchOpenings:
     """Starts of games."""
 
     positions: npt.NDArray[np.uint64]
@@ -42,8 +42,8 @@ class Openings:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def __getitem__(self, part: slice | npt.NDArray[np.integer]) -> Openings:
-        return Openings(self.positions[part], self.actions[part], self.first_players[part])
+    def __getitem__(self, part: slice | npt.NDArray[np.integer]) -> MatchOpenings:
+        return MatchOpenings(self.positions[part], self.actions[part], self.first_players[part])
 
 
 def draw_openings(
@@ -52,7 +52,7 @@ def draw_openings(
     plies: int,
     seed: int,
     balance: float | None = BALANCE,
-) -> Openings:
+) -> MatchOpenings:
     """Random legal prefixes of games that lead to ``count`` different positions.
 
     Args:
@@ -75,7 +75,7 @@ def draw_openings(
     size = 4096
     seats = np.arange(size) % len(starts)
     seen: set[bytes] = set()
-    parts: list[Openings] = []
+    parts: list[MatchOpenings] = []
     found = 0
     for _ in range(_ROUNDS):
         positions = np.array([start[0] for start in starts])[seats]
@@ -99,11 +99,11 @@ def draw_openings(
             values = search.values(positions[new], masks[new])
             new = np.array(new)[np.abs(values) <= balance * SCALE].tolist()
         parts.append(
-            Openings(positions[new], played[new], np.array(first_players, np.int8)[seats[new]])
+            MatchOpenings(positions[new], played[new], np.array(first_players, np.int8)[seats[new]])
         )
         found += len(new)
         if found >= count:
-            return Openings(
+            return MatchOpenings(
                 np.concatenate([part.positions for part in parts])[:count].reshape(count, WORDS),
                 np.concatenate([part.actions for part in parts])[:count],
                 np.concatenate([part.first_players for part in parts])[:count],

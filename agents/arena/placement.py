@@ -26,7 +26,7 @@ from agents.arena.elo import Z95
 from agents.arena.executors import LocalPool
 from agents.arena.ladder import Ladder, LadderError
 from agents.arena.match import play_openings
-from agents.arena.openings import Openings
+from agents.arena.openings import MatchOpenings
 from agents.arena.ratings import ELO_PER_LOGIT
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
@@ -270,7 +270,7 @@ class Played:
 
 
 def play_unit(
-    player: str, anchor: str, ruleset: Ruleset, openings: Openings, seed: Sequence[int]
+    player: str, anchor: str, ruleset: Ruleset, openings: MatchOpenings, seed: Sequence[int]
 ) -> Played:
     """Play a unit.
 

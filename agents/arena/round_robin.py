@@ -31,7 +31,7 @@ from tqdm import tqdm
 from agents import registry
 from agents.arena.executors import LocalPool, RayPool
 from agents.arena.match import play_openings
-from agents.arena.openings import BALANCE, OPENING_PLIES, Openings, draw_openings
+from agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
 from agents.arena.report import Standing
 from agents.base import NamedPlayer
 from agents.files import hold, write_atomically
@@ -49,7 +49,7 @@ class TournamentError(ValueError):
 
 
 @dataclass(frozen=True)
-class Settings:
+class TournamentSettings:
     """What is played in a tournament."""
 
     players: dict[str, str]
@@ -142,7 +142,7 @@ def fingerprint(spec: str, player: NamedPlayer) -> str | None:
     return hashlib.sha256(code + player.fingerprint.encode()).hexdigest()[:16]
 
 
-def units(settings: Settings) -> Iterator[Unit]:
+def units(settings: TournamentSettings) -> Iterator[Unit]:
     """All units of a tournament."""
     for first, second in combinations(settings.players, 2):
         pairs = settings.pairs_between(first, second)
@@ -151,9 +151,9 @@ def units(settings: Settings) -> Iterator[Unit]:
 
 
 def play_unit(
-    settings: Settings,
+    settings: TournamentSettings,
     unit: Unit,
-    openings: Openings,
+    openings: MatchOpenings,
     keep: bool,
     known: Mapping[str, Sequence[str | None]],
 ) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def belonging(
     return list(found.values())
 
 
-def standing(settings: Settings, lines: Sequence[dict[str, Any]]) -> Standing:
+def standing(settings: TournamentSettings, lines: Sequence[dict[str, Any]]) -> Standing:
     """The results so far; the order in which they came in does not matter."""
     points: dict[tuple[str, str], list[npt.NDArray[np.float64]]] = {}
     moves = dict.fromkeys(settings.players, 0)
@@ -325,7 +325,9 @@ def _note(text: str) -> None:
     print(f"note: {text}", file=sys.stderr)
 
 
-def prepare(folder: Path, settings: Settings) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def prepare(
+    folder: Path, settings: TournamentSettings
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Check that what the folder holds can continue as this tournament.
 
     Players may be added or left out, and numbers of pairs changed: results do not depend on them.
@@ -368,7 +370,7 @@ def prepare(folder: Path, settings: Settings) -> tuple[dict[str, Any], list[dict
 
 
 def run(
-    settings: Settings,
+    settings: TournamentSettings,
     folder: Path,
     processes: int,
     keep_games: bool,

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from agents.compile import jit_float
 from agents.nets.features import ENCODING_SIZE, FEATURES, expand
-from agents.nets.vectors import WIDTH, add, add_product, load, store
-from bao_env.engine.compile import jit_float
+from agents.nets.vectors import WIDTH, add, add_product, load_vector, store_vector
 
 if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
     from torch import nn
@@ -187,10 +187,10 @@ def forward(weights, encodings, count, workspace, out):
             lines[found] = (byte * BYTE_VALUES + value) * width
             found += 1 if value != 0 else 0
         for j in range(0, width, WIDTH):
-            total = load(biases, j)
+            total = load_vector(biases, j)
             for i in range(found):
-                total = add(total, load(table, lines[i] + j))
-            store(units, j, total)
+                total = add(total, load_vector(table, lines[i] + j))
+            store_vector(units, j, total)
         base, bias = np.int64(0), width
         for layer in range(1, len(widths)):
             before, width = width, widths[layer]
@@ -199,11 +199,13 @@ def forward(weights, encodings, count, workspace, out):
                 active[found] = j
                 found += 1 if units[j] > np.float32(0.0) else 0
             for j in range(0, width, WIDTH):
-                total = load(biases, bias + j)
+                total = load_vector(biases, bias + j)
                 for i in range(found):
                     unit = active[i]
-                    total = add_product(total, units[unit], load(matrix, base + unit * width + j))
-                store(next_units, j, total)
+                    total = add_product(
+                        total, units[unit], load_vector(matrix, base + unit * width + j)
+                    )
+                store_vector(next_units, j, total)
             units, next_units = next_units, units
             base += before * width
             bias += width

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from agents.nets.captures import IS_STUCK, capture_features
 from agents.nets.features import CAPTURES_AT, ENCODING_SIZE
 from agents.nets.legal_actions import fill_indptr, list_legal_actions
 from bao_env.engine.bits import FULL, ONE, ZERO, U
@@ -21,7 +22,6 @@ from bao_env.engine.position import META, WORDS, mover_of, same_mover
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import RESULT
 from bao_env.observation.board import observe_one
-from bao_env.observation.captures import IS_STUCK, capture_features
 
 ENCODING_STEP: Final = 512
 """Encodings come in multiples of this, see :func:`padded_encodings`."""

@@ -3,7 +3,7 @@
 An *encoding* is what is stored and moved about: :data:`ENCODING_SIZE` bytes::
 
     0..51    the observation (bao_env.observation.board): seeds and flags
-    52..86   what the player to move could capture (bao_env.observation.captures):
+    52..86   what the player to move could capture (agents.nets.captures):
     52           most seeds that one action captures
     53, 54       1 if an action wins at once; 1 if there is no action
     55..86       for each start, ring pit + 16 * down (1 for step -1): 0 if it captures nothing,
@@ -31,9 +31,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from agents.nets.captures import CAPTURE_FEATURES, NUM_STARTS, START_CAPTURES
 from bao_env.engine.compile import jit
 from bao_env.observation.board import OBSERVATION_SIZE
-from bao_env.observation.captures import CAPTURE_FEATURES, NUM_STARTS, START_CAPTURES
 from bao_env.observation.planes import STEPS
 
 INPUTS_VERSION: Final = 1

@@ -32,7 +32,7 @@ class NetworkOutput(NamedTuple):
     """int64[B + 1], where each position's legal actions lie."""
 
 
-class PolicyAgent:
+class NetworkAgent:
     """Plays what a network prefers.
 
     Args:

@@ -40,12 +40,12 @@ class _VectorModel(PrimitiveModel):
         super().__init__(dmm, fe_type, _VECTOR)
 
 
-def load(array, at):
+def load_vector(array, at):
     """``array[at : at + WIDTH]`` of a contiguous float32 array of one dimension."""
     return array[at : at + WIDTH].copy()
 
 
-def store(array, at, vector):
+def store_vector(array, at, vector):
     """``array[at : at + WIDTH] = vector``."""
     array[at : at + WIDTH] = vector
 
@@ -106,12 +106,12 @@ def _add_product(_context: Any, vector: Any, factor: Any, other: Any) -> Any:
     return _vector(vector, types.float32, other), generate
 
 
-@overload(load)
+@overload(load_vector)
 def _load_in_numba(array, at):
     return lambda array, at: _load(array, at)
 
 
-@overload(store)
+@overload(store_vector)
 def _store_in_numba(array, at, vector):
     return lambda array, at, vector: _store(array, at, vector)
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from agents.play.refused import Refused
 from agents.play.roster import Roster
-from agents.search.alphabeta import AlphaBetaAgent
-from agents.search.evaluation import SCALE
-from agents.search.solver import Solution, Solver
-from agents.search.transposition import PROVEN, WIN
+from agents.search.alphabeta.evaluation import SCALE
+from agents.search.alphabeta.player import AlphaBetaAgent
+from agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
+from agents.search.solver.solver import Solution, Solver
 from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.moves import SPELLINGS
@@ -52,7 +52,7 @@ def _search(ruleset: Ruleset, board: Board, nodes: int) -> tuple[float, tuple[in
     """Value for the player to move, and the best line."""
     outcome = board.outcome()
     if outcome is not None:
-        return (WIN if outcome.winner == board.turn else -WIN), ()
+        return (WIN_VALUE if outcome.winner == board.turn else -WIN_VALUE), ()
     with _lock:  # a searcher reuses its memory
         found = _searcher(ruleset, nodes).search(board.words)
     return found.value, found.line

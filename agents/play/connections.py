@@ -26,7 +26,7 @@ BACKLOG: Final = 16
 """Connections that are accepted at once, before those too many are closed."""
 _QUEUE: Final = 512
 """Connections that the system keeps until they are accepted."""
-_MOST: Final = 256
+_MAX_CONNECTIONS: Final = 256
 _OTHER_FILES: Final = 100
 """Files for everything else: checkpoints, the page, and connections not yet closed."""
 
@@ -34,13 +34,13 @@ _OTHER_FILES: Final = 100
 def max_connections() -> int:
     """Connections that may be open at once, with the files that this process may open."""
     if sys.platform == "win32":
-        return _MOST
+        return _MAX_CONNECTIONS
     import resource
 
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if files == resource.RLIM_INFINITY:
-        return _MOST
-    return max(8, min(_MOST, files - _OTHER_FILES))
+        return _MAX_CONNECTIONS
+    return max(8, min(_MAX_CONNECTIONS, files - _OTHER_FILES))
 
 
 class TimedProtocol(H11Protocol):

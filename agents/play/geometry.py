@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from bao_env.engine.layout import NUM_SEEDS, SOUTH
 from bao_env.notation.positions import hole_name
@@ -11,8 +11,8 @@ from bao_env.render.drawing import (
     PIT,
     RADIUS,
     SEED_COLOURS,
-    TALL,
     WIDE,
+    Layout,
     ground,
     owned_house,
     places,
@@ -21,6 +21,17 @@ from bao_env.render.drawing import (
 )
 from bao_env.render.svg import svg_shapes
 
+_ROWS_HEIGHT: Final = WIDE.bottom - WIDE.top
+_TROUGH: Final = WIDE.far[2]
+TALL: Final = Layout(
+    width=8 * PIT + 76,
+    height=140 + _ROWS_HEIGHT + 186,
+    left=38,
+    top=140,
+    far=(38, 26, 8 * PIT, _TROUGH),
+    near=(38, 140 + _ROWS_HEIGHT + 32, 8 * PIT, _TROUGH),
+)
+"""Each store lies in front of its player: for narrow screens."""
 LAYOUTS = {"wide": WIDE, "tall": TALL}
 
 

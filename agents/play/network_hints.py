@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from agents.nets.legal_actions import probabilities
-from agents.nets.policy import PolicyAgent
+from agents.nets.policy import NetworkAgent
 from agents.play.networks import Networks
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
@@ -30,7 +30,7 @@ def evaluate(
         OSError, ValueError: the checkpoint cannot be used under these rules, or answers with
             infinities or NaN.
     """
-    agent = PolicyAgent(networks.network(path, board.ruleset), board.ruleset)
+    agent = NetworkAgent(networks.network(path, board.ruleset), board.ruleset)
     shares, values = _by_network(agent, board, legal)
     if simulations:
         with networks.search(path, board.ruleset, simulations) as search:
@@ -48,7 +48,7 @@ def _share(value: float) -> float:
 
 
 def _by_network(
-    agent: PolicyAgent, board: Board, legal: list[int]
+    agent: NetworkAgent, board: Board, legal: list[int]
 ) -> tuple[dict[int, float], dict[int, float]]:
     """Probability of each action and the mover's chance after it, from the network alone."""
     mask = np.array([mask_of(legal)], np.uint64)

@@ -16,7 +16,7 @@ from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
     from agents.nets.network import PolicyNetwork
-    from agents.search.gumbel import GumbelSearch
+    from agents.search.gumbel.search import GumbelSearch
 
 MAX_NETWORKS: Final = 8
 MAX_SEARCHES: Final = 4
@@ -71,7 +71,7 @@ class Networks:
 
         def make() -> tuple[GumbelSearch, threading.Lock]:
             network = self.network(path, ruleset)
-            from agents.search.gumbel import GumbelSearch
+            from agents.search.gumbel.search import GumbelSearch
 
             search = GumbelSearch(ruleset.kernel_rules(), network, 1, simulations)
             return search, threading.Lock()

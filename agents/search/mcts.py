@@ -142,7 +142,7 @@ def _playout(rules, packed, rng, greedy):
     return rng, np.int64(0)
 
 
-class Tree(NamedTuple):
+class PlayoutTree(NamedTuple):
     """A search tree, one for each thread; node 0 is the root."""
 
     words: npt.NDArray[np.uint64]
@@ -159,10 +159,10 @@ class Tree(NamedTuple):
     """int32[PLAYOUT_PLIES], the nodes of the simulation under way."""
 
 
-def _make_tree(simulations: int) -> Tree:
+def _make_tree(simulations: int) -> PlayoutTree:
     """Room for the tree of a search of ``simulations``."""
     size = min(_NODES_PER_SIMULATION * simulations, _MAX_NODES) + 2 * MAX_SUCCESSORS
-    return Tree(
+    return PlayoutTree(
         words=np.empty((size, SUCCESSOR_WORDS), np.uint64),
         first_child=np.zeros(size, np.int32),
         num_children=np.zeros(size, np.int32),
@@ -226,7 +226,7 @@ def _simulate_once(rules, tree, size, exploration, greedy, rng):
 
     Args:
         rules: the :class:`KernelRules`.
-        tree: the :class:`Tree`.
+        tree: the :class:`PlayoutTree`.
         size: how many nodes it has.
         exploration: weight of the confidence bound.
         greedy: whether playouts are greedy.
@@ -273,7 +273,7 @@ def _search(rules, tree, position, seed, simulations, exploration, greedy, stop)
 
     Args:
         rules: the :class:`KernelRules`.
-        tree: the :class:`Tree`, overwritten.
+        tree: the :class:`PlayoutTree`, overwritten.
         position: uint64[6].
         seed: of the agent, uint64.
         simulations: how many to make.

@@ -17,11 +17,9 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import numba
-from numba.core import cgutils, event, types
-from numba.extending import intrinsic, overload
+from numba.core import event
 
 F = TypeVar("F", bound=Callable[..., Any])
-A = TypeVar("A")
 
 _checked: set[Path] = set()
 _functions: set[Callable[..., Any]] = set()
@@ -151,50 +149,3 @@ def jit_inline(function: F) -> F:
     arrays, whose descriptions each call would copy.
     """
     return _compiled(function, forceinline=True)
-
-
-def jit_float(function: F) -> F:
-    """Like :func:`jit`, for sums and products of floats that may be reordered and fused."""
-    return _compiled(function, fastmath={"contract", "reassoc", "nsz"})
-
-
-def uncounted(value: A) -> A:
-    """The same array, or named tuple of arrays, whose uses compiled code does not count.
-
-    Numba counts the references to an array in every function that it is handed on to, with two
-    atomic instructions each. A hot loop calls this once, before it begins. Whoever called the loop
-    keeps the arrays alive.
-    """
-    return value
-
-
-def _disown(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """A value of a numba type with its arrays as views of memory that belongs to nobody."""
-    if isinstance(kind, types.BaseTuple):
-        kinds: Any = kind
-        items = [
-            _disown(context, builder, item, builder.extract_value(value, i))
-            for i, item in enumerate(kinds)
-        ]
-        return context.make_tuple(builder, kind, items)
-    if isinstance(kind, types.Array):
-        view = context.make_array(kind)(context, builder, value)
-        view.meminfo = cgutils.get_null_value(view.meminfo.type)
-        return view._getvalue()
-    return value
-
-
-@intrinsic
-def _without_owner(_context: Any, value: Any) -> Any:
-    """What :func:`uncounted` is in compiled code."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _disown(context, builder, signature.return_type, arguments[0])
-
-    return value(value), generate
-
-
-@overload(uncounted)
-def _uncounted_in_numba(value):
-    """What compiled code calls in place of :func:`uncounted`."""
-    return lambda value: _without_owner(value)

@@ -107,15 +107,6 @@ WIDE: Final = Layout(
     near=(2 * _SIDE + 8 * PIT - 32 - _TROUGH, 62, _TROUGH, _ROWS_HEIGHT - 4),
 )
 """Each store is a trough at its player's right hand."""
-TALL: Final = Layout(
-    width=8 * PIT + 76,
-    height=140 + _ROWS_HEIGHT + 186,
-    left=38,
-    top=140,
-    far=(38, 26, 8 * PIT, _TROUGH),
-    near=(38, 140 + _ROWS_HEIGHT + 32, 8 * PIT, _TROUGH),
-)
-"""Each store lies in front of its player: for narrow screens."""
 WIDTH: Final = WIDE.width
 """Width of a drawing, in its own units."""
 HEIGHT: Final = WIDE.height

@@ -56,14 +56,14 @@ def checkpoints(rng: random.Random, folder: Path) -> None:
 
     from agents.nets import checkpoint
     from agents.nets.network import KINDS, NetworkConfig, PolicyNetwork
-    from agents.nets.policy import PolicyAgent
+    from agents.nets.policy import NetworkAgent
 
     torch.set_num_threads(1)
 
     def play(path: Path) -> None:
         loaded = checkpoint.load(path)
         positions, masks = random_batch(Engine(loaded.ruleset), 32, 25, 2)
-        agent = PolicyAgent(loaded.network, loaded.ruleset)
+        agent = NetworkAgent(loaded.network, loaded.ruleset)
         check_actions(agent.act(positions, masks), masks, "the network")
         said = agent.evaluate(positions, masks)
         assert np.isfinite(said.logits).all() and np.isfinite(said.values).all()

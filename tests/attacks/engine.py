@@ -80,9 +80,9 @@ def odd(rng: random.Random, array: npt.NDArray[Any]) -> Any:
 
 def _players(ruleset: Ruleset) -> dict[str, Agent]:
     from agents.nets.network import NetworkConfig, PolicyNetwork
-    from agents.nets.policy import PolicyAgent
-    from agents.search.alphabeta import AlphaBetaAgent
-    from agents.search.gumbel_agent import SearchAgent
+    from agents.nets.policy import NetworkAgent
+    from agents.search.alphabeta.player import AlphaBetaAgent
+    from agents.search.gumbel.player import SearchAgent
     from agents.search.mcts import MctsAgent
 
     network = PolicyNetwork(NetworkConfig("moves", (8,)))
@@ -91,7 +91,7 @@ def _players(ruleset: Ruleset) -> dict[str, Agent]:
         "greedy": GreedyAgent(ruleset),
         "alphabeta": AlphaBetaAgent(ruleset, depth=2, threads=2),
         "mcts": MctsAgent(ruleset, simulations=4, threads=2),
-        "network": PolicyAgent(network, ruleset),
+        "network": NetworkAgent(network, ruleset),
         "search": SearchAgent(network, ruleset, 4, threads=2),
     }
 

@@ -1,0 +1,313 @@
+"""Alpha-beta search: iterative deepening, principal variation search, transposition table.
+
+Names and methods are those of chess programming (https://www.chessprogramming.org). Values
+are for the player to move: evaluations within plus and minus
+:data:`agents.search.alphabeta.evaluation.LIMIT`, and ``WIN_VALUE - n`` for a win within n plies. An
+action is a ply. Where the same player acts again (a capture that waits for its side, Dutch I.a) the
+value keeps its sign. Such a position is never evaluated but played on, at no cost of depth.
+
+A *full* search to depth D has the value of plain minimax to that depth: nothing is pruned on a
+guess. A *guided* search does prune on guesses: it looks less deep at actions that a network, or
+their order, thinks little of, and deeper where actions are forced
+(:mod:`agents.search.alphabeta.reductions`).
+
+Nothing is carried from one search to the next, so that an agent's choice depends on the
+position alone, not on what else is in the batch or on the number of threads.
+
+The search itself is :func:`agents.search.alphabeta.search.search`, called here for depths 1, 2, 3
+and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.search.alphabeta.evaluation import load_weights, merge
+from agents.search.alphabeta.ordering import forget_cutoffs
+from agents.search.alphabeta.policy_order import (
+    PolicyGuide,
+    make_guides,
+)
+from agents.search.alphabeta.search import search
+from agents.search.alphabeta.transposition import NO_ACTION, PROVEN
+from agents.search.alphabeta.value_network import check_rows, in_cache_lines, load_rows
+from agents.search.alphabeta.workspace import MAX_DEPTH, make_workspace
+from agents.search.threads import check_seconds, check_threads, share, stop_after
+from bao_env.engine.arrays import as_batch
+from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
+from bao_env.engine.compile import jit
+from bao_env.engine.exclusive import Exclusive
+from bao_env.engine.position import packed_opening, read, write_at
+from bao_env.engine.ruleset import Ruleset, get_ruleset
+
+if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
+    from agents.nets.network import PolicyNetwork
+
+_SPEED: Final = 8e6
+"""About how many nodes a second a search visits on a fast core."""
+_BRANCHING: Final = 3.0
+"""About how many times as many nodes a full search takes for each ply more."""
+_CHUNK: Final = 16
+"""Positions that a thread takes at a time."""
+
+
+class SearchResult(NamedTuple):
+    """What a search found in one position."""
+
+    action: int
+    """The best action; -1 where there is none."""
+    value: int
+    """For the player to move; see the module's text."""
+    depth: int
+    """Depth of the last iteration that was finished."""
+    nodes: int
+    """Positions visited. In a guided search what the network reads counts too."""
+    line: tuple[int, ...]
+    """Best play for both sides, as actions, beginning with ``action``."""
+
+
+@jit
+def _deepen(rules, evaluation, guide, workspace, position, actions, depth):
+    """Search a position to depths 1, 2, ... ``depth``, or until stopped.
+
+    Args:
+        rules, evaluation, guide: those of :func:`agents.search.alphabeta.search.search`.
+        workspace: a :class:`Workspace`. Its memory takes nodes, value and best line.
+        position: uint64[6].
+        actions: mask of the actions to choose from.
+        depth: the last depth.
+
+    Returns:
+        the last depth finished, int64.
+    """
+    work = workspace.memory[0]
+    work.nodes = 0
+    work.stopped = 0
+    work.value = 0
+    work.actions = actions
+    work.epoch += ONE
+    work.lines[0, 0] = NO_ACTION
+    forget_cutoffs(work)
+    write_at(work.stack, 0, read(position))
+    finished = np.int64(0)
+    for iteration in range(1, depth + 1):
+        value = search(rules, evaluation, guide, workspace.table, work, iteration)
+        if work.stopped != 0:
+            break
+        finished = np.int64(iteration)
+        work.value = value
+        if value > PROVEN or value < -PROVEN:
+            break  # a proven result does not change
+    return finished
+
+
+@jit
+def _search_many(rules, evaluation, guide, workspace, positions, masks, depth, actions, values):
+    """Search each position of a batch that has legal actions.
+
+    Args:
+        rules, evaluation, guide, workspace: those of :func:`_deepen`.
+        positions: uint64[B, 6].
+        masks: uint64[B], the actions to choose from.
+        depth: of the deepest search.
+        actions: int64[B], filled with the best actions; 0 where there is none.
+        values: int64[B], filled with the values of positions that have actions; or int64[0] if
+            they are not wanted. Then an only action is taken without a search.
+    """
+    for g in range(positions.shape[0]):
+        actions[g] = 0
+        if masks[g] == ZERO:
+            continue
+        if (masks[g] & (masks[g] - ONE)) == ZERO and values.shape[0] == 0:
+            actions[g] = trailing_zeros(masks[g])  # nothing to think about
+            continue
+        _deepen(rules, evaluation, guide, workspace, positions[g], masks[g], depth)
+        work = workspace.memory[0]
+        if values.shape[0] != 0:
+            values[g] = work.value
+        actions[g] = work.lines[0, 0]
+
+
+def _evaluation(
+    ruleset: Ruleset, weights: npt.NDArray[np.int16] | None, guided: bool
+) -> npt.NDArray[np.int16]:
+    """What :func:`~.search.search` evaluates with; see :class:`AlphaBetaAgent`."""
+    if weights is None and guided:
+        rows = load_rows(ruleset)
+        if rows is not None:
+            return rows
+    if weights is None:
+        return merge(load_weights(ruleset))
+    if weights.ndim == 1:
+        return merge(weights)
+    check_rows(weights)
+    return in_cache_lines(weights)
+
+
+def _expected_nodes(depth: int, seconds: float | None, nodes: int | None) -> float:
+    """About how many nodes a search visits at most within the limits of :class:`AlphaBetaAgent`."""
+    limits = [_BRANCHING**depth]
+    if seconds is not None:
+        limits.append(seconds * _SPEED)
+    if nodes is not None:
+        limits.append(nodes)
+    return min(limits)
+
+
+class AlphaBetaAgent:
+    """Plays the best action of an alpha-beta search.
+
+    Args:
+        ruleset: a :class:`Ruleset` or the name of one.
+        depth: plies to look ahead, 1 to :data:`MAX_DEPTH`; the most by default, which needs
+            another limit.
+        seconds: stop a position's search after this time; the choice is then the best action
+            found so far, and depends on the machine.
+        nodes: stop it after about so many positions. One ply is looked ahead in any case.
+        weights: what positions at the horizon are evaluated with: int16[WEIGHTS] of the tables of
+            :mod:`agents.search.alphabeta.evaluation`, or int16[ROWS, UNITS] of a network
+            (:mod:`agents.search.alphabeta.value_network`). By default the fitted tables; in a
+            search that ``network`` guides the fitted value network, where the rule set has one.
+        network: search selectively, guided by this network
+            (:mod:`agents.search.alphabeta.reductions`).
+        threads: positions of a batch are searched on so many threads, each position on one;
+            all cores by default.
+
+    Raises:
+        ValueError: a limit is out of range, or ``weights`` have another shape or dtype.
+    """
+
+    def __init__(
+        self,
+        ruleset: str | Ruleset = "zanzibar",
+        *,
+        depth: int | None = None,
+        seconds: float | None = None,
+        nodes: int | None = None,
+        weights: npt.NDArray[np.int16] | None = None,
+        network: PolicyNetwork | None = None,
+        threads: int | None = None,
+    ) -> None:
+        if depth is None and seconds is None and nodes is None:
+            raise ValueError("alphabeta: give a depth, a time or a number of nodes")
+        depth = MAX_DEPTH if depth is None else depth
+        if not 1 <= depth <= MAX_DEPTH:
+            raise ValueError(f"alphabeta: depth {depth}: expected 1 to {MAX_DEPTH} plies")
+        if seconds is not None:
+            check_seconds("alphabeta", seconds)
+        if nodes is not None and nodes < 1:
+            raise ValueError(f"alphabeta: {nodes} nodes: expected at least 1")
+        rules = get_ruleset(ruleset)
+        self._rules = rules.kernel_rules()
+        self._evaluation = _evaluation(rules, weights, guided=network is not None)
+        self._depth = depth
+        self._seconds = seconds
+        self._threads = check_threads(threads)
+        self._exclusive = Exclusive("player")
+        expected = _expected_nodes(depth, seconds, nodes)
+        self._workspaces = [make_workspace(expected, nodes) for _ in range(self._threads)]
+        self._guides: Sequence[PolicyGuide | None] = [None] * self._threads
+        if network is not None:
+            self._guides = make_guides(network, self._threads)
+        if seconds is not None:  # compile before the clock runs
+            self._search_part(
+                0,
+                packed_opening(rules)[None],
+                np.array([FULL]),
+                1,
+                np.zeros(1, np.int64),
+                np.zeros(1, np.int64),
+            )
+
+    def act(
+        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.int64]:
+        """See :meth:`bao_env.bots.Agent.act`; masks may leave out legal actions."""
+        positions, masks = as_batch(positions, masks)
+        actions = np.zeros(len(masks), np.int64)
+        self._share(positions, masks, actions, np.empty(0, np.int64))
+        return actions
+
+    def choose(
+        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Actions and values int64[B] of positions uint64[B, 6], none of them over; as :meth:`act`
+        and :meth:`values`, with one search for both."""
+        positions, masks = as_batch(positions, masks)
+        actions, values = np.zeros(len(masks), np.int64), np.zeros(len(masks), np.int64)
+        self._share(positions, masks, actions, values)
+        return actions, values
+
+    def values(
+        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.int64]:
+        """Values int64[B] of positions uint64[B, 6], none of them over, for their movers."""
+        return self.choose(positions, masks)[1]
+
+    def _share(
+        self,
+        positions: npt.NDArray[np.uint64],
+        masks: npt.NDArray[np.uint64],
+        actions: npt.NDArray[np.int64],
+        values: npt.NDArray[np.int64],
+    ) -> None:
+        """:func:`_search_many` on all threads, each position with its own time."""
+
+        def search_part(part: slice, thread: int) -> None:
+            with stop_after(self._workspaces[thread].memory["stop"], self._seconds):
+                self._search_part(
+                    thread, positions[part], masks[part], self._depth, actions[part], values[part]
+                )
+
+        with self._exclusive:
+            share(len(masks), _CHUNK if self._seconds is None else 1, self._threads, search_part)
+
+    def _search_part(
+        self,
+        thread: int,
+        positions: npt.NDArray[np.uint64],
+        masks: npt.NDArray[np.uint64],
+        depth: int,
+        actions: npt.NDArray[np.int64],
+        values: npt.NDArray[np.int64],
+    ) -> None:
+        """:func:`_search_many` on one thread."""
+        _search_many(
+            self._rules,
+            self._evaluation,
+            self._guides[thread],
+            self._workspaces[thread],
+            positions,
+            masks,
+            depth,
+            actions,
+            values,
+        )
+
+    def search(self, position: npt.NDArray[np.uint64]) -> SearchResult:
+        """Search one position, uint64[6], and tell all that was found."""
+        workspace = self._workspaces[0]
+        with self._exclusive, stop_after(workspace.memory["stop"], self._seconds):
+            depth = _deepen(
+                self._rules,
+                self._evaluation,
+                self._guides[0],
+                workspace,
+                position,
+                FULL,
+                self._depth,
+            )
+        memory = workspace.memory
+        line = list(takewhile(lambda action: action != NO_ACTION, memory["lines"][0, 0].tolist()))
+        return SearchResult(
+            action=line[0] if line else -1,
+            value=int(memory["value"][0]),
+            depth=int(depth),
+            nodes=int(memory["nodes"][0]),
+            line=tuple(line),
+        )

@@ -1,0 +1,175 @@
+"""The order in which a policy network would try the actions of a guided search.
+
+A guided search looks less deep at actions that nobody would play. Far from the horizon a policy
+network says which actions those are. Tsuruoka, Yokoyama and Chikayama, "Game-tree search algorithm
+based on realization probability" (2002), derive the depth of an action from its probability in the
+same way. Near the horizon a network would cost more than it saves, and the order of actions
+decides (:mod:`agents.search.alphabeta.reductions`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.nets.compiled import (
+    NetworkWorkspace,
+    Weights,
+    compile_network,
+    forward,
+    make_network_workspace,
+)
+from agents.nets.encoding import encode_successors
+from agents.nets.features import ENCODING_SIZE
+from agents.nets.head import action_logit, expected_result
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.bits import ONE, ZERO, U
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
+
+if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
+    from agents.nets.network import PolicyNetwork
+
+MIN_POLICY_DEPTH: Final = 7
+"""The network is asked at nodes at least so many plies from the horizon."""
+ENCODING_NODES: Final = 7
+"""An encoding that the network reads counts as so many nodes, for it takes about as long."""
+
+GAP_UNIT: Final = 1024.0
+"""Units of a gap in one logit."""
+_MAX_GAP: Final = 60.0  # logits
+_REMEMBERED: Final = 1 << 13
+"""Nodes whose gaps a guide remembers: a search comes back to most of them in every iteration."""
+
+
+class PolicyGuide(NamedTuple):
+    """A policy network, and the memory in which one thread asks it."""
+
+    weights: Weights
+    network_workspace: NetworkWorkspace
+    per_action: int
+    """1 for a network that reads each legal action, else 0."""
+    encodings: npt.NDArray[np.uint8]
+    """uint8[64, ENCODING_SIZE], what the network reads."""
+    outputs: npt.NDArray[np.float32]
+    """float32[64, 65 or 2], what it says."""
+    logits: npt.NDArray[np.float32]
+    """float32[64], of a node's successors in their order."""
+    remembered: npt.NDArray[np.uint64]
+    """uint64[:data:`_REMEMBERED`], of which nodes the gaps are: hash and number of the search."""
+    gaps: npt.NDArray[np.uint16]
+    """uint16[:data:`_REMEMBERED`, 64], the gap of each of their legal actions."""
+
+
+def make_guides(network: PolicyNetwork, threads: int) -> list[PolicyGuide]:
+    """A guide for each thread, with the network's weights as they are now.
+
+    Args:
+        network: the policy network.
+        threads: how many guides.
+    """
+    weights = compile_network(network)
+    return [
+        PolicyGuide(
+            weights=weights,
+            network_workspace=make_network_workspace(weights),
+            per_action=int(network.config.per_action),
+            encodings=np.zeros((MAX_SUCCESSORS, ENCODING_SIZE), np.uint8),
+            outputs=np.zeros((MAX_SUCCESSORS, weights.outputs), np.float32),
+            logits=np.zeros(MAX_SUCCESSORS, np.float32),
+            remembered=np.zeros(_REMEMBERED, np.uint64),
+            gaps=np.zeros((_REMEMBERED, NUM_ACTIONS), np.uint16),
+        )
+        for _ in range(threads)
+    ]
+
+
+@jit_inline
+def is_worth_asking(frame):
+    """Whether the network is asked about a node, a :data:`~.workspace.FRAME`."""
+    return frame.depth >= MIN_POLICY_DEPTH and frame.end - frame.first >= 2
+
+
+@jit
+def order_by_policy(rules, guide, work, ply):
+    """Order the actions of the node at ``ply`` as the network likes them.
+
+    The action of the transposition table comes first all the same. Asking counts as
+    :data:`ENCODING_NODES` nodes for each encoding that is read; remembering is free.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        guide: a :class:`PolicyGuide`.
+        work: a record of :data:`agents.search.alphabeta.workspace.MEMORY`. Scores and gaps are
+            filled; where the network is asked, successors that prove to leave a player without a
+            move get their result entered.
+        ply: plies from the root to the node, which has been expanded.
+    """
+    frame, stack = work.frames[ply], work.stack
+    # What is remembered must not outlast a search, whose nodes would then depend on others. The
+    # root may lack actions, so nothing is remembered of it.
+    mark = frame.key ^ work.epoch
+    slot = np.int64(mark & U(_REMEMBERED - 1))
+    if ply == 0 or guide.remembered[slot] != mark:
+        _ask_network(rules, guide, work, ply, slot)
+        guide.remembered[slot] = mark if ply > 0 else ZERO
+    for k in range(frame.first, frame.end):
+        action = np.int64(stack[k, ACTION])
+        gap = np.int64(guide.gaps[slot, action])
+        work.gaps[ply, action] = gap
+        work.scores[k] = 1 if action == frame.tt_move else -gap
+    frame.by_policy = 1
+
+
+@jit
+def _ask_network(rules, guide, work, ply, slot):
+    """Fill row ``slot`` of ``guide.gaps`` for the actions of the node at ``ply``."""
+    frame, stack = work.frames[ply], work.stack
+    asked = encode_successors(
+        rules,
+        guide.per_action,
+        stack[frame.row],
+        stack,
+        frame.first,
+        frame.end,
+        guide.encodings,
+        np.int64(0),
+    )
+    forward(guide.weights, guide.encodings, asked, guide.network_workspace, guide.outputs)
+    top = _read_logits(guide, stack, frame.first, frame.end)
+    for k in range(frame.first, frame.end):
+        gap = min(float(top - guide.logits[k - frame.first]), _MAX_GAP) * GAP_UNIT
+        guide.gaps[slot, np.int64(stack[k, ACTION])] = np.uint16(gap)
+    work.nodes += np.int64(ENCODING_NODES) * max(asked, np.int64(1))
+
+
+@jit
+def _read_logits(guide, stack, first, end):
+    """Fill ``guide.logits`` from what the network has said of successors.
+
+    A decided successor has no output of its own: a win is put far above the others, a loss below.
+
+    Args:
+        guide: a :class:`PolicyGuide`.
+        stack: uint64[N, 8], the successors in rows ``first`` to ``end`` - 1.
+        first, end: see ``stack``.
+
+    Returns:
+        the highest logit, float32.
+    """
+    logits, outputs = guide.logits, guide.outputs
+    output = 0
+    top = np.float32(-np.inf)
+    for k in range(first, end):
+        i = k - first
+        if stack[k, RESULT] != ZERO:
+            logits[i] = _MAX_GAP if stack[k, RESULT] == ONE else -_MAX_GAP
+        elif guide.per_action != 0:
+            logits[i] = action_logit(outputs[output, 0], expected_result(outputs[output, 1]))
+            output += 1
+        else:
+            logits[i] = outputs[0, np.int64(stack[k, ACTION])]
+        top = max(top, logits[i])
+    return top

@@ -1,0 +1,422 @@
+"""One search to a given depth: negamax with a window, a principal variation search.
+
+A node is a position on the line under way. Its value is for its mover, so that the value of a
+successor changes its sign on the way up (negamax). Values outside the window [alpha, beta] are only
+bounds. :func:`search` is the loop; a node goes through these steps::
+
+    enter         1 limits    2 frontier node    3 transposition table    4 expand    5 order
+    each action   6 next action    7 its depth    8 leaf    9 window, reduction
+    come back     10 search again    11 best action, cutoff
+    leave         12 store
+
+What makes a guided search selective stands in :mod:`agents.search.alphabeta.reductions`, the
+reductions of steps 3 and 9 and the extensions of step 7, and in
+:mod:`agents.search.alphabeta.policy_order`, the network's order in step 5.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from agents.compile import uncounted
+from agents.search.alphabeta.evaluation import evaluate
+from agents.search.alphabeta.ordering import pick_best, remember_cutoff, score_successors
+from agents.search.alphabeta.policy_order import (
+    is_worth_asking,
+    order_by_policy,
+)
+from agents.search.alphabeta.reductions import (
+    extension_half_plies,
+    is_extended_frontier,
+    reduction,
+    unknown_reduction,
+)
+from agents.search.alphabeta.transposition import NO_ACTION, WIN_VALUE, position_hash, probe, store
+from agents.search.alphabeta.value_network import evaluate_by_network
+from agents.search.alphabeta.workspace import MAX_PLIES
+from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates, simulate
+from bao_env.engine.position import META, mover_of, read_at, same_mover
+from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
+
+_INFINITY: Final = WIN_VALUE + 1
+
+
+@jit
+def search(rules, evaluation, guide, table, work, depth):
+    """Value of the position in row 0 of the stack, ``depth`` >= 1 plies deep.
+
+    Depth first, as a loop: ``work.frames`` takes the place of recursion, which numba compiles to
+    slower code. ``ply`` says where on the line under way the loop is. The steps that it takes are
+    numbered in the functions below.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        evaluation: what positions at the horizon are evaluated with: int16[SUMS] of
+            :func:`agents.search.alphabeta.evaluation.merge`, or the int16[ROWS, UNITS] of a network
+            (:mod:`agents.search.alphabeta.value_network`).
+        guide: a :class:`PolicyGuide`; None for a full search, from which all that is done with
+            one is left out.
+        table: the transposition table.
+        work: a record of :data:`agents.search.alphabeta.workspace.MEMORY`. ``work.lines[0]`` takes
+            the best line.
+        depth: plies to the horizon.
+
+    Returns:
+        the value for the mover, int64; nothing of use once ``work.stopped`` is set.
+    """
+    guided = guide is not None
+    evaluation, table = uncounted(evaluation), uncounted(table)
+    work.iteration = depth
+    _ask(work.frames[0], 0, depth, -_INFINITY, _INFINITY, 0)
+    ply = np.int64(0)
+    entering = True
+    while True:
+        # Down: enter the node at `ply`, if it is new.
+        expanded, value = True, np.int64(0)
+        if entering:
+            expanded, value = _enter_node(rules, evaluation, guided, table, work, ply)
+            if work.stopped != 0:
+                return value
+            if guide is not None and expanded and is_worth_asking(work.frames[ply]):
+                order_by_policy(rules, guide, work, ply)
+
+        # On: try its actions until one needs a search of its own.
+        if expanded:
+            if _try_actions(evaluation, guided, work, ply):
+                ply += 1
+                entering = True
+                continue
+            value = _leave_node(table, work, ply)
+
+        # Up: hand its value to the node above it, which may want to have it searched again.
+        if ply == 0:
+            return value
+        entering = _hand_up(work, ply - 1, value)
+        if not entering:
+            ply -= 1
+
+
+@jit_inline
+def _ask(frame, row, depth, alpha, beta, half_plies):
+    """Ask for the value of a node: fill the first part of its frame.
+
+    Args:
+        frame: the node's :data:`agents.search.alphabeta.workspace.FRAME`.
+        row: of the stack, where the position is.
+        depth: plies to the horizon.
+        alpha, beta: the window. Only a value between them needs to be exact.
+        half_plies: 0 or 1, saved by forced actions before and not used yet.
+    """
+    frame.row = row
+    frame.depth = depth
+    frame.alpha = alpha
+    frame.beta = beta
+    frame.half_plies = half_plies
+
+
+@jit_inline
+def _enter_node(rules, evaluation, guided, table, work, ply):
+    """Steps 1 to 5: the value of a node if it is to be had at once, else its actions in order.
+
+    Args:
+        rules, evaluation, table, work: those of :func:`search`.
+        guided: whether the search is selective.
+        ply: plies from the root to the node; its frame says what is asked.
+
+    Returns:
+        whether the node has been expanded; and its value, int64, if it has not.
+    """
+    frame, lines = work.frames[ply], work.lines
+
+    # Step 1. Limits. Whatever they are, one ply is looked at.
+    work.nodes += 1
+    if (work.nodes >= work.node_limit or work.stop != 0) and work.iteration > 1:
+        work.stopped = 1
+        return False, np.int64(0)
+    if ply > 0:  # the root keeps the line of the last iteration until it has a better one
+        lines[ply, 0] = NO_ACTION
+    packed = read_at(work.stack, frame.row)
+
+    # Step 2. Frontier node. Captures wait for their side only where the rules leave it free
+    # (Dutch I.a). Where they don't, the other player moves after every action. So each successor
+    # is decided or evaluated, none is searched, and the short form is exact.
+    if frame.depth == 1 and ply > 0 and rules.free_side == ZERO:
+        found = candidates(rules, packed)
+        if not is_extended_frontier(guided, found, ply):
+            return False, _search_frontier(rules, evaluation, work, packed, found, ply, frame.beta)
+
+    # Step 3. Transposition table.
+    frame.key = position_hash(packed)
+    known, value, frame.tt_move = probe(
+        table, work.epoch, frame.key, frame.depth, guided, frame.alpha, frame.beta, ply
+    )
+    if known and ply > 0:  # the root needs a line, not only a value
+        lines[ply, 0] = frame.tt_move
+        lines[ply, 1] = NO_ACTION
+        return False, value
+    if ply > 0:
+        frame.depth -= unknown_reduction(guided, frame.depth, frame.tt_move)
+
+    # Step 4. Expand. A player without a move has lost (1.2).
+    frame.first = 1 + ply * MAX_SUCCESSORS
+    frame.end = frame.first + successors(rules, packed, work.stack, frame.first)
+    if ply == 0:
+        _leave_out(work)
+    if frame.end == frame.first:
+        return False, np.int64(ply - WIN_VALUE)
+
+    # Step 5. Order. A network may do it again (policy_order).
+    score_successors(work, ply, np.int64(mover_of(packed.meta)))
+    frame.by_policy = 0
+    frame.next = frame.first
+    frame.low = frame.alpha
+    frame.best = -_INFINITY
+    frame.best_action = NO_ACTION
+    return True, np.int64(0)
+
+
+@jit
+def _leave_out(work):
+    """Leave out the successors of the root by actions that are not to be chosen from."""
+    frame, stack = work.frames[0], work.stack
+    end = frame.first
+    for k in range(frame.first, frame.end):
+        if (work.actions >> stack[k, ACTION]) & ONE != ZERO:
+            stack[end] = stack[k]
+            end += 1
+    frame.end = end
+
+
+@jit_inline
+def _try_actions(evaluation, guided, work, ply):
+    """Steps 6 to 9: try the actions of a node until one needs a search of its own.
+
+    Args:
+        evaluation, work: those of :func:`search`.
+        guided: whether the search is selective.
+        ply: plies from the root to the node.
+
+    Returns:
+        whether the node at ``ply + 1`` has been asked for; if not, no action is left to try.
+    """
+    frame, stack = work.frames[ply], work.stack
+    while frame.next < frame.end:
+        # Step 6. Next action.
+        k = frame.next
+        pick_best(work, k, frame.end)
+        again = same_mover(stack[k, META])
+
+        # Step 7. Its depth. A capture that waits is played on; forced actions cost less.
+        plies = frame.depth - 1
+        if again and plies == 0:
+            plies = np.int64(1)
+        saved = frame.half_plies + extension_half_plies(guided, ply, frame.end - frame.first)
+        plies += saved // 2
+
+        # Step 8. The end of the game, or the horizon.
+        if stack[k, RESULT] != ZERO or plies == 0 or ply + 2 >= MAX_PLIES:
+            work.nodes += 1
+            work.lines[ply + 1, 0] = NO_ACTION
+            _take_value(work, ply, _leaf_value(evaluation, stack, k, ply))
+            continue
+
+        # Step 9. Have it searched: the first action with the whole window, the others only for
+        # whether they are better at all (principal variation search), and less deep.
+        frame.again = np.int64(again)
+        frame.high = frame.beta
+        frame.reduced = 0
+        if k != frame.first:
+            frame.high = frame.low + 1
+            if not again:
+                frame.reduced = reduction(guided, work, ply)
+        alpha, beta = _window(frame)
+        _ask(work.frames[ply + 1], k, plies - frame.reduced, alpha, beta, saved % 2)
+        return True
+    return False
+
+
+@jit_inline
+def _leaf_value(evaluation, stack, k, ply):
+    """Value of a successor that is not searched, for the mover of the node above it.
+
+    Args:
+        evaluation: see :func:`search`.
+        stack: uint64[N, 8].
+        k: row of the successor.
+        ply: plies from the root to the node above it.
+    """
+    if stack[k, RESULT] == ONE:
+        return np.int64(WIN_VALUE - ply - 1)
+    if stack[k, RESULT] == FULL:
+        return np.int64(ply + 1 - WIN_VALUE)
+    value = _horizon_value(evaluation, read_at(stack, k), ply + 1)
+    return value if same_mover(stack[k, META]) else -value
+
+
+@jit_inline
+def _window(frame):
+    """The window of the successor that is being searched, as whoever moves there sees it."""
+    if frame.again != 0:
+        return frame.low, frame.high
+    return -frame.high, -frame.low
+
+
+@jit_inline
+def _hand_up(work, ply, value):
+    """Steps 10 and 11: what a node makes of the value of a successor that has been searched.
+
+    Args:
+        work: that of :func:`search`.
+        ply: plies from the root to the node.
+        value: of the successor, for whoever moves there.
+
+    Returns:
+        whether it must be searched again; the frame at ``ply + 1`` says how.
+    """
+    frame, successor = work.frames[ply], work.frames[ply + 1]
+    if frame.again == 0:
+        value = -value
+
+    # Step 10. Better than was thought: search it again, first as deep as the others, then for
+    # its exact value.
+    if value > frame.low and frame.reduced != 0:
+        successor.depth += frame.reduced
+        frame.reduced = 0
+    elif frame.low < value and value < frame.beta and frame.high < frame.beta:
+        frame.high = frame.beta
+    else:
+        _take_value(work, ply, value)
+        return False
+    successor.alpha, successor.beta = _window(frame)
+    return True
+
+
+@jit_inline
+def _take_value(work, ply, value):
+    """Step 11: note the value of the successor under way, and go on to the next one.
+
+    Args:
+        work: that of :func:`search`.
+        ply: plies from the root to the node.
+        value: for the node's mover. If it is ``beta`` or more, no other action is tried.
+    """
+    frame = work.frames[ply]
+    k = frame.next
+    frame.next = k + 1
+    if value <= frame.best:
+        return
+    action = np.int64(work.stack[k, ACTION])
+    frame.best = value
+    frame.best_action = action
+    if value > frame.low:
+        frame.low = value
+        _set_line(work.lines, ply, action)
+        if ply == 0:
+            work.value = value
+    if value >= frame.beta:
+        seat = np.int64(mover_of(work.stack[frame.row, META]))
+        remember_cutoff(work, ply, seat, action, frame.depth)
+        frame.next = frame.end
+
+
+@jit_inline
+def _set_line(lines, ply, action):
+    """The best line at ``ply`` now begins with ``action`` and goes on as its successor's does."""
+    lines[ply, 0] = action
+    i = 0
+    while lines[ply + 1, i] != NO_ACTION:
+        lines[ply, i + 1] = lines[ply + 1, i]
+        i += 1
+    lines[ply, i + 1] = NO_ACTION
+
+
+@jit_inline
+def _leave_node(table, work, ply):
+    """Step 12: store a node whose actions have been tried.
+
+    Args:
+        table, work: those of :func:`search`.
+        ply: plies from the root to the node.
+
+    Returns:
+        its value for its mover, int64.
+    """
+    frame = work.frames[ply]
+    store(
+        table,
+        work.epoch,
+        frame.key,
+        frame.depth,
+        frame.alpha,
+        frame.beta,
+        ply,
+        frame.best,
+        frame.best_action,
+    )
+    return frame.best
+
+
+@jit
+def _horizon_value(evaluation, packed, ply):
+    """Value of a position at the horizon, for its mover."""
+    # 1.2: a player without a move has lost, which shows in their rows alone. Only a player all
+    # of whose moves would be infinite (1.5a) is missed here and evaluated: a search one ply
+    # deeper finds that out.
+    if is_stuck(packed):
+        return np.int64(ply - WIN_VALUE)
+    if evaluation.ndim == 2:  # a constant when this is compiled
+        return evaluate_by_network(evaluation, packed)
+    return evaluate(evaluation, packed)
+
+
+@jit
+def _search_frontier(rules, evaluation, work, packed, found, ply, beta):
+    """Value of a position one ply above the horizon.
+
+    A short form of :func:`search` for the nodes that are by far the most: each move is played,
+    evaluated and forgotten, in the order in which it comes.
+
+    Args:
+        rules: the :class:`KernelRules`, of which no capture waits for its side.
+        evaluation: see :func:`search`.
+        work: that of :func:`search`; the moves are counted as nodes.
+        packed: the position, a :class:`Packed`.
+        found: its :func:`candidates`.
+        ply: plies from the root to it.
+        beta: a move that is worth this much ends the search.
+
+    Returns:
+        the value for the mover, int64; if it is ``beta`` or more, a lower bound.
+    """
+    capture_turn = (found & CAPTURE_TURN) != ZERO
+    starts = found & STARTS
+    best = np.int64(ply - WIN_VALUE)
+    nodes = np.int64(0)
+    while starts != ZERO:
+        start = trailing_zeros(starts)
+        starts &= starts - ONE
+        stops = ZERO
+        while True:
+            played = simulate(rules, packed, capture_turn, start, stops, False)
+            if (played.tally & INFINITE) == ZERO:
+                nodes += 1
+                if played.result == ONE:
+                    value = np.int64(WIN_VALUE - ply - 1)
+                elif played.result == FULL:
+                    value = np.int64(ply + 1 - WIN_VALUE)
+                else:
+                    value = -_horizon_value(evaluation, played.after, ply + 1)
+                if value > best:
+                    best = value
+                    if best >= beta:
+                        work.nodes += nodes
+                        return best
+            if stops != ZERO or (played.tally & CHOICE) == ZERO:
+                break
+            stops = FULL  # 2.5b: the house may be kept
+    work.nodes += nodes
+    return best

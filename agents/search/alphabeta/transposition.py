@@ -1,0 +1,173 @@
+"""The transposition table of alpha-beta: what has been found out about positions met before.
+
+A table is uint64[4 * slots]. A slot holds two entries, an entry two words: the position's hash,
+and what is known of the position::
+
+    bit  0             16       24      26        33                      63
+         |  value + B  | depth  | bound | action  |  epoch                |
+         |  16 bits    | 8      | 2     | 7       |  31                   |
+
+``B`` is 2^15, so that the value is never negative. ``depth`` counts plies, ``bound`` says whether
+the value is exact or a bound, ``action`` was the best. ``epoch`` numbers the searches: an entry of
+an earlier search is as good as empty.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from bao_env.engine.bits import BYTE, U
+from bao_env.engine.compile import jit, jit_inline
+
+WIN_VALUE: Final = 32_000
+"""Value of a game won at once; a win within n plies is worth ``WIN_VALUE - n``."""
+PROVEN: Final = WIN_VALUE - 1000
+"""Values beyond this, either way, are wins and losses that the search has proved."""
+NO_ACTION: Final = 64
+"""No action."""
+
+_MIN_BITS: Final = 14
+_MAX_BITS: Final = 20
+_NODES_A_SLOT: Final = 4
+"""A table has a slot for so many nodes of a search. One in six of them is stored."""
+
+_SLOT_WORDS: Final = 4
+_ENTRY_WORDS: Final = 2
+
+BOUND_LOWER: Final = 1
+"""The value is at least this: the search was cut off at beta."""
+BOUND_UPPER: Final = 2
+"""The value is at most this: no action came up to alpha."""
+BOUND_EXACT: Final = 3
+"""The value is this."""
+
+_DEPTH_SHIFT = U(16)
+_BOUND_SHIFT = U(24)
+_ACTION_SHIFT = U(26)
+_EPOCH_SHIFT = U(33)
+_VALUE_MASK = U(0xFFFF)
+_BOUND_MASK = U(3)
+_ACTION_MASK = U(127)
+_VALUE_BIAS = np.int64(1 << 15)
+
+# Odd multipliers whose bits look random: 2^64 over the golden ratio (Knuth, "The Art of Computer
+# Programming", volume 3, 6.4), and two primes of xxHash64 (https://xxhash.com).
+_GOLDEN_RATIO = U(0x9E3779B97F4A7C15)
+_XXHASH_PRIME_2 = U(0xC2B2AE3D27D4EB4F)
+_XXHASH_PRIME_3 = U(0x165667B19E3779F9)
+# A product is well mixed in its high bits; these bring them down.
+_HASH_SHIFT_A = U(29)
+_HASH_SHIFT_B = U(32)
+
+
+def make_table(nodes: float) -> npt.NDArray[np.uint64]:
+    """An empty table for searches of about so many nodes: 512 KiB to 32 MiB.
+
+    The smaller it is, the more of it stays in the processor's cache.
+    """
+    bits = int(nodes / _NODES_A_SLOT).bit_length() - 1
+    return np.zeros(_SLOT_WORDS << max(_MIN_BITS, min(_MAX_BITS, bits)), np.uint64)
+
+
+@jit_inline
+def position_hash(packed):
+    """64 bits from a position, a :class:`Packed`."""
+    h = (packed.front ^ (packed.front >> _HASH_SHIFT_A)) * _GOLDEN_RATIO
+    h = ((h ^ (h >> _HASH_SHIFT_B)) + packed.back) * _XXHASH_PRIME_2
+    h = ((h ^ (h >> _HASH_SHIFT_A)) + packed.other_front) * _XXHASH_PRIME_3
+    h = ((h ^ (h >> _HASH_SHIFT_B)) + packed.other_back) * _GOLDEN_RATIO
+    h = ((h ^ (h >> _HASH_SHIFT_A)) + packed.meta) * _XXHASH_PRIME_2
+    return h ^ (h >> _HASH_SHIFT_B)
+
+
+@jit_inline
+def _slot_of(table, key):
+    """Index of the first word of the slot where a position belongs; slots are a power of two."""
+    return np.int64(key & U(table.shape[0] // _SLOT_WORDS - 1)) * _SLOT_WORDS
+
+
+@jit_inline
+def _depth_in(data):
+    """The depth in the second word of an entry."""
+    return np.int64((data >> _DEPTH_SHIFT) & BYTE)
+
+
+@jit
+def probe(table, epoch, key, depth, deeper, alpha, beta, ply):
+    """Look a position up.
+
+    Args:
+        table: uint64[4 * slots].
+        epoch: number of this search, uint64.
+        key: the position's hash.
+        depth: plies to which the value is wanted.
+        deeper: whether a value from a greater depth will do as well.
+        alpha, beta: the window. A bound outside it is as good as an exact value.
+        ply: plies from the root to the position. In the table a win counts its plies from the
+            position; the value returned counts them from the root.
+
+    Returns:
+        whether the value is known, the value, and the action to try first or NO_ACTION. The
+        action is that of any entry of this search, however deep.
+    """
+    slot = _slot_of(table, key)
+    for entry in (slot, slot + _ENTRY_WORDS):
+        data = table[entry + 1]
+        if table[entry] == key and (data >> _EPOCH_SHIFT) == epoch:
+            action = np.int64((data >> _ACTION_SHIFT) & _ACTION_MASK)
+            value = np.int64(data & _VALUE_MASK) - _VALUE_BIAS
+            if value > PROVEN:
+                value -= ply
+            elif value < -PROVEN:
+                value += ply
+            bound = np.int64((data >> _BOUND_SHIFT) & _BOUND_MASK)
+            searched = _depth_in(data)
+            known = (searched == depth or (deeper and searched > depth)) and (
+                bound == BOUND_EXACT
+                or (bound == BOUND_LOWER and value >= beta)
+                or (bound == BOUND_UPPER and value <= alpha)
+            )
+            return known, value, action
+    return False, np.int64(0), np.int64(NO_ACTION)
+
+
+@jit
+def store(table, epoch, key, depth, alpha, beta, ply, value, action):
+    """Enter a position that has been searched, in place.
+
+    The first entry of a slot keeps the deepest search; the second takes what is less deep.
+
+    Args:
+        table: uint64[4 * slots].
+        epoch: number of this search, uint64.
+        key: the position's hash.
+        depth: plies that it was searched to, at most 255.
+        alpha, beta: the window that it was searched with.
+        ply: plies from the root to the position.
+        value: what the search returned, its wins counted from the root.
+        action: the best action, or NO_ACTION.
+    """
+    bound = BOUND_EXACT
+    if value <= alpha:
+        bound = BOUND_UPPER
+    elif value >= beta:
+        bound = BOUND_LOWER
+    if value > PROVEN:
+        value += ply
+    elif value < -PROVEN:
+        value -= ply
+    entry = _slot_of(table, key)
+    first = table[entry + 1]
+    if (first >> _EPOCH_SHIFT) == epoch and _depth_in(first) > depth:
+        entry += _ENTRY_WORDS
+    table[entry] = key
+    table[entry + 1] = (
+        U(value + _VALUE_BIAS)
+        | (U(depth) << _DEPTH_SHIFT)
+        | (U(bound) << _BOUND_SHIFT)
+        | (U(action) << _ACTION_SHIFT)
+        | (epoch << _EPOCH_SHIFT)
+    )

@@ -1,0 +1,1 @@
+"""Gumbel search with a network."""

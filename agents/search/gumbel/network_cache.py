@@ -1,0 +1,99 @@
+"""What a network has said of the leaves of earlier trees, so that it need not be asked again.
+
+A Gumbel search grows a new tree for each move, and about half of that tree was in the last one. The
+cache remembers the head's outputs for the leaves that were expanded, each in the slot that its
+position's hash names; a newer leaf replaces an older one. It holds what one network said under one
+rule set: whoever changes its weights clears the cache.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.nets.head import num_outputs
+from agents.search.alphabeta.transposition import position_hash
+from bao_env.engine.bits import ONE, ZERO, U
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.position import read
+
+_MAX_SLOTS: Final = 1 << 16
+"""So that it stays in the processor's cache: 9 MB."""
+_ENCODINGS: Final = 16
+"""A leaf with more encodings is not kept."""
+
+
+class NetworkCache(NamedTuple):
+    """S slots, a power of two."""
+
+    keys: npt.NDArray[np.uint64]
+    """uint64[S], hashes of the positions; 0 in an empty slot."""
+    outputs: npt.NDArray[np.float32]
+    """float32[S, E, 65 or 2], the head's, for up to E encodings of a leaf."""
+
+
+def make_cache(leaves: int, per_action: bool) -> NetworkCache:
+    """An empty cache for about so many leaves.
+
+    Args:
+        leaves: how many; the cache holds at most 65,536.
+        per_action: whether the network reads each legal action.
+    """
+    slots = min(1 << max(leaves, 1).bit_length(), _MAX_SLOTS)
+    shape = (slots, _ENCODINGS if per_action else 1, num_outputs(per_action))
+    return NetworkCache(np.zeros(slots, np.uint64), np.zeros(shape, np.float32))
+
+
+@jit_inline
+def _find(cache, position):
+    """The key of a position, uint64 and never zero, and its slot, int64."""
+    key = position_hash(read(position)) | ONE
+    return key, np.int64((key >> ONE) & U(cache.keys.shape[0] - 1))
+
+
+@jit_inline
+def recall(cache, position, outputs):
+    """Look a leaf up.
+
+    Args:
+        cache: the :class:`NetworkCache`.
+        position: uint64[5 or more], the leaf's.
+        outputs: float32[E or more, 65 or 2], filled with the head's outputs if they are known.
+
+    Returns:
+        whether they are.
+    """
+    key, slot = _find(cache, position)
+    if cache.keys[slot] != key:
+        return False
+    for k in range(cache.outputs.shape[1]):
+        for j in range(cache.outputs.shape[2]):
+            outputs[k, j] = cache.outputs[slot, k, j]
+    return True
+
+
+@jit_inline
+def remember(cache, position, outputs, count):
+    """Keep what the network said of a leaf, unless that is too much.
+
+    Args:
+        cache: the :class:`NetworkCache`.
+        position: uint64[5 or more], the leaf's.
+        outputs: float32[count or more, 65 or 2], the head's.
+        count: encodings of the leaf.
+    """
+    if count > cache.outputs.shape[1]:
+        return
+    key, slot = _find(cache, position)
+    cache.keys[slot] = key
+    for k in range(count):
+        for j in range(cache.outputs.shape[2]):
+            cache.outputs[slot, k, j] = outputs[k, j]
+
+
+@jit
+def clear(cache):
+    """Empty the cache."""
+    cache.keys[:] = ZERO

@@ -1,0 +1,74 @@
+"""A Gumbel search with a network as a player."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.nets.network import PolicyNetwork
+from agents.search.gumbel.search import GumbelSearch
+from agents.search.threads import check_threads, share
+from bao_env.engine.arrays import as_batch
+from bao_env.engine.exclusive import Exclusive
+from bao_env.engine.ruleset import Ruleset
+
+_MAX_SEARCHES: Final = 256
+"""Most positions that go through a search together."""
+_MAX_TREE_NODES: Final = 1 << 17
+"""Most nodes of all trees of a thread, some 120 MB, unless a single tree needs more."""
+
+
+class SearchAgent:
+    """Plays what a Gumbel search with a network finds best.
+
+    Args:
+        network: it is put into evaluation mode.
+        ruleset: the rules to play by.
+        simulations: of each search.
+        threads: threads that share a batch; by default one a core.
+
+    Raises:
+        ValueError: ``simulations`` is out of range.
+    """
+
+    def __init__(
+        self,
+        network: PolicyNetwork,
+        ruleset: Ruleset,
+        simulations: int,
+        *,
+        threads: int | None = None,
+    ) -> None:
+        self.network = network.eval()
+        self._threads = check_threads(threads)
+        self._exclusive = Exclusive("player")
+        games = max(1, min(_MAX_SEARCHES, _MAX_TREE_NODES // max(1, simulations)))
+        self._searches = [
+            GumbelSearch(ruleset.kernel_rules(), self.network, games, simulations)
+            for _ in range(self._threads)
+        ]
+        self._games = games
+
+    def act(
+        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.int64]:
+        """See :meth:`bao_env.bots.Agent.act`."""
+        positions, masks = as_batch(positions, masks)
+        actions = np.zeros(len(masks), np.int64)
+        single = (masks != 0) & ((masks & (masks - np.uint64(1))) == 0)
+        for i in np.flatnonzero(single):
+            actions[i] = int(masks[i]).bit_length() - 1  # no choice, no search
+        undecided = np.flatnonzero((masks != 0) & ~single)
+        # Even parts, so that no thread is left with a small, slow batch.
+        parts = -(-len(undecided) // self._games)
+        step = max(1, -(-len(undecided) // max(self._threads, parts)))
+
+        def search(part: slice, thread: int) -> None:
+            index = undecided[part]
+            actions[index] = self._searches[thread].search(positions[index]).actions
+
+        with self._exclusive:
+            share(len(undecided), min(step, self._games), self._threads, search)
+        return actions

@@ -1,0 +1,303 @@
+"""Gumbel tree search with a network, for many positions a call.
+
+Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel"
+(ICLR 2022). At the root, actions are drawn without replacement by the Gumbel-top-k trick and
+sequential halving spends the simulations on them; below it, actions
+are taken so that visits follow the improved policy (:mod:`agents.search.gumbel.action_selection`).
+No exploration constant is needed, and few simulations suffice to improve on the policy.
+
+Each game has a tree of its own (:mod:`agents.search.gumbel.tree`). On a processor the network is
+compiled (:mod:`agents.nets.compiled`) and one tree after another grows to its end, which keeps it
+in the cache. With a network on a GPU, or one that cannot be compiled, all trees grow in lock step:
+a simulation walks every tree to a leaf, and the leaves go through the network as one batch.
+Expanding a leaf plays all of its actions (:mod:`bao_env.engine.successors`), so results of the game
+are known at once.
+
+A win known for certain is always taken, a known loss only where there is nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from agents.compile import uncounted
+from agents.nets.compiled import (
+    NetworkWorkspace,
+    Weights,
+    compile_network,
+    forward,
+    is_compilable,
+    make_network_workspace,
+)
+from agents.nets.encoding import ENCODING_STEP, padded_encodings
+from agents.nets.network import PolicyNetwork, check_finite
+from agents.search.gumbel.action_selection import (
+    MAX_CONSIDERED,
+    consider_root_edges,
+    visit_schedule,
+)
+from agents.search.gumbel.network_cache import (
+    NetworkCache,
+    clear,
+    make_cache,
+    recall,
+    remember,
+)
+from agents.search.gumbel.simulation import (
+    SearchOutput,
+    SearchSettings,
+    SearchWorkspace,
+    count_undecided,
+    encode_leaves,
+    expand_and_backup,
+    init_roots,
+    leaf_position,
+    root_output,
+    root_outputs,
+    select,
+)
+from agents.search.gumbel.tree import NO_NODE, Tree, make_tree
+from bao_env.engine.arrays import UINT64, batch_size, check_output
+from bao_env.engine.compile import jit
+from bao_env.engine.ruleset import KernelRules
+from bao_env.engine.successors import MAX_SUCCESSORS
+
+_SEARCHES_CACHED: Final = 3
+"""The cache has space for the leaves of so many searches of each game."""
+
+
+class RootNoise(NamedTuple):
+    """What varies the choice between the actions of the roots."""
+
+    scale: np.float32
+    """1 for Gumbel noise, 0 for none."""
+    rng: npt.NDArray[np.uint64]
+    """uint64[B], non-zero xorshift states."""
+
+
+class CompiledNetwork(NamedTuple):
+    """A compiled network and what one thread runs it in."""
+
+    weights: Weights
+    workspace: NetworkWorkspace
+    outputs: npt.NDArray[np.float32]
+    """float32[64, 65 or 2], the head's."""
+    cache: NetworkCache
+    """What it has said before, with these weights."""
+
+
+@jit
+def _evaluate(settings, tree, positions, network, workspace):
+    """Put what the network says of the leaf of the only tree into ``network.outputs``.
+
+    Args:
+        settings: the :class:`SearchSettings`.
+        tree: the :class:`Tree` of one game.
+        positions: uint64[1, 6], the root's.
+        network: the :class:`CompiledNetwork`.
+        workspace: the :class:`SearchWorkspace`.
+
+    Returns:
+        int64, how many encodings the network has read.
+    """
+    if tree.leaves[0] == NO_NODE:
+        return np.int64(0)
+    position = leaf_position(tree, 0, positions)
+    tree.starts[0] = 0
+    if recall(network.cache, position, network.outputs):
+        return np.int64(0)
+    undecided = count_undecided(tree, 0)
+    encode_leaves(settings, tree, positions, workspace, 1)
+    count = tree.starts[1]
+    forward(network.weights, workspace.encodings, count, network.workspace, network.outputs)
+    # Encoding may prove that an action wins. The cache does not know that, so it is not told.
+    if count == undecided or workspace.per_action == 0:
+        remember(network.cache, position, network.outputs, count)
+    return count
+
+
+@jit
+def _search_each(settings, tree, network, workspace, positions, noise, output):
+    """Search one position after another with a compiled network.
+
+    Args:
+        settings: the :class:`SearchSettings`.
+        tree: a :class:`Tree` of one game, overwritten.
+        network: the :class:`CompiledNetwork`.
+        workspace: the :class:`SearchWorkspace`.
+        positions: uint64[B, 6].
+        noise: the :class:`RootNoise`.
+        output: the :class:`SearchOutput`, filled.
+
+    Returns:
+        int64, how many encodings the network has read.
+    """
+    settings, tree = uncounted(settings), uncounted(tree)
+    network, workspace = uncounted(network), uncounted(workspace)
+    positions, noise, output = uncounted(positions), uncounted(noise), uncounted(output)
+    encodings_read = np.int64(0)
+    for i in range(positions.shape[0]):
+        root = positions[i : i + 1]
+        init_roots(settings, tree, root)
+        encodings_read += _evaluate(settings, tree, root, network, workspace)
+        expand_and_backup(settings, tree, network.outputs, workspace, 1)
+        consider_root_edges(tree, noise.scale, noise.rng[i : i + 1], 1)
+        for simulation in range(settings.schedule.shape[1]):
+            select(settings, tree, simulation, workspace, 1)
+            encodings_read += _evaluate(settings, tree, root, network, workspace)
+            expand_and_backup(settings, tree, network.outputs, workspace, 1)
+        root_output(tree, 0, workspace, output, i)
+    return encodings_read
+
+
+class GumbelSearch:
+    """Searches for up to ``games`` positions at a time with one network.
+
+    Args:
+        rules: to search by.
+        network: on a processor compiled as it is now (:meth:`sync_weights`); in lock step used
+            itself, wherever it is.
+        games: most positions a call.
+        simulations: of each search, at least 2.
+        discount: a win is worth this much less for each ply before it, so that sooner is better.
+        lock_step: grow all trees together, with the network as a batch. By default so with a
+            network that is on a GPU or that cannot be compiled.
+
+    Raises:
+        ValueError: a number is out of range.
+        NotCompilableError: ``lock_step`` is False, and the network cannot be compiled.
+    """
+
+    def __init__(
+        self,
+        rules: KernelRules,
+        network: PolicyNetwork,
+        games: int,
+        simulations: int,
+        discount: float = 0.998,
+        *,
+        lock_step: bool | None = None,
+    ) -> None:
+        if not 2 <= simulations <= 1_000_000:
+            raise ValueError(f"{simulations} simulations: expected 2 to 1000000")
+        if lock_step is None:
+            on_gpu = next(network.parameters()).device.type != "cpu"
+            lock_step = on_gpu or not is_compilable(network)
+        per_action = network.config.per_action
+        self.network = network
+        self.simulations = simulations
+        self.network_seconds = 0.0
+        """Time that the network has taken so far; counted in lock step only."""
+        self.encodings_read = 0
+        """Encodings that the network has read so far."""
+        self._games = games
+        self._lock_step = lock_step
+        self._settings = SearchSettings(
+            rules=rules,
+            schedule=np.stack([visit_schedule(n, simulations) for n in range(MAX_CONSIDERED + 1)]),
+            discount=np.float32(discount),
+        )
+        trees = games if lock_step else 1
+        self._tree: Tree = make_tree(trees, simulations)
+        self._workspace = SearchWorkspace(
+            per_action=int(per_action),
+            encodings=padded_encodings(trees * (MAX_SUCCESSORS if per_action else 1)),
+            improved=np.empty(MAX_SUCCESSORS, np.float32),
+        )
+        if not lock_step:
+            weights = compile_network(network)
+            self._compiled = CompiledNetwork(
+                weights=weights,
+                workspace=make_network_workspace(weights),
+                outputs=np.empty((MAX_SUCCESSORS, weights.outputs), np.float32),
+                cache=make_cache(_SEARCHES_CACHED * games * simulations, per_action),
+            )
+
+    def sync_weights(self, network: PolicyNetwork) -> None:
+        """Search with the weights of ``network``, of the same shape, as they are now."""
+        self.network = network
+        if not self._lock_step:
+            self._compiled = self._compiled._replace(weights=compile_network(network))
+            clear(self._compiled.cache)
+
+    def search(
+        self,
+        positions: npt.NDArray[np.uint64],
+        rng: npt.NDArray[np.uint64] | None = None,
+    ) -> SearchOutput:
+        """Search a batch of positions.
+
+        Args:
+            positions: uint64[B, 6], B at most ``games``.
+            rng: uint64[B], non-zero xorshift states, advanced in place. They draw Gumbel noise at
+                the roots, as training needs it; without them the search takes what it finds best.
+
+        Raises:
+            TypeError, ValueError: an array is not as described.
+            ValueError: there are more than ``games`` positions, or the network's outputs are not
+                finite.
+        """
+        games = batch_size(positions)
+        if games > self._games:
+            raise ValueError(f"{games} positions: expected at most {self._games}")
+        if rng is None:
+            noise = RootNoise(np.float32(0.0), np.ones(games, np.uint64))
+        else:
+            check_output("rng", rng, UINT64, (games,))
+            noise = RootNoise(np.float32(1.0), rng)
+        output = SearchOutput(
+            np.empty(games, np.int64),
+            np.empty((games, 64), np.float32),
+            np.empty(games, np.float32),
+            np.empty((games, 64), np.float32),
+        )
+        if self._lock_step:
+            self._search_together(positions, noise, output)
+        else:
+            self.encodings_read += _search_each(
+                self._settings,
+                self._tree,
+                self._compiled,
+                self._workspace,
+                positions,
+                noise,
+                output,
+            )
+        check_finite(output.policies, output.values)
+        return output
+
+    def _search_together(
+        self, positions: npt.NDArray[np.uint64], noise: RootNoise, output: SearchOutput
+    ) -> None:
+        """:func:`_search_each` in lock step, with the network as a batch."""
+        games = len(positions)
+        settings, tree, workspace = self._settings, self._tree, self._workspace
+        init_roots(settings, tree, positions)
+        expand_and_backup(settings, tree, self._evaluate_batch(positions), workspace, games)
+        consider_root_edges(tree, noise.scale, noise.rng, games)
+        for simulation in range(self.simulations):
+            select(settings, tree, simulation, workspace, games)
+            expand_and_backup(settings, tree, self._evaluate_batch(positions), workspace, games)
+        root_outputs(tree, workspace, output, games)
+
+    def _evaluate_batch(self, positions: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
+        """The head's outputs, float32[R, 65 or 2], for the leaves of the trees whose roots are
+        ``positions``, uint64[B, 6]."""
+        games = len(positions)
+        encode_leaves(self._settings, self._tree, positions, self._workspace, games)
+        count = int(self._tree.starts[games])
+        if not count:
+            return np.zeros((1, 2), np.float32)
+        step = ENCODING_STEP if count > ENCODING_STEP else 64
+        encodings = self._workspace.encodings[: -(-count // step) * step]
+        start = time.perf_counter()
+        with torch.inference_mode():
+            outputs = self.network.head_outputs(torch.from_numpy(encodings)).cpu().numpy()
+        self.network_seconds += time.perf_counter() - start
+        self.encodings_read += count
+        return outputs

@@ -1,0 +1,1 @@
+"""Exact values: proof-number search, and the solver as a player."""

@@ -1,0 +1,396 @@
+"""Depth-first proof-number search: who wins, proved.
+
+Nagai's df-pn (Nagai 2002, "Df-pn algorithm for searching AND/OR trees and its applications"), with
+his names. Of every position there are two numbers, seen by the player to move:
+
+* ``phi``: how many positions, at the least, must still be decided to prove that they win;
+* ``delta``: the same to prove that they lose.
+
+A position is won if one action leads to a loss of the opponent, so its ``phi`` is the smallest
+``delta`` after an action, and its ``delta`` the sum of the ``phi``. 0 means that it is proved. The
+search always goes to the position that would prove the most with the least, and stays below it
+until its numbers pass two thresholds: then another one has become more promising.
+
+A proof rests only on ends of games and on other proofs, so a win or a loss is exact: positions that
+repeat prove nothing, and a game that could go on for ever stays unknown. Where the same player acts
+again (Dutch I.a), the two numbers change places.
+
+A position not met before is supposed to need more of them the less likely a proof looks to
+alpha-beta's evaluation (:mod:`agents.search.alphabeta.evaluation`). That only says where to look
+first, and saves two thirds of the work.
+
+A *bounded* search asks whether one side, the *attacker*, can win within a number of plies.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.search.alphabeta.evaluation import SCALE, evaluate
+from agents.search.alphabeta.transposition import position_hash
+from bao_env.engine.bits import ONE, ZERO, U, popcount
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.kernel import STARTS, candidates, legal_mask
+from bao_env.engine.position import META, mover_of, read, read_at, same_mover, write_at
+from bao_env.engine.successors import (
+    MAX_SUCCESSORS,
+    RESULT,
+    SUCCESSOR_WORDS,
+    is_stuck,
+    successors,
+)
+
+WIN: Final = 1
+"""The player to move wins."""
+LOSS: Final = -1
+UNKNOWN: Final = 0
+"""Not proved within the limits; the game may also go on for ever."""
+
+MAX_LINE: Final = 400
+"""Longest line that is looked at, in actions."""
+UNBOUNDED: Final = 0
+NO_ATTACKER: Final = 0
+
+_INFINITE: Final = np.int64((1 << 31) - 1)
+_LARGE: Final = np.int64(1 << 30)
+"""What unproved numbers are cut to."""
+_ROWS: Final = 1 + MAX_LINE * MAX_SUCCESSORS
+_WAYS: Final = 4
+"""Entries of a slot of the table."""
+_STEP_SHIFT: Final = 4
+"""Evaluations are told apart in steps of 2^4."""
+_STEPS: Final = 256
+_LOWEST: Final = np.int64(-(_STEPS // 2) << _STEP_SHIFT)
+_MIDDLE: Final = 16.0
+"""What an even position is supposed to need."""
+_MAX_NUMBER: Final = 100_000
+_LOW_HALF: Final = U(0xFFFFFFFF)
+_HALF: Final = U(32)
+_BOUND_SALT: Final = U(0xD6E8FEB86659FD93)  # odd, its bits look random
+
+
+class Table(NamedTuple):
+    """What is known of positions met before; four entries a slot."""
+
+    keys: npt.NDArray[np.uint64]
+    """uint64[4 * slots], hashes of positions."""
+    numbers: npt.NDArray[np.uint64]
+    """uint64[4 * slots], ``phi`` in the low half and ``delta`` in the high one. Where one of them
+    is 0, the other is 1 more than the plies to the end of the game in the proof found."""
+    work: npt.NDArray[np.int64]
+    """int64[4 * slots], positions visited to find that out; the lowest is replaced first."""
+    sums: npt.NDArray[np.int16]
+    """int16[WEIGHTS], of the evaluation."""
+    first_phi: npt.NDArray[np.int64]
+    """int64[256], ``phi`` of a position not met before, by its evaluation."""
+    first_delta: npt.NDArray[np.int64]
+    """int64[256], the same of ``delta``, for each of its actions."""
+
+    @classmethod
+    def empty(cls, bits: int, sums: npt.NDArray[np.int16]) -> Table:
+        """A table of 2^``bits`` slots, 96 bytes each.
+
+        Args:
+            bits: its size.
+            sums: int16[SUMS], of the evaluation.
+        """
+        size = _WAYS << bits
+        logits = (_LOWEST + ((np.arange(_STEPS) + 0.5) * (1 << _STEP_SHIFT))) / SCALE
+        return cls(
+            np.zeros(size, np.uint64),
+            np.zeros(size, np.uint64),
+            np.zeros(size, np.int64),
+            sums,
+            (_MIDDLE * np.exp(-logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
+            (_MIDDLE * np.exp(0.3 * logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
+        )
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.numbers.fill(0)
+        self.work.fill(0)
+
+
+_FRAME: Final = np.dtype(
+    (
+        np.record,
+        [
+            ("row", np.int64),  # of the stack, where the position is
+            ("first", np.int64),  # row of the first successor
+            ("end", np.int64),  # row behind the last one
+            ("phi_limit", np.int64),  # the thresholds
+            ("delta_limit", np.int64),
+            ("before", np.int64),  # positions visited before this one
+        ],
+    )
+)
+_ROW: Final = np.dtype(
+    (
+        np.record,
+        [
+            ("key", np.uint64),
+            # Seen by the player who chooses the action that leads to the row's position.
+            ("phi", np.int64),
+            ("delta", np.int64),
+            ("plies", np.int64),  # to the end of the game, if it is proved
+        ],
+    )
+)
+PROOF_MEMORY: Final = np.dtype(
+    (
+        np.record,
+        [
+            ("nodes", np.int64),  # visited so far
+            ("node_limit", np.int64),
+            ("stop", np.int64),  # set from outside when the time is up
+            ("plies", np.int64),  # to the end of the game in the proof found
+            ("bound", np.int64),  # plies within which the attacker must win, or UNBOUNDED
+            ("attacker", np.int64),  # 1 if that is the player to move at the root, -1 if the other
+            ("frames", _FRAME, (MAX_LINE,)),
+            ("rows", _ROW, (_ROWS,)),
+            ("stack", np.uint64, (_ROWS, SUCCESSOR_WORDS)),
+        ],
+    )
+)
+"""What a search works in."""
+
+
+@jit_inline
+def _pack(phi, delta, plies):
+    """The word of an entry; never 0, which is an empty one."""
+    if phi == 0:
+        return U(plies + 1) << _HALF
+    if delta == 0:
+        return U(plies + 1)
+    return U(phi) | (U(delta) << _HALF)
+
+
+@jit
+def look_up(table, key):
+    """What the table knows of a position.
+
+    Returns:
+        whether anything; ``phi`` and ``delta``; and the plies to the end, if one of them is 0.
+    """
+    slot = np.int64(key & U(table.keys.shape[0] // _WAYS - 1)) * _WAYS
+    for entry in range(slot, slot + _WAYS):
+        word = table.numbers[entry]
+        if table.keys[entry] == key and word != ZERO:
+            phi, delta = np.int64(word & _LOW_HALF), np.int64(word >> _HALF)
+            if phi == 0:
+                return True, phi, _INFINITE, delta - 1
+            if delta == 0:
+                return True, _INFINITE, delta, phi - 1
+            return True, phi, delta, np.int64(0)
+    return False, np.int64(1), np.int64(1), np.int64(0)
+
+
+@jit
+def _store(table, key, phi, delta, plies, work):
+    """Enter what is known of a position, in the place of what was least work to find out."""
+    slot = np.int64(key & U(table.keys.shape[0] // _WAYS - 1)) * _WAYS
+    chosen = slot
+    for entry in range(slot, slot + _WAYS):
+        if table.keys[entry] == key or table.numbers[entry] == ZERO:
+            chosen = entry
+            break
+        if table.work[entry] < table.work[chosen]:
+            chosen = entry
+    table.keys[chosen] = key
+    table.numbers[chosen] = _pack(phi, delta, plies)
+    table.work[chosen] = work
+
+
+@jit_inline
+def _key(packed, left, attacks):
+    """The hash of a position; in a bounded search another one for each number of plies left.
+
+    Args:
+        packed: the position.
+        left: plies left, or UNBOUNDED.
+        attacks: whether the attacker is to move.
+    """
+    return position_hash(packed) ^ (U(2 * left + (1 if attacks else 0)) * _BOUND_SALT)
+
+
+@jit_inline
+def _set(row, phi, delta, plies):
+    """Write the numbers of a row."""
+    row.phi, row.delta, row.plies = phi, delta, plies
+
+
+@jit_inline
+def _suppose(rules, table, packed):
+    """``phi`` and ``delta`` of a position not met before."""
+    starts = max(np.int64(1), np.int64(popcount(candidates(rules, packed) & STARTS)))
+    step = (evaluate(table.sums, packed) - _LOWEST) >> _STEP_SHIFT
+    step = max(np.int64(0), min(np.int64(_STEPS - 1), step))
+    return table.first_phi[step], table.first_delta[step] * starts
+
+
+@jit
+def _enter_row(rules, table, work, r, left, mover):
+    """Fill in what is known of the position in a row that has just been made.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        table: a :class:`Table`.
+        work: a record of :data:`PROOF_MEMORY`.
+        r: the row.
+        left: plies left there, or UNBOUNDED.
+        mover: 1 if the player who chose the action is the one to move at the root, else -1.
+    """
+    row, result = work.rows[r], work.stack[r, RESULT]
+    packed = read_at(work.stack, r)
+    again = same_mover(packed.meta)
+    if result == ONE or (result == ZERO and not again and is_stuck(packed)):
+        won = True
+    elif result != ZERO:
+        won = False
+    elif work.bound != UNBOUNDED and left == 0:  # within the bound only if it is over
+        won = mover != work.attacker or (
+            not again and legal_mask(rules, work.stack[r]) == ZERO  # 1.5a
+        )
+    else:
+        attacks = work.bound != UNBOUNDED and (mover == work.attacker) == again
+        row.key = _key(packed, left, attacks)
+        found, phi, delta, plies = look_up(table, row.key)
+        if not found:
+            phi, delta = _suppose(rules, table, packed)
+        if again:
+            phi, delta = delta, phi
+        _set(row, phi, delta, plies)
+        return
+    row.key = ZERO
+    # By the table's convention: delta 0 after an action that wins.
+    _set(row, _INFINITE if won else 0, 0 if won else _INFINITE, 0)
+
+
+@jit
+def _expand(rules, table, work, ply, left, mover):
+    """List the successors of the position of a frame; returns how many there are."""
+    frame = work.frames[ply]
+    count = successors(rules, read_at(work.stack, frame.row), work.stack, frame.first)
+    frame.end = frame.first + count
+    work.nodes += 1
+    for r in range(frame.first, frame.end):
+        _enter_row(rules, table, work, r, left, mover)
+    return count
+
+
+@jit_inline
+def _sum_up(work, ply):
+    """The numbers of the position of a frame, from those of its successors.
+
+    Returns:
+        ``phi``, ``delta``, the plies to the end if it is proved, the row of the most promising
+        successor, and the second lowest ``delta`` of a successor.
+    """
+    frame = work.frames[ply]
+    phi, second, delta = _INFINITE, _INFINITE, np.int64(0)
+    best = frame.first
+    nearest, farthest = _INFINITE, np.int64(0)
+    for r in range(frame.first, frame.end):
+        row = work.rows[r]
+        if row.delta < phi:
+            phi, second, best = row.delta, phi, r
+        elif row.delta < second:
+            second = row.delta
+        delta += row.phi
+        if row.delta == 0:
+            nearest = min(nearest, row.plies)
+        farthest = max(farthest, row.plies)
+    if phi == 0:
+        return phi, _INFINITE, nearest + 1, best, second
+    if delta == 0:
+        return _INFINITE, delta, farthest + 1, best, second
+    return min(phi, _LARGE), min(delta, _LARGE), np.int64(0), best, second
+
+
+@jit_inline
+def _report(work, r, phi, delta, plies):
+    """Write the numbers of a position to its row, as the player who led there sees them."""
+    if same_mover(work.stack[r, META]):
+        _set(work.rows[r], delta, phi, plies)
+    else:
+        _set(work.rows[r], phi, delta, plies)
+
+
+@jit
+def prove(rules, table, work, words):
+    """Find out who wins.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        table: a :class:`Table`. What it holds may be of other positions of the same rules.
+        work: a record of :data:`PROOF_MEMORY`, with its limits and bound set; gets ``nodes`` and,
+            with a proof, ``plies``.
+        words: uint64[6], the position.
+
+    Returns:
+        int64: WIN, LOSS or UNKNOWN, for the player to move. In a bounded search the attacker
+        either wins within the bound, or the other player is said to win.
+    """
+    work.nodes = 0
+    work.plies = 0
+    root = read(words)
+    write_at(work.stack, 0, root)
+    work.rows[0].key = _key(root, work.bound, work.bound != UNBOUNDED and work.attacker == 1)
+    frame = work.frames[0]
+    frame.row, frame.first, frame.before = 0, 1, 0
+    frame.phi_limit = frame.delta_limit = _LARGE
+    ply = 0
+    mover = np.int64(1)
+    seat = mover_of(root.meta)
+    left = work.bound - 1 if work.bound != UNBOUNDED else np.int64(UNBOUNDED)
+    if _expand(rules, table, work, 0, left, mover) == 0:
+        return np.int64(LOSS)  # 1.2, 1.5a: no legal move
+    while True:
+        frame = work.frames[ply]
+        phi, delta, plies, best, second = _sum_up(work, ply)
+        out_of_time = work.nodes >= work.node_limit or work.stop != 0
+        if phi >= frame.phi_limit or delta >= frame.delta_limit or out_of_time:
+            r = frame.row
+            proved = phi == 0 or delta == 0
+            if proved or not out_of_time:
+                _store(table, work.rows[r].key, phi, delta, plies, work.nodes - frame.before)
+            if ply == 0:
+                work.plies = plies
+                return np.int64(WIN if phi == 0 else LOSS if delta == 0 else UNKNOWN)
+            _report(work, r, phi, delta, plies)
+            ply -= 1
+            continue
+        if ply + 1 == MAX_LINE:
+            _set(work.rows[best], _LARGE, _LARGE, 0)
+            continue
+        # Below the best successor until it is proved, no longer the best by a quarter, or the
+        # position itself has passed its limits.
+        child = work.frames[ply + 1]
+        phi_limit = min(frame.delta_limit - delta + work.rows[best].phi, _LARGE)
+        delta_limit = min(frame.phi_limit, second + (second >> 2) + 1)
+        packed = read_at(work.stack, best)
+        if same_mover(packed.meta):
+            phi_limit, delta_limit = delta_limit, phi_limit
+        child.row, child.first, child.before = best, frame.end, work.nodes
+        child.phi_limit, child.delta_limit = phi_limit, delta_limit
+        ply += 1
+        mover = np.int64(1 if mover_of(packed.meta) == seat else -1)
+        left = work.bound - 1 - ply if work.bound != UNBOUNDED else np.int64(UNBOUNDED)
+        if _expand(rules, table, work, ply, left, mover) == 0:  # 1.2, 1.5a: no legal move
+            _store(table, work.rows[best].key, _INFINITE, 0, 0, 1)
+            _report(work, best, _INFINITE, np.int64(0), np.int64(0))
+            ply -= 1
+            continue
+        # If the line comes back here it shall look as hard as it is allowed to be, so that the
+        # search does not go round in circles.
+        _store(
+            table,
+            work.rows[best].key,
+            max(np.int64(1), min(phi_limit, _LARGE)),
+            max(np.int64(1), min(delta_limit, _LARGE)),
+            0,
+            0,
+        )

@@ -1,0 +1,270 @@
+"""Exact values: who wins a position, proved, and how.
+
+A win or a loss that is reported is true for perfect play of both sides, whatever the search's
+limits; an honest answer to what they do not suffice for is "unknown". The search is
+:mod:`agents.search.solver.proof_number`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.search.solver.proof_number import LOSS, MAX_LINE, UNKNOWN, WIN
+from agents.search.solver.proof_search import Child, ProofSearch
+from agents.search.threads import check_seconds, check_threads, share
+from bao_env.board import Board
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.arrays import as_batch
+from bao_env.engine.exclusive import Exclusive
+from bao_env.engine.position import Words, packed_opening, turn_of
+from bao_env.engine.ruleset import Ruleset, get_ruleset
+
+TABLE_BITS: Final = 18
+"""Size of a thread's table: 2^18 slots, 24 MiB."""
+MAX_NODES: Final = 10_000_000
+"""Positions that a search visits by default, if it has no limit of time."""
+_PART: Final = 16
+"""Positions of a batch that a thread solves with one table."""
+
+
+class Solution(NamedTuple):
+    """What is known of a position."""
+
+    winner: int | None
+    """The seat that wins with perfect play, SOUTH (0) or NORTH (1); None if it is not known."""
+    plies: int | None
+    """Plies within which the winner can win; None if the winner is not known."""
+    is_shortest: bool
+    """Whether the loser can hold out for so many."""
+    line: tuple[int, ...]
+    """How it may go, as actions. The winner follows the proof, the loser resists as long as that
+    allows. Empty if the winner is not known, or the game is over. If the limits do not suffice for
+    a line of the shortest win, it is of the first proof; if not for all of that, it is cut."""
+    nodes: int
+    """Positions visited."""
+
+
+class Judgement(NamedTuple):
+    """What is known of the actions of a batch of positions."""
+
+    values: npt.NDArray[np.int8]
+    """int8[B]: WIN (1) if the player to move wins, LOSS (-1) if they lose, UNKNOWN (0) if that is
+    not known or the game is over."""
+    winning: Words
+    """uint64[B], masks of the actions after which that player wins."""
+    losing: Words
+    """uint64[B], masks of the actions after which they lose."""
+    nodes: npt.NDArray[np.int64]
+    """int64[B], positions visited."""
+    plies: npt.NDArray[np.int16]
+    """int16[B, 64], plies within which the winner can win if they begin with the action, by the
+    proof found; 0 if it is not known who wins."""
+
+
+class Solver:
+    """Finds out who wins positions of one rule set.
+
+    :meth:`solve` keeps its table from one position to the next, so that related positions are
+    solved faster. Who wins does not depend on it; numbers of nodes, proofs and their lines may. A
+    batch begins with an empty table, so that it has the same answers on any number of threads. One
+    solver is for one thread of Python.
+
+    Args:
+        ruleset: a :class:`Ruleset` or the name of one.
+        nodes: positions to visit for an answer, at most.
+        seconds: time for an answer, at most.
+        table_bits: each thread's table has 2^``table_bits`` slots of 96 bytes.
+        threads: among which a batch is divided; all cores by default.
+
+    Raises:
+        ValueError: a limit is out of range.
+    """
+
+    def __init__(
+        self,
+        ruleset: str | Ruleset = "zanzibar",
+        *,
+        nodes: int | None = None,
+        seconds: float | None = None,
+        table_bits: int = TABLE_BITS,
+        threads: int | None = 1,
+    ) -> None:
+        if nodes is not None and nodes < 1:
+            raise ValueError(f"solver: {nodes} nodes: expected at least 1")
+        if seconds is not None:
+            check_seconds("solver", seconds)
+        self.ruleset = get_ruleset(ruleset)
+        self._seconds = seconds
+        self._node_limit = MAX_NODES if nodes is None and seconds is None else nodes
+        self._threads = check_threads(threads)
+        self._exclusive = Exclusive("Solver")
+        self._searches = [ProofSearch(self.ruleset, table_bits) for _ in range(self._threads)]
+        with self._searches[0].answer(1, None) as search:  # compile before a clock runs
+            search.prove(packed_opening(self.ruleset))
+
+    def clear(self) -> None:
+        """Forget what has been found out."""
+        for search in self._searches:
+            search.table.clear()
+
+    def values(
+        self, positions: Words, masks: Words
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
+        """Who wins each position of a batch; each has its own limits.
+
+        Args:
+            positions: uint64[B, 6].
+            masks: uint64[B], their legal actions; 0 where the game is over.
+
+        Returns:
+            values int8[B], 1 if the player to move wins, -1 if they lose, 0 if that is not known;
+            and int64[B], the positions visited. A game that is over is worth 0.
+        """
+        positions, masks = as_batch(positions, masks)
+        values, nodes = np.zeros(len(masks), np.int8), np.zeros(len(masks), np.int64)
+
+        def work(i: int, search: ProofSearch) -> None:
+            values[i] = search.prove(positions[i])
+            nodes[i] = search.nodes
+
+        self._answer_each(masks, work)
+        return values, nodes
+
+    def judge(self, positions: Words, masks: Words) -> Judgement:
+        """Which actions of each position of a batch win, and which lose; each has its own limits.
+
+        Args:
+            positions: uint64[B, 6].
+            masks: uint64[B], their legal actions; 0 where the game is over.
+        """
+        positions, masks = as_batch(positions, masks)
+        size = len(masks)
+        values, nodes = np.zeros(size, np.int8), np.zeros(size, np.int64)
+        winning, losing = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+        plies = np.zeros((size, NUM_ACTIONS), np.int16)
+
+        def work(i: int, search: ProofSearch) -> None:
+            for child in search.children(positions[i]):
+                value = child.result or search.value_of(child, positions[i])
+                if value != UNKNOWN:
+                    (winning if value == WIN else losing)[i] |= np.uint64(1 << child.action)
+                    plies[i, child.action] = 1 if child.result else 1 + search.plies
+            if winning[i]:
+                values[i] = WIN
+            elif losing[i] == masks[i]:
+                values[i] = LOSS
+            else:  # an action that is not known may matter to no proof of the position
+                values[i] = search.prove(positions[i])
+            nodes[i] = search.nodes
+
+        self._answer_each(masks, work)
+        return Judgement(values, winning, losing, nodes, plies)
+
+    def solve(
+        self, position: Words, *, shortest: bool = False, nodes: int | None = None
+    ) -> Solution:
+        """Who wins a position, and how.
+
+        Args:
+            position: uint64[6]; its game is not over by a capture.
+            shortest: also find the shortest win. That takes many times longer; if the limits do
+                not suffice for it, the answer is the shortest one found.
+            nodes: positions to visit at most, instead of the solver's own limit.
+        """
+        with (
+            self._exclusive,
+            self._searches[0].answer(nodes or self._node_limit, self._seconds) as search,
+        ):
+            value = search.prove(position)
+            if value == UNKNOWN:
+                return Solution(None, None, False, (), search.nodes)
+            distance, line = search.distance(value), search.line(position, value, None)
+            if shortest:
+                distance = search.bisect(position, value, distance)
+                if distance.is_shortest:
+                    quickest = search.line(position, value, distance.plies)
+                    line = quickest if len(quickest) == distance.plies else line
+            mover = turn_of(position)
+            winner = mover if value == WIN else 1 - mover
+            return Solution(winner, distance.plies, distance.is_shortest, line, search.nodes)
+
+    def within(self, position: Words, plies: int, value: int) -> int:
+        """Whether a player can win within a number of plies.
+
+        Args:
+            position: uint64[6]; its game is not over by a capture.
+            plies: how many, from 1 to :data:`MAX_LINE`.
+            value: WIN to ask about the player to move, LOSS about the opponent.
+
+        Returns:
+            ``value`` if they can, ``-value`` if not, UNKNOWN if the limits do not suffice.
+
+        Raises:
+            ValueError: ``plies`` or ``value`` is out of range.
+        """
+        if not 1 <= plies <= MAX_LINE or value not in (WIN, LOSS):
+            raise ValueError(
+                f"solver: {plies} plies, value {value}: expected 1 to {MAX_LINE} plies, 1 or -1"
+            )
+        with (
+            self._exclusive,
+            self._searches[0].answer(self._node_limit, self._seconds) as search,
+        ):
+            return search.prove(position, plies, value)
+
+    def children(self, position: Words) -> list[Child]:
+        """The positions after the legal actions of a position, uint64[6], by action."""
+        with self._exclusive:
+            return self._searches[0].children(position)
+
+    def _answer_each(self, masks: Words, work: Callable[[int, ProofSearch], None]) -> None:
+        """Call ``work(i, search)`` for each position ``i`` whose game is not over."""
+
+        def work_off(part: slice, thread: int) -> None:
+            search = self._searches[thread]
+            search.table.clear()
+            for i in np.flatnonzero(masks[part]) + part.start:
+                with search.answer(self._node_limit, self._seconds):
+                    work(i, search)
+
+        with self._exclusive:
+            share(len(masks), _PART, self._threads, work_off)
+
+
+def solve(
+    board: Board | str,
+    *,
+    ruleset: str | Ruleset = "zanzibar",
+    seconds: float | None = None,
+    nodes: int | None = None,
+    shortest: bool = False,
+) -> Solution:
+    """Who wins a position, proved, and how.
+
+    >>> from agents import solve
+    >>> from bao_env import Board
+    >>> solution = solve(Board("kujifunza"))
+    >>> solution.winner                                        # 0: South, who begins
+    0
+
+    Args:
+        board: a board, or a position text.
+        ruleset: of a position text; a board has its own.
+        seconds: time for the answer, at most.
+        nodes: positions to visit, at most; ten million if there is no limit of time either.
+        shortest: also find the shortest win; that takes many times longer.
+
+    Raises:
+        ValueError: the text is no position, the rule set is unknown, or a limit is out of range.
+    """
+    if isinstance(board, str):
+        board = Board.from_text(board, ruleset)
+    outcome = board.outcome()
+    if outcome is not None:
+        return Solution(outcome.winner, 0, True, (), 0)
+    solver = Solver(board.ruleset, nodes=nodes, seconds=seconds)
+    return solver.solve(board.words, shortest=shortest)

@@ -1,0 +1,1 @@
+"""What made one figure or table of a document, each run with ``python -m``."""

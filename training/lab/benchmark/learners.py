@@ -1,0 +1,138 @@
+"""The learners of the benchmark, by name; to add one, write its ``train`` and give it a row.
+
+All networks have two layers of 256 units, but for that of ``alphazero``, which has the layers of
+its configuration.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.nets.policy import NetworkAgent
+from bao_env.bots import Agent
+from bao_env.self_play import PolicyAgent
+from training.examples import cleanrl_vector
+from training.examples.measure import AfterUpdate
+from training.train import load_config, make_trainer
+
+Report = Callable[[int, Agent], None]
+"""Called after each update with the steps so far and the player, which is as it is now."""
+
+CONFIGS: Final = Path(__file__).parents[3] / "configs"
+OBSERVATIONS: Final = ("board", "captures", "replies", "planes")
+"""Those of :mod:`bao_env.observation.observer` that are one array."""
+ENCODINGS: Final = ("own-board", "moves")
+"""What our own networks read: ``network_kind`` ``board`` and ``moves``. The first is not the
+observation ``board``: it also says what actions capture (:mod:`agents.nets.features`)."""
+_SHARED: Final = {"games": 512, "rollout": 32, "hidden": 256}
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A way to train."""
+
+    title: str
+    """For people."""
+    module: str
+    """What must be installed: the name that is imported."""
+    distribution: str
+    """And the name that pip knows."""
+    observations: tuple[str, ...]
+    """What it can read."""
+    train: Callable[[str, int, int, Report], None]
+    """From what it reads, a seed and a number of steps. It calls the last argument after each
+    update, also after the last one."""
+    share: float = 1.0
+    """Share of the benchmark's steps that it trains for: less than 1 where a step is dear."""
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether its library is there."""
+        return find_spec(self.module) is not None
+
+
+def _as_agent(report: Report, observation: str) -> AfterUpdate:
+    """``report`` for trainings that know functions of observations."""
+
+    def after_update(steps: int, choose: Callable[[Any, npt.NDArray[np.bool_]], Any]) -> None:
+        report(steps, PolicyAgent(choose, observation))
+
+    return after_update
+
+
+def _cleanrl(past_selves: bool) -> Callable[[str, int, int, Report], None]:
+    def train(observation: str, seed: int, steps: int, report: Report) -> None:
+        after_update = _as_agent(report, observation)
+        cleanrl_vector.train(
+            observation, seed, steps, after_update, past_selves=past_selves, **_SHARED
+        )
+
+    return train
+
+
+def _sb3(observation: str, seed: int, steps: int, report: Report) -> None:
+    from training.examples import sb3_vector
+
+    sb3_vector.train(observation, seed, steps, _as_agent(report, observation), **_SHARED)
+
+
+def _dqn(observation: str, seed: int, steps: int, report: Report) -> None:
+    from training.lab.benchmark import dqn
+
+    dqn.train(observation, seed, steps, _as_agent(report, observation), hidden=_SHARED["hidden"])
+
+
+def _torchrl_dqn(observation: str, seed: int, steps: int, report: Report) -> None:
+    from training.examples import torchrl_dqn
+
+    torchrl_dqn.train(
+        observation, seed, steps, _as_agent(report, observation), hidden=_SHARED["hidden"]
+    )
+
+
+def _ours(config_file: str) -> Callable[[str, int, int, Report], None]:
+    def train(observation: str, seed: int, steps: int, report: Report) -> None:
+        kind = observation.removeprefix("own-")
+        overrides = [f"network_kind={kind}", f"seed={seed}", f"steps={steps}", "workers=1"]
+        trainer = make_trainer(*load_config(CONFIGS / config_file, overrides))
+        while trainer.steps < steps:
+            trainer.train_update()
+            network = copy.deepcopy(trainer.network).cpu()
+            report(trainer.steps, NetworkAgent(network, trainer.ruleset))
+
+    return train
+
+
+LEARNERS: Final[dict[str, Learner]] = {
+    "ppo": Learner("our PPO", "torch", "torch", ENCODINGS, _ours("quick.toml")),
+    "selfplay": Learner(
+        "PPO in CleanRL's pattern, both sides", "torch", "torch", OBSERVATIONS, _cleanrl(False)
+    ),
+    "cleanrl": Learner(
+        "PPO in CleanRL's pattern, against past selves",
+        *("torch", "torch", OBSERVATIONS, _cleanrl(True)),
+    ),
+    "sb3": Learner(
+        "MaskablePPO of SB3, against past selves", "sb3_contrib", "sb3-contrib", OBSERVATIONS, _sb3
+    ),
+    "alphazero": Learner(
+        "our search-guided self-play", "torch", "torch", ENCODINGS, _ours("zanzibar.toml")
+    ),
+    "torchrl-dqn": Learner(
+        "DQN of TorchRL, against past selves",
+        *("torchrl", "torchrl", OBSERVATIONS, _torchrl_dqn),
+        share=0.2,
+    ),
+    "dqn": Learner(
+        "DQN of Tianshou, against past selves", "tianshou", "tianshou", OBSERVATIONS, _dqn, 0.2
+    ),
+}
+"""By name; the cheaper ones first, as they are trained in this order."""

@@ -1,0 +1,151 @@
+"""Measure the shipped networks, for the tables of their model card.
+
+    python -m training.lab.card            # those that have changed since they were measured
+    python -m training.lab.card malawi     # this one, in any case
+
+Each network alone plays :data:`BOTS` from :data:`PAIRS` openings and both seats. The results go to
+``agents/checkpoints/card.json``, from which ``python -m training.lab.tables`` writes the tables
+of the card. A network whose file is the same as in there is not measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from tqdm import tqdm
+
+from agents import registry
+from agents.arena.match import play_match
+from agents.files import write_atomically
+from agents.nets import checkpoint
+from agents.provenance import provenance
+
+BOTS: Final = ("random", "greedy", "alphabeta:2", "alphabeta:5")
+"""Whom each network plays."""
+PAIRS: Final = 500
+"""Openings against each bot."""
+SEED: Final = 1
+"""Of openings and bots."""
+CARD: Final = registry.CHECKPOINTS / "card.json"
+"""What has been measured."""
+
+
+def digest(name: str) -> str:
+    """What a shipped network's file is told from others by."""
+    return hashlib.sha256(_file(name).read_bytes()).hexdigest()[:16]
+
+
+def _file(name: str) -> Path:
+    return registry.CHECKPOINTS / f"{name}.safetensors"
+
+
+def measured() -> dict[str, Any]:
+    """What :data:`CARD` holds: for each network what :func:`measure` returned."""
+    if not CARD.exists():
+        return {}
+    found: dict[str, Any] = json.loads(CARD.read_text("utf-8"))
+    return found
+
+
+def measure(name: str, pairs: int = PAIRS) -> dict[str, Any]:
+    """What the card says of a shipped network, as plain values.
+
+    Args:
+        name: of the network.
+        pairs: openings against each bot.
+    """
+    loaded = checkpoint.load(_file(name))
+    config = loaded.info["config"]
+    player = registry.load(name, ruleset=loaded.ruleset)
+    games = {}
+    for bot in BOTS:
+        opponent = registry.load(bot, ruleset=loaded.ruleset, seed=SEED + 1)
+        with tqdm(total=2 * pairs, unit="game", desc=f"{name}, {bot}") as bar:
+            match = play_match(
+                player,
+                opponent,
+                ruleset=loaded.ruleset,
+                pairs=pairs,
+                seed=SEED,
+                progress=bar.update,
+            )
+        games[bot] = match.score.to_dict()
+    return {
+        "file": digest(name),
+        "bytes": _file(name).stat().st_size,
+        "numbers": sum(part.numel() for part in loaded.network.parameters()),
+        "rules": loaded.ruleset.name,
+        "kind": loaded.network.config.kind,
+        "hidden": list(loaded.network.config.hidden),
+        "positions": loaded.info["steps"],
+        "simulations": config.get("simulations") or config["alphazero"]["simulations"],
+        "training_seed": config["seed"],
+        "games": games,
+        "made_with": provenance(loaded.ruleset),
+    }
+
+
+def networks_table(card: dict[str, Any]) -> str:
+    """What each network is and has learnt from, as Markdown."""
+    lines = [
+        "| network | reads | units | numbers | size | learnt from searched positions | seed |",
+        "|---|---|---|---:|---:|---|---:|",
+    ]
+    for name, found in card.items():
+        units = " and ".join(map(str, found["hidden"]))
+        learnt = f"{found['positions'] / 1e6:.1f} million, {found['simulations']} simulations each"
+        lines.append(
+            f"| `{name}` | `{found['kind']}` | {units} | {found['numbers']:,} "
+            f"| {found['bytes'] / 1e6:.2f} MB | {learnt} | {found['training_seed']} |"
+        )
+    return "\n".join(lines)
+
+
+def games_table(card: dict[str, Any]) -> str:
+    """How each network alone fares against the bots, as Markdown: points in percent."""
+    lines = [f"| network | {' | '.join(BOTS)} |", "|---|" + "---:|" * len(BOTS)]
+    for name, found in card.items():
+        cells = [_points(found["games"][bot]) for bot in BOTS]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _points(score: dict[str, Any]) -> str:
+    """A score in percent, with its 95 % interval."""
+    rate, low, high = (100 * score[key] for key in ("score", "score_low", "score_high"))
+    return f"{rate:.1f} ({low:.1f} to {high:.1f})"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m training.lab.card``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.lab.card",
+        description="Measure the shipped networks, for the tables of their model card.",
+    )
+    parser.add_argument(
+        "networks",
+        nargs="*",
+        metavar="NETWORK",
+        help=f"of {', '.join(registry.shipped())}; by default those that have changed",
+    )
+    args = parser.parse_args(argv)
+    if unknown := set(args.networks) - set(registry.shipped()):
+        parser.error(f"no shipped network is called {', '.join(sorted(unknown))}")
+    card = measured()
+    for name in registry.shipped():
+        changed = card.get(name, {}).get("file") != digest(name)
+        if name in args.networks or (changed and not args.networks):
+            card[name] = measure(name)
+            write_atomically(CARD, (json.dumps(card, indent=1, sort_keys=True) + "\n").encode())
+    card = dict(sorted(card.items()))
+    print(networks_table(card), games_table(card), sep="\n\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

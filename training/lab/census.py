@@ -1,0 +1,173 @@
+"""Who wins the positions that can arise early in kujifunza: exact counts, and each first move.
+
+    python -m training.lab.census --plies 6
+
+It lists the different positions after 0, 1, 2, ... plies, and proves of each who wins it
+(:mod:`agents.search.solver.solver`). Two shortcuts spare it most of the work: a position and its
+mirror image are won by the same player, and whatever follows a lost position is won.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from tabulate import tabulate
+from tqdm import tqdm
+
+from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
+from agents.search.solver.solver import Solver
+from bao_env.engine.batch import Engine, unpack_masks
+from bao_env.engine.position import MOVER_FRONT, OTHER_BACK, Words
+from bao_env.notation.positions import action_to_move
+
+RULESET: Final = "kujifunza"
+TABLE_BITS: Final = 20
+"""Size of the solver's table of positions, as a power of two."""
+_PART: Final = 64
+"""Positions that are solved between two looks at the progress."""
+
+
+class Level(NamedTuple):
+    """The positions after so many plies in which the game still goes on."""
+
+    positions: Words
+    """uint64[N, 6], all different."""
+    masks: npt.NDArray[np.uint64]
+    """uint64[N], their legal actions."""
+    values: npt.NDArray[np.int8]
+    """int8[N]: WIN, LOSS or UNKNOWN, for the player to move."""
+
+
+def census(plies: int, threads: int = 1) -> Iterator[Level]:
+    """The positions of kujifunza after 0, 1, ... ``plies`` plies, and who wins them.
+
+    Args:
+        plies: as far as this.
+        threads: of the solver; the results do not depend on them.
+    """
+    engine, solver = Engine(RULESET), Solver(RULESET, table_bits=TABLE_BITS, threads=threads)
+    opening, mask = engine.opening()
+    level = _solved(solver, opening[None], np.array([mask]), np.zeros(1, np.int8))
+    yield level
+    for _ in range(plies):
+        level = _solved(solver, *_following(engine, level))
+        yield level
+
+
+def mirrored(positions: Words) -> Words:
+    """The positions seen in a mirror, left and right exchanged, uint64[N, 6].
+
+    A word holds the pits of a row in a byte each, so its bytes in reverse are the row in reverse.
+    """
+    rows = slice(MOVER_FRONT, OTHER_BACK + 1)
+    swapped = positions.copy()
+    swapped[:, rows] = positions[:, rows].byteswap()
+    return swapped
+
+
+def _following(engine: Engine, level: Level) -> tuple[Words, Words, npt.NDArray[np.int8]]:
+    """Positions and masks one ply later, and the values that follow from those before."""
+    legal = np.empty((len(level.masks), 64), np.bool_)
+    unpack_masks(level.masks, legal)
+    before, actions = np.nonzero(legal)
+    positions, masks = level.positions[before], level.masks[before]
+    winners = np.full(len(before), -1, np.int8)
+    engine.step(positions, actions, masks, winners)
+    going = winners < 0
+    positions, first, inverse = np.unique(
+        positions[going], axis=0, return_index=True, return_inverse=True
+    )
+    values = np.full(len(positions), UNKNOWN, np.int8)
+    after_loss = level.values[before[going]] == LOSS
+    values[inverse.ravel()[after_loss]] = WIN
+    return positions, masks[going][first], values
+
+
+def _solved(solver: Solver, positions: Words, masks: Words, values: npt.NDArray[np.int8]) -> Level:
+    """The level with these positions, each solved whose value is not known."""
+    swapped = mirrored(positions)
+    pairs = zip(positions.tolist(), swapped.tolist(), strict=True)
+    lower = np.array([one <= other for one, other in pairs])
+    keys = np.where(lower[:, None], positions, swapped)
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    known = np.full(len(first), UNKNOWN, np.int8)
+    known[inverse.ravel()[values == WIN]] = WIN
+    unsolved = np.flatnonzero(known == UNKNOWN)
+    with tqdm(total=len(unsolved), unit="position", leave=False) as bar:
+        for low in range(0, len(unsolved), _PART):
+            part = unsolved[low : low + _PART]
+            known[part] = solver.values(positions[first[part]], masks[first[part]])[0]
+            bar.update(len(part))
+    return Level(positions, masks, known[inverse.ravel()])
+
+
+def first_moves(solver: Solver) -> list[tuple[str, int, int]]:
+    """Of each first move, who wins after it, and in how many plies, the move itself counted.
+
+    Returns:
+        moves by name; WIN or LOSS, for the player who begins; plies.
+    """
+    found = []
+    opening, _ = Engine(RULESET).opening()
+    for child in solver.children(opening):
+        solution = solver.solve(child.words, shortest=True)
+        assert solution.plies is not None  # every first move leads to a position that is solved
+        value = WIN if solution.winner == 0 else LOSS
+        found.append((action_to_move(child.action), value, solution.plies + 1))
+    return found
+
+
+def table_of_first_moves() -> str:
+    """:func:`first_moves` in Markdown."""
+    rows = [
+        (move, "wins" if value == WIN else "loses", plies)
+        for move, value, plies in first_moves(Solver(RULESET))
+    ]
+    return tabulate(rows, ("first move", "whoever begins", "in plies"), tablefmt="github")
+
+
+def counts(ply: int, level: Level) -> tuple[int, int, int]:
+    """How many positions whoever began the game wins, how many the other player; and unknown."""
+    begins = WIN if ply % 2 == 0 else LOSS
+    wins, losses, unknown = (int((level.values == v).sum()) for v in (begins, -begins, UNKNOWN))
+    return wins, losses, unknown
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m training.lab.census``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.lab.census",
+        description="Count the positions early in kujifunza by who wins them.",
+    )
+    parser.add_argument(
+        "--plies",
+        type=int,
+        default=5,
+        help="as far as this (default 5, half a minute; 7, ten minutes)",
+    )
+    parser.add_argument("--threads", type=int, default=1, help="results do not depend on them (1)")
+    args = parser.parse_args(argv)
+    if args.plies < 0 or args.threads < 1:
+        parser.error("--plies must not be negative, --threads must be positive")
+    rows: list[tuple[int, ...]] = []
+    stopped = False
+    try:
+        print(table_of_first_moves(), end="\n\n", flush=True)
+        for ply, level in enumerate(census(args.plies, args.threads)):
+            rows.append((ply, len(level.values), *counts(ply, level)))
+            print(f"{ply} plies: {len(level.values):,} positions", file=sys.stderr)
+    except KeyboardInterrupt:
+        stopped = True
+        print("\nstopped; what was found:", file=sys.stderr)
+    head = ("plies", "positions", "whoever began wins", "the other player wins", "unknown")
+    print(tabulate(rows, head, tablefmt="github", intfmt=","))
+    return 130 if stopped else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

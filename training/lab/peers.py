@@ -1,0 +1,110 @@
+"""The engine beside its peers: random legal play with masks and auto-reset, on the CPU.
+
+    python -m training.lab.peers
+
+Each function returns ``(play, batch)``; ``play(calls)`` plays ``calls`` plies in each of ``batch``
+games and returns the number of plies. It raises ImportError if the peer is not installed. The peers
+are other, mostly simpler games: a yardstick, not a race.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+
+from tabulate import tabulate
+
+from bao_env.bench import Case, all_cases, measure
+from bao_env.engine.ruleset import get_ruleset
+
+Play = Callable[[int], int]
+
+_PGX_BATCH = 4096
+
+
+def pgx_game(game: str) -> tuple[Play, int]:
+    """A game of Pgx, vectorised and compiled by JAX, its state kept on the device."""
+    import jax
+    import jax.numpy as jnp
+    import pgx
+    from pgx.experimental import auto_reset
+
+    env = pgx.make(game)
+    step = jax.vmap(auto_reset(env.step, env.init))
+
+    def ply(state, key):
+        key, draw, reset = jax.random.split(key, 3)
+        logits = jnp.where(state.legal_action_mask, 0.0, -jnp.inf)
+        action = jax.random.categorical(draw, logits, axis=-1)
+        return step(state, action, jax.random.split(reset, _PGX_BATCH)), key
+
+    many = jax.jit(
+        lambda state, key, plies: jax.lax.fori_loop(
+            0, plies, lambda _, carry: ply(*carry), (state, key)
+        )
+    )
+    key = jax.random.PRNGKey(0)
+    carry = (jax.jit(jax.vmap(env.init))(jax.random.split(key, _PGX_BATCH)), key)
+
+    def play(calls: int) -> int:
+        nonlocal carry
+        carry = jax.block_until_ready(many(*carry, calls))
+        return calls * _PGX_BATCH
+
+    return play, _PGX_BATCH
+
+
+def open_spiel_mancala() -> tuple[Play, int]:
+    """OpenSpiel's C++ mancala, played from Python."""
+    import random
+
+    import pyspiel
+
+    game = pyspiel.load_game("mancala")
+    rng = random.Random(1)
+    state = game.new_initial_state()
+
+    def play(calls: int) -> int:
+        nonlocal state
+        for _ in range(calls):
+            if state.is_terminal():
+                state = game.new_initial_state()
+            state.apply_action(rng.choice(state.legal_actions()))
+        return calls
+
+    return play, 1
+
+
+PEERS: dict[str, Callable[[], tuple[Play, int]]] = {
+    "pgx connect_four": partial(pgx_game, "connect_four"),
+    "pgx othello": partial(pgx_game, "othello"),
+    "OpenSpiel mancala": open_spiel_mancala,
+}
+"""How to set each peer up."""
+
+
+def main() -> int:
+    """Print plies a second of every case, and how many times faster it is than each peer."""
+    ours = all_cases(get_ruleset("zanzibar"), (1, 64, 1024, 16384), (1, 2))
+    peers = []
+    for name, make in PEERS.items():
+        try:
+            play, batch = make()
+            peers.append(Case(name, batch, os.cpu_count() or 1, play))
+        except ImportError:
+            print(f"peer {name}: not installed", file=sys.stderr)
+    measure([*ours, *peers], rounds=5, seconds=0.5)
+    rows = [
+        [case.name, case.batch, case.threads, case.rate / 1e6]
+        + [case.cpu_rate / peer.cpu_rate for peer in peers]
+        for case in [*ours, *peers]
+    ]
+    head = ["million plies a second", "batch", "threads", "rate", *(f"vs {p.name}" for p in peers)]
+    print(tabulate(rows, head, floatfmt=".3f"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""Write the tables of the documents from the JSON files that hold their figures.
+
+    python -m training.lab.tables            # rewrite them
+    python -m training.lab.tables --check    # exit with 1 if one is out of date
+
+A tournament writes ``table.json``. The published one is ``training/ladder.json``; its Elo table and
+crosstable are in ``training/RESULTS.md``, between ``<!-- ladder -->`` and ``<!-- /ladder -->``. To
+publish a new tournament, copy its ``table.json`` and ``elo.png`` over ``ladder.json`` and
+``ladder.png``, and run this command. In the same way ``training/lab/BENCHMARK.md`` has the table of
+``training/lab/benchmark.json``, which ``training.lab.benchmark`` writes, with ``benchmark.png``;
+``training/RESULTS.md`` that of ``training/lab/growth.json``, by ``training.lab.growth``, with
+``growth.png``; and the card of the shipped networks, ``agents/checkpoints/README.md``, has those
+that ``training.lab.card`` measures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.arena.ratings import Ratings
+from agents.arena.report import Standing, markdown
+from training.lab import card, growth
+from training.lab.benchmark import summary
+
+LAB: Final = Path(__file__).resolve().parent
+TRAINING: Final = LAB.parent
+LADDER: Final = TRAINING / "ladder.json"
+RESULTS: Final = TRAINING / "RESULTS.md"
+RUNS: Final = LAB / "benchmark.json"
+BENCHMARK: Final = LAB / "BENCHMARK.md"
+GROWTH: Final = LAB / "growth.json"
+NETWORKS: Final = card.CARD.with_name("README.md")
+
+
+def points_of(pairs_by_points: list[int]) -> npt.NDArray[np.float64]:
+    """The points of a match, float64[pairs, 2], from its numbers of pairs with 0 to 2 points.
+
+    Args:
+        pairs_by_points: numbers of pairs whose two games brought 0, 0.5, 1, 1.5 and 2 points.
+            How a pair's points were split between its two games is not kept, so both get half.
+    """
+    halves = np.repeat(np.arange(5) / 4, pairs_by_points)
+    return np.stack([halves, halves], axis=1)
+
+
+def ladder_tables(report: dict[str, Any]) -> str:
+    """The Elo table and the crosstable of a tournament's ``table.json``, as Markdown.
+
+    Raises:
+        KeyError: ``report`` is not the JSON of a tournament.
+    """
+    players = report["players"]
+    standing = Standing(
+        results={
+            (pairing["first"], pairing["second"]): points_of(pairing["pairs_by_points"])
+            for pairing in report["pairings"]
+        },
+        milliseconds={player["player"]: player["ms_a_move"] for player in players},
+        mean_plies=report["mean_plies"],
+    )
+    ratings = Ratings(
+        names=tuple(player["player"] for player in players),
+        elo=np.array([player["elo"] for player in players]),
+        low=np.array([player["elo_low"] for player in players]),
+        high=np.array([player["elo_high"] for player in players]),
+        anchor=report["anchor"],
+        score=np.array([player["score"] for player in players]),
+        games=np.array([player["games"] for player in players]),
+    )
+    return markdown(standing, ratings, report["settings"])
+
+
+def tables() -> list[tuple[Path, str, str]]:
+    """Each document with a table, the mark in it, and what belongs there."""
+    ladder = ladder_tables(json.loads(LADDER.read_text(encoding="utf-8")))
+    runs = summary.RUNS.validate_json(RUNS.read_bytes())
+    networks = card.measured()
+    return [
+        (RESULTS, "ladder", ladder),
+        (RESULTS, "growth", growth.table(json.loads(GROWTH.read_text(encoding="utf-8")))),
+        (BENCHMARK, "benchmark", summary.table(runs)),
+        (NETWORKS, "networks", card.networks_table(networks)),
+        (NETWORKS, "games", card.games_table(networks)),
+    ]
+
+
+def replace_between(text: str, name: str, part: str) -> str:
+    """``text`` with ``part`` between its lines ``<!-- name -->`` and ``<!-- /name -->``.
+
+    Raises:
+        ValueError: the text does not have both lines, once each, in this order.
+    """
+    start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->\n"
+    head, found_start, rest = text.partition(start)
+    _, found_end, tail = rest.partition(end)
+    if not (found_start and found_end) or start in rest or end in tail:
+        raise ValueError(f"expected one line {start.strip()} and, after it, one {end.strip()}")
+    return head + start + "\n" + part.strip() + "\n\n" + end + tail
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m training.lab.tables``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.lab.tables",
+        description="Write the tables of training/RESULTS.md, training/lab/BENCHMARK.md and "
+        "agents/checkpoints/README.md from the JSON files that hold their figures.",
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; check")
+    args = parser.parse_args(argv)
+    for document, name, part in tables():
+        old = document.read_text(encoding="utf-8")
+        new = replace_between(old, name, part)
+        if args.check and new != old:
+            print(f"{document} is out of date: run python -m training.lab.tables", file=sys.stderr)
+            return 1
+        if new != old:
+            document.write_text(new, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

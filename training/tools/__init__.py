@@ -1,1 +1,0 @@
-"""Tools around training, each run with ``python -m``."""

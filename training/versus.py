@@ -1,0 +1,212 @@
+"""This checkout's players against those of another one, an older commit say.
+
+    git worktree add ../old 0e3acc9
+    python -m training.versus guided:zanzibar:72000n --other ../old --pairs 500
+
+Each player runs in a process of its own with the code of its own checkout, on one thread. They
+play every opening from both seats. Beside the score stands the processor time that each took a
+move, so that limits in nodes can be chosen for equal time: the load of the machine then decides
+nothing. ``--json`` keeps the results after every few games, and goes on with what it holds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from tqdm import tqdm
+
+from agents import registry
+from agents.arena.elo import score_pairs
+from agents.arena.match import play_openings
+from agents.arena.openings import OPENING_PLIES, MatchOpenings, draw_openings
+from agents.files import write_atomically
+from agents.provenance import commit_of
+from bao_env.engine.batch import Engine
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+
+HERE: Final = Path(__file__).parents[1]
+"""The folder of this checkout."""
+_SCRIPT: Final = Path(__file__).with_name("remote_player.py")
+PART: Final = 20
+"""Openings played between two looks at the score."""
+_WARM_UP: Final = 4
+"""Positions played before the clock runs, for what compiles on its first call."""
+
+
+class RemotePlayer:
+    """A player of some checkout, in a process of its own (:mod:`training.remote_player`).
+
+    Args:
+        name: what :func:`agents.load` takes there.
+        checkout: folder of the checkout.
+        ruleset: the rules.
+        seed: of the player's random choices.
+
+    Attributes:
+        seconds: processor time that its choices took.
+        moves: their number.
+    """
+
+    def __init__(self, name: str, checkout: Path, ruleset: Ruleset, seed: int) -> None:
+        if not (checkout / "agents" / "__init__.py").exists():
+            raise ValueError(f"{checkout} is no checkout of bao_env: it has no folder agents")
+        self.name, self.checkout = name, checkout
+        self.seconds, self.moves = 0.0, 0
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _SCRIPT.read_text("utf-8"), name, ruleset.name, str(seed)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is this process's to answer
+            cwd=checkout,
+            env=os.environ | {"PYTHONPATH": str(checkout.resolve()), "OMP_NUM_THREADS": "1"},
+        )
+        openings = draw_openings(ruleset, _WARM_UP, 8, 0, None).positions
+        masks, winners = np.empty(_WARM_UP, np.uint64), np.empty(_WARM_UP, np.int8)
+        Engine(ruleset).legal_masks(openings, masks, winners)
+        self.act(openings, masks)
+        self.seconds, self.moves = 0.0, 0
+
+    def act(
+        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.int64]:
+        """See :meth:`bao_env.bots.Agent.act`.
+
+        Raises:
+            ValueError: the process has ended; it has said why on stderr.
+        """
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        count = len(masks)
+        try:
+            stdin.write(count.to_bytes(8, sys.byteorder) + positions.tobytes() + masks.tobytes())
+            stdin.flush()
+        except BrokenPipeError:
+            pass  # it says nothing then
+        answer = stdout.read(8 * (1 + count))
+        if len(answer) < 8 * (1 + count):
+            raise ValueError(f"{self.name} of {self.checkout} has ended; see above for the reason")
+        self.seconds += float(np.frombuffer(answer[:8], np.float64)[0])
+        self.moves += count
+        return np.frombuffer(answer[8:], np.int64).copy()
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def play(
+    players: tuple[RemotePlayer, RemotePlayer],
+    openings: MatchOpenings,
+    ruleset: Ruleset,
+    report: dict[str, Any],
+    path: Path | None,
+) -> None:
+    """Play the openings that ``report`` has no points of yet.
+
+    Args:
+        players: this checkout's and the other's.
+        openings: all of them.
+        ruleset: the rules.
+        report: ``points``, a pair of them for each opening played, is added to; so are
+            ``seconds`` and ``moves`` of both players.
+        path: where to write the report every :data:`PART` openings, or None.
+    """
+    engine, done = Engine(ruleset), len(report["points"])
+    with tqdm(total=2 * len(openings), initial=2 * done, unit="game") as bar:
+        for low in range(done, len(openings), PART):
+            match = play_openings(*players, openings[low : low + PART], engine, progress=bar.update)
+            report["points"] += match.points.tolist()
+            for i, player in enumerate(players):
+                report["seconds"][i] += player.seconds
+                report["moves"][i] += player.moves
+                player.seconds, player.moves = 0.0, 0
+            bar.set_postfix_str(f"{score_pairs(np.array(report['points'])).rate:.1%}")
+            if path is not None:
+                write_atomically(path, (json.dumps(report) + "\n").encode())
+
+
+def kept(path: Path | None, match: dict[str, Any]) -> dict[str, Any]:
+    """The report that ``path`` holds of a match, or one without games.
+
+    Raises:
+        ValueError: the file is of another match, or no report.
+    """
+    if path is None or not path.exists():
+        return match | {"points": [], "seconds": [0.0, 0.0], "moves": [0, 0]}
+    try:
+        report: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        played = {key: report[key] for key in match}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no report of a match: give another --json") from error
+    if played != match:
+        raise ValueError(f"{path} is of another match, {played}: give another --json")
+    return report
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m training.versus``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.versus",
+        description="Play this checkout's players against those of another one.",
+        epilog="players: " + registry.KNOWN,
+    )
+    parser.add_argument("player", metavar="PLAYER", help="of this checkout")
+    parser.add_argument("opponent", nargs="?", metavar="OPPONENT", help="the same, if not given")
+    parser.add_argument(
+        "--other", type=Path, default=HERE, metavar="DIR", help="the opponent's checkout (this one)"
+    )
+    parser.add_argument("--pairs", type=int, default=500, help="openings, both seats (500)")
+    parser.add_argument("--seed", type=int, default=1, help="of openings and players (1)")
+    parser.add_argument(
+        "--ruleset", choices=list(RULESETS), default="zanzibar", help="(default zanzibar)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the results there")
+    args = parser.parse_args(argv)
+    if args.pairs < 1 or args.seed < 0:
+        parser.error("--pairs must be positive, --seed not negative")
+    ruleset, other = get_ruleset(args.ruleset), args.other.resolve()
+    names = [args.player, args.opponent or args.player]
+    players: list[RemotePlayer] = []
+    try:
+        match = {
+            "players": names,
+            "commits": [commit_of(HERE), commit_of(other)],
+            "ruleset": ruleset.name,
+            "pairs": args.pairs,
+            "seed": args.seed,
+        }
+        report = kept(args.json, match)
+        for name, checkout in zip(names, (HERE, other), strict=True):
+            players.append(RemotePlayer(name, checkout, ruleset, args.seed))
+        openings = draw_openings(ruleset, args.pairs, OPENING_PLIES, args.seed)
+        play((players[0], players[1]), openings, ruleset, report, args.json)
+    except (OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nstopped; with --json the same command goes on", file=sys.stderr)
+        return 130
+    finally:
+        for player in players:
+            player.close()
+    score = score_pairs(np.array(report["points"]))
+    times = [1000 * s / m for s, m in zip(report["seconds"], report["moves"], strict=True)]
+    print(
+        f"{names[0]} of {match['commits'][0]} against {names[1]} of {match['commits'][1]}: "
+        f"{score.rate:.1%} ({score.low:.1%} to {score.high:.1%}) of {score.games} games, "
+        f"{times[0]:.2f} and {times[1]:.2f} ms of processor time a move"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
