@@ -15,6 +15,7 @@ import time
 import timeit
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -61,7 +62,7 @@ def measure(cases: Sequence[Case], rounds: int, seconds: float) -> None:
     for i, case in enumerate(cases):
         print(f"\rcalibrating {i + 1}/{len(cases)}", end="", file=sys.stderr)
         case.play(1)
-        count, spent = timeit.Timer(lambda case=case: case.play(1)).autorange()
+        count, spent = timeit.Timer(partial(case.play, 1)).autorange()
         calls.append(max(1, round(count * seconds / spent)))
     for i in range(rounds):
         print(f"\rround {i + 1}/{rounds}        ", end="", file=sys.stderr, flush=True)

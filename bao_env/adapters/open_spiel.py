@@ -16,7 +16,6 @@ search does not play games written in Python; its Python search does.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -147,9 +146,9 @@ class BaoObserver:
     """
 
     def __init__(self, observer: Observer) -> None:
-        shape = observer.space.shape
-        self.tensor = np.zeros(math.prod(shape), np.float32)
-        self.dict = {"observation": self.tensor.reshape(shape)}
+        array = np.zeros(observer.space.shape or (), np.float32)
+        self.tensor = array.reshape(-1)  # the same memory
+        self.dict = {"observation": array}
 
     def set_from(self, state: BaoState, player: int) -> None:
         """Fill :attr:`tensor` with what ``player`` sees."""

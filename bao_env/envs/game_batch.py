@@ -100,8 +100,8 @@ class ObservationBuffer(NamedTuple):
             View(np.empty(size, np.int8), np.empty(size, np.uint64)),
         )
 
-    def rows(self, rows: slice | GameIndices) -> ObservationBuffer:
-        """Return some rows: the same memory for a slice, copies for indices."""
+    def rows(self, rows: int | slice | GameIndices) -> ObservationBuffer:
+        """Return a row or some rows: the same memory but for indices, which copy."""
         view = View(self.view.viewers[rows], self.view.legal[rows])
         return ObservationBuffer(take_rows(self.arrays, rows), self.action_masks[rows], view)
 
