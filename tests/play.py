@@ -1,11 +1,16 @@
-"""What the tests of the board's server share: a client, and how it asks."""
+"""Helpers for tests of the board's server: clients, games, and players made for a test."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import httpx2
+import pytest
 from starlette.testclient import TestClient
 
+from agents import registry
+from agents.base import OnBoard, PlayerKind
 from agents.play.roster import Roster
 from agents.play.server import create_app
 
@@ -14,19 +19,32 @@ HOUSE = "0,0,1,0,7,0,0,1/0,0,0,0,0,0,1,1/1,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 20,20 S
 
 
 def make_client(roster: Roster | None = None) -> TestClient:
-    """A browser in front of a server of its own."""
+    """Return a client of a server of its own."""
     return TestClient(create_app(roster or Roster()), base_url="http://127.0.0.1:8017")
 
 
-def start(client: TestClient, **how: Any) -> tuple[str, dict[str, Any]]:
-    """Begin a game; returns its address and its state."""
-    answer = client.post("/api/games", json={"seats": ["human", "human"], **how})
-    assert answer.status_code == 200, answer.text
-    return f"/api/games/{answer.json()['id']}", answer.json()["state"]
+def post(client: httpx2.Client, path: str, data: object) -> httpx2.Response:
+    """Send data as JSON; lone surrogates pass, because it is ASCII."""
+    header = {"content-type": "application/json"}
+    return client.post(path, content=json.dumps(data), headers=header)
 
 
-def ask(client: TestClient, path: str, status: int = 200, **data: Any) -> dict[str, Any]:
-    """Send data to an address, and see that the answer has this status."""
-    answer = client.post(path, json=data)
+def ask(client: httpx2.Client, path: str, status: int = 200, **data: Any) -> dict[str, Any]:
+    """Send data as JSON, check the status of the answer, and return the answer."""
+    answer = post(client, path, data)
     assert answer.status_code == status, answer.text
-    return answer.json()
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def start(client: httpx2.Client, **how: Any) -> tuple[str, dict[str, Any]]:
+    """Begin a game; return its address and its state."""
+    made = ask(client, "/api/games", **{"seats": ["human", "human"], **how})
+    return f"/api/games/{made['id']}", made["state"]
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, agent: Any, **label: str) -> None:
+    """Add the player ``mine`` to those of the board."""
+    place = OnBoard({"en": "Mine", **label})
+    row = PlayerKind("mine", "mine", {}, lambda _: agent, on_board=place)
+    monkeypatch.setattr("agents.registry.KINDS", (row, *registry.KINDS))

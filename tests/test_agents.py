@@ -1,4 +1,4 @@
-"""Players: the bots, how players are named and made, and what all of them refuse."""
+"""Players: the simple bots, names of players, and the arrays that all of them check."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.positions import random_play
 
 @pytest.mark.parametrize("ruleset", RULESETS)
 def test_greedy_captures_most(ruleset: str) -> None:
-    """By the literal reference: own seeds after the move, on the board and in the store."""
+    """By the literal reference: seeds gained by the move, on the board and in the store."""
     positions, masks = random_play(ruleset)
     chosen = GreedyAgent(ruleset).act(positions, masks)
     captures = 0
@@ -30,19 +30,17 @@ def test_greedy_captures_most(ruleset: str) -> None:
         position = unpack(words)
         mover = position.mover
         before = sum(position.pits(mover)) + position.store[mover]
+        moves = reference.legal_moves(format_position(position), RULESETS[ruleset])
+        if any("wins" in text or len(text.split()) > 5 for text in moves.values()):
+            continue  # a win or a waiting capture: not told apart by counting seeds
         gains = {}
-        for option, text in reference.legal_moves(
-            format_position(position), RULESETS[ruleset]
-        ).items():
-            if "wins" in text or len(text.split()) > 5:
-                break  # a win or a waiting capture: not told apart by counting seeds
+        for option, text in moves.items():
             rows = [sum(map(int, row.split(","))) for row in text.split()[0].split("/")]
             store = int(text.split()[1].split(",")[mover])
             gains[option] = rows[2 * mover] + rows[2 * mover + 1] + store - before
-        else:
-            best = max(gains.values())
-            captures += best > 0
-            assert action == min(a for a, gain in gains.items() if gain == best)
+        best = max(gains.values(), default=0)
+        captures += best > 0
+        assert not gains or action == min(a for a, gain in gains.items() if gain == best)
     assert captures > 50
 
 
@@ -68,33 +66,27 @@ def test_random_agent_is_seeded_and_uniform() -> None:
     assert counts[legal].min() > 0.8 * 4000 / len(legal)
 
 
-def test_unknown_names() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"unknown player 'gredy' \(did you mean 'greedy'\?\): expected .* random, greedy",
-    ):
-        agents.load("gredy")
-    with pytest.raises(ValueError, match="unknown player 'gredy'"):
-        get_agent("gredy")
+def test_unknown_name_raises() -> None:
+    message = r"unknown player 'gredy' \(did you mean 'greedy'\?\): expected .* random, greedy"
+    for load in (agents.load, get_agent):
+        with pytest.raises(ValueError, match=message):
+            load("gredy")
 
 
 @pytest.mark.parametrize(
     "spec, message",
     [
         ("alphabeta:", "expected something like alphabeta:6, alphabeta:100ms, alphabeta:20000n"),
-        ("alphabeta:deep", "expected something like alphabeta:6"),
         ("alphabeta:0", "depth 0: expected 1 to 60 plies"),
-        ("alphabeta:99", "depth 99: expected 1 to 60 plies"),
-        ("alphabeta:0ms", "0.0 seconds a move: expected 0.001"),
         ("mcts:1", "1 simulations: expected 2 to"),
         ("solver:0n", "0 nodes: expected at least 1"),
-        ("solver:0s", "solver: 0 seconds a move: expected 0.001"),
+        ("guided:zanzibar", "something like guided:zanzibar:6, guided:zanzibar:100ms"),
+        ("guided:zanzibar:99", "expected 1 to 60 plies"),
+        ("guided:kibao:6", "trained under rule set 'kibao'"),
         ("solver:1", "expected something like solver:1s, solver:500ms, solver:200000n"),
         ("solver:zanzibr:1s", r"no checkpoint 'zanzibr' \(did you mean 'zanzibar'\?\)"),
         ("mcts:10:lucky", "expected something like mcts:1000, mcts:1000:greedy, mcts:100ms"),
-        ("alphabeta", "expected something like alphabeta:6, alphabeta:100ms"),
         ("alfabeta:6", r"\(did you mean 'alphabeta:6'\?\)"),
-        ("serch:zanzibar:64", r"\(did you mean 'search:zanzibar:64'\?\)"),
         ("search:zanzibr:64", r"no checkpoint 'zanzibr' \(did you mean 'zanzibar'\?\)"),
         ("no_such_module:make", "no_such_module:make cannot be loaded: .*No module named"),
         ("agents.registry:nobody", "agents.registry:nobody cannot be loaded: .* no attribute"),
@@ -103,16 +95,16 @@ def test_unknown_names() -> None:
         ("../agents/registry", "unknown player"),
     ],
 )
-def test_unusable_players_are_explained(spec: str, message: str) -> None:
+def test_invalid_player_raises(spec: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         agents.load(spec)
 
 
 def test_every_example_is_a_player() -> None:
-    """Of the row that it stands in, spelled as the row spells it."""
+    """It belongs to its row of the registry, and is spelled alike."""
     for kind in KINDS:
         for example in kind.examples:
-            if example != "runs/quick/final.safetensors":  # one's own
+            if example != "runs/quick/final.safetensors":  # the user's own
                 found = parse(example)
                 assert found.kind is kind and str(found) == example
     assert len({kind.name for kind in KINDS}) == len(KINDS)
@@ -124,11 +116,9 @@ def test_every_example_is_a_player() -> None:
     [
         ("alphabeta:100 ms", "alphabeta-ms", (None, 100, "")),
         ("mcts:7:random", "mcts", (None, 7, "random")),
-        ("mcts:100ms:greedy", "mcts-ms", (None, 100, "greedy")),
         ("search:zanzibar:64", "search", ("zanzibar", 64, "")),
         ("guided:kibao:20000n", "guided-nodes", ("kibao", 20000, "")),
         ("solver:2s", "solver", (None, 2, "")),
-        ("solver:2ms", "solver-ms", (None, 2, "")),
         ("solver:zanzibar:2n", "guided-solver-nodes", ("zanzibar", 2, "")),
         ("kibao", "network", ("kibao", 0, "")),
         (
@@ -138,7 +128,7 @@ def test_every_example_is_a_player() -> None:
         ),
     ],
 )
-def test_names_of_players_taken_apart(spec: str, name: str, fields: tuple) -> None:
+def test_parse(spec: str, name: str, fields: tuple) -> None:
     found = parse(spec)
     assert found.kind.name == name
     assert (found.checkpoint, found.budget, found.option) == fields
@@ -166,14 +156,14 @@ def make_last(ruleset: object, seed: int) -> object:
     return Last()
 
 
-def test_ones_own_function_is_a_player() -> None:
+def test_own_function_is_a_player() -> None:
     board = Board()
     player = agents.load(f"{__name__}:make_last")
     assert player.choose(board) == max(board.legal_actions)
     assert player.name == f"{__name__}:make_last"
 
 
-def test_choose_is_legal_and_names_the_end() -> None:
+def test_choose() -> None:
     board = Board()
     for name in ("random", "greedy"):
         assert agents.load(name).choose(board) in board.legal_actions
@@ -191,40 +181,32 @@ def test_choose_is_legal_and_names_the_end() -> None:
         if kind.name != "function" and not kind.spelling.endswith("{budget}s")  # long, like ms
     ],
 )
-def test_players_check_what_they_are_handed(spec: str) -> None:
+def test_players_check_arrays(spec: str) -> None:
     """Compiled code would read beyond the end of an array that is too short."""
     positions, masks = random_play("zanzibar")
     positions, masks = positions[:8], masks[:8]
     player = agents.load(spec, threads=1)
     for wrong, error in (
         ((positions[:1], np.resize(masks, 20_000)), ValueError),
-        ((positions, masks[:3]), ValueError),
         ((positions[0], masks[:1]), ValueError),
         ((positions[:, :5], masks), ValueError),
         ((positions, masks[:, None]), ValueError),
         ((positions.view(np.int64), masks), TypeError),
-        ((positions, masks.astype(float)), TypeError),
-        ((positions.tolist(), masks), TypeError),
         ((positions, masks.tolist()), TypeError),
     ):
         with pytest.raises(error, match=r"(positions|masks): expected a C-contiguous uint64"):
             player.act(*wrong)
     assert player.act(positions[:0], masks[:0]).shape == (0,)
-    assert len(player.act(positions[::2], masks[::2])) == 4
+    views = positions[::2], masks[::2]
+    chosen = player.act(*views).tolist()
     if "ms" not in spec:  # what time allows for differs from call to call
-        slices, copies = (
-            agents.load(spec, threads=1).act(*handed).tolist()
-            for handed in (
-                (positions[::2], masks[::2]),
-                (positions[::2].copy(), masks[::2].copy()),
-            )
-        )
-        assert slices == copies
+        copies = (array.copy() for array in views)
+        assert chosen == agents.load(spec, threads=1).act(*copies).tolist()
 
 
 @pytest.mark.parametrize("spec", ["alphabeta:300ms", "mcts:300ms", "solver:300ms"])
-def test_a_search_is_for_one_thread(spec: str) -> None:
-    """Two would work in the same memory."""
+def test_search_from_two_threads_raises(spec: str) -> None:
+    """Both would use the same memory."""
     positions, masks = random_play("zanzibar")
     choices = np.flatnonzero(masks & (masks - np.uint64(1)))[:1]
     positions, masks = positions[choices], masks[choices]
@@ -247,7 +229,7 @@ def test_a_search_is_for_one_thread(spec: str) -> None:
     player.act(positions, masks)
 
 
-def test_values_check_what_they_are_handed() -> None:
+def test_values_check_arrays() -> None:
     positions, masks = random_play("zanzibar")
     agent = AlphaBetaAgent(depth=1, threads=1)
     with pytest.raises(ValueError, match="masks: expected"):

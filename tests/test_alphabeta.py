@@ -1,13 +1,14 @@
-"""The alpha-beta search against plain minimax, which it must equal."""
+"""Alpha-beta search: it equals plain minimax, keeps its limits, and depends on nothing else."""
 
 from __future__ import annotations
 
+import math
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 
-from agents import load
 from agents.arena.openings import draw_openings
 from agents.search.alphabeta.evaluation import (
     FEATURES,
@@ -27,18 +28,17 @@ from agents.search.alphabeta.transposition import (
     store,
 )
 from bao_env import Board
+from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import candidates, legal_mask, play
 from bao_env.engine.position import (
     META,
-    WORDS,
     Packed,
-    pack,
     packed_opening,
     same_mover,
     unpack,
 )
-from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.engine.ruleset import RULESETS, KernelRules, Ruleset
 from bao_env.engine.successors import (
     ACTION,
     CAPTURED,
@@ -48,40 +48,33 @@ from bao_env.engine.successors import (
     is_stuck,
     successors,
 )
-from bao_env.notation import parse_position
-from tests.positions import random_position
+from tests.positions import pack_texts, random_position
 from tests.rulesets import every_ruleset
 
 
 def positions(ruleset: Ruleset, count: int, seed: int) -> np.ndarray:
-    """Packed positions with legal actions: half from random games, half made up."""
+    """Return packed positions with legal actions: half from random games, half made up."""
     found = []
     for plies in (2, 5, 12, 25, 40, 60):
         share = 1 if plies == 2 else count // 10
         found += list(draw_openings(ruleset, share, plies, seed, None).positions)
     rng = random.Random(seed)
-    rules = ruleset.kernel_rules()
     while len(found) < count:
-        words = np.empty(WORDS, np.uint64)
-        pack(parse_position(random_position(rng, ruleset), ruleset), words)
-        if legal_mask(rules, words):
-            found.append(words)
+        words, masks = pack_texts([random_position(rng, ruleset)], ruleset)
+        if masks[0]:
+            found.append(words[0])
     return np.array(found)
 
 
 def minimax(
-    rules: object, sums: np.ndarray, words: np.ndarray, depth: int, ply: int = 0
+    rules: KernelRules, sums: np.ndarray, words: np.ndarray, depth: int, ply: int = 0
 ) -> tuple[int, list[int]]:
-    """Value of a position and its best actions, by looking at everything."""
-    mask = int(legal_mask(rules, words))
-    if mask == 0:
-        return ply - WIN_VALUE, []
-    best, actions = -WIN_VALUE - 1, []
-    for action in range(64):
-        if not mask >> action & 1:
-            continue
+    """Return the value of a position and its best actions, by looking at everything."""
+    best = ply - WIN_VALUE
+    actions: list[int] = []
+    for action in actions_of(legal_mask(rules, words)):
         after = words.copy()
-        result = int(play(rules, after, np.uint64(action)))
+        result = int(play(rules, after, U(action)))
         waits = same_mover(after[META])
         if result:
             value = WIN_VALUE - ply - 1 if result == 1 else ply + 1 - WIN_VALUE
@@ -93,7 +86,7 @@ def minimax(
         else:
             value = minimax(rules, sums, after, max(depth - 1, 1), ply + 1)[0]
             value = value if waits else -value
-        if value > best:
+        if value > best or not actions:
             best, actions = value, []
         if value == best:
             actions.append(action)
@@ -101,6 +94,7 @@ def minimax(
 
 
 def masks_of(ruleset: Ruleset, batch: np.ndarray) -> np.ndarray:
+    """Return the legal actions of packed positions."""
     rules = ruleset.kernel_rules()
     return np.array([legal_mask(rules, words) for words in batch], np.uint64)
 
@@ -108,26 +102,24 @@ def masks_of(ruleset: Ruleset, batch: np.ndarray) -> np.ndarray:
 @every_ruleset("zanzibar", "dutch", name="name")
 def test_successors_are_the_legal_moves(name: str) -> None:
     """Each successor is what play() makes of a legal action, and all of them are there."""
-    ruleset = get_ruleset(name)
+    ruleset = RULESETS[name]
     rules = ruleset.kernel_rules()
     out = np.empty((3 + MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
     for words in positions(ruleset, 400, seed=1):
-        count = successors(rules, Packed.of(words), out, 3)
-        assert {int(a) for a in out[3 : 3 + count, ACTION]} == {
-            action for action in range(64) if int(legal_mask(rules, words)) >> action & 1
-        }
-        for row in out[3 : 3 + count]:
+        rows = out[3 : 3 + successors(rules, Packed.of(words), out, 3)]
+        assert sorted(map(int, rows[:, ACTION])) == actions_of(legal_mask(rules, words))
+        before = unpack(words)
+        seat, waits = before.mover, before.pending is not None
+        for row in rows:
             after = words.copy()
             result = play(rules, after, row[ACTION])
             np.testing.assert_array_equal(row[: META + 1], after[: META + 1])
             assert row[RESULT] == result
-            seats = [unpack(w) for w in (words, after)]
-            own = [sum(p.pits(seats[0].mover)) + p.store[seats[0].mover] for p in seats]
-            if unpack(after).pending is None:
-                waits = unpack(words).pending is not None
-                assert (
-                    row[CAPTURED] >= own[1] - own[0] if waits else row[CAPTURED] == own[1] - own[0]
-                )
+            position = unpack(after)
+            gain = sum(position.pits(seat)) - sum(before.pits(seat))
+            gain += position.store[seat] - before.store[seat]
+            if position.pending is None:
+                assert row[CAPTURED] >= gain if waits else row[CAPTURED] == gain
             if result == 0:
                 stuck = not int(candidates(rules, Packed.of(after))) & 0xFFFFFFFF
                 assert is_stuck(Packed.of(after)) == stuck
@@ -135,7 +127,7 @@ def test_successors_are_the_legal_moves(name: str) -> None:
 
 @every_ruleset("zanzibar", "dutch", name="name")
 def test_search_is_minimax(name: str) -> None:
-    ruleset = get_ruleset(name)
+    ruleset = RULESETS[name]
     rules, sums = ruleset.kernel_rules(), merge(load_weights(ruleset))
     agents = {depth: AlphaBetaAgent(ruleset, depth=depth, threads=1) for depth in (1, 2, 3, 4)}
     proven = 0
@@ -144,15 +136,14 @@ def test_search_is_minimax(name: str) -> None:
             found = agent.search(words)
             value, actions = minimax(rules, sums, words, depth)
             assert found.value == value, (unpack(words), depth)
-            assert found.action in actions
-            assert found.line[0] == found.action
+            assert found.action in actions and found.line[0] == found.action
             proven += abs(value) > PROVEN
-    assert proven > 5  # wins and losses were among them
+    assert proven > 5  # wins and losses are among them
 
 
 def test_line_leads_to_the_value() -> None:
-    """The best line is legal, and of a proven win it is the whole way to it."""
-    ruleset = get_ruleset("zanzibar")
+    """The best line is legal, and leads to the end of a proven win."""
+    ruleset = RULESETS["zanzibar"]
     rules = ruleset.kernel_rules()
     agent = AlphaBetaAgent(ruleset, depth=7, threads=1)
     wins = 0
@@ -161,20 +152,20 @@ def test_line_leads_to_the_value() -> None:
         after = words.copy()
         result = 0
         for action in found.line:
-            assert int(legal_mask(rules, after)) >> action & 1
-            result = play(rules, after, np.uint64(action))
+            assert action in actions_of(legal_mask(rules, after))
+            result = int(play(rules, after, U(action)))
         if found.value > PROVEN:
             wins += 1
             # The table keeps values, not lines: a line may end early where it knew the value.
-            assert len(found.line) <= WIN_VALUE - found.value
-            if len(found.line) == WIN_VALUE - found.value:
+            plies = WIN_VALUE - found.value
+            assert len(found.line) <= plies
+            if len(found.line) == plies:
                 assert result == 1 or not legal_mask(rules, after)
     assert wins > 10
 
 
 def test_features_add_up_to_the_evaluation() -> None:
-    for name in RULESETS:
-        ruleset = get_ruleset(name)
+    for ruleset in RULESETS.values():
         weights = load_weights(ruleset)
         batch = positions(ruleset, 60, seed=2)
         found = np.empty((len(batch), FEATURES), np.int32)
@@ -191,123 +182,113 @@ def test_own_rules_borrow_the_nearest_weights() -> None:
 
 
 def test_choice_depends_on_the_position_alone() -> None:
-    """Neither on the rest of the batch, nor on threads, nor on what was searched before."""
-    ruleset = get_ruleset("zanzibar")
+    """It does not depend on the batch, on threads or on earlier searches."""
+    ruleset = RULESETS["zanzibar"]
     batch = positions(ruleset, 80, seed=3)
     masks = masks_of(ruleset, batch)
     actions = AlphaBetaAgent(ruleset, depth=5, threads=2).act(batch, masks)
     agent = AlphaBetaAgent(ruleset, depth=5, threads=1)
     for i in reversed(range(len(batch))):
-        part = slice(i, i + 1)
-        assert agent.act(batch[part], masks[part])[0] == actions[i]
+        assert agent.act(batch[i : i + 1], masks[i : i + 1])[0] == actions[i]
         assert int(masks[i]) >> int(actions[i]) & 1
 
 
 def test_a_table_is_as_large_as_its_searches() -> None:
-    """A slot of 32 bytes for about four nodes, within its limits."""
+    """It has a slot of 32 bytes for about four nodes, within its limits."""
     sizes = [make_table(nodes).nbytes for nodes in (1, 72_000, 700_000, 3.0**60)]
     assert sizes == [512 << 10, 512 << 10, 4 << 20, 32 << 20]
 
 
-def test_table_gives_back_what_it_can_vouch_for() -> None:
-    """Exact values and bounds within their meaning, of the depth and the search asked for."""
+@pytest.mark.parametrize(
+    ("stored", "depth", "deeper", "alpha", "known"),
+    [
+        (7, 4, False, 100, True),  # within the window: exact, for the depth asked for ...
+        (7, 3, False, -9, False),
+        (7, 5, True, -9, False),
+        (7, 3, True, -9, True),  # ... or for lower ones, if they will do
+        (60, 4, False, 59, True),  # beta or more: a lower bound
+        (60, 4, False, 60, False),
+        (-60, 4, False, -60, True),  # alpha or less: an upper bound
+        (-60, 4, False, -61, False),
+        (50, 4, False, 49, True),  # on the edges of the window: still bounds
+        (50, 4, False, 50, False),
+        (-50, 4, False, -50, True),
+        (-50, 4, False, -51, False),
+    ],
+)
+def test_table_knows_exact_values_and_bounds(
+    stored: int, depth: int, deeper: bool, alpha: int, known: bool
+) -> None:
     epoch, key = U(5), U(0x123456789ABCDEF)
     table = make_table(4)
-
-    def look_up(
-        key: object, depth: int, deeper: bool, alpha: int, beta: int
-    ) -> tuple[bool, int, int]:
-        known, value, action = probe(table, epoch, key, depth, deeper, alpha, beta, 0)
-        return bool(known), int(value), int(action)
-
-    assert look_up(key, 4, False, -9, 9) == (False, 0, NO_ACTION)
-    store(table, epoch, key, 4, -50, 50, 0, 7, 63)  # within the window: exact
-    assert look_up(key, 4, False, 100, 101) == (True, 7, 63)
-    assert look_up(key, 3, False, -9, 9) == (False, 7, 63)
-    assert look_up(key, 3, True, -9, 9) == (True, 7, 63)
-    assert look_up(key, 5, True, -9, 9) == (False, 7, 63)
-    assert look_up(key + U(1), 4, False, -9, 9) == (False, 0, NO_ACTION)
-    store(table, epoch, key, 4, -50, 50, 0, 60, 1)  # beta or more: a lower bound
-    assert look_up(key, 4, False, -9, 60) == (True, 60, 1)
-    assert look_up(key, 4, False, -9, 61) == (False, 60, 1)
-    store(table, epoch, key, 4, -50, 50, 0, -60, 2)  # alpha or less: an upper bound
-    assert look_up(key, 4, False, -60, 9) == (True, -60, 2)
-    assert look_up(key, 4, False, -61, 9) == (False, -60, 2)
-    for edge, action in ((50, 3), (-50, 4)):  # on the edge of the window: still a bound
-        store(table, epoch, key, 4, -50, 50, 0, edge, action)
-        assert look_up(key, 4, False, edge, edge + 1) == (edge < 0, edge, action)
-        assert look_up(key, 4, False, edge - 1, edge) == (edge > 0, edge, action)
-    epoch += U(1)
-    assert look_up(key, 4, False, -9, 9) == (False, 0, NO_ACTION)
+    store(table, epoch, key, 4, -50, 50, 0, stored, 63)  # a search of 4 plies from -50 to 50
+    found = probe(table, epoch, key, depth, deeper, alpha, alpha + 1, 0)
+    assert tuple(map(int, found)) == (known, stored, 63)
+    for other in ((epoch + U(1), key), (epoch, key + U(1))):
+        found = probe(table, *other, depth, deeper, alpha, alpha + 1, 0)
+        assert tuple(map(int, found)) == (False, 0, NO_ACTION)
 
 
 def test_table_counts_wins_from_the_position() -> None:
-    """A win found 5 plies from the root is as far from the position wherever it is met again."""
+    """A win found 5 plies from the root is as far from the position 2 plies from the root."""
     table, key = make_table(4), U(77)
     for sign in (1, -1):
         store(table, U(1), key, 3, -WIN_VALUE, WIN_VALUE, 5, sign * (WIN_VALUE - 8), 0)
         assert probe(table, U(1), key, 3, False, 0, 1, 2)[1] == sign * (WIN_VALUE - 5)
 
 
-def test_table_keeps_the_deepest_of_a_pair() -> None:
-    """The first entry of a slot stays for what is less deep; the second one is replaced."""
+def test_table_keeps_the_deeper_of_a_pair() -> None:
+    """The first entry of a slot yields only to deeper ones; the second one is replaced."""
     table, epoch = make_table(4), U(1)
     deep, shallow, last = (U(i << 32) for i in (1, 2, 3))  # of one slot
+
+    def action(key: np.uint64) -> int:
+        return int(probe(table, epoch, key, 0, True, 0, 1, 0)[2])
+
     for key, depth in ((deep, 9), (shallow, 3), (last, 2)):
         store(table, epoch, key, depth, -9, 9, 0, 0, 10 + depth)
-    found = [int(probe(table, epoch, key, 0, True, 0, 1, 0)[2]) for key in (deep, shallow, last)]
-    assert found == [19, NO_ACTION, 12]
+    assert [action(key) for key in (deep, shallow, last)] == [19, NO_ACTION, 12]
     store(table, epoch, shallow, 9, -9, 9, 0, 0, 20)
-    assert int(probe(table, epoch, deep, 0, True, 0, 1, 0)[2]) == NO_ACTION
+    assert action(deep) == NO_ACTION
 
 
 def test_limits() -> None:
-    board = Board()
-    opening = packed_opening(get_ruleset("zanzibar"))
-    few = AlphaBetaAgent(nodes=2000, threads=1).search(opening)
-    assert 1 <= few.depth < MAX_DEPTH and few.nodes < 2100 and few.action in board.legal_actions
-    assert AlphaBetaAgent(nodes=1, threads=1).act(
-        opening[None], masks_of(board.ruleset, opening[None])
-    )[0] in (board.legal_actions)
-    for nodes in (1, 40, 5000, 40_000):  # whatever stops it, there is an action and its line
-        found = AlphaBetaAgent(nodes=nodes, threads=1).search(opening)
-        assert found.depth >= 1 and found.line[0] == found.action
-    timed = AlphaBetaAgent(seconds=0.05, threads=1).search(opening)
-    assert timed.depth >= 3 and timed.action in board.legal_actions
-    assert load("alphabeta:4").choose(board) in board.legal_actions
-    for bad in ({}, {"depth": 0}, {"depth": MAX_DEPTH + 1}, {"seconds": 0.0}, {"nodes": 0}):
+    """Each leaves an action and its line, and the searches end in time."""
+    opening = packed_opening(RULESETS["zanzibar"])
+    legal = Board().legal_actions
+    limits: dict[str, Any]
+    for limits in (*({"nodes": nodes} for nodes in (1, 40, 2000, 40_000)), {"seconds": 0.05}):
+        found = AlphaBetaAgent(**limits, threads=1).search(opening)
+        assert 1 <= found.depth < MAX_DEPTH and found.line[0] == found.action in legal
+        assert found.nodes <= 1.05 * limits.get("nodes", math.inf) + 20
+    assert found.depth >= 3
+    for limits in ({}, {"depth": 0}, {"depth": MAX_DEPTH + 1}, {"seconds": 0.0}, {"nodes": 0}):
         with pytest.raises(ValueError, match="alphabeta: "):
-            AlphaBetaAgent("zanzibar", **bad)
+            AlphaBetaAgent("zanzibar", **limits)
 
 
-def test_finished_positions_are_passed_over() -> None:
+def test_finished_positions_get_action_0() -> None:
     agent = AlphaBetaAgent(depth=2)
-    words = packed_opening(get_ruleset("zanzibar"))
+    words = packed_opening(RULESETS["zanzibar"])
     assert agent.act(np.stack([words] * 2), np.zeros(2, np.uint64)).tolist() == [0, 0]
 
 
-def test_chooses_among_the_actions_that_it_is_handed() -> None:
-    """The best of them: without the best action, the second best."""
-    rules = get_ruleset("zanzibar")
-    agent = AlphaBetaAgent(rules, depth=3, threads=1)
-    shallow = AlphaBetaAgent(rules, depth=2, threads=1)
+def test_chooses_among_the_actions_of_the_mask() -> None:
+    """Without the best action, it plays the best of the others."""
+    ruleset = RULESETS["zanzibar"]
+    rules = ruleset.kernel_rules()
+    agent, shallow = (AlphaBetaAgent(ruleset, depth=depth, threads=1) for depth in (3, 2))
     compared = 0
-    for words in positions(rules, 40, seed=12):
-        mask = int(legal_mask(rules.kernel_rules(), words))
+    for words in positions(ruleset, 40, seed=12):
         best = agent.search(words).action
-        rest = np.array([mask & ~(1 << best)], np.uint64)
+        rest = np.array([int(legal_mask(rules, words)) & ~(1 << best)], np.uint64)
         if rest[0] == 0:
             continue
-        chosen = int(agent.act(words[None], rest)[0])
-        assert int(rest[0]) >> chosen & 1
         values = {}
-        for action in (a for a in range(64) if int(rest[0]) >> a & 1):
+        for action in actions_of(rest[0]):
             after = words.copy()
-            result = int(play(rules.kernel_rules(), after, np.uint64(action)))
-            if result != 0:
-                values[action] = WIN_VALUE if result == 1 else -WIN_VALUE
-            else:
-                values[action] = -shallow.search(after).value
-        assert values[chosen] == max(values.values())
+            result = int(play(rules, after, U(action)))
+            values[action] = result * WIN_VALUE if result else -shallow.search(after).value
+        assert values[int(agent.act(words[None], rest)[0])] == max(values.values())
         compared += 1
     assert compared > 20

@@ -1,84 +1,83 @@
-"""The compiled PPO objective against torch, and advantages against their definition."""
+"""The compiled objectives against torch, and advantages against their definition."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from training.loss import (
     NOT_VISITED,
     PPO_STATS,
     SEARCH_STATS,
+    PpoBatch,
     action_targets,
     advantages,
     ppo_gradient,
     search_gradient,
+    torch_gradient,
 )
 
 
+def clipped(batch: PpoBatch) -> Tensor:
+    """Return PPO's objective."""
+    ratio = (batch.log_probs[batch.chosen] - batch.old_log_probs).exp()
+    limited = ratio.clamp(1 - batch.clip, 1 + batch.clip)
+    policy = -torch.minimum(ratio * batch.advantages, limited * batch.advantages).sum()
+    value = 0.5 * (batch.values - batch.returns).square().sum()
+    entropy = -(batch.log_probs.exp() * batch.log_probs).sum()
+    return policy + batch.value_weight * value - batch.entropy_weight * entropy
+
+
 @pytest.mark.parametrize("per_action", [False, True])
-def test_gradient_is_torchs(per_action: bool) -> None:
-    """Values of positions (``board``) and of legal actions (``moves``)."""
+def test_ppo_gradient_is_torchs(per_action: bool) -> None:
+    """With values of positions (``board``) and of legal actions (``moves``), and padding."""
     rng = np.random.default_rng(0)
-    size, clip, value_weight, entropy_weight = 500, 0.2, 0.7, 0.03
+    size, padding = 500, 30
     counts = rng.integers(1, 9, size)
     indptr = np.concatenate([[0], np.cumsum(counts)])
     chosen = indptr[:-1] + rng.integers(0, counts)
-    value_index = chosen if per_action else np.arange(size)
-    logits = rng.normal(0, 2, indptr[-1]).astype(np.float32)
-    values = np.tanh(rng.normal(0, 1, indptr[-1] if per_action else size)).astype(np.float32)
+    rows = indptr[-1] + padding if per_action else size + padding
+    logits = rng.normal(0, 2, rows if per_action else indptr[-1]).astype(np.float32)
+    values = np.tanh(rng.normal(0, 1, rows)).astype(np.float32)
     old = (-rng.exponential(1.0, size)).astype(np.float32)
-    advantage = rng.normal(0, 1, size).astype(np.float32)
-    returns = rng.normal(0, 1, size).astype(np.float32)
-    logit_gradient = np.full(len(logits), 9, np.float32)
-    value_gradient = np.full(len(values), 9, np.float32)
-    stats = np.zeros(len(PPO_STATS))
-    ppo_gradient(
-        logits,
-        values,
-        indptr,
-        chosen,
-        value_index,
-        old,
-        advantage,
-        returns,
-        np.float32(1 / size),
-        np.float32(clip),
-        np.float32(value_weight),
-        np.float32(entropy_weight),
-        logit_gradient,
-        value_gradient,
-        stats,
-    )
+    advantage, returns = rng.normal(0, 1, (2, size)).astype(np.float32)
+    arguments = (logits, values, indptr, chosen, chosen if per_action else np.arange(size))
+    weights = np.array([1 / size, 0.2, 0.7, 0.03], np.float32)  # scale, clip, value, entropy
+    batches: list[PpoBatch] = []
 
-    flat = torch.tensor(logits, dtype=torch.float64, requires_grad=True)
-    judgements = torch.tensor(values, dtype=torch.float64, requires_grad=True)
-    dense = torch.full((size, 8), -torch.inf, dtype=torch.float64)
-    owner = np.repeat(np.arange(size), counts)
-    column = np.arange(len(logits)) - indptr[owner]
-    dense[owner, column] = flat
-    logs = dense.log_softmax(1)
-    change = logs[np.arange(size), chosen - indptr[:-1]] - torch.tensor(old)
+    def loss(batch: PpoBatch) -> Tensor:
+        batches.append(batch)
+        return clipped(batch)
+
+    filled = []
+    gradients: list[Callable[..., None]] = [ppo_gradient, torch_gradient(loss)]
+    for gradient in gradients:
+        filled.append([np.zeros_like(logits), np.zeros_like(values), np.zeros(len(PPO_STATS))])
+        gradient(*arguments, old, advantage, returns, *weights, *filled[-1])
+    for compiled, torchs in zip(*filled, strict=True):
+        if len(compiled) != len(PPO_STATS):
+            np.testing.assert_allclose(compiled, torchs, atol=1e-6)
+
+    [batch] = batches
+    for low, high in pairwise(indptr):
+        expected = torch.from_numpy(logits[low:high]).log_softmax(0)
+        torch.testing.assert_close(batch.log_probs[low:high], expected)
+    change = batch.log_probs[chosen] - batch.old_log_probs
     ratio = change.exp()
-    gain = torch.tensor(advantage)
-    policy_loss = -torch.minimum(ratio * gain, ratio.clamp(1 - clip, 1 + clip) * gain)
-    value_loss = 0.5 * (judgements[value_index] - torch.tensor(returns)) ** 2
-    entropy = -(logs.exp() * logs.masked_fill(torch.isinf(logs), 0.0)).sum(1)
-    loss = (policy_loss + value_weight * value_loss - entropy_weight * entropy).mean()
-    loss.backward()
-
-    assert flat.grad is not None and judgements.grad is not None
-    np.testing.assert_allclose(logit_gradient, flat.grad, atol=2e-7)
-    np.testing.assert_allclose(value_gradient, judgements.grad, atol=1e-7)
-    expected = [
-        policy_loss.sum(),
-        value_loss.sum(),
-        entropy.sum(),
+    plain = batch._replace(value_weight=0.0, entropy_weight=0.0)
+    stats = [
+        clipped(plain),
+        clipped(plain._replace(value_weight=1.0)) - clipped(plain),
+        clipped(plain) - clipped(plain._replace(entropy_weight=1.0)),
         (ratio - 1 - change).sum(),
-        ((ratio - 1).abs() > clip).sum(),
+        ((ratio - 1).abs() > batch.clip).sum(),
     ]
-    np.testing.assert_allclose(stats, [x.item() for x in expected], rtol=1e-4)
+    np.testing.assert_allclose(filled[0][2], [stat.item() for stat in stats], rtol=1e-4)
 
 
 @pytest.mark.parametrize("gamma, lam", [(1.0, 1.0), (0.99, 0.9), (1.0, 0.0)])
@@ -120,8 +119,9 @@ def test_search_gradient_is_torchs(per_action: bool) -> None:
     legal_actions = np.concatenate(
         [i * 64 + np.sort(rng.choice(64, n, replace=False)) for i, n in enumerate(counts)]
     )
+    place = legal_actions >> 6, legal_actions & 63
     policies = np.zeros((size, 64), np.uint8)
-    policies[legal_actions >> 6, legal_actions & 63] = rng.integers(1, 200, len(legal_actions))
+    policies[place] = rng.integers(1, 200, len(legal_actions))
     actions = (legal_actions[indptr[:-1]] & 63).astype(np.uint8)
     results = rng.uniform(-1, 1, size).astype(np.float32)
     qvalues = np.full((size, 64), NOT_VISITED, np.int8)
@@ -129,53 +129,32 @@ def test_search_gradient_is_torchs(per_action: bool) -> None:
     qvalues[half >> 6, half & 63] = rng.integers(-127, 128, len(half))
     targets, weights = results, np.ones(size, np.float32)
     if per_action:
-        targets = np.empty(len(legal_actions), np.float32)
-        weights = np.empty(len(legal_actions), np.float32)
+        targets, weights = np.empty((2, len(legal_actions)), np.float32)
         action_targets(legal_actions, actions, results, qvalues, np.float32(0.3), targets, weights)
-        for k, legal_action in enumerate(legal_actions):
-            i, action = divmod(int(legal_action), 64)
-            if action == actions[i]:
-                assert (targets[k], weights[k]) == (results[i], 1.0)
-            elif qvalues[i, action] == NOT_VISITED:
-                assert weights[k] == 0.0
-            else:
-                assert targets[k] == pytest.approx(qvalues[i, action] / 127)
-                assert weights[k] == pytest.approx(0.3)
+        played, value = actions[place[0]] == place[1], qvalues[place]
+        seen = ~played & (value != NOT_VISITED)
+        np.testing.assert_array_equal(targets[played], results)
+        np.testing.assert_allclose(targets[seen], value[seen] / 127, rtol=1e-6)
+        np.testing.assert_allclose(weights, np.where(played, 1, np.where(seen, 0.3, 0)))
     logits = rng.normal(0, 1, len(legal_actions)).astype(np.float32)
     values = rng.uniform(-1, 1, len(targets)).astype(np.float32)
-    found = [np.empty_like(logits), np.empty_like(values)]
-    stats = np.zeros(len(SEARCH_STATS))
+    found = [np.empty_like(logits), np.empty_like(values), np.zeros(len(SEARCH_STATS))]
     scale, weight = np.float32(0.25), np.float32(0.7)
-    search_gradient(
-        logits,
-        values,
-        indptr,
-        legal_actions,
-        policies,
-        targets,
-        weights,
-        scale,
-        weight,
-        *found,
-        stats,
-    )
+    data = (logits, values, indptr, legal_actions, policies, targets, weights)
+    search_gradient(*data, scale, weight, *found)
 
-    x = torch.tensor(logits, requires_grad=True)
-    v = torch.tensor(values, requires_grad=True)
-    policy_loss = torch.zeros(())
-    entropy = torch.zeros(())
+    x, v = torch.tensor(logits, requires_grad=True), torch.tensor(values, requires_grad=True)
+    policy_loss = entropy = torch.zeros(())
     agreement = 0
-    for i in range(size):
-        part = slice(indptr[i], indptr[i + 1])
-        target = torch.tensor(policies[i, legal_actions[part] & 63].astype(np.float32))
-        log_probabilities = x[part].log_softmax(0)
-        policy_loss = policy_loss - (target / target.sum() * log_probabilities).sum()
-        entropy = entropy - (log_probabilities.exp() * log_probabilities).sum()
-        agreement += int(x[part].argmax()) == int(target.argmax())
-    error = (v - torch.tensor(targets)).square() * torch.tensor(weights)
-    (scale * (policy_loss + weight * error.sum())).backward()
+    for i, (low, high) in enumerate(pairwise(indptr)):
+        target = torch.from_numpy(policies[i, place[1][low:high]].astype(np.float32))
+        log_probs = x[low:high].log_softmax(0)
+        policy_loss = policy_loss - (target / target.sum() * log_probs).sum()
+        entropy = entropy - (log_probs.exp() * log_probs).sum()
+        agreement += int(log_probs.argmax()) == int(target.argmax())
+    error = ((v - torch.tensor(targets)).square() * torch.tensor(weights)).sum()
+    (scale * (policy_loss + weight * error)).backward()
     np.testing.assert_allclose(found[0], x.grad, atol=1e-6)
     np.testing.assert_allclose(found[1], v.grad, atol=1e-6)
-    sums = (policy_loss, error.sum(), entropy)
-    expected = [*(value.item() for value in sums), agreement]
-    np.testing.assert_allclose(stats, expected, rtol=1e-4)
+    expected = [policy_loss.item(), error.item(), entropy.item(), agreement]
+    np.testing.assert_allclose(found[2], expected, rtol=1e-4)

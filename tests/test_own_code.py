@@ -1,16 +1,14 @@
-"""Somebody's own network, loss and method, named ``module:name``."""
+"""The user's own network, loss and training method, named ``module:name``."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 import agents
 from agents.nets import checkpoint
@@ -18,7 +16,7 @@ from agents.nets.checkpoint import CheckpointError
 from agents.nets.network import ARCHITECTURES, NetworkConfig, PolicyNetwork
 from training import evaluate, train
 from training.config import ConfigError
-from training.loss import LOSSES, PPO_STATS, PpoBatch, ppo_gradient, torch_gradient
+from training.loss import LOSSES
 from training.train import METHODS, load_config
 
 README = (Path(__file__).parent.parent / "training" / "README.md").read_text(encoding="utf-8")
@@ -67,7 +65,7 @@ TINY = [
 
 
 def forget(name: str) -> None:
-    """As if this process had never seen the module."""
+    """Undo the import of a module."""
     tables: tuple[dict[str, Any], ...] = (ARCHITECTURES, LOSSES, METHODS)
     for table in tables:
         for key in [key for key in table if key.startswith(name)]:
@@ -77,7 +75,7 @@ def forget(name: str) -> None:
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of a module of one's own, not yet imported; its folder is the current one."""
+    """Write a module into the current folder, and return its name."""
     name = "own_code_of_a_test"
     (tmp_path / f"{name}.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
@@ -92,7 +90,7 @@ def run(*settings: str, resume: bool = False) -> int:
 
 
 @pytest.mark.slow
-def test_an_own_network_trains_and_is_loaded_only_when_allowed(
+def test_own_network_is_loaded_only_when_allowed(
     own: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     net, path = f"{own}:Net", "runs/own/final.safetensors"
@@ -114,9 +112,7 @@ def test_an_own_network_trains_and_is_loaded_only_when_allowed(
 
 
 @pytest.mark.slow
-def test_an_own_loss_and_an_own_method_train_and_resume(
-    own: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_own_loss_and_method_train_and_resume(own: str, capsys: pytest.CaptureFixture[str]) -> None:
     settings = [
         f"method={own}:Mine",
         "Mine.times=5",
@@ -146,46 +142,13 @@ def test_an_own_loss_and_an_own_method_train_and_resume(
         ("ppo.loss=other", "ppo.loss='other' should be one of clipped"),
     ],
 )
-def test_what_cannot_be_used_is_refused(own: str, setting: str, message: str) -> None:
+def test_invalid_own_code(own: str, setting: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_config(None, [setting.format(own=own)])
 
 
-def clipped(batch: PpoBatch) -> Tensor:
-    """PPO's objective in torch."""
-    ratio = (batch.log_probs[batch.chosen] - batch.old_log_probs).exp()
-    limited = ratio.clamp(1 - batch.clip, 1 + batch.clip)
-    policy = -torch.minimum(ratio * batch.advantages, limited * batch.advantages).sum()
-    value = 0.5 * (batch.values - batch.returns).square().sum()
-    entropy = -(batch.log_probs.exp() * batch.log_probs).sum()
-    return policy + batch.value_weight * value - batch.entropy_weight * entropy
-
-
-@pytest.mark.parametrize("per_action", [False, True])
-def test_a_loss_in_torch_has_the_compiled_gradient(per_action: bool) -> None:
-    rng = np.random.default_rng(0)
-    size, padding = 200, 30
-    counts = rng.integers(1, 9, size)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    chosen = indptr[:-1] + rng.integers(0, counts)
-    rows = indptr[-1] + padding if per_action else size + padding
-    logits = rng.normal(0, 2, rows if per_action else indptr[-1]).astype(np.float32)
-    values = np.tanh(rng.normal(0, 1, rows)).astype(np.float32)
-    drawn = (rng.normal(0, 1, size).astype(np.float32) for _ in range(3))
-    decided = (indptr, chosen, chosen if per_action else np.arange(size), *drawn)
-    weights = (np.float32(1 / size), np.float32(0.2), np.float32(0.7), np.float32(0.03))
-    results = []
-    gradients: tuple[Callable[..., None], ...] = (ppo_gradient, torch_gradient(clipped))
-    for gradient in gradients:
-        filled = np.zeros_like(logits), np.zeros_like(values), np.zeros(len(PPO_STATS))
-        gradient(logits, values, *decided, *weights, *filled)
-        results.append(filled)
-    for mine, compiled in zip(*results, strict=True):
-        np.testing.assert_allclose(mine, compiled, atol=1e-6)
-
-
-def test_attention_over_pits_learns() -> None:
-    """The example: every parameter takes part, and no encoding depends on the others."""
+def test_attention_example() -> None:
+    """Every parameter is used, and an encoding's outputs do not depend on the batch."""
     name = "training.examples.attention:Attention"
     agents.allow_architecture(name)
     torch.manual_seed(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
@@ -25,8 +27,8 @@ pytestmark = pytest.mark.usefixtures("patience")
 
 
 @pytest.mark.parametrize("name", RULESETS)
-def test_a_game_shows_what_a_board_shows(client: TestClient, name: str) -> None:
-    """Random play: every state, event and legal move is the engine's."""
+def test_game_shows_what_a_board_shows(client: TestClient, name: str) -> None:
+    """In random play, every state, event and legal move is the engine's."""
     path, state = start(client, ruleset=name)
     board = Board(name)
     rng = np.random.default_rng(7)
@@ -41,68 +43,63 @@ def test_a_game_shows_what_a_board_shows(client: TestClient, name: str) -> None:
         expected = [event_values(event) for event in board.trace(action)]
         answer = ask(client, f"{path}/play", action=action, ply=ply)
         board.push(action)
-        assert answer["events"] == expected
-        assert answer["events"][-1]["counts"] == answer["state"]["counts"]
         state = answer["state"]
+        assert answer["events"] == expected and expected[-1]["counts"] == state["counts"]
     assert state["ply"] > 5
+
+
+def play_on(client: TestClient, path: str, state: dict[str, Any], plies: int) -> dict[str, Any]:
+    """Play some legal actions; return the last state."""
+    for ply in range(state["ply"], state["ply"] + plies):
+        action = state["legal"][ply % len(state["legal"])]["action"]
+        state = ask(client, f"{path}/play", action=action, ply=ply)["state"]
+    return state
 
 
 def test_undo_and_redo(client: TestClient) -> None:
     path, state = start(client)
     texts = [state["text"]]
-    for ply in range(8):
-        action = state["legal"][-1]["action"]
-        state = ask(client, f"{path}/play", action=action, ply=ply)["state"]
+    for _ in range(8):
+        state = play_on(client, path, state, 1)
         texts.append(state["text"])
     for ply in (5, 0, 8, 3):
         state = ask(client, f"{path}/goto", ply=ply)["state"]
         assert (state["text"], state["ply"], state["length"]) == (texts[ply], ply, 8)
     fourth = ask(client, f"{path}/events", ply=3)["events"]
     assert fourth[-1]["counts"] == ask(client, f"{path}/goto", ply=4)["state"]["counts"]
-    ask(client, f"{path}/goto", ply=3)
-    state = ask(client, f"{path}/play", action=state["legal"][0]["action"], ply=3)["state"]
-    assert state["length"] == state["ply"] == 4  # what had been undone is gone
+    state = play_on(client, path, ask(client, f"{path}/goto", ply=3)["state"], 1)
+    assert state["length"] == state["ply"] == 4  # the moves taken back are gone
     assert "expected 0 to 4" in ask(client, f"{path}/goto", 400, ply=5)["error"]
     assert "expected 0 to 3" in ask(client, f"{path}/events", 400, ply=4)["error"]
 
 
-def test_a_move_of_another_ply_is_refused(client: TestClient) -> None:
+def test_move_of_another_ply_is_a_conflict(client: TestClient) -> None:
     """Two clicks, or two pages of one game, must not play twice."""
     path, state = start(client)
     action = state["legal"][0]["action"]
-    ask(client, f"{path}/play", action=action, ply=0)
+    play_on(client, path, state, 1)
     assert "ply 1, not 0" in ask(client, f"{path}/play", 409, action=action, ply=0)["error"]
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_transcripts_go_round(client: TestClient, spelling: str) -> None:
     path, state = start(client, ruleset="dutch")
-    for ply in range(30):
-        action = state["legal"][ply % len(state["legal"])]["action"]
-        state = ask(client, f"{path}/play", action=action, ply=ply)["state"]
+    state = play_on(client, path, state, 30)
     text = ask(client, f"{path}/transcript", spelling=spelling)["transcript"]
-    other, again = start(client, transcript=text)
+    _, again = start(client, transcript=text)
     assert again["ruleset"] == "dutch"
     for key in ("text", "moves", "legal", "ply", "start"):
         assert again[key] == state[key]
 
 
-def test_positions_are_set_up_from_their_text(client: TestClient) -> None:
-    _, state = start(client, position=f" {HOUSE}\n")
+def test_texts_may_have_spaces_and_a_byte_order_mark(client: TestClient) -> None:
+    _, state = start(client, position=f"\ufeff {HOUSE}\n")
     assert state["text"] == HOUSE == state["start"]
-    answer = ask(
-        client, "/api/games", 400, seats=["human"] * 2, position=HOUSE.replace("20,", "9,")
-    )
-    assert "53 seeds" in answer["error"]
+    text = server.FOLDER.with_name("donkers-example.txt").read_text(encoding="ascii")
+    assert start(client, transcript=f"\ufeff{text}")[1]["length"] == 52
 
 
-def test_a_byte_order_mark_is_no_reason_to_refuse_a_text(client: TestClient) -> None:
-    assert start(client, position=f"\ufeff{HOUSE}")[1]["text"] == HOUSE
-    text = "\ufeff" + server.FOLDER.with_name("donkers-example.txt").read_text(encoding="ascii")
-    assert start(client, transcript=text)[1]["length"] == 52
-
-
-def test_the_house_choice(client: TestClient) -> None:
+def test_house_choice(client: TestClient) -> None:
     path, state = start(client, position=HOUSE)
     both = [o for o in state["legal"] if o["pit"] == 7 and o["direction"] == 1]
     assert [option["house"] for option in both] == [0, 1]
@@ -115,7 +112,7 @@ def test_the_house_choice(client: TestClient) -> None:
     assert "no house choice" in ask(client, f"{path}/choice", 400, pit=7, direction=0)["error"]
 
 
-def test_an_illegal_move_names_its_rule(client: TestClient) -> None:
+def test_illegal_move_names_its_rule(client: TestClient) -> None:
     path, _ = start(client)
     why = ask(client, f"{path}/why", pit=4, direction=0)
     assert why["rule"] == "Donkers 2.4b" and "no takasa starts from the house" in why["words"]
@@ -146,7 +143,7 @@ def test_every_rule_of_an_event_has_its_text(thorough: bool) -> None:
     assert rule_text("Donkers 9.9") == ""
 
 
-def test_the_example_game(client: TestClient) -> None:
+def test_example_game(client: TestClient) -> None:
     answer = ask(client, "/api/example")
     state = answer["state"]
     assert (state["ply"], state["length"]) == (0, 52)
@@ -155,7 +152,7 @@ def test_the_example_game(client: TestClient) -> None:
     assert events[0]["rule_text"].startswith("2.1, 2.2 Namua.")
 
 
-def test_long_games_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_game_that_is_too_long_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.play.seated_game.MAX_PLIES", 3)
     board = Board()
     for _ in range(3):
@@ -173,17 +170,19 @@ def test_long_games_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("evaluator", ["alphabeta", "zanzibar", "search:zanzibar:16"])
 def test_hints(client: TestClient, evaluator: str) -> None:
+    """They have all legal moves, the best one first, and a line that can be played."""
     path, state = start(client)
     found = ask(client, f"{path}/hints", evaluator=evaluator)
     assert {m["action"] for m in found["moves"]} == {o["action"] for o in state["legal"]}
     assert all(0 <= move["value"] <= 1 for move in found["moves"])
+    chances = [move["probability"] for move in found["moves"]]
     if evaluator == "alphabeta":
-        assert all(move["probability"] is None for move in found["moves"])
+        assert set(chances) == {None}
     else:
-        assert sum(move["probability"] for move in found["moves"]) == pytest.approx(1, abs=1e-3)
+        assert sum(chances) == pytest.approx(1, abs=1e-3)
     assert found["line"][0]["texts"] == found["moves"][0]["texts"]
     board = Board()
-    for move in found["line"]:  # the line can be played
+    for move in found["line"]:
         assert move["seat"] == board.turn
         board.push(move["texts"][0])
 
@@ -206,43 +205,36 @@ WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -
 """South wins in 13 plies by three of eight moves, and loses by the others."""
 
 
-def test_a_proven_win_is_told_with_its_plies(client: TestClient) -> None:
-    """By the evaluation bar and by hints, also where one has gone back."""
-    path, state = start(client, position=WON)
+def test_hints_and_evaluation_of_a_proven_win(client: TestClient) -> None:
+    """They say who wins and in how many plies, also after moves and after going back."""
+    path, _ = start(client, position=WON)
     win = {"winner": 0, "plies": 13, "exact": True}
     found = ask(client, f"{path}/hints", evaluator="alphabeta")
-    assert found["win"] == win and found["moves"][0]["win"] == win
-    winners = [move["win"]["winner"] for move in found["moves"]]
-    assert winners == [0] * 3 + [1] * 5
-    assert [move["value"] for move in found["moves"]] == [1.0] * 3 + [0.0] * 5
-    plies = [move["win"]["plies"] for move in found["moves"]]
+    moves = found["moves"]
+    assert found["win"] == moves[0]["win"] == win
+    assert [move["win"]["winner"] for move in moves] == [0] * 3 + [1] * 5
+    assert [move["value"] for move in moves] == [1.0] * 3 + [0.0] * 5
+    plies = [move["win"]["plies"] for move in moves]
     assert plies == sorted(plies[:3]) + sorted(plies[3:], reverse=True)
-    for ply, played in enumerate((found["moves"][0], found["moves"][-1])):
-        ask(client, f"{path}/goto", ply=0)
-        ask(client, f"{path}/play", action=played["action"], ply=0)
+    for winner, move in enumerate((moves[0], moves[-1])):
+        ask(client, f"{path}/play", action=move["action"], ply=0)
         after = ask(client, f"{path}/evaluation")
-        assert (after["south"], after["win"]["winner"]) == (1 - ply, ply)
-        assert after["win"]["plies"] <= played["win"]["plies"] - 1
-    ask(client, f"{path}/goto", ply=0)
+        assert (after["south"], after["win"]["winner"]) == (1 - winner, winner)
+        assert after["win"]["plies"] <= move["win"]["plies"] - 1
+        ask(client, f"{path}/goto", ply=0)
     found = ask(client, f"{path}/evaluation")
     assert found == {"ply": 0, "south": 1.0, "proven": True, "win": win}
+    network = ask(client, f"{path}/hints", evaluator="zanzibar")
+    assert network["win"] == win
+    assert sum(move["win"]["winner"] == 0 for move in network["moves"]) == 3
+    assert 0 < network["moves"][0]["value"] < 1  # the network's opinion is shown all the same
+
+
+def test_evaluation_of_an_open_game(client: TestClient) -> None:
     path, _ = start(client)
-    assert ask(client, f"{path}/evaluation")["win"] is None
-    assert ask(client, f"{path}/hints", evaluator="alphabeta")["win"] is None
-
-
-def test_hints_of_a_network_say_what_is_proven(client: TestClient) -> None:
-    path, _ = start(client, position=WON)
-    found = ask(client, f"{path}/hints", evaluator="zanzibar")
-    assert found["win"] == {"winner": 0, "plies": 13, "exact": True}
-    assert sum(move["win"]["winner"] == 0 for move in found["moves"]) == 3
-    assert 0 < found["moves"][0]["value"] < 1  # still what the network thinks
-
-
-def test_the_evaluation_bar(client: TestClient) -> None:
-    path, state = start(client)
     found = ask(client, f"{path}/evaluation")
-    assert 0.3 < found["south"] < 0.7 and not found["proven"]
+    assert 0.3 < found["south"] < 0.7 and not found["proven"] and found["win"] is None
+    assert ask(client, f"{path}/hints", evaluator="alphabeta")["win"] is None
     assert chance(0) == 0.5 and chance(32_000) == 1 and chance(-31_990) == 0
     assert chance(200) == pytest.approx(0.731, abs=1e-3)
 
@@ -251,14 +243,12 @@ def test_the_evaluation_bar(client: TestClient) -> None:
 
 
 def test_watching() -> None:
+    """The first two boards have one opening and the seats exchanged."""
     roster = Roster()
     watch = Watch(RULESETS["zanzibar"], ("greedy", "random"), 4, roster, seed=5)
-    first = watch.state()
-    assert [board["seats"] for board in first["boards"][:2]] == [
-        ["greedy", "random"],
-        ["random", "greedy"],
-    ]
-    assert first["boards"][0]["counts"] == first["boards"][1]["counts"]  # one opening, both sides
+    first, second = watch.state()["boards"][:2]
+    assert first["seats"] == second["seats"][::-1] == ["greedy", "random"]
+    assert first["counts"] == second["counts"]
     steps = 0
     while watch.state()["running"]:
         turns = watch.turns()
@@ -267,12 +257,12 @@ def test_watching() -> None:
             watch.play(turns, [0] * len(turns))
         steps += 1
     last = watch.state()
-    assert steps > 5 and sum(last["score"]) == 4 and all(b["over"] for b in last["boards"])
-    won = sum(b["seats"][b["winner"]] == "greedy" for b in last["boards"])
+    assert steps > 5 and all(board["over"] for board in last["boards"])
+    won = sum(board["seats"][board["winner"]] == "greedy" for board in last["boards"])
     assert last["score"] == [won, 4 - won]
 
 
-def test_watching_is_limited(client: TestClient) -> None:
+def test_watching_invalid_arguments(client: TestClient) -> None:
     made = ask(client, "/api/watches", players=["greedy", "greedy"], boards=3)
     assert len(ask(client, f"/api/watches/{made['id']}/step")["state"]["boards"]) == 3
     for how in ({"boards": 13}, {"boards": 0}, {"boards": True}, {"players": ["human", "greedy"]}):

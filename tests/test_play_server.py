@@ -1,12 +1,12 @@
-"""The server of the board: what it refuses, its command line, and the page."""
+"""The server of the board: invalid requests, its command line, and the page."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import re
 import sys
-import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -25,47 +25,41 @@ from agents.registry import KINDS
 from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS
 from bao_env.render.drawing import Circle, drawing, ground
-from tests.play import HOUSE, start
+from tests.play import HOUSE, ask, post, start
 
 pytestmark = pytest.mark.usefixtures("patience")
 
 STATIC = server.FOLDER
+HOST = "http://127.0.0.1:8017"
 
 
 # --- what is refused ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "data",
+    "changes",
     [
-        {},
         {"seats": "human"},
         {"seats": ["human"]},
         {"seats": ["human", 3]},
-        {"seats": ["human", None]},
         {"seats": ["human", "\ud800"]},
-        {"seats": ["human", "human"], "ruleset": "\ud800"},
-        {"seats": ["human", "human"], "first_player": "\ud800"},
-        {"seats": ["human", "human"], "position": "\ud800"},
-        {"seats": ["human", "human"], "transcript": "\ud800: 1"},
-        {"seats": ["human", "human"], "transcript": "a: 1\n1: \ud800;"},
-        {"seats": ["human", "human"], "ruleset": "chess"},
-        {"seats": ["human", "human"], "ruleset": 5},
-        {"seats": ["human", "human"], "first_player": "me"},
-        {"seats": ["human", "human"], "position": "x" * 500},
-        {"seats": ["human", "human"], "position": ["x"]},
-        {"seats": ["human", "human"], "position": "nonsense"},
-        {"seats": ["human", "human"], "transcript": "1: 9L;"},
-        {"seats": ["human", "human"], "transcript": 'rules: {"a": ' + "[" * 900},
-        {"seats": ["human", "human"], "transcript": "South: a\n\n\n1: 7L* 5R;\n2: x;"},
+        {"ruleset": "\ud800"},
+        {"first_player": "\ud800"},
+        {"position": "\ud800"},
+        {"transcript": "a: 1\n1: \ud800;"},
+        {"ruleset": "chess"},
+        {"ruleset": 5},
+        {"first_player": "me"},
+        {"position": "x" * 500},
+        {"position": ["x"]},
+        {"position": HOUSE.replace("20,", "9,")},
+        {"transcript": "1: 9L;"},
+        {"transcript": 'rules: {"a": ' + "[" * 900},
+        {"transcript": "South: a\n\n\n1: 7L* 5R;\n2: x;"},
     ],
 )
-def test_malformed_games_are_refused(client: TestClient, data: dict[str, Any]) -> None:
-    answer = client.post(
-        "/api/games",
-        content=json.dumps(data),
-        headers={"content-type": "application/json"},
-    )
+def test_invalid_games(client: TestClient, changes: dict[str, Any]) -> None:
+    answer = post(client, "/api/games", {"seats": ["human", "human"], **changes})
     assert answer.status_code in (400, 404) and len(answer.json()["error"]) > 10
 
 
@@ -81,22 +75,18 @@ def test_malformed_games_are_refused(client: TestClient, data: dict[str, Any]) -
         (b'{"x": "' + b"y" * MAX_BYTES + b'"}', 413),
     ],
 )
-def test_bodies(client: TestClient, body: bytes, status: int) -> None:
+def test_invalid_bodies(client: TestClient, body: bytes, status: int) -> None:
     kind = {"content-type": "application/json"}
     answer = client.post("/api/example", content=body, headers=kind)
     assert answer.status_code == status
     assert client.post("/api/example", content=b"{}").status_code == 415  # a form could send it
 
 
-@pytest.mark.parametrize("value", [None, "0", 1.5, -1, 64, 10**30, True, [], {}])
-def test_numbers_are_checked(client: TestClient, value: Any) -> None:
+@pytest.mark.parametrize("value", [None, "0", 1.5, -1, 64, 10**30, True, []])
+def test_invalid_actions(client: TestClient, value: Any) -> None:
     path, _ = start(client)
-    answer = client.post(
-        f"{path}/play",
-        content=json.dumps({"action": value, "ply": 0}),
-        headers={"content-type": "application/json"},
-    )
-    assert answer.status_code == 400 and "action: expected an integer" in answer.json()["error"]
+    error = ask(client, f"{path}/play", 400, action=value, ply=0)["error"]
+    assert "action: expected an integer" in error
 
 
 @pytest.mark.parametrize(
@@ -121,13 +111,11 @@ def test_nothing_else_is_served(client: TestClient, path: str) -> None:
 def test_only_this_host_and_its_own_page_are_answered(client: TestClient) -> None:
     for host in ("evil.example", "127.0.0.1.evil.example", "", "[::1", "localhost@evil.example"):
         assert client.get("/api/setup", headers={"host": host}).status_code == 403
-    for host in ("localhost", "127.0.0.1:1", "[::1]:8017", "LOCALHOST:8017"):
+    for host in ("127.0.0.1:1", "[::1]:8017", "LOCALHOST:8017"):
         assert client.get("/api/setup", headers={"host": host}).status_code == 200
-    for origin in ("http://evil.example", "http://127.0.0.1:9", "null", "http://[", ""):
-        theirs = {"origin": origin}
-        assert client.post("/api/example", json={}, headers=theirs).status_code == 403
-    ours = {"origin": "http://127.0.0.1:8017"}
-    assert client.post("/api/example", json={}, headers=ours).status_code == 200
+    for origin in ("http://evil.example", "http://127.0.0.1:9", "null", "http://[", "", HOST):
+        status = client.post("/api/example", json={}, headers={"origin": origin}).status_code
+        assert status == (200 if origin == HOST else 403)
 
 
 def test_every_answer_has_the_headers(client: TestClient) -> None:
@@ -140,45 +128,51 @@ def test_every_answer_has_the_headers(client: TestClient) -> None:
 
 def test_the_page_has_no_inline_code() -> None:
     page = (STATIC / "index.html").read_text(encoding="utf-8")
-    assert " style=" not in page and " on" + "click" not in page
+    assert " style=" not in page and " onclick" not in page
     assert page.count("<script") == page.count('<script type="module" src=') == 1
 
 
-def test_mistakes_of_the_server_are_told_without_details(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_the_server_are_answered_without_details(monkeypatch: pytest.MonkeyPatch) -> None:
     app = create_app(Roster())
-    address = "http://127.0.0.1:8017"
-    client = TestClient(app, base_url=address, raise_server_exceptions=False)
+    client = TestClient(app, base_url=HOST, raise_server_exceptions=False)
     path, _ = start(client)
     monkeypatch.setattr(Game, "state", lambda self: 1 // 0)
     answer = client.get(path)
     assert answer.status_code == 500 and "ZeroDivision" not in answer.text
     assert "the server made a mistake" in answer.json()["error"]
     assert "content-security-policy" in answer.headers
-    with pytest.raises(ZeroDivisionError):  # the server that runs it hears of it and logs it
-        TestClient(app, base_url=address).get(path)
+    with pytest.raises(ZeroDivisionError):  # for the log of the server
+        TestClient(app, base_url=HOST).get(path)
 
 
-def test_sessions_are_bounded_and_busy_ones_wait() -> None:
+def test_sessions_are_limited() -> None:
+    """The one that was used least recently is dropped."""
     sessions: Sessions[int] = Sessions(3)
     names = [sessions.add(i) for i in range(3)]
     with sessions.use(names[0]) as item:
         assert item == 0
-    names.append(sessions.add(3))
+    sessions.add(3)
     assert len(sessions) == 3
     with pytest.raises(Refused, match="no longer"), sessions.use(names[1]):
-        pass  # the longest untouched has gone
+        pass
+
+
+def test_session_in_use_waits() -> None:
+    sessions: Sessions[int] = Sessions(1)
+    name = sessions.add(0)
     order = []
 
     def second() -> None:
-        with sessions.use(names[0]):
+        with sessions.use(name):
             order.append("second")
 
-    with sessions.use(names[0]):
-        thread = threading.Thread(target=second)
-        thread.start()
-        time.sleep(0.05)
-        order.append("first")
-    thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        with sessions.use(name):
+            waiting = pool.submit(second)
+            with pytest.raises(TimeoutError):
+                waiting.result(0.05)
+            order.append("first")
+        waiting.result()
     assert order == ["first", "second"]
 
 
@@ -190,7 +184,7 @@ def test_sessions_are_bounded_and_busy_ones_wait() -> None:
         (["--checkpoints", "no-such-folder"], "no-such-folder is not a folder"),
     ],
 )
-def test_the_command_line_refuses(
+def test_invalid_arguments(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
@@ -198,7 +192,7 @@ def test_the_command_line_refuses(
     assert message in capsys.readouterr().err
 
 
-def test_the_command_line_names_the_extra(
+def test_missing_extra_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "agents.play.server", None)
@@ -212,14 +206,14 @@ def test_the_command_line_names_the_extra(
 
 @pytest.mark.parametrize("layout", ["wide", "tall"])
 @pytest.mark.parametrize("viewer", [0, 1])
-def test_the_parts_are_the_drawing(layout: str, viewer: int) -> None:
+def test_parts_are_those_of_the_drawing(layout: str, viewer: int) -> None:
     """With the first seeds of each place, the parts are the circles of the whole drawing."""
     parts = board_parts(layout, viewer)
     places = {(p["seat"], p["pit"]): p for p in parts["places"]}
     assert len(places) == 34 and all(len(p["spots"]) == 64 for p in parts["places"])
-    assert places[viewer, 0]["y"] > places[1 - viewer, 0]["y"]  # the viewer is below
-    assert places[viewer, 0]["x"] < places[viewer, 7]["x"]  # and counts from the left
-    assert places[viewer, 0]["x"] == places[1 - viewer, 7]["x"]
+    near, far = places[viewer, 0], places[1 - viewer, 7]
+    assert near["x"] == far["x"] < places[viewer, 7]["x"]  # the viewer counts from the left ...
+    assert near["y"] > far["y"]  # ... and is below
     position = Board.from_text(HOUSE).position
     spots = set()
     for (seat, pit), place in places.items():
@@ -228,15 +222,20 @@ def test_the_parts_are_the_drawing(layout: str, viewer: int) -> None:
     whole = drawing(position, layout=LAYOUTS[layout], viewer=viewer)
     seeds = [s for s in whole if isinstance(s, Circle) and s.radius == 5]
     assert spots == {(round(s.x, 1), round(s.y, 1)) for s in seeds} and len(spots) == 64
-    for shape in ground(LAYOUTS[layout], viewer):
-        assert shape in whole
+    assert all(shape in whole for shape in ground(LAYOUTS[layout], viewer))
     x, y, w, h = places[viewer, None]["box"]
     assert x > 0 and x + w < parts["width"] and y + h < LAYOUTS[layout].board
 
 
-def test_swahili_has_words_for_all_that_the_server_says(thorough: bool) -> None:
-    swahili = json.loads((STATIC / "sw.json").read_text(encoding="utf-8"))
-    assert {f"event {kind.value}" for kind in EventKind} <= set(swahili)
+def words(language: str) -> dict[str, Any]:
+    """Return the words of the page in a language."""
+    found: dict[str, Any] = json.loads((STATIC / f"{language}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_swahili_has_words_for_events_and_reasons(thorough: bool) -> None:
+    swahili = set(words("sw"))
+    assert {f"event {kind.value}" for kind in EventKind} <= swahili
     rng = np.random.default_rng(1)
     reasons = set()
     for name in RULESETS:
@@ -248,25 +247,21 @@ def test_swahili_has_words_for_all_that_the_server_says(thorough: bool) -> None:
                     if why["words"]:
                         reasons.add(f"reason {why['rule']}")
                 game.play(int(rng.choice(legal)), game.ply)
-    assert len(reasons) > 8 and reasons <= set(swahili)
+    assert len(reasons) > 8 and reasons <= swahili
 
 
-def test_both_languages_say_the_same_things() -> None:
-    english, swahili = (
-        json.loads((STATIC / f"{name}.json").read_text(encoding="utf-8")) for name in ("en", "sw")
-    )
-    assert set(english) <= set(swahili)
+def test_both_languages_have_the_same_words() -> None:
+    english, swahili = words("en"), words("sw")
     extra = set(swahili) - set(english)  # in English the server says these itself
     assert extra and all(key.startswith(("event ", "reason ")) for key in extra)
     for key, text in english.items():
         if isinstance(text, str):
-            names = {part.split("}")[0] for part in text.split("{")[1:]}
-            assert names == {part.split("}")[0] for part in swahili[key].split("{")[1:]}, key
+            fields, same = (set(re.findall(r"{(\w+)}", said)) for said in (text, swahili[key]))
+            assert fields == same, key
         else:
             assert len(text) == len(swahili[key])
     page = (STATIC / "index.html").read_text(encoding="utf-8")
-    used = {part.split('"')[0] for part in page.split('data-text="')[1:]}
-    assert used <= set(english)
+    assert set(re.findall('data-text="([^"]+)"', page)) <= set(english)
 
 
 def test_players_have_words_in_the_languages_of_the_page() -> None:
@@ -275,5 +270,5 @@ def test_players_have_words_in_the_languages_of_the_page() -> None:
     for kind, place in offered:
         assert ("{budget}" in kind.spelling) == (place.budget is not None)
         assert {"{checkpoint}" in text for text in place.label.values()} == {kind.has_checkpoint}
-        for words in (place.label, *([place.budget.label] if place.budget else [])):
-            assert words["en"] and set(words) <= {"en", "sw"}
+        for label in (place.label, *([place.budget.label] if place.budget else [])):
+            assert label["en"] and set(label) <= {"en", "sw"}

@@ -1,4 +1,4 @@
-"""Guided alpha-beta: it prunes on guesses, but what it calls proven is, and it keeps its limits."""
+"""Guided alpha-beta: its proofs are true; order, reductions and extensions are as documented."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import subprocess
 import sys
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 
-import agents
-from agents.arena.openings import draw_openings
+from agents.nets import checkpoint
 from agents.nets.network import KINDS, NetworkConfig, PolicyNetwork
 from agents.nets.policy import NetworkAgent
+from agents.registry import CHECKPOINTS
 from agents.search.alphabeta.evaluation import evaluate, load_weights, merge
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.policy_order import (
@@ -33,9 +32,8 @@ from agents.search.alphabeta.reductions import (
 )
 from agents.search.alphabeta.transposition import NO_ACTION, PROVEN, WIN_VALUE
 from agents.search.alphabeta.workspace import make_workspace
-from bao_env.engine.kernel import legal_mask
 from bao_env.engine.position import META, Packed, same_mover
-from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.engine.ruleset import RULESETS
 from bao_env.engine.successors import (
     ACTION,
     MAX_SUCCESSORS,
@@ -44,121 +42,129 @@ from bao_env.engine.successors import (
     is_stuck,
     successors,
 )
+from tests.positions import batch_of
+
+ZANZIBAR = RULESETS["zanzibar"].kernel_rules()
 
 
 def network(kind: str = "moves") -> PolicyNetwork:
-    """An untrained network with an opinion."""
+    """Make an untrained network whose outputs differ."""
     torch.manual_seed(5)
     made = PolicyNetwork(NetworkConfig(kind=kind, hidden=(16, 8)))
     torch.nn.init.normal_(made.head.weight, std=0.3)
     return made.eval()
 
 
-def batch_of(ruleset: str, count: int, plies: int) -> tuple[np.ndarray, np.ndarray]:
-    rules = get_ruleset(ruleset).kernel_rules()
-    positions = draw_openings(ruleset, count, plies, 7, None).positions
-    return positions, np.array([legal_mask(rules, words) for words in positions], np.uint64)
-
-
 @pytest.mark.parametrize("name", RULESETS)
-def test_what_it_calls_proven_is(name: str) -> None:
-    """A win within n plies is one in a full search of n plies, and a loss likewise."""
-    ruleset = get_ruleset(name)
-    guided = AlphaBetaAgent(ruleset, nodes=20_000, network=network(), threads=1)
+def test_proofs_are_true(name: str) -> None:
+    """A win or loss within n plies is one in a full search of n plies."""
+    guided = AlphaBetaAgent(name, nodes=20_000, network=network(), threads=1)
     proven = 0
-    for words in batch_of(name, 60, 45)[0]:
+    for words, mask in zip(*batch_of(name, 60, 45, seed=7), strict=True):
         found = guided.search(words)
-        assert int(legal_mask(ruleset.kernel_rules(), words)) >> found.action & 1
+        assert int(mask) >> found.action & 1
         assert found.line[0] == found.action
         plies = WIN_VALUE - abs(found.value)
         if abs(found.value) > PROVEN and plies <= 9:
-            full = AlphaBetaAgent(ruleset, depth=plies, threads=1).search(words)
+            full = AlphaBetaAgent(name, depth=plies, threads=1).search(words)
             assert abs(full.value) > PROVEN and (full.value > 0) == (found.value > 0)
             proven += 1
     assert proven > 5
 
 
+class Node:
+    """A node of a search, whose actions a network orders."""
+
+    def __init__(self, kind: str) -> None:
+        self.guide = make_guides(network(kind), 1)[0]
+        self.memory = make_workspace(1).memory
+
+    def order(
+        self,
+        words: np.ndarray,
+        key: int,
+        epoch: int = 1,
+        ply: int = 3,
+        tt_move_last: bool = False,
+    ) -> np.ndarray:
+        """Order the actions of a position and return its successors, uint64[N, ...]."""
+        stack, frame = self.memory["stack"][0], self.memory["frames"][0, ply : ply + 1]
+        stack[0, : META + 1] = words[: META + 1]
+        count = successors(ZANZIBAR, Packed.of(words), stack, 1)
+        frame["row"], frame["first"], frame["end"] = 0, 1, 1 + count
+        frame["tt_move"] = stack[count, ACTION] if tt_move_last else NO_ACTION
+        frame["key"], frame["by_policy"] = key * 1_000_003, 0
+        self.memory["epoch"], self.memory["nodes"] = epoch, 0
+        order_by_policy(ZANZIBAR, self.guide, self.memory[0], ply)
+        assert frame["by_policy"] == 1
+        return stack[1 : 1 + count]
+
+    @property
+    def cost(self) -> int:
+        """Nodes counted for the last use of the network."""
+        return int(self.memory["nodes"][0])
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_network_orders_the_actions(kind: str) -> None:
-    """As the bare policy likes them, known results and the table's action apart."""
-    ruleset = get_ruleset("zanzibar")
-    rules, net = ruleset.kernel_rules(), network(kind)
-    guide = make_guides(net, 1)[0]
-    batch, masks = batch_of("zanzibar", 40, 16)
-    policy = NetworkAgent(net, ruleset).evaluate(batch, masks)
-    memory = make_workspace(1).memory
-    stack, scores, frame = memory["stack"][0], memory["scores"][0], memory["frames"][0, 3:4]
-    gaps = memory["gaps"][0, 3]
-    frame["row"], frame["first"] = 0, 1
+def test_actions_are_in_the_order_of_the_policy(kind: str) -> None:
+    """Scores are the logits' distances from the best; the table's action comes first."""
+    batch, masks = batch_of("zanzibar", 40, 16, seed=7)
+    policy = NetworkAgent(network(kind), RULESETS["zanzibar"]).evaluate(batch, masks)
+    node = Node(kind)
+    scores, gaps = node.memory["scores"][0], node.memory["gaps"][0, 3]
     compared = 0
     for i, words in enumerate(batch):
-        stack[0, : META + 1] = words[: META + 1]
-        count = successors(rules, Packed.of(words), stack, 1)
+        found = node.order(words, 1 + i, tt_move_last=True)
+        if len(found) == 1 or found[:, RESULT].any():
+            continue
+        assert node.cost == ENCODING_NODES * (len(found) if kind == "moves" else 1)
         part = slice(policy.indptr[i], policy.indptr[i + 1])
         logits = dict(zip(policy.legal_actions[part] & 63, policy.logits[part], strict=True))
-        tt_move = int(stack[count, ACTION])
-        frame["end"], frame["tt_move"], frame["by_policy"] = 1 + count, tt_move, 0
-        frame["key"] = 1 + i
-        memory["nodes"] = 0
-        order_by_policy(rules, guide, memory[0], 3)
-        assert frame["by_policy"] == 1
-        if count == 1 or stack[1 : 1 + count, RESULT].any():
-            continue
-        assert memory["nodes"] == ENCODING_NODES * (count if kind == "moves" else 1)
+        for k, action in enumerate(map(int, found[:, ACTION]), 1):
+            gap = max(logits.values()) - logits[action]
+            assert gaps[action] / GAP_UNIT == pytest.approx(gap, abs=0.1)
+            assert scores[k] == (1 if k == len(found) else -gaps[action])
         compared += 1
-        top = max(logits.values())
-        for k in range(1, 1 + count):
-            action = int(stack[k, ACTION])
-            assert gaps[action] / GAP_UNIT == pytest.approx(top - logits[action], abs=0.1)
-            assert scores[k] == (1 if action == tt_move else -gaps[action])
     assert compared > 20
 
 
-def test_the_network_is_asked_once_in_a_search() -> None:
-    """Coming back to a node costs nothing; the next search, another node and the root do ask."""
-    ruleset = get_ruleset("zanzibar")
-    guide = make_guides(network("moves"), 1)[0]
-    memory = make_workspace(1).memory
-
-    def asked(words: npt.NDArray[np.uint64], key: int, epoch: int, ply: int = 3) -> bool:
-        memory["stack"][0, 0, : META + 1] = words[: META + 1]
-        count = successors(ruleset.kernel_rules(), Packed.of(words), memory["stack"][0], 1)
-        frame = memory["frames"][0, ply : ply + 1]
-        frame["row"], frame["first"], frame["end"], frame["key"] = 0, 1, 1 + count, key * 1_000_003
-        memory["epoch"], memory["nodes"] = epoch, 0
-        order_by_policy(ruleset.kernel_rules(), guide, memory[0], ply)
-        return bool(memory["nodes"][0])
-
-    one, other = batch_of("zanzibar", 40, 16)[0][:2]
-    assert asked(one, 1, 1)
-    gaps, scores = memory["gaps"][0, 3].copy(), memory["scores"][0].copy()
-    assert not asked(one, 1, 1)
-    np.testing.assert_array_equal(memory["gaps"][0, 3], gaps)
-    np.testing.assert_array_equal(memory["scores"][0], scores)
-    assert asked(one, 1, 2)
-    assert asked(other, 2, 2)
-    assert not asked(one, 1, 2)
-    assert asked(one, 1, 2, ply=0)  # which may lack actions
-    assert asked(one, 1, 2)
+def test_network_is_used_once_for_a_node() -> None:
+    """Its answer is kept for the search; at the root, which may lack actions, it is not."""
+    one, other = batch_of("zanzibar", 40, 16, seed=7)[0][:2]
+    node = Node("moves")
+    node.order(one, 1)
+    assert node.cost
+    gaps, scores = node.memory["gaps"][0, 3].copy(), node.memory["scores"][0].copy()
+    node.order(one, 1)
+    assert not node.cost
+    np.testing.assert_array_equal(node.memory["gaps"][0, 3], gaps)
+    np.testing.assert_array_equal(node.memory["scores"][0], scores)
+    for words, key, ply, used in (
+        (one, 1, 3, True),
+        (other, 2, 3, True),
+        (one, 1, 3, False),
+        (one, 1, 0, True),
+        (one, 1, 3, True),
+    ):
+        node.order(words, key, epoch=2, ply=ply)
+        assert bool(node.cost) == used
 
 
 @pytest.mark.parametrize(
-    ("depth", "actions", "asked"),
+    ("depth", "actions", "used"),
     [(MIN_POLICY_DEPTH, 2, True), (MIN_POLICY_DEPTH - 1, 2, False), (MIN_POLICY_DEPTH, 1, False)],
 )
-def test_the_network_is_asked_far_from_the_horizon(depth: int, actions: int, asked: bool) -> None:
+def test_network_is_used_far_from_the_horizon(depth: int, actions: int, used: bool) -> None:
     frame = make_workspace(1).memory["frames"][0, :1]
     frame["depth"], frame["first"], frame["end"] = depth, 5, 5 + actions
-    assert is_worth_asking(frame[0]) == asked
+    assert is_worth_asking(frame[0]) == used
 
 
 def test_reductions() -> None:
-    """The less likely, the less deep; nothing is dropped altogether."""
-    for depth in range(2, 40):
-        by_gap = [
-            reduction_by_policy(np.int64(depth), np.int64(gap)) for gap in range(0, 60_000, 500)
-        ]
-        by_place = [reduction_by_order(np.int64(depth), place) for place in range(1, 30)]
+    """Less likely actions are reduced more; none is dropped altogether."""
+    for depth in map(np.int64, range(2, 40)):
+        by_gap = [reduction_by_policy(depth, np.int64(gap)) for gap in range(0, 60_000, 500)]
+        by_place = [reduction_by_order(depth, place) for place in range(1, 30)]
         for plies in (by_gap, by_place):
             assert plies == sorted(plies)
             assert plies[0] >= 0 and plies[-1] <= depth - 2
@@ -168,95 +174,84 @@ def test_reductions() -> None:
     assert reduction_by_policy(np.int64(20), np.int64(10 * GAP_UNIT)) > 5
 
 
-def test_a_node_without_a_remembered_action_is_reduced() -> None:
-    depths = [np.int64(depth) for depth in range(1, 20)]
-    plies = [unknown_reduction(True, depth, np.int64(NO_ACTION)) for depth in depths]
-    assert plies == [0] * (MIN_UNKNOWN_DEPTH - 1) + [1] * (20 - MIN_UNKNOWN_DEPTH)
-    assert not any(unknown_reduction(True, depth, np.int64(7)) for depth in depths)
-    assert not any(unknown_reduction(False, depth, np.int64(NO_ACTION)) for depth in depths)
+@pytest.mark.parametrize(
+    ("guided", "tt_move", "reduced"),
+    [(True, NO_ACTION, True), (True, 7, False), (False, NO_ACTION, False)],
+)
+def test_node_without_an_action_of_the_table_is_reduced(
+    guided: bool, tt_move: int, reduced: bool
+) -> None:
+    for depth in range(1, 20):
+        plies = unknown_reduction(guided, np.int64(depth), np.int64(tt_move))
+        assert plies == (reduced and depth >= MIN_UNKNOWN_DEPTH)
 
 
-def literal(ruleset: Ruleset, words: np.ndarray, depth: int, saved: int, ply: int) -> int:
-    """Minimax with the extensions of a guided search, for the player to move."""
-    rules = ruleset.kernel_rules()
+def literal(words: np.ndarray, depth: int, saved: int = 0, ply: int = 0) -> int:
+    """Return the value by minimax with the extensions of agents/search/selective.py."""
     stack = np.zeros((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
-    found = stack[: successors(rules, Packed.of(words), stack, 0)]
+    found = stack[: successors(ZANZIBAR, Packed.of(words), stack, 0)]
     best = ply - WIN_VALUE
-    actions = len(found)
     starts = {int(action) >> 1 for action in found[:, ACTION]}  # pit and direction
     for after in found:
         again = bool(same_mover(after[META]))
         plies = depth - 1 if depth > 1 or not again else 1
         spared = saved
         if ply > 0 and not (depth == 1 and len(starts) > 1):
-            spared += {1: 2, 2: 1}.get(actions, 0)
+            spared += {1: 2, 2: 1}.get(len(found), 0)
             plies, spared = plies + spared // 2, spared % 2
         if after[RESULT]:
             value = WIN_VALUE - ply - 1 if after[RESULT] == 1 else ply + 1 - WIN_VALUE
         else:
             if plies:
-                value = literal(ruleset, after, plies, spared, ply + 1)
+                value = literal(after, plies, spared, ply + 1)
             elif is_stuck(Packed.of(after)):
                 value = ply + 1 - WIN_VALUE
             else:
-                value = int(evaluate(merge(load_weights(ruleset)), Packed.of(after)))
+                value = int(evaluate(merge(load_weights(RULESETS["zanzibar"])), Packed.of(after)))
             value = value if again else -value
         best = max(best, value)
     return best
 
 
 @pytest.mark.parametrize("plies", (8, 30, 50))
-def test_forced_actions_are_looked_past(plies: int) -> None:
-    """Where nothing is reduced, the search is the literal one; and extensions do change values."""
-    ruleset = get_ruleset("zanzibar")
-    batch, _ = batch_of("zanzibar", 60, plies)
+def test_forced_actions_extend_the_search(plies: int) -> None:
+    """Where nothing is reduced, values are those of the literal search; extensions change some."""
+    batch, _ = batch_of("zanzibar", 60, plies, seed=7)
+    weights = load_weights(RULESETS["zanzibar"])
     changed = 0
     for depth in range(1, MIN_REDUCED_DEPTH):
         full = AlphaBetaAgent(depth=depth, threads=1)
-        weights = load_weights(ruleset)
         guided = AlphaBetaAgent(depth=depth, weights=weights, network=network(), threads=1)
         for words in batch:
             value = guided.search(words).value
             if abs(value) < PROVEN:  # else an earlier depth ended the search
-                assert value == literal(ruleset, words, depth, 0, 0)
+                assert value == literal(words, depth)
                 changed += value != full.search(words).value
     assert changed > 3
 
 
 def test_choice_depends_on_the_position_alone() -> None:
-    batch, masks = batch_of("zanzibar", 40, 12)
+    batch, masks = batch_of("zanzibar", 40, 12, seed=7)
     together = AlphaBetaAgent(nodes=3000, network=network(), threads=2).act(batch, masks)
     alone = AlphaBetaAgent(nodes=3000, network=network(), threads=1)
     for i in reversed(range(len(batch))):
         assert alone.act(batch[i : i + 1], masks[i : i + 1])[0] == together[i]
 
 
-def test_it_looks_further_at_the_same_cost() -> None:
-    batch, _ = batch_of("zanzibar", 20, 8)
-    shipped = agents.load("guided:zanzibar:20000n", threads=1)
+def test_guided_search_is_deeper_at_the_same_cost() -> None:
+    shipped = CHECKPOINTS / "zanzibar.safetensors"
+    guided = AlphaBetaAgent(nodes=20_000, network=checkpoint.load(shipped).network, threads=1)
     full = AlphaBetaAgent(nodes=20_000, threads=1)
-    depths = np.array([(shipped._agent.search(w).depth, full.search(w).depth) for w in batch])
-    assert np.median(depths[:, 0]) >= np.median(depths[:, 1]) + 2
-    assert all(shipped._agent.search(w).nodes < 20_000 + 64 * ENCODING_NODES for w in batch)
+    depths = []
+    for words in batch_of("zanzibar", 20, 8, seed=7)[0]:
+        found = guided.search(words)
+        assert found.nodes < 20_000 + 64 * ENCODING_NODES
+        depths.append((found.depth, full.search(words).depth))
+    deeper, plain = np.median(depths, axis=0)
+    assert deeper >= plain + 2
 
 
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ("guided:zanzibar", "something like guided:zanzibar:6, guided:zanzibar:100ms"),
-        ("guided:zanzibar:fast", "something like guided:zanzibar:6"),
-        ("guided:nobody:6", "no checkpoint 'nobody'"),
-        ("guided:zanzibar:0n", "expected at least 1"),
-        ("guided:zanzibar:99", "expected 1 to 60 plies"),
-        ("guided:kibao:6", "trained under rule set 'kibao'"),
-    ],
-)
-def test_bad_names_are_refused(spec: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        agents.load(spec)
-
-
-def test_bots_without_a_network_do_without_torch() -> None:
+def test_bots_without_a_network_do_not_import_torch() -> None:
     code = (
         "import sys, agents; from bao_env import Board; "
         "agents.load('alphabeta:2', threads=1).choose(Board()); assert 'torch' not in sys.modules"

@@ -1,4 +1,4 @@
-"""Training: configuration, exact resume after any kind of stop, and that it learns at all."""
+"""Training: settings, exact resume after any kind of stop, invalid checkpoints, learning."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ import torch
 from safetensors.numpy import load_file
 from tensorboard.summary.writer.record_writer import RecordWriter
 
+from agents import files
 from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
 from bao_env.engine.position import META
@@ -32,6 +33,7 @@ from training import evaluate, memory, train
 from training.config import ConfigError
 from training.ppo import PpoConfig, PpoTrainer
 from training.train import load_config
+from training.trainer import Trainer
 
 ROOT = Path(__file__).parent.parent
 TINY = [
@@ -49,17 +51,18 @@ TINY = [
 
 
 def ppo(*settings: str) -> PpoTrainer:
-    """A trainer of a tiny run with some other settings."""
+    """Make the trainer of a tiny run, with some settings changed."""
     return PpoTrainer(*load_config(None, [*TINY, *settings]))
 
 
-def weights(trainer: PpoTrainer) -> bytes:
+def weights(trainer: Trainer[Any]) -> bytes:
+    """Return all weights of a trainer's network."""
     return b"".join(t.numpy().tobytes() for t in trainer.network.state_dict().values())
 
 
 @pytest.mark.parametrize("network", ["board", "moves"])
 @every_ruleset("zanzibar")
-def test_a_resumed_run_is_the_same_run(tmp_path: Path, network: str, ruleset: str) -> None:
+def test_resumed_run_is_the_same_run(tmp_path: Path, network: str, ruleset: str) -> None:
     settings = [f"network_kind={network}", f"ruleset={ruleset}"]
     straight = ppo(*settings)
     rows = [straight.train_update() for _ in range(9)]
@@ -71,7 +74,6 @@ def test_a_resumed_run_is_the_same_run(tmp_path: Path, network: str, ruleset: st
     stopped.save(tmp_path / "last.safetensors")
     resumed = ppo(*settings)
     resumed.restore(checkpoint.load(tmp_path / "last.safetensors", arrays=True))
-    assert resumed.update == 5 and resumed.steps == stopped.steps
     for row in rows[5:]:
         again = resumed.train_update()
         for name in set(row) - {"seconds", "steps_per_second"}:
@@ -81,8 +83,8 @@ def test_a_resumed_run_is_the_same_run(tmp_path: Path, network: str, ruleset: st
 
 def start(
     folder: Path, *extra: str, settings: Sequence[str] = (*TINY, "network_kind=moves")
-) -> subprocess.Popen[bytes]:
-    """A run in a process of its own."""
+) -> subprocess.Popen[str]:
+    """Start a run in a process of its own."""
     settings = [part for setting in settings for part in ("--set", setting)]
     command = [sys.executable, "-m", "training.train", "--runs", str(folder), "--run", "r"]
     return subprocess.Popen(
@@ -90,71 +92,80 @@ def start(
         cwd=ROOT,
         stderr=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
+        text=True,
     )
 
 
+def finish(process: subprocess.Popen[str]) -> None:
+    """Wait until a run is finished."""
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+
+
+def wait_for_checkpoint(process: subprocess.Popen[str], last: Path) -> None:
+    """Wait until a run has written its next checkpoint, or has ended."""
+    seen = last.stat().st_mtime_ns if last.exists() else 0
+    while process.poll() is None and (not last.exists() or last.stat().st_mtime_ns == seen):
+        time.sleep(0.005)
+
+
 def metrics(folder: Path) -> list[dict[str, str]]:
+    """Return the rows of a run's metrics, without times."""
     with open(folder / "r" / "metrics.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     return [{k: v for k, v in row.items() if "second" not in k} for row in rows]
 
 
 def kill_and_resume(folder: Path, settings: Sequence[str]) -> None:
-    """A run in ``folder / "killed"``, killed with SIGKILL several times; it must end bit for bit
-    like one in ``folder / "alone"``."""
+    """Check that a run killed with SIGKILL three times ends bit for bit like one left alone.
+
+    Args:
+        folder: gets the runs in ``folder / "killed"`` and ``folder / "alone"``.
+        settings: all settings of the run.
+    """
     alone, killed = folder / "alone", folder / "killed"
-    process = start(alone, settings=settings)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors.decode()
+    finish(start(alone, settings=settings))
     rng = random.Random(3)
     kills = 0
-    for attempt in range(40):
+    for _ in range(3):
         process = start(killed, "--resume", settings=settings)
-        if attempt < 3:  # wait until it has come further than before, then kill it
-            last = killed / "r" / "last.safetensors"
-            seen = last.stat().st_mtime_ns if last.exists() else 0
-            while process.poll() is None and (not last.exists() or last.stat().st_mtime_ns == seen):
-                time.sleep(0.005)
-            time.sleep(rng.random() * 0.05)
-            process.send_signal(signal.SIGKILL)
-            kills += process.wait() == -signal.SIGKILL
-            process.communicate()
-            continue
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors.decode()
-        break
+        wait_for_checkpoint(process, killed / "r" / train.LAST)
+        time.sleep(rng.random() * 0.05)
+        process.kill()
+        process.communicate()
+        kills += process.returncode == -signal.SIGKILL
     assert kills >= 1
+    finish(start(killed, "--resume", settings=settings))
     final = [load_file(folder / "r" / "final.safetensors") for folder in (alone, killed)]
     assert final[0].keys() == final[1].keys()
     for name, array in final[0].items():
         np.testing.assert_array_equal(array, final[1][name])
-    assert not list((killed / "r").glob(".*.tmp"))  # what a killed write had begun
+    assert not list((killed / "r").glob(".*.tmp"))  # left by a killed write
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_and_resumed(tmp_path: Path) -> None:
+def test_resume_after_kills(tmp_path: Path) -> None:
     kill_and_resume(tmp_path, [*TINY, "network_kind=moves"])
     assert metrics(tmp_path / "alone") == metrics(tmp_path / "killed")
     assert [int(row["update"]) for row in metrics(tmp_path / "alone")] == list(range(1, 13))
 
 
 @pytest.mark.slow
-def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_interrupt_saves_the_run(tmp_path: Path) -> None:
     process = start(tmp_path, "--set", "steps=100000000")
-    last = tmp_path / "r" / "last.safetensors"
-    while process.poll() is None and not last.exists():
-        time.sleep(0.01)
+    last = tmp_path / "r" / train.LAST
+    wait_for_checkpoint(process, last)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors.decode()
-    assert "continue with --run r --resume" in errors.decode()
+    assert process.returncode == 130, errors
+    assert "continue with --run r --resume" in errors
     steps = checkpoint.load(last).info["steps"]
     assert int(metrics(tmp_path)[-1]["steps"]) == steps
 
 
 @pytest.mark.slow
-def test_it_learns(tmp_path: Path) -> None:
-    """After 200,000 steps it beats random clearly, and far better than untrained."""
+def test_it_learns() -> None:
+    """After 200,000 steps the policy beats random clearly, and far better than untrained."""
     settings = ["network_kind=moves", "hidden=[64]", "envs=512", "minibatch=2048", "ppo.epochs=2"]
     trainer = PpoTrainer(*load_config(None, [*settings, "steps=196608", "learning_rate=0.003"]))
     before = trainer.evaluate()["score_against_random"]
@@ -167,8 +178,7 @@ def test_it_learns(tmp_path: Path) -> None:
 def test_evaluate_prints_a_table_and_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trainer = ppo()
-    trainer.save_policy(tmp_path / "net.safetensors")
+    ppo().save_policy(tmp_path / "net.safetensors")
     report = tmp_path / "report.json"
     arguments = [str(tmp_path / "net.safetensors"), "--pairs", "20", "--json", str(report)]
     assert evaluate.main(arguments) == 0
@@ -178,10 +188,22 @@ def test_evaluate_prints_a_table_and_json(
         in out
     )
     assert "random" in out and "greedy" in out and '"games": 40' in report.read_text()
-    assert evaluate.main([arguments[0], "--ruleset", "kibao"]) == 2
-    assert "trained under rule set 'zanzibar', not 'kibao'" in capsys.readouterr().err
-    assert evaluate.main(["nobody"]) == 2
-    assert "unknown player 'nobody'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["nobody"], "unknown player 'nobody'"),
+        (["zanzibar", "--ruleset", "kibao"], "trained under rule set 'zanzibar', not 'kibao'"),
+        (["greedy", "--sprt", "10", "0"], "elo0"),
+        (["greedy", "--pairs", "1", "--games", "/"], "Is a directory"),
+    ],
+)
+def test_evaluate_invalid_arguments(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate.main(arguments) == 2
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -191,66 +213,51 @@ def test_evaluate_stops_early_and_keeps_the_games(
     games = tmp_path / "games.txt"
     arguments = ["alphabeta:2", "--opponents", "random", "--pairs", "500", "--sprt", "0", "10"]
     assert evaluate.main([*arguments, "--games", str(games)]) == 0
-    out = capsys.readouterr().out
-    assert "SPRT of +0 against +10 Elo: +10 or more" in out
+    assert "SPRT of +0 against +10 Elo: +10 or more" in capsys.readouterr().out
     played = parse_transcripts(games.read_text())
     assert 100 <= len(played) < 1000
     assert all(replay(game).outcome is not None for game in played)
-    assert evaluate.main([*arguments[:-2], "10", "0"]) == 2
-    assert "elo0" in capsys.readouterr().err
-    assert evaluate.main([*arguments, "--games", str(tmp_path)]) == 2
-    assert "Is a directory" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     "settings, message",
     [
         (["learning_rat=1"], "unknown key 'learning_rat'; did you mean 'learning_rate'?"),
-        (["ppo.epoch=1"], "unknown key 'ppo.epoch'; did you mean 'ppo.epochs'?"),
         (["entropy_weight=0.1"], "unknown key 'entropy_weight'; did you mean 'ppo.entropy_weight'"),
         (["ppo.gama=1"], "unknown key 'ppo.gama'; did you mean 'gamma'?"),
         (["colour=red"], "unknown key 'colour'; --help lists all keys"),
-        (["colour=red", "workers=0"], "unknown key 'colour'"),
         (["ppo.epochs=many"], "ppo.epochs='many' should be a valid integer"),
-        (["ppo.epochs=1.5"], "ppo.epochs=1.5 should be a valid integer"),
         (["ppo.epochs=true"], "ppo.epochs=True should be a valid integer"),
         (["ppo.epochs=0"], "ppo.epochs=0 should be greater than or equal to 1"),
-        (["gamma=1.01"], "gamma=1.01 should be less than or equal to 1"),
         (["gamma=nan"], "gamma=nan should be a finite number"),
-        (["bfloat16=1"], "bfloat16=1 should be a valid boolean"),
-        (["hidden=16"], "hidden=16 should be a valid list"),
         (["hidden=[16, 2.5]"], "hidden.1=2.5 should be a valid integer"),
         (["hidden=[]"], "network_kind, hidden: hidden=\\(\\): expected 1 to 64 layers"),
         (["ppo=3"], "ppo=3 should be a table"),
-        (["hidden.width=3"], "hidden={'width': 3} should be a valid list"),
         (["hidden=[3]", "hidden.width=3"], "'hidden' is a setting, not a table"),
         (["workers=3"], "must be divisible by workers=3"),
         (["minibatch=100"], "must be a multiple of"),
         (["device=tpu"], "device='tpu' should be 'auto', 'cpu' or 'cuda'"),
         (["method=gumbel"], "method='gumbel' should be one of ppo, alphazero"),
-        (["network_kind=graph"], "kind='graph': expected one of board, moves"),
         (["ruleset=chess"], "unknown rule set 'chess'"),
         (["rules={sow_limit = 3}"], "sow_limit=3"),
-        (["rules.sow_limit=3"], "sow_limit=3"),
         (["rules={opening_front = 3}"], "rules: 'int' object is not iterable"),
-        (["rules={sow = 3}"], "unknown rule switch 'sow'"),
         (["ppo.epochs"], "expected key=value"),
     ],
 )
-def test_bad_settings_are_named(settings: list[str], message: str) -> None:
+def test_invalid_settings(settings: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message) as error:
         load_config(None, settings)
     assert "\n" not in str(error.value)
 
 
 def test_every_config_loads() -> None:
-    configs = sorted((ROOT / "configs").glob("*.toml"))
+    configs = list((ROOT / "configs").glob("*.toml"))
     assert configs
     for path in configs:
         load_config(path)
 
 
-def test_config_files_are_checked(tmp_path: Path) -> None:
+def test_config_files(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read"):
         load_config(tmp_path / "none.toml")
     (tmp_path / "bad.toml").write_text("steps = = 2")
@@ -268,20 +275,17 @@ def test_config_files_are_checked(tmp_path: Path) -> None:
 def test_help_lists_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         train.main(["--help"])
-    common, tables = capsys.readouterr().out.split("settings of [ppo]:")
-    ppo_table, alphazero_table = tables.split("settings of [alphazero]:")
-    for text, table in (
-        (common, train.TrainConfig),
-        (ppo_table, PpoConfig),
-        (alphazero_table, train.AlphaZeroConfig),
+    parts = re.split(r"settings of \[\w+\]:", capsys.readouterr().out)
+    for text, table in zip(
+        parts, (train.TrainConfig, PpoConfig, train.AlphaZeroConfig), strict=True
     ):
         for key, setting in table.model_fields.items():
             assert f"  {key} = " in text
             assert setting.description and setting.description.split()[0].strip("`") in text
-    assert "  hidden = [256, 256]\n" in common and '  ruleset = "zanzibar"\n' in common
+    assert "  hidden = [256, 256]\n" in parts[0] and '  ruleset = "zanzibar"\n' in parts[0]
 
 
-def test_an_existing_run_is_not_overwritten(
+def test_existing_run_is_not_overwritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "r").mkdir()
@@ -292,37 +296,9 @@ def test_an_existing_run_is_not_overwritten(
     assert "is no bao_env checkpoint" in capsys.readouterr().err
 
 
-def test_a_run_with_other_settings_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Say, one of an older version."""
-    trainer = ppo()
-    old = trainer.settings() | {"pool_games": 0.2}
-    path = tmp_path / "r" / "last.safetensors"
-    for info, message in (
-        ({"config": old}, "unknown key 'pool_games'"),
-        ({}, "holds no run: it has no settings"),
-    ):
-        checkpoint.save(path, checkpoint.Checkpoint(trainer.network, trainer.ruleset, info))
-        assert train.main(["--runs", str(tmp_path), "--run", "r", "--resume"]) == 2
-        error = capsys.readouterr().err
-        assert message in error and str(path) in error
-    assert "start a new one with another --run" not in error
-
-
-def test_another_runs_state_is_refused(tmp_path: Path) -> None:
-    trainer = ppo()
-    trainer.save(tmp_path / "last.safetensors")
-    trainer.save_policy(tmp_path / "final.safetensors")
-    other = ppo("envs=128")
-    for name in ("last", "final"):
-        with pytest.raises(CheckpointError, match="does not hold this run"):
-            other.restore(checkpoint.load(tmp_path / f"{name}.safetensors", arrays=True))
-
-
 @pytest.fixture(scope="module")
 def saved_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``last.safetensors`` of a tiny run that has learnt."""
+    """Return the checkpoint of a tiny run whose optimiser has a state."""
     path = tmp_path_factory.mktemp("run") / train.LAST
     trainer = ppo()
     for _ in range(3):
@@ -331,14 +307,10 @@ def saved_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def spoil(saved: Path, folder: Path, change: Callable[[checkpoint.Checkpoint], None]) -> None:
-    """A copy of a run's checkpoint, with something in it changed."""
-    loaded = checkpoint.load(saved, arrays=True)
-    change(loaded)
-    checkpoint.save(folder / train.LAST, loaded)
+Change = Callable[[checkpoint.Checkpoint], object]
 
 
-def put(name: str, value: object) -> Callable[[checkpoint.Checkpoint], None]:
+def put(name: str, value: object) -> Change:
     """Replace an array; a number replaces all of its elements."""
 
     def change(loaded: checkpoint.Checkpoint) -> None:
@@ -350,7 +322,7 @@ def put(name: str, value: object) -> Callable[[checkpoint.Checkpoint], None]:
     return change
 
 
-def note(name: str, value: object) -> Callable[[checkpoint.Checkpoint], None]:
+def note(name: str, value: object) -> Change:
     """Replace a plain value, ``table.key``."""
 
     def change(loaded: checkpoint.Checkpoint) -> None:
@@ -363,6 +335,11 @@ def note(name: str, value: object) -> Callable[[checkpoint.Checkpoint], None]:
     return change
 
 
+def add_a_seed(loaded: checkpoint.Checkpoint) -> None:
+    """Put one seed too many on a board, which would play on without an error."""
+    loaded.arrays["worker.0.positions"][7, META] += np.uint64(1)
+
+
 FLOATS = np.zeros(3, np.float32)
 
 
@@ -370,79 +347,64 @@ FLOATS = np.zeros(3, np.float32)
     "change, message",
     [
         (put("adam.0.exp_avg", FLOATS), r"adam.0.exp_avg: float32\[3\], expected float32\[16, "),
-        (put("adam.1.step", np.ones(1)), "adam.1.step: float64"),
-        (put("adam.0.step", FLOATS), r"adam.0.step: float32\[3\], expected float32\[1\]"),
         (put("adam.0.step", 0), "adam.0.step: expected a whole number from 1"),
         (put("adam.0.step", np.nan), "adam.0.step: expected a whole number from 1"),
         (put("adam.1.step", 99), "adam.1.step: expected the same step for all"),
         (put("adam.2.exp_avg", np.inf), "adam.2.exp_avg: expected finite numbers"),
         (put("adam.2.exp_avg_sq", -1e-9), "adam.2.exp_avg_sq: expected finite numbers from 0"),
-        (put("adam.9.exp_avg", FLOATS), "an array 'adam.9.exp_avg', which this run does not know"),
         (put("pool.2.head.bias", FLOATS), "an array 'pool.2.head.bias', which this run does"),
-        (put("pool.1.head.bias", FLOATS), r"pool.1.head.bias: float32\[3\], expected"),
         (put("pool.1.head.bias", np.nan), "pool.1.head.bias: expected finite numbers"),
-        (lambda loaded: loaded.arrays.pop("pool.0.head.bias"), "no array 'pool.0.head.bias'"),
         (lambda loaded: loaded.arrays.pop("worker.1.rng"), "no array 'worker.1.rng'"),
         (put("worker.0.rng", 0), "worker 0: rng: expected numbers other than 0"),
         (put("worker.1.positions", 1), "worker 1: positions of game 0: 5 seeds on the"),
+        (add_a_seed, "worker 0: positions of game 7: 65 seeds on the board"),
         (put("worker.0.masks", 3), "worker 0: masks: expected the legal actions"),
         (note("generator.state.inc", 0), "info.generator.state.inc: .*an odd number"),
         (note("generator.state.state", 1 << 128), "info.generator.state.state: .*2\\*\\*128"),
         (note("workers.1.bit_generator", "MT19937"), "info.workers.1.bit_generator: .*PCG64"),
         (note("workers", []), "info.workers: expected the states of 2"),
         (note("update", -1), "info.update: .*greater than or equal to 0"),
-        (note("update", "3"), "info.update: .*valid integer"),
         (note("steps", 5), "info.steps: expected 3072 after 3 updates"),
-        (note("seconds", float("nan")), "info.seconds: .*finite number"),
-        (note("learnt", None), "info.learnt: .*valid boolean"),
         (lambda loaded: loaded.info.pop("steps"), "info.steps: Field required"),
         (note("config", ["ppo"]), "holds no run: it has no settings"),
+        (note("config.pool_games", 0.2), "unknown key 'pool_games'"),
         (note("config.ruleset", "kibao"), "its rule set is not the one that its settings name"),
         (note("config.hidden", [65536] * 64), "its network is not the one that its settings name"),
-        (note("config.envs", 128), "expected 6144 after 3 updates"),
+        (note("config.envs", 128), "does not hold this run: info.steps: expected 6144 after 3"),
     ],
 )
-def test_a_damaged_run_is_not_resumed(
+def test_resume_raises_for_invalid_checkpoint(
     saved_run: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    change: Callable[[checkpoint.Checkpoint], None],
+    change: Change,
     message: str,
 ) -> None:
-    spoil(saved_run, tmp_path / "r", change)
+    loaded = checkpoint.load(saved_run, arrays=True)
+    change(loaded)
+    checkpoint.save(tmp_path / "r" / train.LAST, loaded)
     assert train.main(["--runs", str(tmp_path), "--run", "r", "--resume"]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and error.startswith(f"error: {tmp_path}"), error
     assert re.search(message, error), error
 
 
-def test_positions_must_have_all_seeds(
-    saved_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A seed too many would play on without a word."""
-
-    def add_a_seed(loaded: checkpoint.Checkpoint) -> None:
-        loaded.arrays["worker.0.positions"][7, META] += np.uint64(1)
-
-    spoil(saved_run, tmp_path / "r", add_a_seed)
-    assert train.main(["--runs", str(tmp_path), "--run", "r", "--resume"]) == 2
-    assert "positions of game 7: 65 seeds on the board" in capsys.readouterr().err
-
-
 def run_tiny(folder: Path, *extra: str) -> int:
-    """A tiny run of that name through the command line, in this process."""
+    """Run the command line with a tiny run in this process."""
     settings = [part for setting in [*TINY, "evaluate_pairs=1"] for part in ("--set", setting)]
     return train.main(["--runs", str(folder), "--run", "r", *settings, *extra])
 
 
-@pytest.mark.parametrize("what", [pytest.param("gradient", marks=pytest.mark.slow), "weights"])
-def test_a_diverged_network_is_not_saved(
+@pytest.mark.parametrize(
+    "where", [pytest.param("the gradient of", marks=pytest.mark.slow), "the weights after"]
+)
+def test_diverged_network_is_not_saved(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    what: str,
+    where: str,
 ) -> None:
-    """Whether the gradient or the step makes it so: the checkpoint before stays."""
+    """The run stops, its last checkpoint stays, and the run can be resumed."""
     good: list[bytes] = []
     learn = PpoTrainer._learn
 
@@ -450,19 +412,17 @@ def test_a_diverged_network_is_not_saved(
         if self.update < 2:
             return learn(self, entropy_weight)
         good.append((tmp_path / "r" / train.LAST).read_bytes())
-        if what == "gradient":
+        if where == "the gradient of":
             self.workers[1].rollout.advantages[:] = np.nan
         row = learn(self, entropy_weight)
-        with torch.no_grad():
-            next(self.network.parameters())[0, 0] = torch.inf
+        next(self.network.parameters()).data[0, 0] = torch.inf
         return row
 
     monkeypatch.setattr(PpoTrainer, "_learn", diverge)
     assert run_tiny(tmp_path) == 1
     error = capsys.readouterr().err
-    where = "the gradient of" if what == "gradient" else "the weights after"
-    assert f"{where} update 3" in error
-    assert f"the last good checkpoint is {tmp_path}" in error and "Traceback" not in error
+    assert f"{where} update 3" in error and "Traceback" not in error
+    assert f"the last good checkpoint is {tmp_path}" in error
     assert (tmp_path / "r" / train.LAST).read_bytes() == good[0]
     assert not (tmp_path / "r" / "final.safetensors").exists()
     assert [row["update"] for row in metrics(tmp_path)] == ["1", "2"]
@@ -470,103 +430,72 @@ def test_a_diverged_network_is_not_saved(
     assert run_tiny(tmp_path, "--resume") == 0
 
 
-@pytest.mark.slow
-def test_a_second_training_in_the_same_folder_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It writes nothing and says who is at work; a killed run keeps nobody out."""
-    first = start(tmp_path, "--set", "steps=1000000000")
-    last = tmp_path / "r" / train.LAST
-    while first.poll() is None and not last.exists():
-        time.sleep(0.01)
-    first.send_signal(signal.SIGSTOP)
-    before = {path: path.read_bytes() for path in (tmp_path / "r").glob("*.*") if path.is_file()}
-    for extra in ([], ["--resume"]):
-        assert run_tiny(tmp_path, *extra) == 2
-        error = capsys.readouterr().err
-        assert f"{tmp_path / 'r'} is in use by process {first.pid} " in error
-    after = {path: path.read_bytes() for path in (tmp_path / "r").glob("*.*") if path.is_file()}
-    assert before == after
-    first.kill()
-    first.communicate()
-    assert run_tiny(tmp_path) == 2
-    assert "already holds a run" in capsys.readouterr().err
-    resumed = train.resume_run(tmp_path / "r")
-    assert resumed.steps > 0
+def test_folder_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with files.hold(tmp_path / "r"):
+        for extra in ([], ["--resume"]):
+            assert run_tiny(tmp_path, *extra) == 2
+            message = f"{tmp_path / 'r'} is in use by process {os.getpid()} "
+            assert message in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "r").iterdir()] == [".lock"]
 
 
-@pytest.mark.parametrize("full", [train.LAST, pytest.param("metrics.csv", marks=pytest.mark.slow)])
-def test_a_full_disk(
+@pytest.mark.parametrize(
+    "owner, name, writes",
+    [
+        (checkpoint, "write_atomically", 3),
+        pytest.param(train.Metrics, "write", 3, marks=pytest.mark.slow),
+        pytest.param(RecordWriter, "write", 30, marks=pytest.mark.slow),  # in a thread
+    ],
+)
+def test_full_disk(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    full: str,
+    owner: Any,
+    name: str,
+    writes: int,
 ) -> None:
-    """The run says so and ends; the checkpoint before is whole, and the run goes on from it."""
-    writes = 0
-
-    def fail(write: Callable[..., None], *given: Any) -> None:
-        nonlocal writes
-        writes += 1
-        if writes == 3:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        write(*given)
-
-    owner: Any = checkpoint if full == train.LAST else train.Metrics
-    name = "write_atomically" if full == train.LAST else "write"
+    """The run ends with one message, and can be resumed from the checkpoint before."""
+    count = itertools.count(1)
     write = getattr(owner, name)
-    monkeypatch.setattr(owner, name, lambda *given: fail(write, *given))
-    assert run_tiny(tmp_path) == 1
+    thread_errors: list[threading.ExceptHookArgs] = []
+
+    def fail(*arguments: Any) -> None:
+        if next(count) >= writes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(*arguments)
+
+    monkeypatch.setattr(owner, name, fail)
+    monkeypatch.setattr(threading, "excepthook", thread_errors.append)
+    assert run_tiny(tmp_path) == 1 and not thread_errors
     error = capsys.readouterr().err
     assert "No space left on device" in error and "Traceback" not in error
-    assert "continue with --run r --resume" in error
-    assert checkpoint.load(tmp_path / "r" / train.LAST).info["update"] == 2
     monkeypatch.undo()
     assert run_tiny(tmp_path, "--resume") == 0
     assert [int(row["update"]) for row in metrics(tmp_path)] == list(range(1, 13))
 
 
-@pytest.mark.slow
-def test_a_full_disk_under_tensorboard(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["../x", "..", "x" * 300])
+def test_invalid_names_of_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    """Its thread fails in the background; that ends the run with one message, too."""
-    writes = itertools.count()
-    shown: list[threading.ExceptHookArgs] = []
-    write = RecordWriter.write
-
-    def fail(self: Any, data: bytes) -> None:
-        if next(writes) >= 30:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        write(self, data)
-
-    monkeypatch.setattr(RecordWriter, "write", fail)
-    monkeypatch.setattr(threading, "excepthook", shown.append)
-    assert run_tiny(tmp_path) == 1 and not shown
-    error = capsys.readouterr().err
-    assert "No space left on device" in error and "Traceback" not in error
-    monkeypatch.undo()
-    assert run_tiny(tmp_path, "--resume") == 0
-
-
-@pytest.mark.parametrize("name", ["../x", "a/b", "/tmp", "..", ".", "x" * 300])
-def test_odd_names_of_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert train.main(["--runs", str(tmp_path / "runs"), "--run", name]) == 2
     assert "expected the name of a folder" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").write_text("no folder")
+def test_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
     for runs in (tmp_path / "file", tmp_path / ("x" * 300)):
         assert run_tiny(runs) == 1
         error = capsys.readouterr().err
         assert error.startswith("error: ") and "no checkpoint had been written" in error
 
 
-def test_what_a_killed_write_leaves(
+def test_resume_after_a_killed_write(
     saved_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A temporary file is removed; of the metrics, the last line may be incomplete."""
     (tmp_path / "r").mkdir()
     (tmp_path / "r" / train.LAST).write_bytes(saved_run.read_bytes())
     (tmp_path / "r" / f".{train.LAST}.12.tmp").write_bytes(b"begun")
@@ -577,7 +506,7 @@ def test_what_a_killed_write_leaves(
     table.write_text("update,steps,entropy\n1,64,0.5\n2")  # cut short in 24
     assert run_tiny(tmp_path, "--resume") == 0
     assert [row["update"] for row in metrics(tmp_path)] == ["1", *map(str, range(4, 13))]
-    assert not list((tmp_path / "r").glob(".*.tmp"))  # what a killed write had left
+    assert not list((tmp_path / "r").glob(".*.tmp"))
 
 
 @pytest.mark.parametrize(
@@ -588,21 +517,19 @@ def test_what_a_killed_write_leaves(
         (["method=alphazero", "alphazero.buffer=1000000000"], r"at least 19\d\.\d GB"),
     ],
 )
-def test_what_does_not_fit_into_memory_is_refused(
+def test_run_too_large_for_the_memory(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     settings: list[str],
     needed: str,
 ) -> None:
-    """Before anything is built."""
+    """It is refused before anything is built."""
     monkeypatch.setattr(memory, "free_memory", lambda device: 24_000_000_000)
-    start = time.monotonic()
     extra = [part for setting in settings for part in ("--set", setting)]
     assert run_tiny(tmp_path, *extra) == 2
     error = capsys.readouterr().err
     assert re.search(needed, error) and "24.0 GB are free" in error, error
-    assert time.monotonic() - start < 5
 
 
 def test_free_memory_is_this_machines() -> None:
@@ -610,9 +537,9 @@ def test_free_memory_is_this_machines() -> None:
     assert 0 < memory.free_memory(torch.device("cpu")) <= total
 
 
-def test_an_adversary_meets_its_fixed_opponent_alone(tmp_path: Path) -> None:
-    """It begins as the opponent's copy, learns from its own seat only, and the opponent stays as
-    it is and plays what it likes best."""
+def test_adversary_meets_its_fixed_opponent_alone(tmp_path: Path) -> None:
+    """It begins as the opponent's copy and learns from its own seat only; the opponent stays as it
+    is and plays its most likely action."""
     first = ppo("network_kind=moves")
     first.train_update()
     path = tmp_path / "opponent.safetensors"
@@ -650,11 +577,9 @@ def test_bfloat16_and_float32_agree_roughly() -> None:
     assert torch.get_num_threads() == 1
 
 
-def test_the_trainer_times_its_parts() -> None:
-    """Their sum is nearly all of the updates' time, and no more."""
+def test_parts_of_an_update_are_timed() -> None:
+    """Their sum is nearly all of the updates' time."""
     trainer = ppo()
-    for _ in range(2):
-        trainer.train_update()
-    parts = trainer.part_seconds
-    assert set(parts) == {"play", "learn"} and min(parts.values()) > 0
-    assert 0.5 * trainer.seconds < sum(parts.values()) <= trainer.seconds
+    trainer.train_update()
+    assert min(trainer.part_seconds.values()) > 0
+    assert 0.5 * trainer.seconds < sum(trainer.part_seconds.values()) <= trainer.seconds
