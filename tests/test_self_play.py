@@ -1,4 +1,4 @@
-"""Past policies as opponents (bao_env.self_play)."""
+"""Policies as agents, and pools of past policies as opponents."""
 
 from __future__ import annotations
 
@@ -117,6 +117,6 @@ def test_a_pool_is_seeded_and_survives_pickling() -> None:
         ({"first": 7}, "opponent=7: expected a name"),
     ],
 )
-def test_what_a_pool_refuses(wrong: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_of_a_pool_raise(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         OpponentPool(**wrong)
