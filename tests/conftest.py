@@ -1,5 +1,4 @@
-"""Which tests run: slow ones on request, and none whose optional packages are not installed. What
-the tests of several files are given."""
+"""Shared fixtures, the options --slow and --seed, and skips for missing optional packages."""
 
 from __future__ import annotations
 
@@ -15,44 +14,52 @@ if TYPE_CHECKING:
     from starlette.testclient import TestClient
 
 OPTIONAL: Final = {
-    "PIL": "picture",
-    "cachetools": "play",
-    "httpx2": "test",
-    "importlinter": "test",
-    "matplotlib": "train",
-    "pydantic": "train",
-    "pygame": "render",
-    "safetensors": "train",
-    "scipy": "train",
-    "starlette": "play",
-    "tabulate": "train",
-    "tensorboard": "train",
-    "torch": "train",
-    "tqdm": "train",
-    "uvicorn": "play",
+    "PIL",
+    "cachetools",
+    "httpx2",
+    "importlinter",
+    "matplotlib",
+    "open_spiel",
+    "pydantic",
+    "pygame",
+    "pyspiel",
+    "ray",
+    "safetensors",
+    "sb3_contrib",
+    "scipy",
+    "stable_baselines3",
+    "starlette",
+    "tabulate",
+    "tensorboard",
+    "torch",
+    "torchrl",
+    "tqdm",
+    "uvicorn",
 }
-"""Packages that the environments do without, and the extra in pyproject.toml that brings each."""
+"""Packages that a test may need and that need not be installed.
 
-os.environ.setdefault("BAO_ENV_QUIET", "1")  # stderr is what a test looks at
+The extra ``test`` in pyproject.toml brings all but the RL libraries.
+"""
+
+os.environ.setdefault("BAO_ENV_QUIET", "1")  # some tests compare stderr
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads of torch would fight over the cores
-
-MISSING: Final = {package for package in OPTIONAL if find_spec(package) is None}
-
-
-def how_to_get(package: str) -> str:
-    """Why a test is skipped."""
-    return f"needs {package}: pip install -e '.[{OPTIONAL[package]}]'"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--slow`."""
-    parser.addoption(
-        "--slow", action="store_true", help="run the slow tests too, the others more thoroughly"
-    )
+    """Add `--slow` and `--seed`."""
+    parser.addoption("--slow", action="store_true", help="run slow tests, and others longer")
+    parser.addoption("--seed", type=int, help="run only random tests, with this seed")
 
 
+@pytest.hookimpl(trylast=True)  # after hypothesis has marked its tests
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip slow tests, unless they are asked for all together or one by its name."""
+    """Select by `--seed`; skip slow tests without `--slow`, unless a test is named."""
+    if config.getoption("seed") is not None:
+        items[:] = [
+            item
+            for item in items
+            if "seed" in getattr(item, "fixturenames", ()) or item.get_closest_marker("hypothesis")
+        ]
     if config.getoption("slow") or any("::" in argument for argument in config.args):
         return
     for item in items:
@@ -66,9 +73,15 @@ def thorough(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("slow"))
 
 
+@pytest.fixture(scope="session")
+def seed(request: pytest.FixtureRequest) -> int:
+    """Seed of a test that holds for random games; always 0 without `--seed`."""
+    return request.config.getoption("seed") or 0
+
+
 @pytest.fixture(scope="module")
 def client() -> TestClient:
-    """Asks a server of the board; a file's tests share it."""
+    """A client of a board server; the tests of a file share it."""
     from tests.play import make_client
 
     return make_client()
@@ -76,31 +89,35 @@ def client() -> TestClient:
 
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first move of a bot on the board may have to wait for the compiler."""
+    """Let the board wait for a bot's first move, which may have to compile."""
     monkeypatch.setattr("agents.play.api.BOT_TIMEOUT", 600.0)
+
+
+def _missing(package: str) -> bool:
+    return package in OPTIONAL and find_spec(package) is None
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Skip a file of tests that cannot be imported for want of an optional package."""
+    """Skip a test file whose imports need a missing optional package."""
     report = yield
     if report.failed:
         absent = re.findall(r"ModuleNotFoundError: No module named '(\w+)", str(report.longrepr))
-        if absent and absent[-1] in MISSING:
+        if absent and _missing(absent[-1]):
             report.outcome = "skipped"
-            report.longrepr = (str(collector.path), 0, f"Skipped: {how_to_get(absent[-1])}")
+            report.longrepr = (str(collector.path), 0, f"Skipped: needs {absent[-1]}")
     return report
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
-    """Skip a test that comes to an optional package on its way."""
+    """Skip a test that imports a missing optional package."""
     try:
         return (yield)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package in MISSING:
-            pytest.skip(how_to_get(package))
+        if _missing(package):
+            pytest.skip(f"needs {package}")
         raise

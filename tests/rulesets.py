@@ -8,11 +8,11 @@ from bao_env.engine.ruleset import RULESETS
 
 
 def every_ruleset(*quick: str, name: str = "ruleset") -> pytest.MarkDecorator:
-    """For each rule set a test, which is slow but for those in ``quick``.
+    """Parametrise a test by rule set; all but those in ``quick`` are slow.
 
     Args:
         quick: names of rule sets.
-        name: of the test's parameter.
+        name: the test's parameter.
     """
     return pytest.mark.parametrize(
         name,
@@ -21,3 +21,7 @@ def every_ruleset(*quick: str, name: str = "ruleset") -> pytest.MarkDecorator:
             for ruleset in RULESETS
         ],
     )
+
+
+EVERY_RULESET = every_ruleset(*RULESETS)
+"""Parametrises a test by rule set; none is slow."""

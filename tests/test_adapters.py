@@ -46,7 +46,7 @@ def sb3() -> Any:
 
 
 def test_sb3_plays_the_games_of_the_vector_environment() -> None:
-    ours = sb3().BaoVecEnv(6, opponent="greedy", max_plies=30)
+    ours = sb3().SB3VecEnv(6, opponent="greedy", max_plies=30)
     plain = BaoVectorEnv(6, opponent="greedy", max_plies=30)
     ours.seed(4)
     mine = ours.reset()
@@ -77,7 +77,7 @@ def test_sb3_plays_the_games_of_the_vector_environment() -> None:
 
 def test_sb3_options_and_what_is_refused() -> None:
     module = sb3()
-    envs = module.BaoVecEnv(3)
+    envs = module.SB3VecEnv(3)
     envs.set_options({"seat": ["north", "south", "north"]})
     envs.reset()
     assert [info["player"] for info in envs.reset_infos] == [1, 0, 1]
@@ -88,10 +88,10 @@ def test_sb3_options_and_what_is_refused() -> None:
     assert len(envs.env_method("action_masks", indices=[0, 2])) == 2
     assert envs.get_attr("max_plies", 1) == [500]
     with pytest.raises(ValueError, match="opponent=None"):
-        module.BaoVecEnv(3, opponent=None)
+        module.SB3VecEnv(3, opponent=None)
     with pytest.raises(ValueError, match="SAME_STEP"):
-        module.BaoVecEnv(3, autoreset_mode="NextStep")
-    with pytest.raises(NotImplementedError, match="new BaoVecEnv"):
+        module.SB3VecEnv(3, autoreset_mode="NextStep")
+    with pytest.raises(NotImplementedError, match="new SB3VecEnv"):
         envs.set_attr("max_plies", 3)
     with pytest.raises(NotImplementedError, match="'action_masks' or 'render'"):
         envs.env_method("step")
@@ -102,7 +102,7 @@ def test_sb3_logs_the_return_and_length_of_ended_games() -> None:
     contrib = pytest.importorskip("sb3_contrib")
     from stable_baselines3.common.monitor import Monitor
 
-    envs = module.BaoVecEnv(4, max_plies=30)
+    envs = module.SB3VecEnv(4, max_plies=30)
     assert envs.env_is_wrapped(Monitor) == [True] * 4
     envs.seed(1)
     envs.reset()
@@ -137,10 +137,10 @@ def test_sb3_learns_from_every_observation(observation: str) -> None:
     contrib = pytest.importorskip("sb3_contrib")
     if observation == "planes+replies":
         with pytest.raises(ValueError, match="no dict within a dict; add flat=True"):
-            module.BaoVecEnv(4, observation=observation)
+            module.SB3VecEnv(4, observation=observation)
     flat = observation != "captures"
     pool = OpponentPool()
-    envs = module.BaoVecEnv(
+    envs = module.SB3VecEnv(
         4, opponent=pool, observation=observation, flat=flat, opening_plies=(2, 5)
     )
     policy = "MlpPolicy" if observation == "planes" else "MultiInputPolicy"
@@ -154,7 +154,7 @@ def test_sb3_self_play_goes_on_from_a_saved_model(tmp_path: Path) -> None:
     contrib = pytest.importorskip("sb3_contrib")
 
     def games(pool: OpponentPool) -> Any:
-        return module.BaoVecEnv(8, opponent=pool, observation="captures")
+        return module.SB3VecEnv(8, opponent=pool, observation="captures")
 
     def train() -> tuple[Any, OpponentPool]:
         pool = OpponentPool("greedy", size=3, seed=1)
@@ -196,10 +196,10 @@ def test_sb3_what_self_play_refuses() -> None:
 
     with pytest.raises(ValueError, match="every=0"):
         module.SelfPlayCallback(every=0)
-    model = contrib.MaskablePPO("MultiInputPolicy", module.BaoVecEnv(2), n_steps=16)
+    model = contrib.MaskablePPO("MultiInputPolicy", module.SB3VecEnv(2), n_steps=16)
     with pytest.raises(ValueError, match="opponent=OpponentPool"):
         model.learn(32, callback=module.SelfPlayCallback())
-    envs = module.BaoVecEnv(2, opponent=OpponentPool(), flat=True)
+    envs = module.SB3VecEnv(2, opponent=OpponentPool(), flat=True)
     model = contrib.MaskablePPO("MlpPolicy", VecNormalize(envs), n_steps=16)
     with pytest.raises(ValueError, match="norm_obs=False"):
         model.learn(32, callback=module.SelfPlayCallback())
@@ -212,7 +212,7 @@ def test_sb3_learns_and_games_live_in_child_processes() -> None:
     from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
 
     with pytest.warns(UserWarning, match="statistics will be"):
-        envs = VecMonitor(module.BaoVecEnv(8))  # not needed, but it may be
+        envs = VecMonitor(module.SB3VecEnv(8))  # not needed, but it may be
     model = contrib.MaskablePPO("MultiInputPolicy", envs, n_steps=16, batch_size=64, seed=1)
     model.learn(256)
     assert model.num_timesteps == 256

@@ -18,14 +18,15 @@ from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.notation import NotationError
 from bao_env.notation.transcript import parse_transcripts
 from bao_env.render import ascii_board, svg_board
-from bao_env.render.drawing import Circle, Rect, Text, drawing
+from bao_env.render.drawing import Circle, drawing
 from tests.positions import HOUSE_CHOICE, LONE_KICHWA, NO_MOVE, OPENING, TAKASIA, WAITING
+from tests.rulesets import EVERY_RULESET
 
 ODD = RULESETS["zanzibar"].replace(sow_limit=64, house_min=8)
 
 
 def played(ruleset: str | Ruleset, seed: int, first_player: int = SOUTH) -> Board:
-    """A random game to its end."""
+    """Play a random game to its end."""
     rng = random.Random(seed)
     board = Board(ruleset, first_player)
     while not board.outcome():
@@ -79,11 +80,11 @@ def test_push_takes_all_kinds_of_names() -> None:
     assert boards[0].ply == 2
 
 
-def test_ambiguous_texts_need_a_clearer_one() -> None:
+def test_ambiguous_texts_raise() -> None:
     board = Board.from_text(HOUSE_CHOICE)
     with pytest.raises(IllegalMoveError, match=r"A8R> \(donkers\) or A8R \(kibao\)"):
         board.push("8>")
-    assert board.parse_move("8R>") == board.parse_move("A8R>") == board.parse_move("8+") == 31
+    assert board.parse_move("8R>") == 31
     assert board.move_text("A8R>") == "8>" and board.move_text(31, "kibao") == "8+"
 
 
@@ -96,15 +97,11 @@ def test_ambiguous_texts_need_a_clearer_one() -> None:
         (-1, "-1: an action"),
         (18, "18 \\(A5R\\): no takasa"),
         ("", "not a move"),
-        ("A9L", "not a move"),
         ("7", "needs a direction"),
         ("a6L", "row a is North's"),
-        ("A6L\n", "not a move"),
-        ("A6L" * 100, "not a move"),
-        ("\u0410" + "6L", "not a move"),
     ],
 )
-def test_illegal_moves_leave_the_board_untouched(move: str | int, complaint: str) -> None:
+def test_illegal_moves_raise_and_change_nothing(move: str | int, complaint: str) -> None:
     board = Board()
     for method in (board.push, board.move_text, board.parse_move, board.trace):
         with pytest.raises(IllegalMoveError, match=complaint) as caught:
@@ -115,43 +112,28 @@ def test_illegal_moves_leave_the_board_untouched(move: str | int, complaint: str
         board.push(2.0)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", RULESETS)
-def test_push_and_pop_on_random_games(name: str) -> None:
-    rng = random.Random(11)
-    for seed in range(6):
-        board = Board(name, first_player=seed % 2)
-        seen = []
-        while not board.outcome():
-            seen.append((board.words, board.legal_actions))
-            assert board.legal_actions
-            action = rng.choice(board.legal_actions)
-            board.push(action)
-            assert board.pop() == action
-            assert np.array_equal(board.words, seen[-1][0])
-            twin = board.copy()
-            twin.push(action)
-            assert twin.ply == board.ply + 1
-            board.push(action)
-            assert board == twin
-        outcome = board.outcome()
-        assert outcome is not None and outcome.winner in (SOUTH, NORTH)
-        assert board.legal_actions == [] and board.legal_moves == []
+@EVERY_RULESET
+@pytest.mark.parametrize("first_player", [SOUTH, NORTH])
+def test_push_and_pop_on_random_games(ruleset: str, first_player: int, seed: int) -> None:
+    end = played(ruleset, seed, first_player)
+    for method in (end.push, end.trace):
         with pytest.raises(IllegalMoveError, match="the game is over"):
-            board.push(0)
-        with pytest.raises(IllegalMoveError, match="the game is over"):
-            board.trace("A1L")
-        actions = board.move_stack
-        end = board.copy()
-        while seen:
-            words, legal = seen.pop()
-            assert board.pop() == actions.pop()
-            assert np.array_equal(board.words, words) and board.legal_actions == legal
-            assert board.outcome() is None
-        with pytest.raises(IndexError, match="no move to take back"):
-            board.pop()
-        for action in end.move_stack:
-            board.push(action)
-        assert board == end and np.array_equal(board.words, end.words)
+            method("A1L")
+    assert end.legal_actions == end.legal_moves == []
+    seen = []
+    board = end.copy()
+    while board.move_stack:
+        action = board.move_stack[-1]
+        assert board.pop() == action and board.outcome() is None
+        seen.append((action, board.words, board.legal_actions))
+    with pytest.raises(IndexError, match="no move to take back"):
+        board.pop()
+    assert board == Board(ruleset, first_player)
+    for ply, (action, words, legal) in enumerate(reversed(seen)):
+        assert board.ply == ply and board.legal_actions == legal and action in legal
+        assert np.array_equal(board.words, words)
+        board.push(action)
+    assert board == end and np.array_equal(board.words, end.words)
 
 
 def test_copies_are_independent() -> None:
@@ -209,7 +191,6 @@ def test_repr_and_transcripts_make_the_board_again(ruleset: str | Ruleset) -> No
             board.pop()
         again = eval(repr(board), {"Board": Board, "Ruleset": Ruleset})
         assert again == board and again.move_stack == board.move_stack
-        assert repr(again) == repr(board)
         for spelling in ("donkers", "kibao"):
             text = board.transcript({"south": "Omar", "north": "Shamte"}, spelling)
             again = Board.from_transcript(text, ruleset)
@@ -237,7 +218,7 @@ def test_a_transcript() -> None:
             Board.from_transcript(text)
 
 
-def test_from_text_refuses_bad_input() -> None:
+def test_from_text_raises_on_invalid_input() -> None:
     with pytest.raises(NotationError, match="barred"):
         Board.from_text(TAKASIA, "kibao")
     with pytest.raises(IllegalMoveError, match="A1 is empty"):
@@ -266,43 +247,25 @@ def test_the_board_in_characters() -> None:
     assert "<3>" in text and text.endswith("North to move, mtaji; the capture at a3 waits")
 
 
-def test_columns_line_up_whatever_the_counts() -> None:
-    rng = random.Random(5)
-    for seed in range(20):
-        board = played("zanzibar", seed)
-        for _ in range(rng.randrange(board.ply)):
-            board.pop()
-        position = board.position
-        lines = ascii_board(position).splitlines()[1:5]
-        north_back, north_front, south_front, south_back = (
-            [int(line[5 + 5 * i : 9 + 5 * i].strip(" []()<>")) for i in range(8)] for line in lines
-        )
-        assert (tuple(north_back[::-1]), tuple(north_front[::-1])) == (
-            position.back[NORTH],
-            position.front[NORTH],
-        )
-        assert (tuple(south_front), tuple(south_back)) == (
-            position.front[SOUTH],
-            position.back[SOUTH],
-        )
-
-
-@pytest.mark.parametrize("name", RULESETS)
-def test_the_picture_shows_every_seed(name: str) -> None:
-    board = played(name, 2)
+@EVERY_RULESET
+def test_characters_and_picture_show_every_seed(ruleset: str, seed: int) -> None:
+    board = played(ruleset, seed)
     while board.move_stack:
         board.pop()
         if board.ply % 5:
             continue
         position = board.position
+        rows = [
+            [int(line[5 + 5 * i : 9 + 5 * i].strip(" []()<>")) for i in range(8)]
+            for line in ascii_board(position).splitlines()[1:5]
+        ]
+        north, south = (position.pits(seat) for seat in (NORTH, SOUTH))
+        assert rows[0][::-1] + rows[1][::-1] == [*north[8:], *north[:8]]
+        assert rows[2] + rows[3] == [*south]
         shapes = drawing(position)
-        seeds = [s for s in shapes if isinstance(s, Circle) and s.radius == 5]
-        assert len(seeds) == 64
-        for shape in shapes:
-            assert isinstance(shape, Circle | Rect | Text)
+        assert sum(isinstance(s, Circle) and s.radius == 5 for s in shapes) == 64
         root = ElementTree.fromstring(svg_board(position, marked=[(NORTH, 3)]))
         ringed = {(position.mover, pit) for pit in (position.barred, position.pending)}
-        assert root.tag.endswith("svg")
         assert len(root) == len(shapes) + ((NORTH, 3) not in ringed)
         assert svg_board(position) == svg_board(position)  # deterministic
     assert ElementTree.fromstring(board._repr_svg_()) is not None

@@ -1,4 +1,4 @@
-"""The compiled kernel against the literal reference, the recorded cases and itself."""
+"""The compiled kernel against the reference, the conformance cases and, in batches, itself."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pytest
 from bao_env.engine import kernel
 from bao_env.engine.batch import Engine, random_actions, random_states
 from bao_env.engine.layout import NORTH, NUM_SEEDS, SOUTH
-from bao_env.engine.position import META, PLY, WORDS, pack, packed_opening, unpack
+from bao_env.engine.position import NO_WINNER, movers, packed_opening, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.game import packed
 from bao_env.notation import action_to_move, format_position, parse_position
 from tests import reference
-from tests.make_golden import conformance_cases, perft_numbers, pinned
+from tests.make_golden import DATA, conformance_cases
 from tests.positions import random_position
 
 # Switches set one by one, so that each is also checked outside its own rule set.
@@ -33,26 +34,29 @@ VARIANTS = {
         takasia="dutch",
     ),
 }
+CONFORMANCE = sorted((DATA / "conformance").iterdir())
+EVERY_VARIANT = pytest.mark.parametrize(
+    "rules", [*RULESETS.values(), *VARIANTS.values()], ids=[*RULESETS, *VARIANTS]
+)
 
 
-def kernel_moves(ruleset: Ruleset, text: str) -> dict[int, str]:
-    """All legal actions of a position text and what follows each, by the scalar kernel."""
-    rules = ruleset.kernel_rules()
-    words = np.zeros(WORDS, np.uint64)
-    pack(parse_position(text, ruleset), words)
-    mask = int(kernel.legal_mask(rules, words))
+def kernel_moves(rules: Ruleset, text: str) -> dict[int, str]:
+    """Return what `reference.legal_moves` returns, computed by the scalar kernel."""
+    kernel_rules = rules.kernel_rules()
+    words = packed(parse_position(text, rules))
+    mask = int(kernel.legal_mask(kernel_rules, words))
     mover = unpack(words).mover
     moves = {}
     for action in range(64):
         if mask >> action & 1:
             after = words.copy()
-            result = int(kernel.play(rules, after, np.uint64(action)))
+            result = int(kernel.play(kernel_rules, after, np.uint64(action)))
             position = unpack(after)
             seeds = position.pits(0) + position.pits(1) + position.store
             assert sum(seeds) == NUM_SEEDS and min(seeds) >= 0
             if result:
                 winner = mover if result == 1 else 1 - mover
-            elif not kernel.legal_mask(rules, after):
+            elif not kernel.legal_mask(kernel_rules, after):
                 winner = 1 - position.mover
             else:
                 moves[action] = format_position(position)
@@ -61,146 +65,75 @@ def kernel_moves(ruleset: Ruleset, text: str) -> dict[int, str]:
     return moves
 
 
-@pytest.mark.parametrize("name", RULESETS)
-def test_conformance(name: str) -> None:
-    cases = conformance_cases(name)
+@pytest.mark.parametrize("ruleset", [file.stem for file in CONFORMANCE])
+def test_conformance(ruleset: str, thorough: bool) -> None:
+    """Kernel and reference agree with the specification."""
+    cases = conformance_cases(ruleset)
     assert len(cases) >= 600
-    for case in cases:
-        moves = kernel_moves(RULESETS[name], case["position"])
+    for number, case in enumerate(cases):
+        moves = kernel_moves(RULESETS[ruleset], case["position"])
         named = {action_to_move(action): after for action, after in moves.items()}
         assert named == case["moves"], case["position"]
+        if thorough or number % 6 == 0:
+            assert moves == reference.legal_moves(case["position"], RULESETS[ruleset])
 
 
-@pytest.mark.parametrize("name", [*RULESETS, *VARIANTS])
-def test_random_positions_match_the_reference(name: str, thorough: bool) -> None:
-    """With --slow 20,000 positions on the default rule set, fewer on the others."""
-    count = (20_000 if name == "zanzibar" else 3_000) if thorough else 700
-    ruleset = RULESETS.get(name) or VARIANTS[name]
-    rng = random.Random(f"positions of {name}")
-    for _ in range(count):
-        text = random_position(rng, ruleset)
-        assert kernel_moves(ruleset, text) == reference.legal_moves(text, ruleset), text
+@EVERY_VARIANT
+def test_random_positions_match_the_reference(rules: Ruleset, thorough: bool, seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(4_000 if thorough else 700):
+        text = random_position(rng, rules)
+        assert kernel_moves(rules, text) == reference.legal_moves(text, rules), text
 
 
-@pytest.mark.parametrize("name", [*RULESETS, *VARIANTS])
-def test_random_games_match_the_reference(name: str, thorough: bool) -> None:
-    """With --slow 3,000 plies on the default rule set, fewer on the others."""
-    count = (3_000 if name == "zanzibar" else 700) if thorough else 400
-    ruleset = RULESETS.get(name) or VARIANTS[name]
-    rng = random.Random(f"games of {name}")
-    words = packed_opening(ruleset)
-    plies = 0
-    while plies < count:
-        text = format_position(unpack(words))
-        moves = kernel_moves(ruleset, text)
-        assert moves == reference.legal_moves(text, ruleset), text
-        action = rng.choice(list(moves))
-        if moves[action].endswith("wins"):
-            words = packed_opening(ruleset)
-        else:
-            kernel.play(ruleset.kernel_rules(), words, np.uint64(action))
-            assert format_position(unpack(words)) == moves[action]
-        plies += 1
+@EVERY_VARIANT
+def test_random_games_match_the_reference(rules: Ruleset, thorough: bool, seed: int) -> None:
+    rng = random.Random(seed)
+    text = reference.opening(rules)
+    for _ in range(1_000 if thorough else 400):
+        moves = kernel_moves(rules, text)
+        assert moves == reference.legal_moves(text, rules), text
+        text = rng.choice(list(moves.values()))
+        if text in reference.WINS.values():
+            text = reference.opening(rules)
 
 
-@pytest.mark.parametrize("name", [*RULESETS, *VARIANTS])
-def test_batch_equals_scalar(name: str) -> None:
-    """Whatever the block, the lane or the thread, a game goes as it does alone."""
-    ruleset = RULESETS.get(name) or VARIANTS[name]
-    rules = ruleset.kernel_rules()
-    engine = Engine(ruleset, threads=2)
+@EVERY_VARIANT
+@pytest.mark.parametrize("seat", [SOUTH, NORTH])
+def test_opening_matches_the_reference(rules: Ruleset, seat: int) -> None:
+    text = format_position(unpack(packed_opening(rules, seat)))
+    assert text == reference.opening(rules, "SN"[seat])
+
+
+@EVERY_VARIANT
+def test_batch_equals_scalar(rules: Ruleset, seed: int) -> None:
+    """A game does not depend on its block, lane or thread."""
+    kernel_rules = rules.kernel_rules()
+    engine = Engine(rules, threads=2)
     size = 1100  # three blocks, the last one short
     opening, mask = engine.opening()
-    positions = np.tile(opening, (size, 1))
-    masks = np.full(size, mask)
-    winners = np.full(size, -1, np.int8)
-    rng = random_states(size, 7)
+    positions, masks = np.tile(opening, (size, 1)), np.full(size, mask)
+    winners = np.full(size, NO_WINNER, np.int8)
+    rng = random_states(size, seed)
     actions = np.empty(size, np.int64)
     for _ in range(60):
         random_actions(masks, rng, actions)
-        expected = positions.copy()
-        results = np.array(
-            [
-                int(kernel.play(rules, words, np.uint64(action))) if mask else 0
-                for words, action, mask in zip(expected, actions, masks, strict=True)
-            ]
+        expected, expected_masks, expected_winners = (
+            positions.copy(),
+            np.zeros_like(masks),
+            winners.copy(),
         )
-        expected[masks == 0] = positions[masks == 0]
-        movers = positions[:, META] >> np.uint64(18) & np.uint64(1)
-        live = masks != 0
+        for i in np.flatnonzero(masks):
+            mover = movers(positions)[i]
+            result = kernel.play(kernel_rules, expected[i], np.uint64(actions[i]))
+            if result:
+                expected_winners[i] = mover if result == 1 else 1 - mover
+            else:
+                expected_masks[i] = kernel.legal_mask(kernel_rules, expected[i])
+                if not expected_masks[i]:
+                    expected_winners[i] = 1 - movers(expected)[i]
         engine.step(positions, actions, masks, winners)
         np.testing.assert_array_equal(positions, expected)
-        for i in np.flatnonzero(live):
-            if results[i]:
-                assert masks[i] == 0 and winners[i] == (
-                    movers[i] if results[i] == 1 else 1 - movers[i]
-                )
-            else:
-                assert masks[i] == kernel.legal_mask(rules, positions[i])
-                if not masks[i]:
-                    assert winners[i] == 1 - unpack(positions[i]).mover
+        np.testing.assert_array_equal(masks, expected_masks)
+        np.testing.assert_array_equal(winners, expected_winners)
     assert (winners >= 0).any() and (masks != 0).any()
-
-
-def test_random_play_does_not_depend_on_threads() -> None:
-    outcomes = []
-    for threads in (1, 2, 3):
-        engine = Engine("zanzibar", threads)
-        opening, mask = engine.opening()
-        positions = np.tile(opening, (2000, 1))
-        masks, winners = np.full(2000, mask), np.full(2000, -1, np.int8)
-        ended = engine.play_random(positions, masks, winners, random_states(2000, 3), 70)
-        outcomes.append((ended, positions.tobytes(), masks.tobytes()))
-    assert outcomes[0] == outcomes[1] == outcomes[2]
-    assert outcomes[0][0] > 1000
-
-
-def test_illegal_action_changes_nothing() -> None:
-    engine = Engine()
-    opening, mask = engine.opening()
-    positions = np.tile(opening, (4, 1))
-    masks, winners = np.full(4, mask), np.full(4, -1, np.int8)
-    legal = int(mask).bit_length() - 1
-    for bad in (0, -1, 64, 1000):
-        before = positions.copy(), masks.copy(), winners.copy()
-        with pytest.raises(
-            ValueError, match=rf"action {bad} is illegal in game 2; legal there: \["
-        ):
-            engine.step(positions, np.array([legal, legal, bad, legal]), masks, winners)
-        for now, then in zip((positions, masks, winners), before, strict=True):
-            np.testing.assert_array_equal(now, then)
-
-
-@pytest.mark.parametrize("name", RULESETS)
-def test_perft(name: str) -> None:
-    """Of the opening, to all pinned depths; zanzibar's numbers agree with other programs'."""
-    numbers = pinned(name)["perft"]
-    assert len(numbers) >= 6
-    assert perft_numbers(RULESETS[name], len(numbers)) == numbers
-
-
-@pytest.mark.parametrize("name", [*RULESETS, *VARIANTS])
-@pytest.mark.parametrize("seat", [SOUTH, NORTH])
-def test_the_opening_is_the_reference_s(name: str, seat: int) -> None:
-    ruleset = RULESETS.get(name) or VARIANTS[name]
-    text = format_position(unpack(packed_opening(ruleset, seat)))
-    assert text == reference.opening(ruleset, "SN"[seat])
-
-
-def test_an_endless_move_is_illegal(thorough: bool) -> None:
-    """Donkers 1.5a: legal under a limit it stays within, illegal under a smaller one."""
-    rng = random.Random(5)
-    patient = RULESETS["kujifunza"].replace(sow_limit=2000)
-    struck_out = 0
-    for _ in range(3000 if thorough else 1000):
-        text = random_position(rng, patient)
-        struck_out += len(kernel_moves(patient, text)) > len(
-            kernel_moves(patient.replace(sow_limit=100), text)
-        )
-    assert struck_out > (10 if thorough else 3)
-
-
-def test_plies_are_counted() -> None:
-    words = packed_opening(RULESETS["zanzibar"], SOUTH)
-    kernel.play(RULESETS["zanzibar"].kernel_rules(), words, np.uint64(20))
-    assert words[PLY] == 1

@@ -1,8 +1,7 @@
-"""What each kind of observation holds, against the literal reference."""
+"""Each kind of observation against the reference, and in the environments."""
 
 from __future__ import annotations
 
-import pickle
 import random
 from itertools import islice
 from typing import Any
@@ -13,20 +12,28 @@ import pytest
 from agents.nets.captures import BEST_CAPTURE, CAPTURE_FEATURES, capture_features
 from bao_env import RULESETS, BaoEnv, BaoVectorEnv, Engine, raw_env
 from bao_env.engine.position import movers
-from bao_env.observation import OBSERVATIONS, Observer, observe
+from bao_env.envs.afterstates import list_afterstates
+from bao_env.observation import OBSERVATIONS, get_observer
 from tests import reference
 from tests.positions import batch_of, pack_texts, random_games, random_position
 from tests.reference import FRONT, OPPONENT, SIDE, WINS
+from tests.rulesets import EVERY_RULESET
 
-EVERY_RULESET = pytest.mark.parametrize("ruleset", list(RULESETS))
 EVERY_KIND = pytest.mark.parametrize("kind", list(OBSERVATIONS))
 
 
-def some_positions(ruleset: Any, count: int) -> list[str]:
-    """Half of random games, half full of corner cases."""
-    rng = random.Random(f"observations of {ruleset.name}")
-    texts = list(islice(random_games(rng, ruleset), 3, 3 + count // 2))
-    return texts + [random_position(rng, ruleset) for _ in range(count - len(texts))]
+def some_positions(rules: Any, count: int, seed: int) -> list[str]:
+    """Return positions, half of random games, half full of corner cases."""
+    rng = random.Random(seed)
+    texts = list(islice(random_games(rng, rules), count // 2))
+    return texts + [random_position(rng, rules) for _ in range(count - len(texts))]
+
+
+def observe_all(observer: Observer, positions: Any, legal: Any, viewers: Any = None) -> Any:
+    """Return an observer's arrays for positions, by default as their movers see them."""
+    arrays = observer.empty(len(positions))
+    observer.fill(positions, legal, movers(positions) if viewers is None else viewers, arrays)
+    return arrays
 
 
 # --- the literal meaning of the columns -----------------------------------------------------------
@@ -37,7 +44,7 @@ def seeds_of(position: reference.Position, holes: list[reference.Hole]) -> int:
 
 
 def captured(before: str, after: str, rules: Any) -> int:
-    """Seeds that the mover of ``before`` captures on the way to ``after``."""
+    """Return the seeds that the mover of ``before`` captures on the way to ``after``."""
     old = reference.parse(before, rules)
     opponent = OPPONENT[old.mover]
     if after == WINS[old.mover]:  # all that lay in their front row
@@ -52,7 +59,7 @@ def captured(before: str, after: str, rules: Any) -> int:
 
 
 def has_no_hole_to_play(text: str, rules: Any) -> bool:
-    """Whether the mover has lost by rule 1.2, judged by their rows alone."""
+    """Return whether the mover has lost by rule 1.2, judged by their rows alone."""
     position = reference.parse(text, rules)
     player = position.mover
     if reference.in_namua(position, player):
@@ -61,7 +68,7 @@ def has_no_hole_to_play(text: str, rules: Any) -> bool:
 
 
 def columns(text: str, rules: Any) -> np.ndarray:
-    """The 256 columns of a position as counts."""
+    """Return the 256 columns of a position as counts."""
     out = np.zeros((4, 64), np.uint8)
     mover = text.split()[3]
     results = reference.legal_moves(text, rules)
@@ -80,13 +87,11 @@ def columns(text: str, rules: Any) -> np.ndarray:
 
 
 @EVERY_RULESET
-def test_columns_match_the_reference(ruleset: str, thorough: bool) -> None:
+def test_columns_match_the_reference(ruleset: str, thorough: bool, seed: int) -> None:
     rules = RULESETS[ruleset]
-    texts = some_positions(rules, 500 if thorough else 120)
-    positions, masks = pack_texts(texts, rules)
-    observer = Observer("planes+replies", rules, np.uint8)
-    arrays = observer.empty(len(texts))
-    observer.fill(positions, masks, movers(positions), arrays)
+    texts = some_positions(rules, 500 if thorough else 120, seed)
+    observer = get_observer("planes+replies", rules, np.uint8)
+    arrays = observe_all(observer, *pack_texts(texts, rules))
     for text, found in zip(texts, arrays["actions"], strict=True):
         np.testing.assert_array_equal(found, columns(text, rules), err_msg=text)
     assert arrays["actions"].reshape(-1, 4, 64).any(axis=(0, 2)).all()  # all groups were met
@@ -95,15 +100,12 @@ def test_columns_match_the_reference(ruleset: str, thorough: bool) -> None:
 @EVERY_RULESET
 def test_kinds_are_made_of_each_other(ruleset: str) -> None:
     """More games than the workspace holds at once, in both dtypes."""
-    positions, masks = batch_of(ruleset, 2000, 9)
-    viewers = movers(positions)
-    found: dict[tuple[str, Any], Any] = {}
-    for kind in OBSERVATIONS:
-        for dtype in (np.float32, np.uint8):
-            observer = Observer(kind, ruleset, dtype)
-            arrays = observer.empty(len(positions))
-            observer.fill(positions, masks, viewers, arrays)
-            found[kind, dtype] = arrays
+    positions, legal = batch_of(ruleset, 2000, 9)
+    found = {
+        (kind, dtype): observe_all(get_observer(kind, ruleset, dtype), positions, legal)
+        for kind in OBSERVATIONS
+        for dtype in (np.float32, np.uint8)
+    }
     for dtype in (np.float32, np.uint8):
         replies = found["replies", dtype]["board"]
         np.testing.assert_array_equal(found["board", dtype]["board"], replies[:, :52])
@@ -112,24 +114,19 @@ def test_kinds_are_made_of_each_other(ruleset: str) -> None:
         np.testing.assert_array_equal(both["actions"], replies[:, 52:])
         np.testing.assert_array_equal(both["planes"], found["planes", dtype]["planes"])
     eighths, counts = found["replies", np.float32]["board"], found["replies", np.uint8]["board"]
-    is_count = np.r_[np.ones(34), np.zeros(18), np.ones(64), np.zeros(64)].astype(bool)
-    is_count = np.r_[is_count, np.ones(64, bool), np.zeros(64, bool)]
+    is_count = np.repeat([True, False, True, False, True, False], [34, 18, 64, 64, 64, 64])
     np.testing.assert_array_equal(eighths, np.where(is_count, counts / 8, counts))
 
 
 @EVERY_RULESET
-def test_planes_show_the_board(ruleset: str) -> None:
+def test_planes_match_the_reference(ruleset: str, seed: int) -> None:
     rules = RULESETS[ruleset]
-    texts = some_positions(rules, 300)
+    texts = some_positions(rules, 300, seed)
     positions, masks = pack_texts(texts, rules)
     for viewer in (0, 1):
         viewers = np.full(len(texts), viewer, np.int8)
-        boards = np.empty((len(texts), 52), np.uint8)
-        observe(positions, boards, viewers)
-        observer = Observer("planes", rules, np.uint8)
-        arrays = observer.empty(len(texts))
-        observer.fill(positions, masks, viewers, arrays)
-        for text, planes, board in zip(texts, arrays["planes"], boards, strict=True):
+        arrays = observe_all(get_observer("planes", rules, np.uint8), positions, masks, viewers)
+        for text, planes in zip(texts, arrays["planes"], strict=True):
             position = reference.parse(text, rules)
             me = "SN"[viewer]
             mine, theirs = SIDE[me], SIDE[OPPONENT[me]]
@@ -149,49 +146,30 @@ def test_planes_show_the_board(ruleset: str) -> None:
                 )
             assert (planes[14] == position.stores[me]).all()
             assert (planes[15] == position.stores[OPPONENT[me]]).all()
-            assert board[32] == position.stores[me]
 
 
 @EVERY_RULESET
-def test_networks_and_observations_agree_on_the_best_reply(ruleset: str) -> None:
-    """The features of our networks are computed one position at a time."""
-    engine = Engine(ruleset)
-    positions, masks = batch_of(ruleset, 300, 10)
-    observer = Observer("replies", ruleset, np.uint8)
-    arrays = observer.empty(len(positions))
-    observer.fill(positions, masks, movers(positions), arrays)
+def test_features_of_networks_match_observations(ruleset: str) -> None:
+    """Both tell the best capture of the opponent's reply."""
+    positions, legal = batch_of(ruleset, 300, 10)
+    boards = observe_all(get_observer("replies", ruleset, np.uint8), positions, legal)["board"]
+    after = list_afterstates(Engine(ruleset), get_observer("board", ruleset), positions, legal)
     features = np.zeros(CAPTURE_FEATURES, np.uint8)
-    compared = 0
-    for words, mask, board in zip(positions, masks, arrays["board"], strict=True):
-        for action in np.flatnonzero((mask >> np.arange(64, dtype=np.uint64)) & np.uint64(1)):
-            after, after_mask = words[None].copy(), np.array([mask])
-            winner = np.full(1, -1, np.int8)
-            engine.step(after, np.array([action]), after_mask, winner)
-            if winner[0] < 0 and movers(after)[0] != movers(words[None])[0]:
-                capture_features(engine.rules, after[0], features)
-                assert board[180 + action] == features[BEST_CAPTURE]
-                compared += 1
-    assert compared > 500
+    rules = RULESETS[ruleset].kernel_rules()
+    replied = np.flatnonzero((after.results == 0) & (after.signs < 0))
+    for row in replied:
+        capture_features(rules, after.positions[row], features)
+        game = np.searchsorted(after.indptr, row, "right") - 1
+        assert boards[game, 180 + after.actions[row]] == features[BEST_CAPTURE]
+    assert len(replied) > 500
 
 
 # --- in the environments --------------------------------------------------------------------------
 
 
-def leaves(observation: Any) -> dict[str, np.ndarray]:
-    """The arrays of an observation, flat."""
-    if isinstance(observation, dict):
-        return {
-            f"{key}.{name}": array
-            for key, value in observation.items()
-            for name, array in leaves(value).items()
-        }
-    return {"": np.asarray(observation)}
-
-
 @EVERY_KIND
 @pytest.mark.parametrize("flat", [False, True], ids=["dict", "flat"])
-def test_environments_show_the_same(kind: Any, flat: bool) -> None:
-    """The vector environment's rows are those of single environments, and lie in the space."""
+def test_vector_and_single_environments_show_the_same(kind: Any, flat: bool) -> None:
     arguments: dict[str, Any] = {
         "opponent": "greedy",
         "seat": "south",
@@ -201,73 +179,50 @@ def test_environments_show_the_same(kind: Any, flat: bool) -> None:
     }
     envs = BaoVectorEnv(3, **arguments)
     single: Any = BaoEnv(**arguments)
+
+    def row(observations: Any) -> Any:
+        """Return the observation of the first game."""
+        if isinstance(observations, dict):
+            return {key: row(value) for key, value in observations.items()}
+        return observations[0]
+
     seen, infos = envs.reset(seed=1)
     mine, info = single.reset(seed=1)
     ends = 0
     while ends < 3:
-        assert seen in envs.observation_space
-        assert mine in single.observation_space
-        for key, array in leaves(mine).items():
-            np.testing.assert_array_equal(leaves(seen)[key][0], array)
-            assert array.dtype == leaves(seen)[key].dtype
+        assert seen in envs.observation_space and mine in single.observation_space
+        np.testing.assert_equal(row(seen), mine)
         action = int(infos["action_mask"][0].argmax())
         seen, rewards, terminated, _, infos = envs.step(np.full(3, action))
         mine, reward, over, _, info = single.step(action)
-        assert rewards[0] == reward
+        assert rewards[0] == reward and terminated[0] == over
         if over:
             ends += 1
-            for key, array in leaves(infos["final_obs"][0]).items():
-                np.testing.assert_array_equal(array, leaves(mine)[key])
+            np.testing.assert_equal(row(infos["final_obs"]), mine)
             mine, info = single.reset()
-        assert terminated[0] == over
 
 
 @EVERY_KIND
 def test_aec_shows_both_agents(kind: Any) -> None:
+    """Each agent sees the position from their side; only the next one sees actions."""
     env = raw_env(observation=kind)
     env.reset(seed=1)
     rng = np.random.default_rng(0)
-    while not any(env.terminations.values()):
-        for agent in env.agents:
+    over = False
+    while not over:
+        over = any(env.terminations.values())
+        for seat, agent in enumerate(env.possible_agents):
             seen = env.observe(agent)
             assert seen in env.observation_space(agent)
-            if agent != env.agent_selection and kind in ("captures", "replies"):
-                assert not seen["observation"][52:].any()
-        mask = env.observe(env.agent_selection)["action_mask"]
-        env.step(int(rng.choice(np.flatnonzero(mask))))
-    for agent in env.possible_agents:
-        seen = env.observe(agent)
-        if kind in ("captures", "replies"):
-            assert not seen["observation"][52:].any()
-
-
-def test_threads_make_no_difference() -> None:
-    runs = []
-    for threads in (1, 3):
-        envs = BaoVectorEnv(1600, observation="replies", threads=threads, opening_plies=(0, 12))
-        seen, _ = envs.reset(seed=5)
-        for _ in range(5):
-            seen, *_ = envs.step(envs.sample_legal_actions())
-        runs.append(seen["observation"])
-    np.testing.assert_array_equal(*runs)
-
-
-def test_an_observer_can_be_copied_and_sent() -> None:
-    observer = Observer("replies", "dutch", np.uint8)
-    copy = pickle.loads(pickle.dumps(observer))
-    positions, masks = batch_of("dutch", 50, 6)
-    ours, theirs = observer.empty(50), copy.empty(50)
-    observer.fill(positions, masks, movers(positions), ours)
-    copy.fill(positions, masks, movers(positions), theirs)
-    np.testing.assert_array_equal(ours["board"], theirs["board"])
-
-
-def test_unknown_kinds_are_refused() -> None:
-    for make in (BaoEnv, BaoVectorEnv, raw_env):
-        with pytest.raises(ValueError, match="observation='boards': expected one of 'board'"):
-            make(observation="boards")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="observation dtype int64"):
-        Observer("board", dtype=np.int64)
+            acts = agent == env.agent_selection and not over
+            assert seen["action_mask"].any() == acts
+            legal = env.legal if acts else np.zeros(1, np.uint64)
+            arrays = observe_all(get_observer(kind), env.positions, legal, np.array([seat], np.int8))
+            expected = get_observer(kind).value({key: array[0] for key, array in arrays.items()})
+            np.testing.assert_equal(seen["observation"], expected)
+        if not over:
+            mask = env.observe(env.agent_selection)["action_mask"]
+            env.step(int(rng.choice(np.flatnonzero(mask))))
 
 
 # --- afterstates ----------------------------------------------------------------------------------
@@ -281,7 +236,7 @@ def test_afterstates_are_where_the_actions_lead(ruleset: str) -> None:
     ends = 0
     for game, words in enumerate(envs.positions):
         rows = slice(*found.indptr[game : game + 2])
-        mask = int(envs.masks[game])
+        mask = int(envs.legal[game])
         assert found.actions[rows].tolist() == [a for a in range(64) if mask >> a & 1]
         mover = movers(words[None])[0]
         for row in range(*found.indptr[game : game + 2]):
@@ -294,9 +249,7 @@ def test_afterstates_are_where_the_actions_lead(ruleset: str) -> None:
             result = 0 if winner[0] < 0 else 1 if winner[0] == mover else -1
             assert found.results[row] == result
             ends += result != 0
-            observer = Observer("captures", ruleset)
-            arrays = observer.empty(1)
-            observer.fill(after, after_mask, movers(after), arrays)
+            arrays = observe_all(get_observer("captures", ruleset), after, after_mask)
             np.testing.assert_array_equal(found.observations[row], arrays["board"][0])
     assert found.indptr[-1] == len(found.actions) > 100
     assert ends

@@ -1,8 +1,7 @@
-"""Rules of one's own: from switches, from files, inside transcripts; and random statistics."""
+"""Custom rule sets: from switches, from files and inside transcripts."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -22,20 +21,10 @@ def test_a_file_changes_switches(tmp_path: Path) -> None:
     assert perft.main(["3", "--ruleset", str(path)]) == 0
 
 
-def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("sow_limit = 500\n", encoding="utf-8-sig")
     assert load_ruleset(path) == RULESETS["zanzibar"].replace(name="mine", sow_limit=500)
-
-
-def test_files_that_take_long_to_parse_are_refused(tmp_path: Path) -> None:
-    """A parser's time can grow with the square of the length: 49 seconds for this one."""
-    path = tmp_path / "long.toml"
-    path.write_text("a" + ".a" * 32_000 + " = 1")
-    began = time.perf_counter()
-    with pytest.raises(ValueError, match="at most 8192 bytes"):
-        load_ruleset(path)
-    assert time.perf_counter() - began < 5
 
 
 @pytest.mark.parametrize(
@@ -53,17 +42,17 @@ def test_files_that_take_long_to_parse_are_refused(tmp_path: Path) -> None:
         ("opening_front = 3", "not iterable"),
         ("a = = 3", "not valid TOML"),
         ("a = " + "[" * 5000, "not valid TOML"),
-        ("# " + "x" * 70_000, "at most"),
+        ("a" + ".a" * 32_000 + " = 1", "at most 8192 bytes"),  # would take 49 s to parse
     ],
 )
-def test_bad_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_files_raise(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "bad.toml"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         load_ruleset(path)
 
 
-def test_the_command_line_names_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_rulesets_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     for argument, message in (("chess", "unknown rule set 'chess'"), ("no.toml", "No such file")):
         with pytest.raises(SystemExit):
             perft.main(["3", "--ruleset", argument])
@@ -86,7 +75,7 @@ def test_own_rules_travel_in_transcripts() -> None:
 @pytest.mark.parametrize(
     "switches", ["{", "[]", '{"sow": 3}', "3", '{"house_min": []}', "[" * 3000]
 )
-def test_unreadable_rules_in_a_transcript(switches: str) -> None:
+def test_invalid_rules_in_a_transcript_raise(switches: str) -> None:
     with pytest.raises(NotationError):
         Board.from_transcript(f"rules: {switches}\n1: 6L*;\n")
 

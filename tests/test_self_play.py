@@ -1,4 +1,4 @@
-"""Past policies as opponents (bao_env.self_play)."""
+"""Policies as agents, and pools of past policies as opponents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def last_legal(observations: Any, masks: Any) -> Any:
 def test_a_policy_sees_what_the_environments_show(
     observation: ObservationName, ruleset: str
 ) -> None:
-    envs = BaoVectorEnv(20, ruleset=ruleset, observation=observation, observation_dtype=np.uint8)
+    envs = BaoVectorEnv(20, ruleset=ruleset, observation=observation, dtype=np.uint8)
     shown, _ = envs.reset(seed=1)
     seen: dict[str, Any] = {}
 
@@ -37,7 +37,7 @@ def test_a_policy_sees_what_the_environments_show(
 
     agent = PolicyAgent(choose, observation, ruleset, np.uint8)
     for _ in range(12):
-        actions = agent.act(envs.positions, envs.masks)
+        actions = agent.act(envs.positions, envs.legal)
         assert actions.dtype == np.int64
         assert envs.action_masks()[np.arange(20), actions].all()
         assert seen["action_mask"].dtype == np.bool_
@@ -117,6 +117,6 @@ def test_a_pool_is_seeded_and_survives_pickling() -> None:
         ({"first": 7}, "opponent=7: expected a name"),
     ],
 )
-def test_what_a_pool_refuses(wrong: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_of_a_pool_raise(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         OpponentPool(**wrong)

@@ -117,7 +117,7 @@ def test_whole_games(ruleset: str, opponent: Opponent) -> None:
             assert np.array_equal(mask, observation["action_mask"])
             assert np.array_equal(mask, env.action_masks())
             assert not np.shares_memory(mask, observation["action_mask"])
-            bits = int(env.masks[0])
+            bits = int(env.legal[0])
             assert [bits >> a & 1 for a in range(64)] == mask.tolist()
             observation, reward, terminated, truncated, info = env.step(random_action(mask, rng))
             assert truncated is False

@@ -223,7 +223,7 @@ def test_an_episode_must_give_the_learner_a_turn() -> None:
         ({"first_player": "west"}, "first_player='west'"),
         ({"render_mode": "human"}, "ansi"),
         ({"autoreset_mode": "sometimes"}, "sometimes"),
-        ({"observation_dtype": np.float64}, "float32 or uint8"),
+        ({"dtype": np.float64}, "float32 or uint8"),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], match: str) -> None:
@@ -232,7 +232,7 @@ def test_wrong_arguments(arguments: dict[str, Any], match: str) -> None:
 
 
 def test_uint8_observations_count_seeds() -> None:
-    whole, units = BaoVectorEnv(9, observation_dtype=np.uint8), BaoVectorEnv(9)
+    whole, units = BaoVectorEnv(9, dtype=np.uint8), BaoVectorEnv(9)
     for one, other in zip(run(whole, 80), run(units, 80), strict=True):
         counts, numbers = one[0]["observation"], other[0]["observation"]
         assert counts.dtype == np.uint8 and numbers.dtype == np.float32
@@ -303,7 +303,7 @@ def test_scribbling_does_the_games_no_harm(opponent: Opponent | None) -> None:
         mine, theirs = [one.step(one.sample_legal_actions()) for one in (env, twin)]
         assert same(mine, theirs)
         wins += mine[1].sum()
-        for array in (*arrays_of(mine), env.positions, env.masks, env.seats, env.action_masks()):
+        for array in (*arrays_of(mine), env.positions, env.legal, env.seats, env.action_masks()):
             array.fill(1)
     assert wins
 

@@ -216,7 +216,7 @@ def test_greedy_beats_random() -> None:
     greedy = GreedyAgent()
     wins = losses = 0
     for _ in range(60):
-        _, rewards, _, _, _ = env.step(greedy.act(env.positions, env.masks))
+        _, rewards, _, _, _ = env.step(greedy.act(env.positions, env.legal))
         wins += (rewards > 0).sum()
         losses += (rewards < 0).sum()
     assert wins > 1.5 * losses > 0

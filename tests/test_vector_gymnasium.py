@@ -217,7 +217,7 @@ def test_the_card_tells_the_truth() -> None:
     """The numbers of the class docstring are those of the code."""
     card = BaoVectorEnv.__doc__ or ""
     envs: dict[Any, Any] = {
-        kind: BaoVectorEnv(7, observation_dtype=kind) for kind in (np.float32, np.uint8)
+        kind: BaoVectorEnv(7, dtype=kind) for kind in (np.float32, np.uint8)
     }
     shapes = set()
     for kind, env in envs.items():

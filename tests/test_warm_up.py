@@ -1,4 +1,4 @@
-"""What is said while functions compile, and compiling beforehand."""
+"""Compiling beforehand, and the notice while functions compile."""
 
 from __future__ import annotations
 
@@ -9,22 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-
-SLOW_FUNCTIONS = """
-import sys, time
-from numba.core import event
-import bao_env.engine.compile as c
-
-def start(function):
-    event.start_event("numba:compile", {"dispatcher": function})
-
-def end(function):
-    event.end_event("numba:compile", {"dispatcher": function})
-
-c._PATIENCE = 0.05
-"""
-"""A process in which a test pretends that functions compile."""
+pytestmark = pytest.mark.slow
 
 PLAY = """
 from numba.core import event
@@ -47,56 +32,30 @@ envs.step(envs.sample_legal_actions())
 """Prints what it compiles."""
 
 
-def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in a process of its own, in which nothing is quiet."""
+def run(code: str, cache: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a process of its own, which prints notices."""
     inherited = {key: text for key, text in os.environ.items() if key != "BAO_ENV_QUIET"}
     return subprocess.run(
         [sys.executable, "-c", code],
-        cwd=ROOT,
-        env=inherited | environment,
+        cwd=Path(__file__).parent.parent,
+        env=inherited | {"NUMBA_CACHE_DIR": str(cache)} | environment,
         capture_output=True,
         text=True,
         check=True,
     )
 
 
-PRETEND = (
-    SLOW_FUNCTIONS
-    + """
-@c.jit
-def mine(x):
-    return x
-
-def theirs(x):
-    return x
-
-class Theirs:
-    py_func = theirs
-
-for outer in (Theirs, mine, mine):
-    start(outer); time.sleep(0.1); start(Theirs); end(Theirs); end(outer)
-    print(outer is mine, file=sys.stderr)
-
-"""
-)
+def test_compiling_prints_one_notice(tmp_path: Path) -> None:
+    code = "import bao_env; bao_env.Board().push('A6L')"
+    cold, warm = (run(code, tmp_path / "cache").stderr for _ in range(2))
+    assert cold.startswith("bao_env: compiling the engine (once") and cold.count("\n") == 1
+    assert warm == ""
+    assert run(code, tmp_path / "other cache", BAO_ENV_QUIET="1").stderr == ""
 
 
-def test_a_long_compilation_is_mentioned_once_and_only_ours(tmp_path: Path) -> None:
-    path = tmp_path / "pretend.py"
-    path.write_text(PRETEND)
-    code = f"import runpy; runpy.run_path({str(path)!r})"
-    first, *lines = run(code).stderr.splitlines()
-    assert first == "False"
-    assert "compiling the engine (once, then it is kept; python -m bao_env.warm_up" in lines[0]
-    assert lines[1:] == ["True", "True"]
-    assert "compiling" not in run(code, BAO_ENV_QUIET="1").stderr
-
-
-@pytest.mark.slow
 def test_after_warming_up_nothing_is_compiled(tmp_path: Path) -> None:
-    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    done = run("from bao_env.warm_up import main; main([])", **cache)
+    done = run("from bao_env.warm_up import main; main([])", tmp_path)
     assert "single games: " in done.stdout and "many games: " in done.stdout
     assert done.stderr == ""
-    played = run(PLAY, **cache)
+    played = run(PLAY, tmp_path)
     assert (played.stdout, played.stderr) == ("", "")

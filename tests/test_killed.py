@@ -1,0 +1,60 @@
+"""A killed tournament, continued. Killed training runs are in test_train and test_alphazero."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+
+
+def results(folder: Path) -> tuple[dict[Any, Any], Any]:
+    """The results of a tournament by unit, and its table."""
+    lines = (folder / "results.jsonl").read_text().splitlines()
+    units = [json.loads(line) for line in lines if line.startswith("{") and line[-1] == "}"]
+    table = json.loads((folder / "table.json").read_text())
+    return {
+        (unit["first"], unit["second"], unit["unit"]): (unit["points"], unit["plies"])
+        for unit in units
+    }, table["pairings"]
+
+
+@pytest.mark.slow
+def test_killed_and_continued_gives_the_same_results(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    saved = tmp_path / "killed" / "results.jsonl"
+
+    def play(folder: str) -> subprocess.Popen[bytes]:
+        players = ["random", "greedy", "mcts:8"]
+        options = ["--pairs", "120", "--seed", str(seed), "--processes", "2"]
+        command = [sys.executable, "-m", "training.tournament", *players, *options]
+        return subprocess.Popen(
+            [*command, "--out", str(tmp_path / folder)],
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stderr=subprocess.DEVNULL,
+        )
+
+    def size() -> int:
+        return saved.stat().st_size if saved.exists() else 0
+
+    assert play("alone").wait() == 0
+    for how in SIGNALS:
+        before = size()
+        process = play("killed")
+        while process.poll() is None and size() == before:
+            time.sleep(0.002)
+        time.sleep(rng.expovariate(20.0))
+        process.send_signal(how)
+        process.wait(60)
+    assert play("killed").wait() == 0
+    assert results(tmp_path / "alone") == results(tmp_path / "killed")
