@@ -217,7 +217,9 @@ def test_aec_shows_both_agents(kind: Any) -> None:
             acts = agent == env.agent_selection and not over
             assert seen["action_mask"].any() == acts
             legal = env.legal if acts else np.zeros(1, np.uint64)
-            arrays = observe_all(get_observer(kind), env.positions, legal, np.array([seat], np.int8))
+            arrays = observe_all(
+                get_observer(kind), env.positions, legal, np.array([seat], np.int8)
+            )
             expected = get_observer(kind).value({key: array[0] for key, array in arrays.items()})
             np.testing.assert_equal(seen["observation"], expected)
         if not over:

@@ -44,7 +44,9 @@ FIVE_PAIRS = settings("greedy", "random", pairs=5)
 COMMAND = ["random", "greedy", "--pairs", "5", "--processes", "1", "--out"]
 
 
-def run(settings: TournamentSettings, folder: Path, processes: int = 1, games: bool = False) -> Standing:
+def run(
+    settings: TournamentSettings, folder: Path, processes: int = 1, games: bool = False
+) -> Standing:
     return round_robin.run(settings, folder, processes, games)
 
 

@@ -216,9 +216,7 @@ def test_images() -> None:
 def test_the_card_tells_the_truth() -> None:
     """The numbers of the class docstring are those of the code."""
     card = BaoVectorEnv.__doc__ or ""
-    envs: dict[Any, Any] = {
-        kind: BaoVectorEnv(7, dtype=kind) for kind in (np.float32, np.uint8)
-    }
+    envs: dict[Any, Any] = {kind: BaoVectorEnv(7, dtype=kind) for kind in (np.float32, np.uint8)}
     shapes = set()
     for kind, env in envs.items():
         board = env.single_observation_space["observation"]

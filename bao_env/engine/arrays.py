@@ -117,11 +117,11 @@ def as_actions(answer: object, size: int, who: str) -> npt.NDArray[np.int64]:
         ValueError: there are more or fewer.
     """
     actions = np.asarray(answer)
-    message = f"{who}: expected {size} integers, not {actions.dtype}{list(actions.shape)}"
-    if actions.dtype.kind not in "iu":
-        raise TypeError(message)
-    if actions.shape != (size,):
-        raise ValueError(message)
+    integers = actions.dtype.kind in "iu"
+    if not integers or actions.shape != (size,):
+        error = ValueError if integers else TypeError
+        found = f"{actions.dtype}{list(actions.shape)}"
+        raise error(f"{who}: expected {size} integers, not {found}")
     return np.ascontiguousarray(actions, np.int64)
 
 

@@ -326,7 +326,7 @@ class Engine:
     def step(
         self,
         positions: npt.NDArray[np.uint64],
-        actions: npt.NDArray[Any],
+        actions: npt.ArrayLike,
         masks: Masks,
         winners: Winners,
         on_part_done: Callable[[slice], None] = lambda part: None,

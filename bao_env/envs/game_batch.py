@@ -22,7 +22,7 @@ import numpy.typing as npt
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import Engine, unpack_masks
-from bao_env.engine.bits import ZERO
+from bao_env.engine.bits import ZERO, U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import META, NO_WINNER, PLY, WORDS, mover_of, movers, pack
 from bao_env.engine.ruleset import Ruleset
@@ -100,23 +100,33 @@ class ObservationBuffer(NamedTuple):
             View(np.empty(size, np.int8), np.empty(size, np.uint64)),
         )
 
-    def rows(self, rows: int | slice | GameIndices) -> ObservationBuffer:
-        """Return a row or some rows: the same memory but for indices, which copy."""
-        view = View(self.view.viewers[rows], self.view.legal[rows])
-        return ObservationBuffer(take_rows(self.arrays, rows), self.action_masks[rows], view)
+    def rows(self, part: slice) -> ObservationBuffer:
+        """Return some rows, the same memory."""
+        view = View(self.view.viewers[part], self.view.legal[part])
+        return ObservationBuffer(take_rows(self.arrays, part), self.action_masks[part], view)
 
-    def fill(self, state: GameStates, observer: Observer) -> None:
-        """Write what ``state``, the same number of games, shows now."""
-        view = self.view
-        _set_viewers(tuple(state), view.viewers, view.legal)
-        observer.fill(state.positions, view.legal, view.viewers, self.arrays)
-        unpack_masks(view.legal, self.action_masks)
+    def fill(self, positions: npt.NDArray[np.uint64], observer: Observer) -> None:
+        """Write what is seen of ``positions``, uint64[n, 6], as the view says."""
+        observer.fill(positions, self.view.legal, self.view.viewers, self.arrays)
+        unpack_masks(self.view.legal, self.action_masks)
 
 
 @jit_inline
 def _mover(positions, g):
     """The seat to move in game g."""
     return np.int8(mover_of(positions[g, META]))
+
+
+@jit_inline
+def _set_viewer(state, viewers, legal, g):
+    """Write who is shown game g and what they may play; see :class:`View`."""
+    viewer, learner = _mover(state.positions, g), state.learner_seats[g]
+    bits = state.legal[g]
+    if learner >= 0 and learner != viewer:
+        viewer = learner
+        bits = ZERO
+    viewers[g] = viewer
+    legal[g] = bits
 
 
 @jit
@@ -130,28 +140,25 @@ def _set_viewers(state, viewers, legal):
     """
     state = GameStates(*state)
     for g in range(viewers.shape[0]):
-        viewer, learner = _mover(state.positions, g), state.learner_seats[g]
-        bits = state.legal[g]
-        if learner >= 0 and learner != viewer:
-            viewer = learner
-            bits = ZERO
-        viewers[g] = viewer
-        legal[g] = bits
+        _set_viewer(state, viewers, legal, g)
 
 
 @jit
-def _score(state, max_plies, actors, rewards, terminated, truncated):
+def _score(state, low, high, max_plies, actors, viewers, legal, rewards, terminated, truncated):
     """Write what the last ply has brought, and end the games that have become too long.
 
     Args:
         state: the :class:`GameStates` as a plain tuple, which numba recognises faster; the legal
             actions of games that are cut short become 0.
+        low, high: the games from ``low`` to ``high - 1`` are scored.
         max_plies: plies after which a game is cut short.
-        actors: int8[n], the seats whose rewards are written.
+        actors: int8[B], the seats whose rewards are written.
+        viewers, legal: the arrays of :class:`View`, filled.
         rewards, terminated, truncated: the arrays of :class:`StepResult`, filled.
     """
     state = GameStates(*state)
-    for g in range(actors.shape[0]):
+    for g in range(U(low), U(high)):  # numba tests a signed index for a negative one each time
+        _set_viewer(state, viewers, legal, g)
         won = state.winners[g] >= 0
         cut = not won and state.positions[g, PLY] >= max_plies
         rewards[g] = 0.0
@@ -226,8 +233,9 @@ class GameBatch:
         state.positions[games] = positions
         state.legal[games] = legal
         state.winners[games] = NO_WINNER
-        if self.agent is not None:
-            self._reply(self.agent)
+        if self.agent is None:
+            return np.zeros(len(games), np.bool_)
+        self._reply(self.agent)
         over = (state.winners[games] >= 0) | (state.positions[games, PLY] >= self.max_plies)
         return np.asarray(over)
 
@@ -260,27 +268,28 @@ class GameBatch:
 
     def step(
         self,
-        actions: npt.NDArray[np.int64],
+        actions: npt.ArrayLike,
         actors: npt.NDArray[np.int8],
         buffer: ObservationBuffer,
     ) -> StepResult:
         """Play one action in every game, and the agent's answers. Games that are over stay so.
 
         Args:
-            actions: int64[B].
+            actions: integers [B].
             actors: int8[B], the seats whose rewards are returned.
             buffer: B games, filled with what they show now.
 
         Raises:
             IllegalMoveError: an action is illegal; nothing has changed.
+            TypeError, ValueError: the actions are not B integers; nothing has changed.
         """
         state, size = self.state, self.size
         result = StepResult(np.empty(size), np.empty(size, np.bool_), np.empty(size, np.bool_))
 
         def finish(part: slice) -> None:
-            games = state.rows(part)
-            buffer.rows(part).fill(games, self.observer)
-            _score(tuple(games), self.max_plies, actors[part], *(rows[part] for rows in result))
+            bounds = part.start, part.stop
+            _score(tuple(state), *bounds, self.max_plies, actors, *buffer.view, *result)
+            buffer.rows(part).fill(state.positions[part], self.observer)
 
         if self.agent is None:
             self.engine.step(
@@ -294,14 +303,19 @@ class GameBatch:
 
     def observe_all(self, buffer: ObservationBuffer) -> None:
         """Fill a buffer of B games with what all of them show now."""
-        self.engine.share(
-            self.size, lambda part: buffer.rows(part).fill(self.state.rows(part), self.observer)
-        )
+
+        def work(part: slice) -> None:
+            state, rows = self.state.rows(part), buffer.rows(part)
+            _set_viewers(tuple(state), *rows.view)
+            rows.fill(state.positions, self.observer)
+
+        self.engine.share(self.size, work)
 
     def observe_some(self, games: GameIndices, buffer: ObservationBuffer) -> None:
         """Fill the rows ``games`` of a buffer of B games with what those games show now."""
-        rows = ObservationBuffer.empty(len(games), self.observer)
-        rows.fill(self.state.rows(games), self.observer)
+        state, rows = self.state.rows(games), ObservationBuffer.empty(len(games), self.observer)
+        _set_viewers(tuple(state), *rows.view)
+        rows.fill(state.positions, self.observer)
         put_rows(buffer.arrays, games, rows.arrays)
         buffer.action_masks[games] = rows.action_masks
         buffer.view.viewers[games] = rows.view.viewers

@@ -112,7 +112,7 @@ class Openings:
         """
         if first_player is None:
             first_player = rng.integers(2, size=count, dtype=np.int8) if self._by_lot else SOUTH
-        firsts = np.broadcast_to(np.asarray(first_player), count)
+        firsts = first_player if np.ndim(first_player) else np.full(count, first_player)
         positions, legal = self._positions[firsts], self._legal[firsts]
         low, high = self.plies
         if high:

@@ -31,7 +31,13 @@ from bao_env.envs.arguments import (
 from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
 from bao_env.envs.render_modes import render_game, result_line
-from bao_env.observation.observer import Observer, get_observer, masked_space
+from bao_env.observation.observer import (
+    Arrays,
+    Observer,
+    get_observer,
+    masked_space,
+    take_rows,
+)
 
 Observation = Any
 """As the environment's ``single_observation_space`` says, with a row a game."""
@@ -312,7 +318,6 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """
         if not self._started:
             raise ResetNeeded("call reset() before step()")
-        chosen = as_actions(actions, self.num_envs, "actions")
         waiting = np.flatnonzero(self._awaiting_reset)
         if len(waiting) and self.autoreset_mode is AutoresetMode.DISABLED:
             raise ResetNeeded(
@@ -322,21 +327,24 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         batch, buffer = self._batch, self._next_buffer()
         infos: dict[str, Any] = {}
         if self._illegal == "lose":
-            illegal = ~is_legal(chosen, batch.state.legal)
+            actions = as_actions(actions, self.num_envs, "actions")
+            illegal = ~is_legal(actions, batch.state.legal)
             if illegal.any():
                 batch.forfeit(np.flatnonzero(illegal))
                 infos |= {"illegal": illegal, "_illegal": illegal.copy()}
-        result = batch.step(chosen, self._shown.view.viewers, buffer)
-        for array in result:
-            array[waiting] = 0
+        result = batch.step(actions, self._shown.view.viewers, buffer)
+        if len(waiting):
+            for array in result:
+                array[waiting] = 0
         ended = result.terminated | result.truncated
-        if ended.any():
+        games = np.flatnonzero(ended)
+        if len(games):
             infos |= self._results(ended)
         self._shown = buffer
         if self.autoreset_mode is AutoresetMode.SAME_STEP:  # ended games restart now
-            if ended.any():
-                infos = self._final_infos(ended, infos)
-                self._restart(np.flatnonzero(ended))
+            if len(games):
+                infos = self._final_infos(games, ended, infos)
+                self._restart(games)
         elif self.autoreset_mode is AutoresetMode.NEXT_STEP:  # those of the last step restart now
             if len(waiting):
                 self._restart(waiting)
@@ -445,11 +453,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             return self._reused_buffers[-1]
         return self._reused_buffers[self._shown is self._reused_buffers[0]]
 
-    def _value(self, rows: ObservationBuffer) -> Observation:
-        """Return rows of a buffer in the form of the observation space."""
-        if self._flat:
-            return rows.arrays
-        return {"observation": rows.arrays, "action_mask": rows.action_masks}
+    def _value(self, arrays: Arrays, action_masks: npt.NDArray[np.int8]) -> Observation:
+        """Return observations in the form of the observation space."""
+        return arrays if self._flat else {"observation": arrays, "action_mask": action_masks}
 
     def _observation_and_infos(self, infos: dict[str, Any]) -> tuple[Observation, dict[str, Any]]:
         """Return what is shown now, and ``infos`` with the masks and seats that go with it."""
@@ -458,31 +464,33 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         infos["_action_mask"] = np.ones(self.num_envs, np.bool_)
         infos["player"] = shown.view.viewers.copy()
         infos["_player"] = np.ones(self.num_envs, np.bool_)
-        return self._value(shown), infos
+        return self._value(shown.arrays, shown.action_masks), infos
 
     def _results(self, ended: npt.NDArray[np.bool_]) -> dict[str, Any]:
         """Return the infos on who won the games that have ended, bool[B], and in how many plies."""
         state = self._batch.state
         return {
-            "winner": np.where(ended, state.winners, 0).astype(np.int8),
+            "winner": state.winners * ended,
             "_winner": ended.copy(),
-            "plies": np.where(ended, state.positions[:, PLY], 0).astype(np.int64),
+            "plies": (state.positions[:, PLY] * ended).astype(np.int64),
             "_plies": ended.copy(),
         }
 
-    def _final_infos(self, ended: npt.NDArray[np.bool_], infos: dict[str, Any]) -> dict[str, Any]:
+    def _final_infos(
+        self, games: GameIndices, ended: npt.NDArray[np.bool_], infos: dict[str, Any]
+    ) -> dict[str, Any]:
         """Return Gymnasium's infos on the end of games, with ``infos`` about them inside."""
-        games = np.flatnonzero(ended)
-        ends = self._shown.rows(games)
+        shown = self._shown
         final_obs = np.empty(self.num_envs, object)  # filled with None
-        for row, game in enumerate(games):
-            final_obs[game] = self._value(ends.rows(row))
+        arrays, masks = take_rows(shown.arrays, games), shown.action_masks[games]
+        for row, game in enumerate(games.tolist()):
+            final_obs[game] = self._value(take_rows(arrays, row), masks[row])
         action_masks = np.zeros((self.num_envs, NUM_ACTIONS), np.int8)
-        action_masks[games] = ends.action_masks
+        action_masks[games] = masks
         final_info = infos | {
             "action_mask": action_masks,
             "_action_mask": ended.copy(),
-            "player": np.where(ended, self._shown.view.viewers, 0).astype(np.int8),
+            "player": shown.view.viewers * ended,
             "_player": ended.copy(),
         }
         return {

@@ -260,6 +260,7 @@ class BoardAndActions:
     def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike, columns: int) -> None:
         self._actions = ActionWriter(ruleset, columns)
         self.space = seed_space((OBSERVATION_SIZE + columns,), dtype)
+        self._scale = seed_scale(dtype)
 
     def fill(
         self,
@@ -269,5 +270,5 @@ class BoardAndActions:
         arrays: npt.NDArray[Any],
     ) -> None:
         """Write boards and columns; see :meth:`bao_env.observation.observer.Observer.fill`."""
-        observe_compiled(positions, viewers, seed_scale(arrays.dtype), arrays)
+        observe_compiled(positions, viewers, self._scale, arrays)
         self._actions.write(positions, legal, arrays, OBSERVATION_SIZE)

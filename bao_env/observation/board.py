@@ -152,6 +152,7 @@ class BareBoard:
 
     def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
         self.space = seed_space((OBSERVATION_SIZE,), dtype)
+        self._scale = seed_scale(dtype)
 
     def fill(
         self,
@@ -161,4 +162,4 @@ class BareBoard:
         arrays: npt.NDArray[Any],
     ) -> None:
         """Write the boards; see :meth:`bao_env.observation.observer.Observer.fill`."""
-        observe_compiled(positions, viewers, seed_scale(arrays.dtype), arrays)
+        observe_compiled(positions, viewers, self._scale, arrays)

@@ -31,7 +31,6 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from gymnasium.vector.utils import create_empty_array
 
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.ruleset import Ruleset, get_ruleset
@@ -119,7 +118,14 @@ def masked_space(space: spaces.Space[Any]) -> spaces.Dict:
 
 def empty_arrays(observer: Observer, size: int) -> Arrays:
     """Return uninitialised arrays for ``size`` observations."""
-    return create_empty_array(observer.space, size, np.empty)
+    space = observer.space
+    if isinstance(space, spaces.Dict):
+        return {key: _empty(box, size) for key, box in space.items()}
+    return _empty(space, size)
+
+
+def _empty(box: spaces.Space[Any], size: int) -> npt.NDArray[Any]:
+    return np.empty((size, *(box.shape or ())), box.dtype)
 
 
 def take_rows(arrays: Arrays, rows: Any) -> Arrays:

@@ -87,6 +87,7 @@ class Planes:
 
     def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
         self.space = seed_space((PLANES, ROWS, COLUMNS), dtype)
+        self._scale = seed_scale(dtype)
 
     def fill(
         self,
@@ -96,7 +97,7 @@ class Planes:
         arrays: npt.NDArray[Any],
     ) -> None:
         """Write the planes; see :meth:`bao_env.observation.observer.Observer.fill`."""
-        write_planes(positions, viewers, seed_scale(arrays.dtype), arrays)
+        write_planes(positions, viewers, self._scale, arrays)
 
 
 class PlanesAndReplies:
