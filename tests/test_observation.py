@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bao_env.observation.captures import BEST_CAPTURE, CAPTURE_FEATURES, capture_features
 
-from agents.nets.captures import BEST_CAPTURE, CAPTURE_FEATURES, capture_features
 from bao_env import RULESETS, BaoEnv, BaoVectorEnv, Engine, raw_env
 from bao_env.engine.position import movers
 from bao_env.envs.afterstates import list_afterstates
-from bao_env.observation import OBSERVATIONS, get_observer
+from bao_env.observation import OBSERVATIONS, Observer
 from tests import reference
 from tests.positions import batch_of, pack_texts, random_games, random_position
 from tests.reference import FRONT, OPPONENT, SIDE, WINS
@@ -119,33 +119,41 @@ def test_kinds_are_made_of_each_other(ruleset: str) -> None:
 
 
 @EVERY_RULESET
-def test_planes_match_the_reference(ruleset: str, seed: int) -> None:
+def test_board_and_planes_match_the_reference(ruleset: str, seed: int) -> None:
     rules = RULESETS[ruleset]
     texts = some_positions(rules, 300, seed)
-    positions, masks = pack_texts(texts, rules)
+    positions, legal = pack_texts(texts, rules)
     for viewer in (0, 1):
         viewers = np.full(len(texts), viewer, np.int8)
-        arrays = observe_all(get_observer("planes", rules, np.uint8), positions, masks, viewers)
-        for text, planes in zip(texts, arrays["planes"], strict=True):
+        boards, all_planes = (
+            observe_all(get_observer(kind, rules, np.uint8), positions, legal, viewers)[kind]
+            for kind in ("board", "planes")
+        )
+        for text, board, planes in zip(texts, boards, all_planes, strict=True):
             position = reference.parse(text, rules)
-            me = "SN"[viewer]
-            mine, theirs = SIDE[me], SIDE[OPPONENT[me]]
+            me, opponent = "SN"[viewer], "NS"[viewer]
+            mine, theirs = SIDE[me], SIDE[opponent]
             # The opponent faces the viewer: their holes run from the viewer's right to the left.
             seen = [theirs[:7:-1], theirs[7::-1], mine[:8], mine[8:]]
             counts = np.array([[position.holes[hole] for hole in row] for row in seen])
+            houses = {reference.HOUSE[player] for player in "SN" if position.owned[player]}
+            own = position.mover == me
+            shown = [position.barred if own else None, position.pending if own else None]
+            stores = [position.stores[me], position.stores[opponent]]
+            expected = [
+                *counts[[2, 3, 1, 0]].ravel(),
+                *stores,
+                *(position.owned[player] for player in (me, opponent)),
+                *(hole == mark for mark in shown for hole in mine[:8]),
+            ]
+            np.testing.assert_array_equal(board, expected)
             np.testing.assert_array_equal(planes[0], counts)
             for plane, step in enumerate((1, 2, 3, 4, 5, 6, 8, 10, 12, 15), 1):
                 np.testing.assert_array_equal(planes[plane], counts >= step)
-            houses = {reference.HOUSE[player] for player in "SN" if position.owned[player]}
-            owned = [[hole in houses for hole in row] for row in seen]
-            np.testing.assert_array_equal(planes[11], owned)
-            for plane, hole in ((12, position.barred), (13, position.pending)):
-                shown = hole if position.mover == me else None
-                np.testing.assert_array_equal(
-                    planes[plane], [[hole == shown for hole in row] for row in seen]
-                )
-            assert (planes[14] == position.stores[me]).all()
-            assert (planes[15] == position.stores[OPPONENT[me]]).all()
+            marked = [[[hole in houses for hole in row] for row in seen]]
+            marked += [[[hole == mark for hole in row] for row in seen] for mark in shown]
+            np.testing.assert_array_equal(planes[11:14], marked)
+            assert (planes[14] == stores[0]).all() and (planes[15] == stores[1]).all()
 
 
 @EVERY_RULESET
@@ -216,8 +224,10 @@ def test_aec_shows_both_agents(kind: Any) -> None:
             assert seen in env.observation_space(agent)
             acts = agent == env.agent_selection and not over
             assert seen["action_mask"].any() == acts
-            legal = env.legal if acts else np.zeros(1, np.uint64)
-            arrays = observe_all(get_observer(kind), env.positions, legal, np.array([seat], np.int8))
+            legal = env.masks if acts else np.zeros(1, np.uint64)
+            arrays = observe_all(
+                get_observer(kind), env.positions, legal, np.array([seat], np.int8)
+            )
             expected = get_observer(kind).value({key: array[0] for key, array in arrays.items()})
             np.testing.assert_equal(seen["observation"], expected)
         if not over:
@@ -236,7 +246,7 @@ def test_afterstates_are_where_the_actions_lead(ruleset: str) -> None:
     ends = 0
     for game, words in enumerate(envs.positions):
         rows = slice(*found.indptr[game : game + 2])
-        mask = int(envs.legal[game])
+        mask = int(envs.masks[game])
         assert found.actions[rows].tolist() == [a for a in range(64) if mask >> a & 1]
         mover = movers(words[None])[0]
         for row in range(*found.indptr[game : game + 2]):
