@@ -13,7 +13,8 @@ from agents.nets.captures import BEST_CAPTURE, CAPTURE_FEATURES, capture_feature
 from bao_env import RULESETS, BaoEnv, BaoVectorEnv, Engine, raw_env
 from bao_env.engine.position import movers
 from bao_env.envs.afterstates import list_afterstates
-from bao_env.observation import OBSERVATIONS, get_observer
+from bao_env.observation import OBSERVATIONS
+from bao_env.observation.observer import get_observer, make_observations, take_rows
 from tests import reference
 from tests.positions import batch_of, pack_texts, random_games, random_position
 from tests.reference import FRONT, OPPONENT, SIDE, WINS
@@ -29,11 +30,12 @@ def some_positions(rules: Any, count: int, seed: int) -> list[str]:
     return texts + [random_position(rng, rules) for _ in range(count - len(texts))]
 
 
-def observe_all(observer: Observer, positions: Any, legal: Any, viewers: Any = None) -> Any:
-    """Return an observer's arrays for positions, by default as their movers see them."""
-    arrays = observer.empty(len(positions))
-    observer.fill(positions, legal, movers(positions) if viewers is None else viewers, arrays)
-    return arrays
+def observe(kind: str, rules: Any, positions: Any, legal: Any, viewers: Any = None) -> Any:
+    """Return observations as uint8, by default as the movers see the positions."""
+    observer = get_observer(kind, rules, np.uint8)
+    return make_observations(
+        observer, positions, legal, movers(positions) if viewers is None else viewers
+    )
 
 
 # --- the literal meaning of the columns -----------------------------------------------------------
@@ -90,70 +92,79 @@ def columns(text: str, rules: Any) -> np.ndarray:
 def test_columns_match_the_reference(ruleset: str, thorough: bool, seed: int) -> None:
     rules = RULESETS[ruleset]
     texts = some_positions(rules, 500 if thorough else 120, seed)
-    observer = get_observer("planes+replies", rules, np.uint8)
-    arrays = observe_all(observer, *pack_texts(texts, rules))
-    for text, found in zip(texts, arrays["actions"], strict=True):
+    actions = observe("planes+replies", rules, *pack_texts(texts, rules))["actions"]
+    for text, found in zip(texts, actions, strict=True):
         np.testing.assert_array_equal(found, columns(text, rules), err_msg=text)
-    assert arrays["actions"].reshape(-1, 4, 64).any(axis=(0, 2)).all()  # all groups were met
+    assert actions.reshape(-1, 4, 64).any(axis=(0, 2)).all()  # all groups were met
 
 
 @EVERY_RULESET
 def test_kinds_are_made_of_each_other(ruleset: str) -> None:
     """More games than the workspace holds at once, in both dtypes."""
     positions, legal = batch_of(ruleset, 2000, 9)
+    viewers = movers(positions)
     found = {
-        (kind, dtype): observe_all(get_observer(kind, ruleset, dtype), positions, legal)
+        (kind, dtype): make_observations(
+            get_observer(kind, ruleset, dtype), positions, legal, viewers
+        )
         for kind in OBSERVATIONS
         for dtype in (np.float32, np.uint8)
     }
     for dtype in (np.float32, np.uint8):
-        replies = found["replies", dtype]["board"]
-        np.testing.assert_array_equal(found["board", dtype]["board"], replies[:, :52])
-        np.testing.assert_array_equal(found["captures", dtype]["board"], replies[:, :180])
+        replies = found["replies", dtype]
+        np.testing.assert_array_equal(found["board", dtype], replies[:, :52])
+        np.testing.assert_array_equal(found["captures", dtype], replies[:, :180])
         both = found["planes+replies", dtype]
         np.testing.assert_array_equal(both["actions"], replies[:, 52:])
-        np.testing.assert_array_equal(both["planes"], found["planes", dtype]["planes"])
-    eighths, counts = found["replies", np.float32]["board"], found["replies", np.uint8]["board"]
+        np.testing.assert_array_equal(both["planes"], found["planes", dtype])
+    eighths, counts = found["replies", np.float32], found["replies", np.uint8]
     is_count = np.repeat([True, False, True, False, True, False], [34, 18, 64, 64, 64, 64])
     np.testing.assert_array_equal(eighths, np.where(is_count, counts / 8, counts))
 
 
 @EVERY_RULESET
-def test_planes_match_the_reference(ruleset: str, seed: int) -> None:
+def test_board_and_planes_match_the_reference(ruleset: str, seed: int) -> None:
     rules = RULESETS[ruleset]
     texts = some_positions(rules, 300, seed)
-    positions, masks = pack_texts(texts, rules)
+    positions, legal = pack_texts(texts, rules)
     for viewer in (0, 1):
         viewers = np.full(len(texts), viewer, np.int8)
-        arrays = observe_all(get_observer("planes", rules, np.uint8), positions, masks, viewers)
-        for text, planes in zip(texts, arrays["planes"], strict=True):
+        boards, all_planes = (
+            observe(kind, rules, positions, legal, viewers) for kind in ("board", "planes")
+        )
+        for text, board, planes in zip(texts, boards, all_planes, strict=True):
             position = reference.parse(text, rules)
-            me = "SN"[viewer]
-            mine, theirs = SIDE[me], SIDE[OPPONENT[me]]
+            me, opponent = "SN"[viewer], "NS"[viewer]
+            mine, theirs = SIDE[me], SIDE[opponent]
             # The opponent faces the viewer: their holes run from the viewer's right to the left.
             seen = [theirs[:7:-1], theirs[7::-1], mine[:8], mine[8:]]
             counts = np.array([[position.holes[hole] for hole in row] for row in seen])
+            houses = {reference.HOUSE[player] for player in "SN" if position.owned[player]}
+            own = position.mover == me
+            shown = [position.barred if own else None, position.pending if own else None]
+            stores = [position.stores[me], position.stores[opponent]]
+            expected = [
+                *counts[[2, 3, 1, 0]].ravel(),
+                *stores,
+                *(position.owned[player] for player in (me, opponent)),
+                *(hole == mark for mark in shown for hole in mine[:8]),
+            ]
+            np.testing.assert_array_equal(board, expected)
             np.testing.assert_array_equal(planes[0], counts)
             for plane, step in enumerate((1, 2, 3, 4, 5, 6, 8, 10, 12, 15), 1):
                 np.testing.assert_array_equal(planes[plane], counts >= step)
-            houses = {reference.HOUSE[player] for player in "SN" if position.owned[player]}
-            owned = [[hole in houses for hole in row] for row in seen]
-            np.testing.assert_array_equal(planes[11], owned)
-            for plane, hole in ((12, position.barred), (13, position.pending)):
-                shown = hole if position.mover == me else None
-                np.testing.assert_array_equal(
-                    planes[plane], [[hole == shown for hole in row] for row in seen]
-                )
-            assert (planes[14] == position.stores[me]).all()
-            assert (planes[15] == position.stores[OPPONENT[me]]).all()
+            marked = [[[hole in houses for hole in row] for row in seen]]
+            marked += [[[hole == mark for hole in row] for row in seen] for mark in shown]
+            np.testing.assert_array_equal(planes[11:14], marked)
+            assert (planes[14] == stores[0]).all() and (planes[15] == stores[1]).all()
 
 
 @EVERY_RULESET
 def test_features_of_networks_match_observations(ruleset: str) -> None:
     """Both tell the best capture of the opponent's reply."""
     positions, legal = batch_of(ruleset, 300, 10)
-    boards = observe_all(get_observer("replies", ruleset, np.uint8), positions, legal)["board"]
-    after = list_afterstates(Engine(ruleset), get_observer("board", ruleset), positions, legal)
+    boards = observe("replies", ruleset, positions, legal)
+    after = list_afterstates(Engine(ruleset), get_observer("board"), positions, legal)
     features = np.zeros(CAPTURE_FEATURES, np.uint8)
     rules = RULESETS[ruleset].kernel_rules()
     replied = np.flatnonzero((after.results == 0) & (after.signs < 0))
@@ -217,11 +228,10 @@ def test_aec_shows_both_agents(kind: Any) -> None:
             acts = agent == env.agent_selection and not over
             assert seen["action_mask"].any() == acts
             legal = env.legal if acts else np.zeros(1, np.uint64)
-            arrays = observe_all(
-                get_observer(kind), env.positions, legal, np.array([seat], np.int8)
+            expected = make_observations(
+                env.observer, env.positions, legal, np.array([seat], np.int8)
             )
-            expected = get_observer(kind).value({key: array[0] for key, array in arrays.items()})
-            np.testing.assert_equal(seen["observation"], expected)
+            np.testing.assert_equal(seen["observation"], take_rows(expected, 0))
         if not over:
             mask = env.observe(env.agent_selection)["action_mask"]
             env.step(int(rng.choice(np.flatnonzero(mask))))
@@ -232,7 +242,9 @@ def test_aec_shows_both_agents(kind: Any) -> None:
 
 @EVERY_RULESET
 def test_afterstates_are_where_the_actions_lead(ruleset: str) -> None:
-    envs = BaoVectorEnv(100, ruleset=ruleset, observation="captures", opening_plies=(20, 40))
+    envs = BaoVectorEnv(
+        100, ruleset=ruleset, observation="captures", dtype=np.uint8, opening_plies=(20, 40)
+    )
     envs.reset(seed=3)
     found = envs.afterstates()
     ends = 0
@@ -246,12 +258,12 @@ def test_afterstates_are_where_the_actions_lead(ruleset: str) -> None:
             winner = np.full(1, -1, np.int8)
             Engine(ruleset).step(after, found.actions[row : row + 1], after_mask, winner)
             np.testing.assert_array_equal(found.positions[row], after[0])
-            assert found.masks[row] == after_mask[0]
+            assert found.legal[row] == after_mask[0]
             assert found.signs[row] == (1 if movers(after)[0] == mover else -1)
             result = 0 if winner[0] < 0 else 1 if winner[0] == mover else -1
             assert found.results[row] == result
             ends += result != 0
-            arrays = observe_all(get_observer("captures", ruleset), after, after_mask)
-            np.testing.assert_array_equal(found.observations[row], arrays["board"][0])
+            expected = observe("captures", ruleset, after, after_mask)[0]
+            np.testing.assert_array_equal(found.observations[row], expected)
     assert found.indptr[-1] == len(found.actions) > 100
     assert ends

@@ -1,4 +1,4 @@
-"""What the tests of the vector environment share: random runs, and how to compare them."""
+"""Random runs of environments, and how to compare them."""
 
 from __future__ import annotations
 
@@ -8,22 +8,19 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from bao_env import RULESETS
-
-EVERY_RULESET = pytest.mark.parametrize("ruleset", list(RULESETS))
 EVERY_MODE = pytest.mark.parametrize("mode", list(AutoresetMode))
 ID = "bao_env:bao/Bao-v0"
 SAME, NEXT, DISABLED = AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED
 
 
 def legal_actions(masks: Any, rng: np.random.Generator) -> Any:
-    """A random legal action of each row; 0 where there is none."""
+    """Return a random legal action of each row; 0 where there is none."""
     scores = rng.random(masks.shape) * (masks != 0)
     return scores.argmax(1)
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal values, whatever the dtypes."""
+    """Return whether nested values are equal; dtypes may differ."""
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, (tuple, list)):
@@ -33,8 +30,17 @@ def same(one: Any, other: Any) -> bool:
     return np.array_equal(one, other)
 
 
+def arrays_of(value: Any) -> list[Any]:
+    """Return all arrays of numbers in nested values."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        return [array for part in value for array in arrays_of(part)]
+    return [value] if isinstance(value, np.ndarray) and value.dtype != object else []
+
+
 def run(env: Any, steps: int, seed: int = 0, choose: Any = legal_actions) -> list[Any]:
-    """What a reset and some steps return; ended games are reset where nobody else does it."""
+    """Return the results of a reset and some steps; in mode DISABLED ended games are reset."""
     rng = np.random.default_rng(seed)
     results = [env.reset(seed=seed)]
     for _ in range(steps):

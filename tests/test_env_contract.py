@@ -1,0 +1,519 @@
+"""The contract of all environments: arguments, options, actions, opponents, copies and pictures."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.error import DependencyNotInstalled, ResetNeeded
+from gymnasium.spaces import Box
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from bao_env import BaoEnv, BaoVectorEnv, IllegalMoveError, RandomAgent, raw_env
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.position import PLY, movers, unpack
+from bao_env.envs.arguments import MAX_PLIES
+from bao_env.notation import NotationError, format_position
+from bao_env.observation import SEED_UNIT
+from tests.positions import OPENING, STUCK, TAKASIA
+from tests.vector import EVERY_MODE, NEXT, SAME, arrays_of, legal_actions, same
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+Make = Callable[..., Any]
+BATCH = partial(BaoVectorEnv, 3, autoreset_mode=NEXT)
+AGAINST: dict[str, Make] = {
+    "single": partial(BaoEnv, opponent="greedy", seat="south", opening_plies=0),
+    "vector-opponent": partial(BATCH, opponent="greedy", seat="south", opening_plies=0),
+}
+ALL: dict[str, Make] = {"aec": raw_env, "vector": BATCH, **AGAINST}
+EVERY_ENV = pytest.mark.parametrize("make", list(ALL.values()), ids=list(ALL))
+WITH_OPPONENT = pytest.mark.parametrize("make", list(AGAINST.values()), ids=list(AGAINST))
+
+
+def step(env: Any, action: Any) -> Any:
+    """Play an action, the same in every game of a vector environment."""
+    return env.step([action] * env.num_envs if isinstance(env, VectorEnv) else action) or env.last()
+
+
+def play(env: Any, steps: int, rng: np.random.Generator) -> list[Any]:
+    """Play random legal actions; returns the results, also of resets after a game."""
+    results: list[Any] = []
+    for _ in range(steps):
+        flags = (env.legal[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
+        actions = legal_actions(flags, rng)
+        vector = isinstance(env, VectorEnv)
+        results.append(copy.deepcopy(env.step(actions if vector else actions[0]) or env.last()))
+        if not vector and (results[-1][2] or results[-1][3]):
+            results.append(env.reset())
+    return results
+
+
+def texts(env: Any) -> set[str]:
+    """Return the positions of all games."""
+    return {format_position(unpack(words)) for words in env.positions}
+
+
+# --- arguments and reset options ----------------------------------------------------------------
+
+
+@EVERY_ENV
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"ruleset": "chess"}, "unknown rule set"),
+        ({"observation": "boards"}, "observation='boards': expected one of 'board'"),
+        ({"dtype": np.float64}, "float32 or uint8"),
+        ({"opening_plies": -1}, "opening_plies=-1"),
+        ({"first_player": "west"}, "first_player='west'"),
+        ({"first_player": [0]}, "first_player"),
+        ({"max_plies": 0}, "max_plies=0"),
+        ({"max_plies": 1.5}, "max_plies=1.5"),
+        ({"illegal": "ignore"}, "'raise' or 'lose'"),
+        ({"render_mode": "video"}, "ansi, rgb_array"),
+    ],
+)
+def test_invalid_arguments_raise(make: Make, arguments: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        make(**arguments)
+
+
+@WITH_OPPONENT
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"opponent": "alphago"}, "unknown player"),
+        ({"opponent": 5}, "opponent=5: expected a name, an object"),
+        ({"seat": "middle"}, "seat='middle'"),
+    ],
+)
+def test_invalid_opponents_and_seats_raise(
+    make: Make, arguments: dict[str, Any], match: str
+) -> None:
+    with pytest.raises(ValueError, match=match):
+        make(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"num_envs": 0}, "num_envs=0"),
+        ({"threads": 0}, "threads=0"),
+        ({"seat": "south"}, "only against an opponent"),
+        ({"render_mode": "human"}, "ansi"),
+        ({"autoreset_mode": "sometimes"}, "sometimes"),
+    ],
+)
+def test_invalid_arguments_of_the_vector_environment_raise(
+    arguments: dict[str, Any], match: str
+) -> None:
+    with pytest.raises(ValueError, match=match):
+        BaoVectorEnv(**{"num_envs": 2, **arguments})
+
+
+@EVERY_ENV
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"position": "nonsense"}, NotationError, "fields"),
+        ({"position": STUCK}, ValueError, "the game is over"),
+        ({"position": OPENING, "first_player": "south"}, ValueError, "drop first_player"),
+        ({"first_player": "east"}, ValueError, "expected 'south' or 'north'"),
+        ({"first_plaier": "south"}, ValueError, "did you mean 'first_player'"),
+        ({"seat": "up"}, ValueError, "seat"),
+        (["seat"], TypeError, "expected a dict"),
+        ([], TypeError, "expected a dict"),
+    ],
+)
+def test_invalid_options_raise_and_change_nothing(
+    make: Make, options: Any, error: type[Exception], match: str
+) -> None:
+    env = make()
+    env.reset(seed=0)
+    step(env, 20)
+    before = env.positions
+    with pytest.raises(error, match=match):
+        env.reset(options=options)
+    assert np.array_equal(env.positions, before)
+
+
+@EVERY_ENV
+def test_the_card_tells_the_truth(make: Make) -> None:
+    """The numbers of the class docstring are those of the code."""
+    env = make()
+    card = " ".join((type(env).__doc__ or "").split())
+    vector = isinstance(env, VectorEnv)
+    batch = "B, " if vector else ""
+    if isinstance(env, raw_env):
+        space, actions = env.observation_space("player_0"), env.action_space("player_0")
+        assert all(name in card for name in ("``player_0`` (South)", "``player_1`` (North)"))
+    else:
+        space = env.single_observation_space if vector else env.observation_space
+        actions = env.single_action_space if vector else env.action_space
+    board, mask = space["observation"], space["action_mask"]
+    low, high = board.low.min(), board.high.max()
+    assert f"Discrete({actions.n})" in card
+    assert f"float32[{batch}{board.shape[0]}] from {low:g} to {high:g}" in card
+    assert f"int8[{batch}{mask.shape[0]}], 1 = legal" in card
+    assert re.search(rf"[Aa]fter {MAX_PLIES} plies", card) and "v0: first version" in card
+    assert vector or (SEED_UNIT == 8 and "of eight seeds" in card)
+
+
+# --- observations -------------------------------------------------------------------------------
+
+
+@EVERY_ENV
+def test_uint8_observations_count_seeds(make: Make) -> None:
+    env = make(dtype=np.uint8)
+    seen = (env.reset(seed=0) or env.last())[0]["observation"]
+    assert seen.dtype == np.uint8 and seen.reshape(-1, 52)[:, :34].sum(1).tolist() == [64] * len(
+        env.legal
+    )
+
+
+@WITH_OPPONENT
+def test_flat_observations_are_the_array_alone(make: Make) -> None:
+    full, flat = make(), make(flat=True)
+    seen = flat.reset(seed=1)[0]
+    assert seen in flat.observation_space
+    assert same(seen, full.reset(seed=1)[0]["observation"])
+
+
+@EVERY_ENV
+def test_an_observer_of_your_own(make: Make) -> None:
+    class Legal:
+        space = Box(0, 64, (1,), np.int8)
+
+        def fill(self, positions: Any, legal: Any, viewers: Any, arrays: Any) -> None:
+            arrays[:, 0] = [int(bits).bit_count() for bits in legal]
+
+    env = make(observation=Legal())
+    assert np.all((env.reset(seed=0) or env.last())[0]["observation"] == 4)
+
+
+@EVERY_ENV
+def test_changing_returned_arrays_changes_no_game(make: Make) -> None:
+    env = make()
+    env.reset(seed=0)
+    twin = copy.deepcopy(env)
+    rng, again = np.random.default_rng(1), np.random.default_rng(1)
+    for _ in range(60):
+        mine, theirs = play(env, 1, rng), play(twin, 1, again)
+        assert same(mine, theirs)
+        shown = env.observe(env.agent_selection) if isinstance(env, raw_env) else mine
+        for array in (*arrays_of(shown), env.positions, env.legal):
+            array.fill(1)
+
+
+# --- actions ------------------------------------------------------------------------------------
+
+
+@EVERY_ENV
+@pytest.mark.parametrize("illegal", ["raise", "lose"])
+@pytest.mark.parametrize("action", [None, 20.0, "20"])
+def test_non_integer_actions_raise(make: Make, illegal: str, action: Any) -> None:
+    env = make(illegal=illegal)
+    env.reset(seed=0)
+    before = env.positions
+    with pytest.raises(TypeError, match=r"expected .*integer"):
+        step(env, action)
+    assert np.array_equal(env.positions, before)
+
+
+@pytest.mark.parametrize("actions", [[20, 22], [[20], [20], [20]], 20])
+def test_invalid_shapes_of_actions_raise(actions: Any) -> None:
+    env = BaoVectorEnv(3)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="expected 3 integers"):
+        env.step(actions)
+
+
+@EVERY_ENV
+@pytest.mark.parametrize("kind", [int, np.int8, np.int32, np.uint64])
+def test_actions_of_any_integer_type(make: Make, kind: type) -> None:
+    env = make()
+    env.reset(seed=0)
+    step(env, kind(20))
+    assert (env.positions[:, PLY] > 0).all()
+
+
+@EVERY_ENV
+@pytest.mark.parametrize("action", [0, 63, -1, 64])
+def test_illegal_actions_raise_and_change_nothing(make: Make, action: int) -> None:
+    env = make(illegal="raise")
+    env.reset(seed=0)
+    before = env.positions
+    with pytest.raises(IllegalMoveError, match=rf"action {action} .*legal.*20.*22"):
+        step(env, action)
+    assert np.array_equal(env.positions, before)
+    step(env, 20)
+    assert (env.positions[:, PLY] > 0).all()
+
+
+@pytest.mark.parametrize("action", [0, 64])
+def test_illegal_actions_lose(action: int) -> None:
+    game = raw_env(illegal="lose")
+    game.reset()
+    game.step(20)
+    game.step(action)
+    assert game.rewards == {"player_0": 0, "player_1": -1}
+    assert all(game.terminations.values())
+    assert [game.infos[agent].get("illegal") for agent in game.agents] == [None, True]
+    assert not game.observe("player_1")["action_mask"].any()
+    env = BaoEnv("greedy", illegal="lose", seat="south")
+    env.reset(seed=0)
+    observation, reward, terminated, truncated, info = env.step(action)
+    assert (reward, terminated, truncated) == (-1.0, True, False)
+    assert info["illegal"] is True and info["winner"] == NORTH
+    assert not observation["action_mask"].any()
+    with pytest.raises(ResetNeeded):
+        env.step(20)
+
+
+@EVERY_MODE
+@pytest.mark.parametrize("opponent", [None, "greedy"])
+def test_illegal_actions_lose_in_their_game_only(mode: AutoresetMode, opponent: Any) -> None:
+    env = BaoVectorEnv(3, opponent=opponent, illegal="lose", autoreset_mode=mode, opening_plies=0)
+    env.reset(seed=0, options=None if opponent is None else {"seat": "south"})
+    _, rewards, terminated, truncated, infos = env.step([20, 0, 22])
+    assert rewards.tolist() == [0, -1, 0] and terminated.tolist() == [False, True, False]
+    assert not truncated.any()
+    infos = infos["final_info"] if mode is SAME else infos
+    assert infos["illegal"].tolist() == [False, True, False]
+    assert infos["winner"][1] == NORTH
+
+
+# --- starts -------------------------------------------------------------------------------------
+
+
+@EVERY_ENV
+def test_start_at_a_position(make: Make) -> None:
+    env = make()
+    env.reset(seed=0, options={"position": TAKASIA})
+    assert texts(env) == {TAKASIA} and not env.positions[:, PLY].any()
+    env.reset()
+    assert texts(env) == {OPENING}
+
+
+@WITH_OPPONENT
+def test_start_at_a_position_where_the_opponent_is_to_move(make: Make) -> None:
+    env = make()
+    env.reset(seed=0, options={"position": TAKASIA, "seat": "north"})
+    assert env.positions[:, PLY].all() and (movers(env.positions) == NORTH).all()
+
+
+@EVERY_ENV
+def test_first_player(make: Make) -> None:
+    """Before South's learner acts, an opponent that begins as North has already moved."""
+
+    def begins(env: Any, seat: int, **options: Any) -> bool:
+        env.reset(options=options)
+        against = getattr(env, "opponent", None) is not None
+        found = env.positions[:, PLY] if against else movers(env.positions)
+        return bool((found == seat).all())
+
+    env = make()
+    assert begins(env, SOUTH)
+    assert begins(env, NORTH, first_player="north")
+    assert begins(env, SOUTH)
+    env = make(first_player="north")
+    assert begins(env, NORTH)
+    assert begins(env, SOUTH, first_player="south")
+
+
+@EVERY_ENV
+def test_the_lot_is_drawn_and_seeded(make: Make) -> None:
+    def starts(**arguments: Any) -> list[str]:
+        env = make(ruleset="kujifunza", **arguments)
+        env.reset(seed=7)
+        drawn = [*map(str, env.positions)]
+        for _ in range(30):
+            env.reset()
+            drawn += map(str, env.positions)
+        return drawn
+
+    drawn = starts()
+    assert drawn == starts() and len(set(drawn)) == 2
+    assert len(set(starts(first_player="south"))) == 1
+
+
+@WITH_OPPONENT
+def test_seats(make: Make) -> None:
+    env = make(seat=None)
+    seats = [np.ravel(env.reset(seed=seed)[1]["player"]).tolist() for seed in range(20)]
+    assert {seat for drawn in seats for seat in drawn} == {SOUTH, NORTH}
+    for seat, number in (("south", SOUTH), ("north", NORTH), (1, NORTH)):
+        assert np.all(make(seat=seat).reset(seed=1)[1]["player"] == number)
+        fixed = make(seat="south")
+        assert np.all(fixed.reset(options={"seat": seat})[1]["player"] == number)
+        assert np.all(fixed.reset()[1]["player"] == SOUTH)
+
+
+@EVERY_ENV
+def test_seeds(make: Make) -> None:
+    """The same seed gives the same games, another one others; without one games differ."""
+
+    def games(seed: int | None) -> list[Any]:
+        env = make(ruleset="kujifunza", opening_plies=(0, 9))
+        return [env.reset(seed=seed), env.positions, *play(env, 80, np.random.default_rng(0))]
+
+    assert same(games(1), games(1))
+    assert not same(games(1), games(2))
+    assert not same(games(None), games(None))
+
+
+@pytest.mark.parametrize("make", [BaoEnv, partial(BaoVectorEnv, 2)])
+def test_a_step_needs_a_reset(make: Make) -> None:
+    with pytest.raises(ResetNeeded):
+        step(make(), 20)
+
+
+# --- opponents ----------------------------------------------------------------------------------
+
+
+@WITH_OPPONENT
+def test_an_opponent_answers_all_games_at_once(make: Make) -> None:
+    class Recorder(RandomAgent):
+        sizes: tuple[int, ...] = ()
+
+        def act(self, positions: Any, legal: Any) -> Any:
+            self.sizes += (len(legal),)
+            assert legal.all()
+            actions = super().act(positions, legal)
+            positions[:] = legal[:] = 0  # its arrays are copies
+            return actions
+
+    agent = Recorder(3)
+    env = make(opponent=agent)
+    env.reset(seed=0)
+    size = len(env.legal)
+    assert env.opponent is agent and agent.sizes == ()
+    step(env, 20)
+    env.reset(options={"seat": "north"})
+    assert agent.sizes == (size, size)
+    function = make(opponent=agent.act)
+    function.reset(options={"seat": "north"})
+    assert agent.sizes == (size, size, size)
+
+
+@WITH_OPPONENT
+def test_an_illegal_action_of_the_opponent_raises(make: Make) -> None:
+    env = make(opponent=lambda positions, legal: np.zeros(len(legal), np.int64))
+    env.reset(seed=0)
+    with pytest.raises(RuntimeError, match=r"the opponent.* action 0.* illegal"):
+        step(env, 20)
+
+
+@WITH_OPPONENT
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda actions: actions[:0],
+        lambda actions: np.concatenate([actions, actions]),
+        lambda actions: actions + 0.5,
+        lambda actions: actions[:, None],
+        lambda actions: None,
+    ],
+    ids=["too short", "too long", "floats", "a column", "nothing"],
+)
+def test_an_invalid_answer_of_the_opponent_raises(make: Make, spoil: Callable[[Any], Any]) -> None:
+    agent = RandomAgent()
+    env = make(opponent=lambda positions, legal: spoil(agent.act(positions, legal)))
+    env.reset(seed=0)
+    with pytest.raises(RuntimeError, match=r"the opponent.* integer"):
+        step(env, 20)
+
+
+@WITH_OPPONENT
+def test_an_episode_without_a_turn_for_the_learner_raises(make: Make) -> None:
+    env = make(max_plies=1, seat="north")
+    with pytest.raises(ValueError, match="before the learner's first action"):
+        env.reset()
+    with pytest.raises(ResetNeeded):
+        step(env, 20)
+
+
+# --- copies -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        raw_env,
+        partial(BaoEnv, "random"),
+        partial(BaoEnv, RandomAgent(5)),
+        partial(BaoVectorEnv, 20, threads=2, copy=False),
+        partial(BaoVectorEnv, 20, opponent="random", autoreset_mode=NEXT),
+        partial(BaoVectorEnv, 20, opponent=RandomAgent(5)),
+    ],
+    ids=["aec", "single", "single-agent", "vector", "vector-next-step", "vector-agent"],
+)
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_copies_continue_the_games(make: Make, duplicate: Callable[[Any], Any]) -> None:
+    env = make(ruleset="kujifunza", observation="replies")
+    env.reset(seed=3)
+    play(env, 12, np.random.default_rng(8))
+    twin = duplicate(env)
+    mine, theirs = (play(one, 60, np.random.default_rng(9)) for one in (env, twin))
+    assert same(mine, theirs) and np.array_equal(env.positions, twin.positions)
+    assert any(np.any(result[2]) for result in mine if result is not None and len(result) == 5)
+
+
+# --- pictures -----------------------------------------------------------------------------------
+
+
+def pictures(env: Any) -> tuple[Any, ...]:
+    """Return the pictures of all games."""
+    rendered = env.render()
+    return rendered if isinstance(rendered, tuple) else (rendered,)
+
+
+@EVERY_ENV
+def test_ansi_pictures(make: Make) -> None:
+    env = make(render_mode="ansi", illegal="lose", max_plies=2)
+    env.reset(seed=0)
+    assert all("South to move" in picture for picture in pictures(env))
+    while env.positions[0, PLY] < 2:
+        step(env, int(env.legal[0]).bit_length() - 1)
+    assert all("cut short after 2 plies" in picture for picture in pictures(env))
+    env.reset(seed=0)
+    step(env, 0)
+    assert all("North wins" in picture for picture in pictures(env))
+
+
+@EVERY_ENV
+def test_images(make: Make) -> None:
+    import pygame  # noqa: F401 - skipped where it is missing
+
+    env = make(render_mode="rgb_array")
+    env.reset(seed=1)
+    before = pictures(env)
+    step(env, 20)
+    assert [frame.shape for frame in pictures(env)] == [(406, 820, 3)] * len(env.legal)
+    assert all((one != other).any() for one, other in zip(before, pictures(env), strict=True))
+
+
+@EVERY_ENV
+def test_no_picture_without_a_render_mode(make: Make) -> None:
+    env = make()
+    env.reset(seed=0)
+    if isinstance(env, VectorEnv):
+        assert env.render() is None
+    else:
+        with pytest.warns(UserWarning, match="render_mode"):
+            assert env.render() is None
+
+
+@EVERY_ENV
+def test_images_need_pygame(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    with pytest.raises(DependencyNotInstalled, match="pip install pygame"):
+        make(render_mode="rgb_array")
+    make(render_mode="ansi")
