@@ -189,7 +189,7 @@ def test_other_architecture_learns(architecture: str, hidden: tuple[int, ...], k
     """The loss of fixed targets falls, and every parameter has a gradient."""
     network = make_network(kind, hidden, architecture).train()
     batch, _ = inputs(network, *(array[:16] for array in random_play("zanzibar")))
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
+    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
     losses = []
     for _ in range(20):
         logits, values = network(batch)
