@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bao_env.board import Board
 from bao_env.engine.batch import Engine, random_states
 from bao_env.engine.kernel import legal_mask
-from bao_env.engine.position import WORDS, pack
+from bao_env.engine.position import WORDS, pack, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
-from bao_env.notation.positions import parse_position
+from bao_env.notation.positions import format_position, parse_position
 from tests.reference import (
     BACK,
     FACING,
@@ -317,6 +318,11 @@ def pack_texts(
     masks = np.zeros(len(texts), np.uint64)
     Engine(ruleset).legal_masks(positions, masks, np.zeros(len(texts), np.int8))
     return positions, masks
+
+
+def board_of(words: npt.NDArray[np.uint64], ruleset: str | Ruleset) -> Board:
+    """Return a board with a packed position."""
+    return Board.from_text(format_position(unpack(words)), ruleset)
 
 
 def batch_of(

@@ -1,11 +1,11 @@
-"""The solver: what it proves is true, and what it cannot prove it does not say."""
+"""The solver: its proofs are true, and what it cannot prove is unknown."""
 
 from __future__ import annotations
 
 import random
 import time
 from functools import cache
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,10 @@ from agents.search.solver.__main__ import main
 from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from agents.search.solver.solver import Solver
 from bao_env import NORTH, RULESETS, SOUTH, Board
-from bao_env.engine.position import unpack
+from bao_env.engine.action import actions_of
 from bao_env.envs.openings import Openings
-from bao_env.notation.positions import format_position
 from tests import reference
-from tests.positions import pack_texts, random_games, random_position
+from tests.positions import board_of, pack_texts, random_games, random_position
 from tests.reference import WINS
 from tests.rulesets import every_ruleset
 
@@ -30,7 +29,7 @@ EVERY_RULESET = every_ruleset("zanzibar", "dutch")
 
 
 def late_positions(rules: Any, count: int) -> list[str]:
-    """Positions of random games, those near the end more often, and some full of corner cases."""
+    """Return positions of random games, mostly near the end, and some full of corner cases."""
     rng = random.Random(f"endings of {rules.name}")
     texts = list(islice(random_games(rng, rules), 12 * count))
     seeds = [sum(reference.parse(text, rules).stores.values()) for text in texts]
@@ -41,12 +40,12 @@ def late_positions(rules: Any, count: int) -> list[str]:
 
 @EVERY_RULESET
 def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thorough: bool) -> None:
-    """For each side and each bound, by the reference's rules alone."""
+    """For each side and each bound, by the rules of the reference alone."""
     rules = RULESETS[ruleset]
 
     @cache
     def wins_within(text: str, player: str, plies: int) -> bool:
-        """Whether ``player`` can win within so many plies."""
+        """Return whether a player can win within a number of plies."""
         moves = reference.legal_moves(text, rules)
         mover = text.split()[3]
         if not moves:
@@ -99,93 +98,81 @@ def test_agrees_with_what_alphabeta_proves(ruleset: str, thorough: bool) -> None
 
 
 @EVERY_RULESET
-def test_lines_are_played_to_the_end(ruleset: str) -> None:
+def test_lines_lead_to_the_end(ruleset: str) -> None:
     rules = RULESETS[ruleset]
     positions, _ = Openings(rules, (36, 40)).draw(10, np.random.default_rng(5))
     solver = Solver(rules, nodes=50_000)
     ended = 0
-    for words in positions:
-        for shortest in (False, True):
-            solution = solver.solve(words, shortest=shortest)
-            if solution.winner is None:
-                continue
-            assert solution.plies is not None
-            if solution.plies > 25 and shortest:
-                continue
-            board = Board.from_text(format_position(unpack(words)), rules)
-            for action in solution.line:
-                board.push(action)
-            outcome = board.outcome()
-            assert outcome is not None
-            assert outcome.winner == solution.winner
-            if solution.is_shortest and solution.nodes < 50_000:  # the limit sufficed for its line
-                assert len(solution.line) == solution.plies
-            ended += 1
+    for words, shortest in product(positions, (False, True)):
+        solution = solver.solve(words, shortest=shortest)
+        if solution.winner is None:
+            continue
+        assert solution.plies is not None
+        if solution.plies > 25 and shortest:
+            continue
+        board = board_of(words, rules)
+        for action in solution.line:
+            board.push(action)
+        outcome = board.outcome()
+        assert outcome is not None and outcome.winner == solution.winner
+        if solution.is_shortest and solution.nodes < 50_000:  # the limit sufficed for its line
+            assert len(solution.line) == solution.plies
+        ended += 1
     assert ended > 4
 
 
-def test_whoever_begins_wins_kujifunza_in_21_plies() -> None:
-    solution = solve(Board("kujifunza"))
-    assert solution.winner == SOUTH
-    assert solution.nodes < 20_000
-    assert solve(Board("kujifunza", first_player=NORTH)).winner == NORTH
+def test_kujifunza_is_won_by_the_player_who_begins() -> None:
+    for seat in (SOUTH, NORTH):
+        solution = solve(Board("kujifunza", first_player=seat))
+        assert solution.winner == seat and solution.nodes < 20_000
 
 
 @pytest.mark.slow
-def test_the_shortest_win_of_kujifunza() -> None:
+def test_shortest_win_of_kujifunza() -> None:
     solution = solve(Board("kujifunza"), shortest=True)
     assert solution.plies == len(solution.line) == 21
     assert solution.is_shortest
 
 
-def test_limits_are_kept_and_nothing_is_guessed() -> None:
+def test_limits() -> None:
+    """Without a proof there is no winner."""
+    limits: dict[str, Any]
     for limits in ({"nodes": 1000}, {"seconds": 0.05}):
         solution = solve(Board(), **limits)
-        assert solution.winner is None
-        assert solution.plies is None
-        assert solution.line == ()
-    assert solve(Board(), nodes=1000).nodes <= 1001
+        assert (solution.winner, solution.plies, solution.line) == (None, None, ())
+        assert solution.nodes <= limits.get("nodes", 10**9) + 1
     for limits, message in (({"nodes": 0}, "0 nodes"), ({"seconds": 0.0}, "0.0 seconds")):
         with pytest.raises(ValueError, match=message):
             solve(Board(), **limits)
 
 
-def test_a_game_that_is_over() -> None:
+def test_game_that_is_over() -> None:
     board = Board("kujifunza")
     rng = random.Random(1)
-    while board.outcome() is None:
+    while (outcome := board.outcome()) is None:
         board.push(rng.choice(board.legal_actions))
-    outcome = board.outcome()
-    assert outcome is not None
-    assert solve(board).winner == outcome.winner
-    assert solve(board).plies == 0
+    assert (solve(board).winner, solve(board).plies) == (outcome.winner, 0)
 
 
 def test_threads_and_the_table_do_not_change_who_wins() -> None:
     positions, masks = Openings(RULESETS["kujifunza"], (6, 12)).draw(40, np.random.default_rng(6))
     masks[3] = 0
-    alone = np.array(
-        [
-            Solver("kujifunza").values(positions[i : i + 1], masks[i : i + 1])[0][0]
-            for i in range(0, 40, 8)
-        ]
-    )
-    solver = Solver("kujifunza", threads=2)
-    found, nodes = solver.values(positions, masks)
-    np.testing.assert_array_equal(found[::8], alone)
-    assert (found[masks != 0] != UNKNOWN).all()
-    assert found[3] == 0
-    assert nodes[3] == 0
-    backwards, _ = solver.values(positions[::-1], masks[::-1])
+    found, nodes = Solver("kujifunza", threads=2).values(positions, masks)
+    assert ((found != UNKNOWN) == (masks != 0)).all()
+    assert found[3] == nodes[3] == 0
+    again, same = Solver("kujifunza").values(positions, masks)
+    np.testing.assert_array_equal(again, found)
+    np.testing.assert_array_equal(same, nodes)
+    backwards, _ = Solver("kujifunza").values(positions[::-1], masks[::-1])
     np.testing.assert_array_equal(backwards[::-1], found)
-    np.testing.assert_array_equal(Solver("kujifunza").values(positions, masks)[1], nodes)
 
 
 @EVERY_RULESET
-def test_judging_actions_is_solving_what_follows_them(ruleset: str) -> None:
+def test_judge_agrees_with_solve(ruleset: str) -> None:
+    """Of each action, it has the winner and a number of plies that suffices."""
     rules = RULESETS[ruleset]
-    plies = (6, 12) if ruleset == "kujifunza" else (38, 42)
-    positions, masks = Openings(rules, plies).draw(20, np.random.default_rng(8))
+    drawn = (6, 12) if ruleset == "kujifunza" else (38, 42)
+    positions, masks = Openings(rules, drawn).draw(20, np.random.default_rng(8))
     masks[3] = 0
     judged = Solver(rules, nodes=30_000, threads=2).judge(positions, masks)
     assert (judged.winning & judged.losing == 0).all()
@@ -196,62 +183,43 @@ def test_judging_actions_is_solving_what_follows_them(ruleset: str) -> None:
     for words, winning, losing, value, plies in zip(
         positions, judged.winning, judged.losing, judged.values, judged.plies, strict=True
     ):
-        board = Board.from_text(format_position(unpack(words)), rules)
+        known = actions_of(winning | losing)
+        assert np.flatnonzero(plies).tolist() == known
+        board = board_of(words, rules)
         mover = board.turn
-        for action in board.legal_actions:
-            if not (winning | losing) >> np.uint64(action) & np.uint64(1):
-                continue
+        for action in known:
             board.push(action)
+            solution = solver.solve(board.words, shortest=True, nodes=40_000)
             outcome = board.outcome()
-            winner = outcome.winner if outcome else solver.solve(board.words).winner
-            assert (winner == mover) == bool(winning >> np.uint64(action) & np.uint64(1))
+            assert ((outcome or solution).winner == mover) == (action in actions_of(winning))
+            if outcome:
+                assert plies[action] == 1
+            elif solution.is_shortest:
+                assert solution.plies is not None and solution.plies + 1 <= plies[action]
             board.pop()
-            assert plies[action] > 0
         if value != UNKNOWN:
             assert value == solver.values(words[None], np.ones(1, np.uint64))[0][0]
             assert (value == WIN) == bool(winning) or not winning
     assert (judged.values != UNKNOWN).sum() > 8
 
 
-def test_proofs_of_actions_are_no_shorter_than_the_shortest_wins() -> None:
-    positions, masks = Openings(RULESETS["kujifunza"], (18, 30)).draw(12, np.random.default_rng(9))
-    judged = Solver("kujifunza").judge(positions, masks)
-    checked = 0
-    for words, mask, plies in zip(positions, masks, judged.plies, strict=True):
-        board = Board.from_text(format_position(unpack(words)), "kujifunza")
-        assert not plies[[action for action in range(64) if not int(mask) >> action & 1]].any()
-        for action in board.legal_actions:
-            board.push(action)
-            if board.outcome() is not None:
-                assert plies[action] == 1
-            elif plies[action] < 12:
-                solution = solve(board, shortest=True)
-                assert solution.plies is not None
-                assert solution.plies + 1 <= plies[action]
-                checked += 1
-            board.pop()
-    assert checked > 10
-
-
-def test_an_answer_with_the_shortest_win_has_one_deadline() -> None:
+def test_solve_with_the_shortest_win_has_one_deadline() -> None:
     begun = time.monotonic()
     solution = solve(Board("kujifunza"), seconds=0.1, shortest=True)
     assert time.monotonic() - begun < 2  # the shortest win takes half a million positions
-    assert solution.winner == SOUTH
-    assert not solution.is_shortest
+    assert solution.winner == SOUTH and not solution.is_shortest
     assert solve(Board("kujifunza"), nodes=20_000, shortest=True).nodes < 21_000
 
 
-def test_in_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("South wins within ")
+    said, line = capsys.readouterr().out.splitlines()[:2]
+    assert said.startswith("South wins within ")
     board = Board("kujifunza")
-    for move in lines[1].split():
+    for move in line.split():
         board.push(move)
     outcome = board.outcome()
-    assert outcome is not None
-    assert outcome.winner == SOUTH
+    assert outcome is not None and outcome.winner == SOUTH
     assert main(["--ruleset", "zanzibar", "--nodes", "100"]) == 0
     assert capsys.readouterr().out.startswith("unknown (10")
     assert main(["nonsense"]) == 2

@@ -1,8 +1,9 @@
-"""The solver as a player: wins what it proves, resists as long as it can, and keeps its limits."""
+"""The solver as a player: it wins soonest, loses latest, and keeps its limits."""
 
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +16,8 @@ from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from agents.search.solver.proof_search import ProofSearch
 from agents.search.solver.solver import Solver
 from bao_env import RULESETS, Board
-from bao_env.engine.position import unpack
 from bao_env.envs.openings import Openings
-from bao_env.notation.positions import format_position
-from tests.positions import NO_MOVE
+from tests.positions import NO_MOVE, board_of
 from tests.rulesets import every_ruleset
 
 EVERY_RULESET = every_ruleset("zanzibar", "kujifunza")
@@ -29,44 +28,13 @@ Positions = npt.NDArray[np.uint64]
 def draw(
     ruleset: str, count: int, plies: tuple[int, int], seed: int
 ) -> tuple[Positions, Positions]:
-    """Positions of random games, and their legal actions."""
+    """Draw positions of random games, and their legal actions."""
     return Openings(RULESETS[ruleset], plies).draw(count, np.random.default_rng(seed))
-
-
-def board_of(words: Positions, ruleset: str) -> Board:
-    return Board.from_text(format_position(unpack(words)), ruleset)
-
-
-@pytest.mark.parametrize("opponent", ["alphabeta:6", "itself"])
-def test_wins_every_won_position_of_kujifunza_in_time(opponent: str, thorough: bool) -> None:
-    """Within the shortest win, and it is a won position whenever it is to move."""
-    solver = Solver("kujifunza", nodes=2_000_000)
-    player = NamedPlayer("solver", SolverAgent("kujifunza", nodes=2_000_000, threads=1))
-    other = player if opponent == "itself" else load(opponent, ruleset="kujifunza", threads=1)
-    plies = (2, 12) if thorough else (8, 14)
-    positions, masks = draw("kujifunza", 40 if thorough else 12, plies, seed=1)
-    won = 0
-    for words in positions[solver.values(positions, masks)[0] == WIN]:
-        board = board_of(words, "kujifunza")
-        seat, distance = board.turn, solver.solve(words, shortest=True).plies
-        assert distance is not None
-        for _ in range(distance):
-            if board.turn == seat:
-                assert solver.solve(board.words).winner == seat
-            board.push((player if board.turn == seat else other).choose(board))
-            if board.outcome() is not None:
-                break
-        outcome = board.outcome()
-        assert outcome is not None and outcome.winner == seat
-        if opponent == "itself":  # the loser holds out as long as can be
-            assert len(board.move_stack) == distance
-        won += 1
-    assert won >= (15 if thorough else 4)
 
 
 @EVERY_RULESET
 def test_wins_soonest_and_loses_latest(ruleset: str, thorough: bool) -> None:
-    """Its move leaves one ply less of the shortest win, whoever wins."""
+    """Whoever wins, its move leaves one ply less of the shortest win."""
     count = 100 if thorough else 16
     positions, masks = draw(ruleset, count, (8, 14) if ruleset == "kujifunza" else (38, 44), seed=2)
     solver = Solver(ruleset, nodes=30_000)
@@ -76,23 +44,21 @@ def test_wins_soonest_and_loses_latest(ruleset: str, thorough: bool) -> None:
         before = solver.solve(words, shortest=True)
         if not before.is_shortest:
             continue
+        assert before.plies is not None
         board = board_of(words, ruleset)
         won, lost = won + (before.winner == board.turn), lost + (before.winner != board.turn)
         board.push(int(action))
-        outcome = board.outcome()
-        assert before.plies is not None
-        if outcome is not None:
+        if outcome := board.outcome():
             assert (outcome.winner, before.plies) == (before.winner, 1)
             continue
         after = solver.solve(board.words, shortest=True, nodes=200_000)
         assert after.winner == before.winner
-        if after.is_shortest:
-            assert after.plies == before.plies - 1
+        assert not after.is_shortest or after.plies == before.plies - 1
     assert won > 1 and lost > 1
 
 
 def test_avoids_what_is_proven_to_lose() -> None:
-    """Where nothing is known of another action, whatever alpha-beta thinks of it."""
+    """It prefers an action that is not proven, even if alpha-beta does not."""
     nodes = 4000
     positions, masks = draw("zanzibar", 150, (26, 34), seed=3)
     search = ProofSearch(RULESETS["zanzibar"], 14)
@@ -112,8 +78,8 @@ def test_avoids_what_is_proven_to_lose() -> None:
 
 
 @EVERY_RULESET
-def test_a_choice_depends_on_the_position_alone(ruleset: str) -> None:
-    """Not on the batch, what was asked before, or the number of threads."""
+def test_choice_depends_on_the_position_alone(ruleset: str) -> None:
+    """It does not depend on the batch, on earlier calls or on the number of threads."""
     plies = (4, 12) if ruleset == "kujifunza" else (30, 40)
     positions, masks = draw(ruleset, 12, plies, seed=4)
     masks[5] = 0
@@ -125,12 +91,14 @@ def test_a_choice_depends_on_the_position_alone(ruleset: str) -> None:
             assert masks[i] >> np.uint64(chosen[i]) & np.uint64(1)
 
 
-def test_limits_are_kept() -> None:
+def test_limits() -> None:
     board = Board()
-    agent = NamedPlayer("solver", SolverAgent(seconds=0.2, threads=1))
-    begun = time.monotonic()
-    assert agent.choose(board) in board.legal_actions
-    assert time.monotonic() - begun < 3  # it may have to wait for a core
+    limits: dict[str, Any]
+    for limits in ({"seconds": 0.2}, {"seconds": 0.001}, {"nodes": 1}, {"nodes": 5}):
+        agent = NamedPlayer("solver", SolverAgent(**limits, threads=1))
+        begun = time.monotonic()
+        assert agent.choose(board) in board.legal_actions
+        assert time.monotonic() - begun < 3  # it may have to wait for a core
     for limits, message in (
         ({}, "give a time or a number of nodes"),
         ({"nodes": 0}, "solver: 0 nodes: expected at least 1"),
@@ -138,13 +106,9 @@ def test_limits_are_kept() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             SolverAgent(**limits)
-    for nodes in (1, 2, 5):
-        least = NamedPlayer("solver", SolverAgent(nodes=nodes, threads=1))
-        assert least.choose(board) in board.legal_actions
-    assert NamedPlayer("solver", SolverAgent(seconds=0.001)).choose(board) in board.legal_actions
 
 
-def test_an_only_action_is_played_at_once() -> None:
+def test_only_action_is_played_at_once() -> None:
     positions, masks = draw("zanzibar", 200, (10, 40), seed=5)
     only = np.flatnonzero(masks & (masks - np.uint64(1)) == 0)[:3]
     assert len(only) == 3
@@ -154,25 +118,25 @@ def test_an_only_action_is_played_at_once() -> None:
     np.testing.assert_array_equal(np.uint64(1) << chosen.astype(np.uint64), masks[only])
 
 
-def test_a_proof_is_kept_for_the_next_move() -> None:
-    """With a limit of time: a win that has been proved is not let go for want of time."""
+def test_proof_is_kept_for_the_next_move() -> None:
+    """A win that has been proved is not lost for want of time."""
     positions, masks = draw("kujifunza", 6, (6, 10), seed=6)
-    slow, quick = Solver("kujifunza"), SolverAgent("kujifunza", seconds=1.0, threads=1)
-    for words in positions[slow.values(positions, masks)[0] == WIN]:
+    solver, agent = Solver("kujifunza"), SolverAgent("kujifunza", seconds=1.0, threads=1)
+    for words in positions[solver.values(positions, masks)[0] == WIN]:
         board = board_of(words, "kujifunza")
         seat = board.turn
-        quick._seconds = 1.0
-        while board.outcome() is None:
-            board.push(NamedPlayer("quick", quick).choose(board))
-            if board.turn != seat and board.outcome() is None:
-                assert slow.solve(board.words).winner == seat
+        agent._seconds = 1.0
+        while (outcome := board.outcome()) is None:
+            if board.turn == seat:
+                board.push(NamedPlayer("quick", agent).choose(board))
+                agent._seconds = 0.001
+            else:
+                assert solver.solve(board.words).winner == seat
                 board.push(board.legal_actions[-1])
-            quick._seconds = 0.001
-        outcome = board.outcome()
-        assert outcome is not None and outcome.winner == seat
+        assert outcome.winner == seat
 
 
-def test_a_network_guides_what_is_not_proved() -> None:
+def test_network_guides_where_nothing_is_proved() -> None:
     pytest.importorskip("torch")
     positions, masks = draw("zanzibar", 40, (8, 20), seed=7)
     plain, guided = (
@@ -184,7 +148,7 @@ def test_a_network_guides_what_is_not_proved() -> None:
     assert (guided == alone).mean() > 0.9
 
 
-def test_a_position_that_leaves_the_opponent_without_a_move() -> None:
+def test_move_that_leaves_the_opponent_without_one() -> None:
     board = Board.from_text(NO_MOVE)
     board.push(NamedPlayer("solver", SolverAgent(nodes=20_000)).choose(board))
     outcome = board.outcome()
