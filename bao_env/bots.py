@@ -58,10 +58,12 @@ def check_actions(answer: object, legal: npt.NDArray[np.uint64], who: str) -> np
         who: the player, for the message.
 
     Raises:
-        TypeError: it does not consist of integers.
         ValueError: it is not one legal action for each position.
     """
-    actions = as_actions(answer, len(legal), who)
+    try:
+        actions = as_actions(answer, len(legal), who)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
     for wrong in np.flatnonzero(~is_legal(actions, legal))[:1]:
         raise ValueError(
             f"{who} chose action {actions[wrong]}, which is illegal; legal: "

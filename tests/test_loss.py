@@ -54,7 +54,7 @@ def test_ppo_gradient_is_torchs(per_action: bool) -> None:
         batches.append(batch)
         return clipped(batch)
 
-    filled = []
+    filled: list[list[Any]] = []
     gradients: list[Callable[..., None]] = [ppo_gradient, torch_gradient(loss)]
     for gradient in gradients:
         filled.append([np.zeros_like(logits), np.zeros_like(values), np.zeros(len(PPO_STATS))])
@@ -138,8 +138,9 @@ def test_search_gradient_is_torchs(per_action: bool) -> None:
         np.testing.assert_allclose(weights, np.where(played, 1, np.where(seen, 0.3, 0)))
     logits = rng.normal(0, 1, len(legal_actions)).astype(np.float32)
     values = rng.uniform(-1, 1, len(targets)).astype(np.float32)
-    found = [np.empty_like(logits), np.empty_like(values), np.zeros(len(SEARCH_STATS))]
-    scale, weight = np.float32(0.25), np.float32(0.7)
+    found: list[Any] = [np.empty_like(logits), np.empty_like(values)]
+    found.append(np.zeros(len(SEARCH_STATS)))
+    scale, weight = 0.25, 0.7
     data = (logits, values, indptr, legal_actions, policies, targets, weights)
     search_gradient(*data, scale, weight, *found)
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from bao_env.bots import Opponent, as_actions, get_agent
-from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
+from bao_env.bots import Opponent, check_actions, get_agent
+from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.position import Position
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.arguments import (
@@ -229,11 +229,10 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         while game.mover != self._seat and not game.over:
             answer = self._agent.act(game.positions.copy(), game.legal.copy())
             try:
-                game.play(as_actions(answer, 1, "the opponent")[0])
-            except IllegalMoveError as error:
-                raise RuntimeError(f"the opponent's {error}") from error
+                [action] = check_actions(answer, game.legal, "the opponent")
             except ValueError as error:
                 raise RuntimeError(str(error)) from error
+            game.play(action)
 
     def _observation(self) -> Observation:
         board = self._game.observation(self._seat)
