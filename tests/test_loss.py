@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -155,7 +156,7 @@ def test_search_gradient_is_torchs(per_action: bool) -> None:
         agreement += int(log_probs.argmax()) == int(target.argmax())
     error = ((v - torch.tensor(targets)).square() * torch.tensor(weights)).sum()
     (scale * (policy_loss + weight * error)).backward()
-    np.testing.assert_allclose(found[0], x.grad, atol=1e-6)
-    np.testing.assert_allclose(found[1], v.grad, atol=1e-6)
+    np.testing.assert_allclose(found[0], np.asarray(x.grad), atol=1e-6)
+    np.testing.assert_allclose(found[1], np.asarray(v.grad), atol=1e-6)
     expected = [policy_loss.item(), error.item(), entropy.item(), agreement]
     np.testing.assert_allclose(found[2], expected, rtol=1e-4)
