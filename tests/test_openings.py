@@ -49,7 +49,7 @@ def test_against_an_opponent_games_differ_by_default(opponent: Any, ruleset: str
 
 def test_next_games_open_with_random_plies() -> None:
     for mode in ("SameStep", "NextStep"):
-        envs = BaoVectorEnv(50, "kujifunza", opening_plies=(5, 9), autoreset_mode=mode)
+        envs = BaoVectorEnv(50, ruleset="kujifunza", opening_plies=(5, 9), autoreset_mode=mode)
         envs.reset(seed=2)
         seen = set()
         before = envs.positions[:, PLY].copy()
