@@ -158,6 +158,7 @@ def test_the_card_tells_the_truth(make: Make) -> None:
         space = env.single_observation_space if vector else env.observation_space
         actions = env.single_action_space if vector else env.action_space
     board, mask = space["observation"], space["action_mask"]
+    assert isinstance(board, Box) and isinstance(mask, Box)
     low, high = board.low.min(), board.high.max()
     assert f"Discrete({actions.n})" in card
     assert f"float32[{batch}{board.shape[0]}] from {low:g} to {high:g}" in card
