@@ -14,7 +14,7 @@ from tests.make_golden import pinned
 
 def test_bench_measures_and_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--rounds", "1", "--seconds", "0.01", "--batches", "8", "--threads", "1"]
-    assert bench.main([*arguments, "--no-peers", "--json"]) == 0
+    assert bench.main([*arguments, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["signature"] == pinned("zanzibar")["signature"]
     names = [case["name"] for case in report["cases"]]

@@ -152,24 +152,20 @@ def test_an_empty_batch() -> None:
 def test_helpers_raise_on_invalid_arrays() -> None:
     arrays = games(Engine(), 4)
     masks, rng, actions = arrays["masks"], random_states(4, 1), np.zeros(4, np.int64)
-    out: Any
-    for invalid in (
-        (masks.astype(np.int64), rng, actions),
-        (masks, rng[:1], actions),
-        (masks, rng, actions.astype(np.float64)),
+    flags, boards = np.zeros((4, 64), bool), np.zeros((4, 52), np.uint8)
+    for call, arguments, match in (
+        (random_actions, (masks.astype(np.int64), rng, actions), "masks|legal"),
+        (random_actions, (masks, rng[:1], actions), "rng"),
+        (random_actions, (masks, rng, actions.astype(np.float64)), "actions"),
+        (unpack_masks, (masks, flags[:3]), "out"),
+        (unpack_masks, (masks, flags.astype(np.int32)), "out"),
+        (unpack_masks, (None, flags), "masks|legal"),
+        (observe, (arrays["positions"], boards[:, :51]), "out"),
+        (observe, (arrays["positions"], boards.astype(float)), "out"),
+        (observe, (arrays["positions"], boards, np.zeros(1, np.int8)), "viewers"),
     ):
-        with pytest.raises((TypeError, ValueError), match="expected"):
-            random_actions(*invalid)
-    for out in (np.zeros((3, 64), bool), np.zeros((4, 64), np.int32), 7):
-        with pytest.raises((TypeError, ValueError), match="out"):
-            unpack_masks(masks, out)
-    with pytest.raises(TypeError, match="masks"):
-        unpack_masks(None, np.zeros((4, 64), bool))  # type: ignore[arg-type]
-    for out in (np.zeros((4, 51), np.uint8), np.zeros((4, 52)), 7):
-        with pytest.raises((TypeError, ValueError), match="out"):
-            observe(arrays["positions"], out)
-    with pytest.raises(ValueError, match="viewers"):
-        observe(arrays["positions"], np.zeros((4, 52), np.uint8), np.zeros(1, np.int8))
+        with pytest.raises((TypeError, ValueError), match=match):
+            call(*arguments)
 
 
 def test_a_second_thread_raises() -> None:

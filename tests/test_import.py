@@ -44,25 +44,18 @@ def test_import_is_light() -> None:
     assert {"agents", "numba.cuda"} <= heavy_after("import agents, numba.cuda")
 
 
-def test_version_has_one_home() -> None:
-    """`bao_env.__version__`: the build reads it, and the changelog begins with it."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert "version" not in project["project"] and project["project"]["dynamic"] == ["version"]
-    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "bao_env.__version__"}
-    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|rc\d+)?", bao_env.__version__)
+def test_version_is_that_of_the_changelog() -> None:
+    """`bao_env.__version__` is its one home: the build reads it from there."""
     newest = re.search(r"^## (\S+),", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None and newest[1] == bao_env.__version__
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["dynamic"] == ["version"]
 
 
 def test_all_names_are_there() -> None:
     assert len(set(bao_env.__all__)) == len(bao_env.__all__) > 15
     for name in bao_env.__all__:
         assert getattr(bao_env, name) is not None
-    assert bao_env.NUM_ACTIONS == 64
-    assert (bao_env.SOUTH, bao_env.NORTH) == (0, 1)
-    assert bao_env.action_to_move(bao_env.move_to_action("A6L")) == "A6L"
-    assert bao_env.get_ruleset("malawi") is bao_env.RULESETS["malawi"]
-    assert issubclass(bao_env.IllegalMoveError, ValueError)
 
 
 def test_gymnasium_imports_and_registers_by_the_name_alone() -> None:

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bao_env import BaoEnv, BaoVectorEnv
-from bao_env.bots import GreedyAgent, RandomAgent
-from bao_env.observation import OBSERVATIONS, ObservationName
-from bao_env.self_play import OpponentPool, PolicyAgent
+from bao_env import BaoEnv, BaoVectorEnv, GreedyAgent, OpponentPool, PolicyAgent, RandomAgent
+from bao_env.observation import OBSERVATIONS
 
 
 def first_legal(observations: Any, masks: Any) -> Any:
@@ -24,24 +22,27 @@ def last_legal(observations: Any, masks: Any) -> Any:
 
 @pytest.mark.parametrize("observation", OBSERVATIONS)
 @pytest.mark.parametrize("ruleset", ["zanzibar", "malawi"])
-def test_a_policy_sees_what_the_environments_show(
-    observation: ObservationName, ruleset: str
-) -> None:
-    envs = BaoVectorEnv(20, ruleset=ruleset, observation=observation, dtype=np.uint8)
+def test_a_policy_sees_what_the_environments_show(observation: str, ruleset: str) -> None:
+    arguments: dict[str, Any] = {
+        "observation": observation,
+        "ruleset": ruleset,
+        "dtype": np.uint8,
+    }
+    envs = BaoVectorEnv(20, **arguments)
     shown, _ = envs.reset(seed=1)
     seen: dict[str, Any] = {}
 
     def choose(observations: Any, masks: Any) -> Any:
-        seen.update(observation=observations, action_mask=masks)
+        assert masks.dtype == np.bool_
+        seen.update(observation=observations, action_mask=masks.view(np.int8))
         return masks.argmax(axis=1).astype(np.uint8)
 
-    agent = PolicyAgent(choose, observation, ruleset, np.uint8)
+    agent = PolicyAgent(choose, **arguments)
     for _ in range(12):
         actions = agent.act(envs.positions, envs.legal)
         assert actions.dtype == np.int64
         assert envs.action_masks()[np.arange(20), actions].all()
-        assert seen["action_mask"].dtype == np.bool_
-        np.testing.assert_equal({**seen, "action_mask": seen["action_mask"].view(np.int8)}, shown)
+        np.testing.assert_equal(seen, shown)
         shown, *_ = envs.step(envs.sample_legal_actions())
 
 
@@ -59,7 +60,7 @@ def test_a_full_pool_keeps_the_first_and_the_newest() -> None:
     assert max(held) > 3  # not simply the last three
 
 
-def test_how_often_each_member_is_drawn() -> None:
+def test_probabilities_of_the_members() -> None:
     pool = OpponentPool("random", newest=0.5, seed=0)
     for agent in (GreedyAgent(), RandomAgent(1), RandomAgent(2)):
         pool.add(agent)
@@ -72,18 +73,18 @@ def test_how_often_each_member_is_drawn() -> None:
 
 
 def test_the_drawn_member_plays() -> None:
-    """The games are those against the member itself; another one may be drawn while they run."""
+    """The games are those against the member; another one may be drawn while they run."""
     first, last = PolicyAgent(first_legal), PolicyAgent(last_legal)
     pool = OpponentPool(first, newest=1.0)
     ours, plain = BaoVectorEnv(6, opponent=pool), BaoVectorEnv(6, opponent=first)
-    assert ours.opponent is pool
-    ours.reset(seed=2), plain.reset(seed=2)
+    ours.reset(seed=2)
+    plain.reset(seed=2)
     assert np.array_equal(ours.positions, plain.positions)
     pool.add(last)
     for changed in (False, True):
         actions = ours.sample_legal_actions()
-        plain.sample_legal_actions()
-        ours.step(actions), plain.step(actions)
+        ours.step(actions)
+        plain.step(actions)
         assert np.array_equal(ours.positions, plain.positions) != changed
         pool.draw()
     single = BaoEnv(pool, seat="north", opening_plies=0)
@@ -91,7 +92,7 @@ def test_the_drawn_member_plays() -> None:
     assert single.opponent is pool and single.position.ply == 1
 
 
-def test_a_pool_is_seeded_and_survives_pickling() -> None:
+def test_a_pool_is_seeded_and_can_be_pickled() -> None:
     def players(pool: OpponentPool) -> list[int]:
         drawn = []
         for seed in range(20):
@@ -110,13 +111,13 @@ def test_a_pool_is_seeded_and_survives_pickling() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("invalid", "message"),
     [
         ({"size": 1}, "size=1: expected at least 2"),
         ({"newest": 1.5}, "newest=1.5: expected a probability"),
         ({"first": 7}, "opponent=7: expected a name"),
     ],
 )
-def test_invalid_arguments_of_a_pool_raise(wrong: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_of_a_pool_raise(invalid: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        OpponentPool(**wrong)
+        OpponentPool(**invalid)

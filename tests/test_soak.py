@@ -8,7 +8,7 @@ from tests import soak
 
 
 def test_soak_prints_the_seeds_of_failures(capfd: pytest.CaptureFixture[str]) -> None:
-    good = "tests/test_notation.py::test_canonical_reader_only_raises_its_own_error"
+    good = "tests/test_notation.py::test_readers_raise_only_notation_errors"
     assert soak.main(["0", good, "--seed", "3"]) == 0
     assert "seed 3: passed" in capfd.readouterr().out
     assert soak.main(["0", "tests/missing.py", "--seed", "5"]) == 1
