@@ -70,8 +70,7 @@ def minimax(
     rules: KernelRules, sums: np.ndarray, words: np.ndarray, depth: int, ply: int = 0
 ) -> tuple[int, list[int]]:
     """Return the value of a position and its best actions, by looking at everything."""
-    best = ply - WIN_VALUE
-    actions: list[int] = []
+    best, actions = ply - WIN_VALUE, list[int]()
     for action in actions_of(legal_mask(rules, words)):
         after = words.copy()
         result = int(play(rules, after, U(action)))
@@ -256,8 +255,8 @@ def test_limits() -> None:
     """Each leaves an action and its line, and the searches end in time."""
     opening = packed_opening(RULESETS["zanzibar"])
     legal = Board().legal_actions
-    every: list[dict[str, Any]] = [{"nodes": nodes} for nodes in (1, 40, 2000, 40_000)]
-    for limits in (*every, {"seconds": 0.05}):
+    limits: dict[str, Any]
+    for limits in ({"nodes": 1}, {"nodes": 40}, {"nodes": 40_000}, {"seconds": 0.05}):
         found = AlphaBetaAgent(**limits, threads=1).search(opening)
         assert 1 <= found.depth < MAX_DEPTH and found.line[0] == found.action in legal
         assert found.nodes <= 1.05 * limits.get("nodes", math.inf) + 20

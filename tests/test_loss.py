@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from torch import Tensor
 from training.loss import (
     NOT_VISITED,
     PPO_STATS,
-    SEARCH_STATS,
     PpoBatch,
     action_targets,
     advantages,
@@ -55,7 +53,7 @@ def test_ppo_gradient_is_torchs(per_action: bool) -> None:
         batches.append(batch)
         return clipped(batch)
 
-    filled: list[list[Any]] = []
+    filled: list[list[np.ndarray]] = []
     gradients: list[Callable[..., None]] = [ppo_gradient, torch_gradient(loss)]
     for gradient in gradients:
         filled.append([np.zeros_like(logits), np.zeros_like(values), np.zeros(len(PPO_STATS))])
@@ -139,11 +137,9 @@ def test_search_gradient_is_torchs(per_action: bool) -> None:
         np.testing.assert_allclose(weights, np.where(played, 1, np.where(seen, 0.3, 0)))
     logits = rng.normal(0, 1, len(legal_actions)).astype(np.float32)
     values = rng.uniform(-1, 1, len(targets)).astype(np.float32)
-    found: list[Any] = [np.empty_like(logits), np.empty_like(values)]
-    found.append(np.zeros(len(SEARCH_STATS)))
-    scale, weight = 0.25, 0.7
+    found: list[np.ndarray] = [np.empty_like(logits), np.empty_like(values), np.zeros(4)]
     data = (logits, values, indptr, legal_actions, policies, targets, weights)
-    search_gradient(*data, scale, weight, *found)
+    search_gradient(*data, np.float32(0.25), np.float32(0.7), *found)
 
     x, v = torch.tensor(logits, requires_grad=True), torch.tensor(values, requires_grad=True)
     policy_loss = entropy = torch.zeros(())
@@ -155,8 +151,9 @@ def test_search_gradient_is_torchs(per_action: bool) -> None:
         entropy = entropy - (log_probs.exp() * log_probs).sum()
         agreement += int(log_probs.argmax()) == int(target.argmax())
     error = ((v - torch.tensor(targets)).square() * torch.tensor(weights)).sum()
-    (scale * (policy_loss + weight * error)).backward()
-    np.testing.assert_allclose(found[0], np.asarray(x.grad), atol=1e-6)
-    np.testing.assert_allclose(found[1], np.asarray(v.grad), atol=1e-6)
+    (0.25 * (policy_loss + 0.7 * error)).backward()
+    for gradient, variable in zip(found, (x, v), strict=False):
+        assert variable.grad is not None
+        np.testing.assert_allclose(gradient, variable.grad.numpy(), atol=1e-6)
     expected = [policy_loss.item(), error.item(), entropy.item(), agreement]
     np.testing.assert_allclose(found[2], expected, rtol=1e-4)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pydantic import BaseModel
 from safetensors.numpy import load_file
 from tensorboard.summary.writer.record_writer import RecordWriter
 
@@ -276,7 +277,7 @@ def test_help_lists_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         train.main(["--help"])
     parts = re.split(r"settings of \[\w+\]:", capsys.readouterr().out)
-    tables: list[Any] = [train.TrainConfig, PpoConfig, train.AlphaZeroConfig]
+    tables: list[type[BaseModel]] = [train.TrainConfig, PpoConfig, train.AlphaZeroConfig]
     for text, table in zip(parts, tables, strict=True):
         for key, setting in table.model_fields.items():
             assert f"  {key} = " in text
