@@ -245,7 +245,8 @@ def test_torchrl_plays_a_pool_on_every_observation(observation: str) -> None:
     while pool.current is not member:
         pool.draw()
         steps = env.rollout(10, break_when_any_done=False)
-        assert steps["observation"].shape == (3, 10, *get_observer(observation).space.shape)
+        shape = get_observer(observation).space.shape or ()
+        assert steps["observation"].shape == (3, 10, *shape)
 
 
 # --- RLlib --------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def test_illegal_player_is_named() -> None:
 
     with pytest.raises(ValueError, match="the first player chose action 0, which is illegal"):
         play_match(Stubborn(), RandomAgent(0), pairs=5)
-    with pytest.raises(ValueError, match=r"the second player answered .* expected one integer"):
+    with pytest.raises(ValueError, match=r"the second player: expected \d+ integers"):
         play_match(RandomAgent(0), Brief(), pairs=5)
 
 

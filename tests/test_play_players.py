@@ -284,9 +284,9 @@ class Failing:
     [
         ("raises", 502, "ZeroDivisionError: out of seeds"),
         ("illegal", 502, "chose action 0, which is illegal"),
-        ("wild", 502, "expected one integer for each"),
-        ("nothing", 502, "expected one integer for each"),
-        ("many", 502, "expected one integer for each"),
+        ("wild", 502, "expected 1 integers"),
+        ("nothing", 502, "expected 1 integers"),
+        ("many", 502, "expected 1 integers"),
         ("thinks", 504, "took longer than"),
     ],
 )

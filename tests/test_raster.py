@@ -268,7 +268,7 @@ def test_the_result_stands_below_the_board(kind):
     game = make(kind, render_mode="rgb_array", max_plies=2)
     game.reset()
     while game.position.ply < 2:
-        game.step(int(game.masks[0]).bit_length() - 1)  # the highest legal action
+        game.step(int(game.legal[0]).bit_length() - 1)  # the highest legal action
     expected = drawing(game.position, status="cut short after 2 plies")
     assert np.array_equal(game.render(), rgb_array(expected))
 
@@ -328,11 +328,8 @@ def test_other_modes_open_no_window(kind):
 @pytest.mark.parametrize("mode", ["human", "rgb_array"])
 def test_without_pygame(kind, mode, monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
-    game = make(kind, render_mode=mode)
     with pytest.raises(DependencyNotInstalled, match=r"pip install pygame, .* '\.\[render\]'"):
-        game.reset()
-        game.render()
-    game.close()
+        make(kind, render_mode=mode)
     text = make(kind, render_mode="ansi")
     text.reset()
     assert "South to move" in text.render()
