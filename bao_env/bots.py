@@ -24,7 +24,7 @@ from bao_env.engine.batch import random_actions, random_states
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import WON, begin_action, captured_by, play_out
-from bao_env.engine.position import read_at
+from bao_env.engine.position import Words, read_at
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 _WIN: Final = U(1000)
@@ -33,9 +33,7 @@ _WIN: Final = U(1000)
 class Agent(Protocol):
     """Anything that chooses actions for a batch of positions."""
 
-    def act(
-        self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, legal: Words) -> npt.NDArray[np.int64]:
         """Choose one legal action for each position.
 
         Args:
@@ -49,7 +47,7 @@ class Agent(Protocol):
         ...
 
 
-def check_actions(answer: object, legal: npt.NDArray[np.uint64], who: str) -> npt.NDArray[np.int64]:
+def check_actions(answer: object, legal: Words, who: str) -> npt.NDArray[np.int64]:
     """Return a player's answer as int64[B] if every action in it is legal.
 
     Args:
@@ -72,7 +70,7 @@ def check_actions(answer: object, legal: npt.NDArray[np.uint64], who: str) -> np
     return actions
 
 
-ActFunction = Callable[[npt.NDArray[np.uint64], npt.NDArray[np.uint64]], npt.NDArray[np.int64]]
+ActFunction = Callable[[Words, Words], npt.NDArray[np.int64]]
 """A function that does what :meth:`Agent.act` does."""
 Opponent = str | Agent | ActFunction
 """An environment's argument ``opponent``; see :func:`get_agent`."""
@@ -91,9 +89,7 @@ class RandomAgent:
         )
         self._states = np.zeros(0, np.uint64)
 
-    def act(
-        self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, legal: Words) -> npt.NDArray[np.int64]:
         """Choose actions; see :meth:`Agent.act`."""
         positions, legal = as_batch(positions, legal)
         missing = len(legal) - len(self._states)
@@ -149,9 +145,7 @@ class GreedyAgent:
     def __init__(self, ruleset: str | Ruleset = "zanzibar") -> None:
         self._rules = get_ruleset(ruleset).kernel_rules()
 
-    def act(
-        self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, legal: Words) -> npt.NDArray[np.int64]:
         """Choose actions; see :meth:`Agent.act`."""
         positions, legal = as_batch(positions, legal)
         actions = np.empty(len(legal), np.int64)

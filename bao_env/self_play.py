@@ -24,7 +24,7 @@ from bao_env.bots import Agent, Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.arrays import as_actions, as_batch
 from bao_env.engine.batch import unpack_masks
-from bao_env.engine.position import movers
+from bao_env.engine.position import Words, movers
 from bao_env.engine.ruleset import Ruleset
 from bao_env.observation.observer import Observer, get_observer, make_observations
 
@@ -59,9 +59,7 @@ class PolicyAgent:
         self._choose = choose
         self._observer = get_observer(observation, ruleset, dtype)
 
-    def act(
-        self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, legal: Words) -> npt.NDArray[np.int64]:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, legal = as_batch(positions, legal)
         seen = make_observations(self._observer, positions, legal, movers(positions))
@@ -124,8 +122,6 @@ class OpponentPool:
         """Take over the members and the generator of another pool, to continue training with it."""
         self.__dict__.update(saved.__dict__)
 
-    def act(
-        self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, legal: Words) -> npt.NDArray[np.int64]:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         return self.current.act(positions, legal)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import NO_WINNER, movers
+from bao_env.engine.position import NO_WINNER, Words, movers
 from bao_env.observation.observer import Observer, make_observations
 
 
@@ -18,7 +18,7 @@ class Afterstates(NamedTuple):
     observations: Any
     """What the player to move after the action sees, K rows: the environment's observations without
     action masks."""
-    legal: npt.NDArray[np.uint64]
+    legal: Words
     """Their legal actions, uint64[K], bit a = action a; 0 where the game is over."""
     actions: npt.NDArray[np.int64]
     """The actions, int64[K]."""
@@ -29,15 +29,15 @@ class Afterstates(NamedTuple):
     signs: npt.NDArray[np.int8]
     """int8[K]: -1 where the opponent moves next, so that what is good for them is bad for the
     player who acted; 1 where the same player acts again (rule set ``dutch``)."""
-    positions: npt.NDArray[np.uint64]
+    positions: Words
     """Packed positions, uint64[K, 6]."""
 
 
 def list_afterstates(
     engine: Engine,
     observer: Observer,
-    positions: npt.NDArray[np.uint64],
-    legal: npt.NDArray[np.uint64],
+    positions: Words,
+    legal: Words,
 ) -> Afterstates:
     """Play every legal action of every position.
 

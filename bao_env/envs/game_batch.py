@@ -24,7 +24,7 @@ from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import Engine, unpack_masks
 from bao_env.engine.bits import ZERO, U
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.position import META, NO_WINNER, PLY, WORDS, mover_of, movers, pack
+from bao_env.engine.position import META, NO_WINNER, PLY, WORDS, Words, mover_of, movers, pack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import parse_position
 from bao_env.observation.observer import (
@@ -44,9 +44,9 @@ NO_LEARNER: Final = -1
 class GameStates(NamedTuple):
     """The state of games, one row each; changed in place as they are played."""
 
-    positions: npt.NDArray[np.uint64]
+    positions: Words
     """Packed positions, uint64[n, 6]."""
-    legal: npt.NDArray[np.uint64]
+    legal: Words
     """The mover's legal actions, uint64[n], bit a = action a; 0 once the game is over."""
     winners: npt.NDArray[np.int8]
     """The seats that have won, int8[n]; -1 while nobody has."""
@@ -77,7 +77,7 @@ class View(NamedTuple):
 
     viewers: npt.NDArray[np.int8]
     """Their seats, int8[n]."""
-    legal: npt.NDArray[np.uint64]
+    legal: Words
     """Their legal actions as bits, uint64[n]; 0 where they are not to move."""
 
 
@@ -105,7 +105,7 @@ class ObservationBuffer(NamedTuple):
         view = View(self.view.viewers[part], self.view.legal[part])
         return ObservationBuffer(take_rows(self.arrays, part), self.action_masks[part], view)
 
-    def fill(self, positions: npt.NDArray[np.uint64], observer: Observer) -> None:
+    def fill(self, positions: Words, observer: Observer) -> None:
         """Write what is seen of ``positions``, uint64[n, 6], as the view says."""
         observer.fill(positions, self.view.legal, self.view.viewers, self.arrays)
         unpack_masks(self.view.legal, self.action_masks)
@@ -216,8 +216,8 @@ class GameBatch:
     def begin(
         self,
         games: GameIndices,
-        positions: npt.NDArray[np.uint64],
-        legal: npt.NDArray[np.uint64],
+        positions: Words,
+        legal: Words,
     ) -> npt.NDArray[np.bool_]:
         """Begin n games, and play the agent's first plies.
 
@@ -239,9 +239,7 @@ class GameBatch:
         over = (state.winners[games] >= 0) | (state.positions[games, PLY] >= self.max_plies)
         return np.asarray(over)
 
-    def parse_positions(
-        self, texts: list[str]
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    def parse_positions(self, texts: list[str]) -> tuple[Words, Words]:
         """Return the packed positions of position texts, uint64[n, 6], and their legal actions.
 
         Raises:

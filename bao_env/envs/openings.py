@@ -16,7 +16,7 @@ from bao_env.engine.bits import ONE, ZERO, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import WORDS
+from bao_env.engine.position import WORDS, Words
 from bao_env.engine.ruleset import Ruleset
 
 OpeningPlies: TypeAlias = int | tuple[int, int]
@@ -102,7 +102,7 @@ class Openings:
         count: int,
         rng: np.random.Generator,
         first_player: int | npt.NDArray[np.int8] | None = None,
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    ) -> tuple[Words, Words]:
         """Draw where games begin: positions uint64[count, 6] and their legal actions uint64[count].
 
         Args:

@@ -12,7 +12,7 @@ from gymnasium.error import ResetNeeded
 
 from bao_env.bots import Opponent, check_actions, get_agent
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.position import Position
+from bao_env.engine.position import Position, Words
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.arguments import (
     MAX_PLIES,
@@ -149,12 +149,12 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         return self._game.position
 
     @property
-    def positions(self) -> npt.NDArray[np.uint64]:
+    def positions(self) -> Words:
         """The packed position as a batch of one, uint64[1, 6], a copy: what bots act on."""
         return self._game.positions.copy()
 
     @property
-    def legal(self) -> npt.NDArray[np.uint64]:
+    def legal(self) -> Words:
         """The legal actions of :attr:`positions`, uint64[1], a copy: bit a = action a."""
         return self._game.legal.copy()
 

@@ -20,6 +20,7 @@ from bao_env.engine.position import (
     PLY,
     WORDS,
     Position,
+    Words,
     mover_of,
     pack,
     unpack,
@@ -148,7 +149,7 @@ class SingleGame:
             raise ValueError("position: the game is over there, as the mover has no legal move")
         self._begin(positions, np.array([mask], np.uint64))
 
-    def _begin(self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]) -> None:
+    def _begin(self, positions: Words, legal: Words) -> None:
         """Begin a game at a batch of one."""
         self.positions, self.legal = positions, legal
         self.mover, self.winner, self.truncated = int(_mover(positions)), NO_WINNER, False

@@ -16,7 +16,7 @@ from bao_env.bots import Opponent, get_agent, is_legal
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.arrays import as_actions
 from bao_env.engine.batch import random_actions, random_states, unpack_masks
-from bao_env.engine.position import PLY, unpack
+from bao_env.engine.position import PLY, Words, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.afterstates import Afterstates, list_afterstates
 from bao_env.envs.arguments import (
@@ -210,12 +210,12 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     # --- what the games look like ---------------------------------------------------------------
 
     @property
-    def positions(self) -> npt.NDArray[np.uint64]:
+    def positions(self) -> Words:
         """The packed positions, uint64[B, 6], a copy: what bots act on."""
         return self._batch.state.positions.copy()
 
     @property
-    def legal(self) -> npt.NDArray[np.uint64]:
+    def legal(self) -> Words:
         """The legal actions as last shown, uint64[B], a copy: bit a = action a."""
         return self._shown.view.legal.copy()
 
@@ -381,7 +381,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         games: GameIndices,
         seats: npt.NDArray[np.int8] | int | None = None,
         first_players: npt.NDArray[np.int8] | int | None = None,
-        start: tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None = None,
+        start: tuple[Words, Words] | None = None,
     ) -> None:
         """Begin games. What the arguments leave open is drawn.
 

@@ -43,6 +43,7 @@ from bao_env.engine.lanes import (
 from bao_env.engine.position import (
     NO_WINNER,
     WORDS,
+    Words,
     mover_of,
     pending_of,
     read_at,
@@ -75,19 +76,19 @@ _scratch: Final = threading.local()
 class Workspace(NamedTuple):
     """A thread's scratch memory, with a row for each action that is being played out."""
 
-    after: npt.NDArray[np.uint64]
+    after: Words
     """uint64[_ROWS, 6], the positions after them."""
     seats: npt.NDArray[np.int8]
     """int8[_ROWS], who has won there, or -1."""
-    best: npt.NDArray[np.uint64]
+    best: Words
     """uint64[_ROWS], what the opponent can do there; see :func:`best_capture`."""
     games: npt.NDArray[np.int64]
     """int64[_ROWS], the game of each action."""
     actions: npt.NDArray[np.int64]
     """int64[_ROWS]."""
-    jobs: npt.NDArray[np.uint64]
-    lanes: npt.NDArray[np.uint64]
-    owner: npt.NDArray[np.uint64]
+    jobs: Words
+    lanes: Words
+    owner: Words
 
     @classmethod
     def empty(cls) -> Workspace:
@@ -227,8 +228,8 @@ class ActionWriter:
 
     def write(
         self,
-        positions: npt.NDArray[np.uint64],
-        legal: npt.NDArray[np.uint64],
+        positions: Words,
+        legal: Words,
         out: npt.NDArray[Any],
         column: int = 0,
     ) -> None:
@@ -264,8 +265,8 @@ class BoardAndActions:
 
     def fill(
         self,
-        positions: npt.NDArray[np.uint64],
-        legal: npt.NDArray[np.uint64],
+        positions: Words,
+        legal: Words,
         viewers: npt.NDArray[np.int8],
         arrays: npt.NDArray[Any],
     ) -> None:

@@ -33,6 +33,7 @@ from bao_env.engine.position import (
     META,
     MOVER_FRONT,
     OTHER_FRONT,
+    Words,
     barred_of,
     mover_of,
     other_owns_house,
@@ -119,7 +120,7 @@ def observe_compiled(positions, viewers, scale, out):
 
 
 def observe(
-    positions: npt.NDArray[np.uint64],
+    positions: Words,
     out: npt.NDArray[Any],
     viewers: npt.NDArray[np.int8] | None = None,
 ) -> None:
@@ -156,8 +157,8 @@ class BareBoard:
 
     def fill(
         self,
-        positions: npt.NDArray[np.uint64],
-        legal: npt.NDArray[np.uint64],
+        positions: Words,
+        legal: Words,
         viewers: npt.NDArray[np.int8],
         arrays: npt.NDArray[Any],
     ) -> None:

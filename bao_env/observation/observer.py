@@ -33,6 +33,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.position import Words
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.observation.actions import CAPTURE_COLUMNS, REPLY_COLUMNS, BoardAndActions
 from bao_env.observation.board import BareBoard
@@ -52,8 +53,8 @@ class Observer(Protocol):
 
     def fill(
         self,
-        positions: npt.NDArray[np.uint64],
-        legal: npt.NDArray[np.uint64],
+        positions: Words,
+        legal: Words,
         viewers: npt.NDArray[np.int8],
         arrays: Arrays,
     ) -> None:
@@ -146,8 +147,8 @@ def put_rows(arrays: Arrays, rows: Any, values: Arrays) -> None:
 
 def make_observations(
     observer: Observer,
-    positions: npt.NDArray[np.uint64],
-    legal: npt.NDArray[np.uint64],
+    positions: Words,
+    legal: Words,
     viewers: npt.NDArray[np.int8],
 ) -> Arrays:
     """Return fresh observations of n positions; :meth:`Observer.fill` has the arguments."""

@@ -26,6 +26,7 @@ from gymnasium import spaces
 from bao_env.engine.bits import ONE
 from bao_env.engine.compile import jit
 from bao_env.engine.layout import HOUSE, facing
+from bao_env.engine.position import Words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.observation.actions import REPLY_COLUMNS, ActionWriter
 from bao_env.observation.board import OBSERVATION_SIZE, observe_one, seed_scale, seed_space
@@ -91,8 +92,8 @@ class Planes:
 
     def fill(
         self,
-        positions: npt.NDArray[np.uint64],
-        legal: npt.NDArray[np.uint64],
+        positions: Words,
+        legal: Words,
         viewers: npt.NDArray[np.int8],
         arrays: npt.NDArray[Any],
     ) -> None:
@@ -117,8 +118,8 @@ class PlanesAndReplies:
 
     def fill(
         self,
-        positions: npt.NDArray[np.uint64],
-        legal: npt.NDArray[np.uint64],
+        positions: Words,
+        legal: Words,
         viewers: npt.NDArray[np.int8],
         arrays: dict[str, npt.NDArray[Any]],
     ) -> None:
