@@ -136,7 +136,7 @@ class SB3VecEnv(VecEnv):
         self.envs.close()
 
     def has_attr(self, attr_name: str) -> bool:
-        """Whether the games have an attribute or method of that name."""
+        """Return whether the games have an attribute or method of that name."""
         return hasattr(self.envs, attr_name)
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
@@ -167,7 +167,7 @@ class SB3VecEnv(VecEnv):
         return [rows[game] for game in self._games(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
-        """Whether the games are wrapped: not at all, but they log what ``Monitor`` logs."""
+        """Return whether the games log what ``Monitor`` logs; they have no other wrapper."""
         return [issubclass(wrapper_class, Monitor)] * len(self._games(indices))
 
 

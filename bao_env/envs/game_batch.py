@@ -70,7 +70,7 @@ class StepResult(NamedTuple):
 
 
 class View(NamedTuple):
-    """Who is shown each game, and what they may play.
+    """The player who is shown each game, and their legal actions.
 
     In self-play that is the player to move, otherwise the learner.
     """
@@ -106,7 +106,7 @@ class ObservationBuffer(NamedTuple):
         return ObservationBuffer(take_rows(self.arrays, part), self.action_masks[part], view)
 
     def fill(self, positions: Words, observer: Observer) -> None:
-        """Write what is seen of ``positions``, uint64[n, 6], as the view says."""
+        """Write the observations of ``positions``, uint64[n, 6], for the viewers."""
         observer.fill(positions, self.view.legal, self.view.viewers, self.arrays)
         unpack_masks(self.view.legal, self.action_masks)
 

@@ -28,7 +28,7 @@ from bao_env.observation.observer import Observer, get_observer, masked_space
 from bao_env.render.raster import Window
 
 Observation = Any
-"""As the environment's ``observation_space`` says."""
+"""A value of the environment's ``observation_space``."""
 
 _MAX_DRAWS: Final = 100
 """How many openings reset() draws before it gives up because the opponent wins immediately."""
@@ -133,7 +133,7 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         self._fixed_seat = seat_or_none(seat, "seat")
         self._first_player = seat_or_none(first_player, "first_player")
         self.opponent = opponent
-        """As it was given."""
+        """The argument."""
         self._agent = get_agent(opponent, self.ruleset)
         self._seeded = False
         self._seat = 0

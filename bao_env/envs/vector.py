@@ -40,7 +40,7 @@ from bao_env.observation.observer import (
 )
 
 Observation = Any
-"""As the environment's ``single_observation_space`` says, with a row a game."""
+"""A value of the environment's ``observation_space``, with a row for each game."""
 
 _MAX_DRAWS: Final = 100
 """How many openings a game draws before it gives up because the opponent wins immediately."""
@@ -184,7 +184,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
         self._batch = GameBatch(self.ruleset, num_envs, self.max_plies, threads, self.observer)
         self.opponent = opponent
-        """As it was given."""
+        """The argument."""
         if opponent is not None:
             self._batch.agent = get_agent(opponent, self.ruleset, threads=threads)
         plies = check_opening_plies(
@@ -203,7 +203,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self._reused_buffers: list[ObservationBuffer] = []
         """The two that are used in turn, without ``copy``."""
         self._shown = ObservationBuffer.empty(num_envs, self.observer)
-        """What was returned last. The caller may have changed its arrays since; its view is the
+        """The last returned observation. The caller may have changed its arrays since; its view is the
         environment's own."""
         self._shown.view.legal.fill(0)
 
