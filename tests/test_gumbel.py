@@ -10,7 +10,14 @@ from agents.nets.network import KINDS, NetworkConfig, PolicyNetwork
 from agents.nets.policy import NetworkAgent
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.transposition import PROVEN
-from agents.search.gumbel.action_selection import MAX_CONSIDERED, halving_rounds, visit_schedule
+from agents.search.gumbel.action_selection import (
+    MAX_CONSIDERED,
+    VALUE_SCALE,
+    VISIT_GROWTH,
+    VISIT_OFFSET,
+    halving_rounds,
+    visit_schedule,
+)
 from agents.search.gumbel.player import SearchAgent
 from agents.search.gumbel.search import GumbelSearch
 from agents.search.gumbel.simulation import root_outputs
@@ -19,7 +26,7 @@ from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine, random_states
 from bao_env.engine.bits import FULL as LOST
 from bao_env.engine.kernel import legal_mask, play
-from bao_env.engine.position import WORDS, pack
+from bao_env.engine.position import META, WORDS, pack, same_mover
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.engine.successors import ACTION, RESULT
 from bao_env.notation import parse_position
@@ -119,6 +126,54 @@ def test_roots_have_the_logits_and_values_of_the_network(kind: str, name: str) -
             assert tree.node_values[g, 0] == pytest.approx(policy.values[g], abs=1e-5)
         compared += 1
     assert compared > 50
+
+
+@pytest.mark.parametrize("name", ["zanzibar", "dutch"])
+def test_values_are_backed_up(name: str) -> None:
+    """An edge sums the value of its node and of the edges there, seen by who chooses it."""
+    positions, _ = batch_of(name, 40, 24)
+    search = search_of(name, "board", 40, 60)
+    search.search(positions)
+    tree, discount = search._tree, float(search._settings.discount)
+    compared = 0
+    for g in range(len(positions)):
+        for node in range(1, int(tree.nodes[g])):
+            edge, first = tree.parent_edge[g, node], tree.first_edge[g, node]
+            below = slice(first, first + tree.num_edges[g, node])
+            if tree.words[g, edge, RESULT] or not tree.num_edges[g, node]:
+                continue  # a known result is backed up in place of a value
+            assert tree.edge_visits[g, edge] == 1 + tree.edge_visits[g, below].sum()
+            seen_there = tree.node_values[g, node] + tree.value_sums[g, below].sum()
+            sign = 1 if same_mover(tree.words[g, edge, META]) else -1
+            assert tree.value_sums[g, edge] == pytest.approx(sign * discount * seen_there, abs=1e-4)
+            compared += tree.edge_visits[g, edge] > 1
+    assert compared > 100
+
+
+@pytest.mark.parametrize("name", ["zanzibar", "dutch"])
+def test_improved_policy_worked_out_literally(name: str) -> None:
+    """Danihelka et al. (2022), equation 11, and the mixed value of its appendix D."""
+    positions, _ = batch_of(name, 40, 24)
+    search = search_of(name, "board", 40, 30)
+    found = search.search(positions)
+    tree = search._tree
+    compared = 0
+    for g in range(len(positions)):
+        edges = slice(0, tree.num_edges[g, 0])
+        logits, visits = tree.logits[g, edges], tree.edge_visits[g, edges]
+        if tree.words[g, edges, RESULT].any():
+            continue
+        priors = np.exp(logits - logits.max())
+        values = tree.value_sums[g, edges] / np.maximum(visits, 1)
+        known = (priors * values)[visits > 0].sum() / priors[visits > 0].sum()
+        mixed = (tree.node_values[g, 0] + visits.sum() * known) / (1 + visits.sum())
+        values[visits == 0] = mixed
+        scale = VALUE_SCALE * (VISIT_OFFSET + VISIT_GROWTH * np.sqrt(visits.max()))
+        score = np.exp(logits + scale * values / 2)  # values are from -1 to 1, the paper's from 0
+        actions = tree.words[g, edges, ACTION].astype(int)
+        np.testing.assert_allclose(found.policies[g, actions], score / score.sum(), atol=1e-4)
+        compared += 1
+    assert compared > 10
 
 
 @pytest.mark.parametrize("kind", KINDS)
