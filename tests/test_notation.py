@@ -277,12 +277,13 @@ def test_invalid_moves_raise(position: str, move: str, complaint: str) -> None:
     assert caught.value.token == move
 
 
-def test_every_illegal_action_has_a_reason() -> None:
-    for name, ruleset in RULESETS.items():
-        for words in random_game(name, 3)[0]:
-            legal = legal_actions(words, ruleset)
-            for action in set(range(64)) - set(legal):
-                assert why_illegal(words, ruleset, action)
+@EVERY_RULESET
+def test_every_illegal_action_has_a_reason(ruleset: str, seed: int) -> None:
+    rules, rng = RULESETS[ruleset], random.Random(seed)
+    for _ in range(100):
+        words = packed(parse_position(random_position(rng, rules), rules))
+        for action in {*range(64)} - {*legal_actions(words, rules)}:
+            assert why_illegal(words, rules, action)
 
 
 # --- transcripts ------------------------------------------------------------------------------
