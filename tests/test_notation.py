@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,15 @@ from bao_env.notation.transcript import (
     replay,
     transcribe,
 )
-from tests.positions import ENDLESS, HOUSE_CHOICE, OPENING, TAKASIA, WAITING, random_position
+from tests.positions import (
+    ENDLESS,
+    HOUSE_CHOICE,
+    OPENING,
+    TAKASIA,
+    WAITING,
+    random_games,
+    random_position,
+)
 from tests.rulesets import EVERY_RULESET
 
 DATA = Path(__file__).parent / "data"
@@ -280,8 +289,10 @@ def test_invalid_moves_raise(position: str, move: str, complaint: str) -> None:
 @EVERY_RULESET
 def test_every_illegal_action_has_a_reason(ruleset: str, seed: int) -> None:
     rules, rng = RULESETS[ruleset], random.Random(seed)
-    for _ in range(100):
-        words = packed(parse_position(random_position(rng, rules), rules))
+    texts = list(islice(random_games(rng, rules), 100))
+    texts += [random_position(rng, rules) for _ in range(60)]
+    for text in texts:
+        words = packed(parse_position(text, rules))
         for action in {*range(64)} - {*legal_actions(words, rules)}:
             assert why_illegal(words, rules, action)
 
