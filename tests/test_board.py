@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import random
 import xml.etree.ElementTree as ElementTree
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,15 @@ from bao_env.notation import NotationError
 from bao_env.notation.transcript import parse_transcripts
 from bao_env.render import ascii_board, svg_board
 from bao_env.render.drawing import Circle, drawing
-from tests.positions import HOUSE_CHOICE, LONE_KICHWA, NO_MOVE, OPENING, TAKASIA, WAITING
+from tests.positions import (
+    HOUSE_CHOICE,
+    LONE_KICHWA,
+    NO_MOVE,
+    OPENING,
+    TAKASIA,
+    WAITING,
+    random_games,
+)
 from tests.rulesets import EVERY_RULESET
 
 ODD = RULESETS["zanzibar"].replace(sow_limit=64, house_min=8)
@@ -230,6 +239,7 @@ def test_from_text_raises_on_invalid_input() -> None:
 
 
 def test_the_board_in_characters() -> None:
+    assert ElementTree.fromstring(Board()._repr_svg_()) is not None
     assert str(Board()) == "\n".join(
         [
             "       8    7    6    5    4    3    2    1",
@@ -248,13 +258,11 @@ def test_the_board_in_characters() -> None:
 
 
 @EVERY_RULESET
-def test_characters_and_picture_show_every_seed(ruleset: str, seed: int) -> None:
-    board = played(ruleset, seed)
-    while board.move_stack:
-        board.pop()
-        if board.ply % 5:
-            continue
-        position = board.position
+def test_characters_and_pictures_show_every_seed(ruleset: str, seed: int) -> None:
+    texts = list(islice(random_games(random.Random(seed), RULESETS[ruleset]), 0, 150, 5))
+    texts += {"zanzibar": [TAKASIA], "dutch": [WAITING]}.get(ruleset, [])
+    for text in texts:
+        position = Board.from_text(text, ruleset).position
         rows = [
             [int(line[5 + 5 * i : 9 + 5 * i].strip(" []()<>")) for i in range(8)]
             for line in ascii_board(position).splitlines()[1:5]
@@ -268,7 +276,6 @@ def test_characters_and_picture_show_every_seed(ruleset: str, seed: int) -> None
         ringed = {(position.mover, pit) for pit in (position.barred, position.pending)}
         assert len(root) == len(shapes) + ((NORTH, 3) not in ringed)
         assert svg_board(position) == svg_board(position)  # deterministic
-    assert ElementTree.fromstring(board._repr_svg_()) is not None
 
 
 def test_seeds_lie_still_while_a_heap_grows() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,15 @@ from bao_env.notation.transcript import (
     replay,
     transcribe,
 )
-from tests.positions import ENDLESS, HOUSE_CHOICE, OPENING, TAKASIA, WAITING, random_position
+from tests.positions import (
+    ENDLESS,
+    HOUSE_CHOICE,
+    OPENING,
+    TAKASIA,
+    WAITING,
+    random_games,
+    random_position,
+)
 from tests.rulesets import EVERY_RULESET
 
 DATA = Path(__file__).parent / "data"
@@ -277,12 +286,15 @@ def test_invalid_moves_raise(position: str, move: str, complaint: str) -> None:
     assert caught.value.token == move
 
 
-def test_every_illegal_action_has_a_reason() -> None:
-    for name, ruleset in RULESETS.items():
-        for words in random_game(name, 3)[0]:
-            legal = legal_actions(words, ruleset)
-            for action in set(range(64)) - set(legal):
-                assert why_illegal(words, ruleset, action)
+@EVERY_RULESET
+def test_every_illegal_action_has_a_reason(ruleset: str, seed: int) -> None:
+    rules, rng = RULESETS[ruleset], random.Random(seed)
+    texts = list(islice(random_games(rng, rules), 100))
+    texts += [random_position(rng, rules) for _ in range(60)]
+    for text in texts:
+        words = packed(parse_position(text, rules))
+        for action in {*range(64)} - {*legal_actions(words, rules)}:
+            assert why_illegal(words, rules, action)
 
 
 # --- transcripts ------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
@@ -46,7 +48,7 @@ def test_games_are_those_of_the_aec_environment(ruleset: str, seat: int, seed: i
         board.step(action)
         while board.agent_selection != agent and not board.terminations[agent]:
             board.step(greedy.act(board.positions, board.legal)[0])
-        assert board.position == learner.position and info["player"] == seat
+        assert board.position == learner.position and info["player"] == learner.seat == seat
         np.testing.assert_equal(observation, board.observe(agent))
         assert (reward, over, truncated) == (board.rewards[agent], board.terminations[agent], False)
 
@@ -71,7 +73,7 @@ def test_unknown_opponents_raise_with_a_guess(typo: str, meant: str) -> None:
 
 
 def test_unknown_opponents_raise_without_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bao_env.bots.entry_points", lambda group: ())
+    monkeypatch.setitem(sys.modules, "agents.registry", None)
     with pytest.raises(ValueError, match=r"unknown opponent 'gredy' \(did you mean 'greedy'\?\)"):
         BaoEnv("gredy")
     with pytest.raises(ValueError, match=r"'random', 'greedy'.*package agents of a checkout"):
