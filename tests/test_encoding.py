@@ -151,7 +151,7 @@ def test_successors_are_encoded_as_actions() -> None:
     compared = lost = 0
     for name in ("zanzibar", "dutch", "kujifunza"):
         rules = RULESETS[name].kernel_rules()
-        positions, masks = random_play(name, 40)
+        positions, masks = random_play(name, 30)
         boards, _, _ = encode(rules, positions, masks, False)
         after, legal_actions, _ = encode(rules, positions, masks, True)
         by_action = dict(zip(legal_actions.tolist(), after, strict=False))
