@@ -1,4 +1,4 @@
-"""Paired matches and their statistics."""
+"""Paired matches, their openings and their statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agents.arena.match import GAME_OVER, SPRT_PAIRS, play_match
 from agents.arena.openings import draw_openings
 from agents.search.alphabeta.evaluation import SCALE
 from agents.search.alphabeta.player import AlphaBetaAgent
-from bao_env.bots import GreedyAgent, RandomAgent
+from bao_env.bots import Agent, GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import unpack
@@ -40,19 +40,19 @@ def test_score_counts_pairs() -> None:
 
 
 def test_correlated_pairs_change_the_interval() -> None:
-    """One win and one loss in every pair says more, two equal games say less, than 2 games."""
+    """Two equal games of a pair say less than two independent ones; a win and a loss say more."""
     rng = np.random.default_rng(0)
     first = rng.integers(0, 2, 400).astype(float)
-    split = score_pairs(np.stack([first, 1 - first], axis=1))
-    doubled = score_pairs(np.stack([first, first], axis=1))
-    independent = score_pairs(rng.permutation(np.repeat(first, 2)).reshape(400, 2))
-    widths = [s.high - s.low for s in (split, independent, doubled)]
-    assert widths[0] < widths[1] < widths[2]
-    assert widths[2] / widths[1] == pytest.approx(math.sqrt(2), rel=0.1)
+    independent = rng.permutation(np.repeat(first, 2)).reshape(400, 2)
+    scores = map(score_pairs, (np.stack([first, 1 - first], axis=1), independent,
+                               np.stack([first, first], axis=1)))  # fmt: skip
+    split, apart, doubled = (score.high - score.low for score in scores)
+    assert split < apart
+    assert doubled / apart == pytest.approx(math.sqrt(2), rel=0.1)
 
 
 def test_interval_covers() -> None:
-    """Of 400 matches between players with a known score, about 95 % cover it."""
+    """About 95 % of the intervals of 400 matches cover the known score."""
     rng = np.random.default_rng(1)
     covered = 0
     for _ in range(400):
@@ -64,16 +64,16 @@ def test_interval_covers() -> None:
 
 
 @every_ruleset("zanzibar")
-def test_openings_differ_and_go_on(ruleset: str) -> None:
+def test_openings(ruleset: str) -> None:
+    """They differ, depend on the seed, and their actions lead to their positions."""
     openings = draw_openings(ruleset, 60, 8, seed=3)
     assert len({words.tobytes() for words in openings.positions}) == 60
     assert all(unpack(words).ply == 8 for words in openings.positions)
-    again = draw_openings(ruleset, 25, 8, seed=3)
-    np.testing.assert_array_equal(openings[:25].positions, again.positions)
-    other = draw_openings(ruleset, 60, 8, seed=4)
-    assert not np.array_equal(openings.positions, other.positions)
+    fewer, other = (draw_openings(ruleset, 25, 8, seed=seed).positions for seed in (3, 4))
+    np.testing.assert_array_equal(openings[:25].positions, fewer)
+    assert not np.array_equal(other, fewer)
     engine = Engine(ruleset)
-    for i in range(60):  # the actions lead from the start to the position
+    for i in range(60):
         words, mask = engine.opening(int(openings.first_players[i]))
         for action in openings.actions[i]:
             assert int(mask) >> int(action) & 1
@@ -83,29 +83,27 @@ def test_openings_differ_and_go_on(ruleset: str) -> None:
 
 
 def test_openings_are_balanced() -> None:
-    """What a search of six plies gives a side stays within the limit, and the limit bites."""
-    search = AlphaBetaAgent(depth=6)
-    engine = Engine("zanzibar")
+    """No search of six plies gives a side more than the limit, which without it many have."""
+    search, rules = AlphaBetaAgent(depth=6), Engine("zanzibar").rules
 
     def largest_value(balance: float | None) -> float:
-        openings = draw_openings("zanzibar", 300, 8, 5, balance)
-        masks = np.array([legal_mask(engine.rules, p) for p in openings.positions], np.uint64)
-        return float(np.abs(search.values(openings.positions, masks)).max() / SCALE)
+        positions = draw_openings("zanzibar", 300, 8, 5, balance).positions
+        masks = np.array([legal_mask(rules, words) for words in positions], np.uint64)
+        return float(np.abs(search.values(positions, masks)).max() / SCALE)
 
     assert largest_value(None) > 1.5
     assert largest_value(1.0) <= 1.0
     assert largest_value(0.5) <= 0.5
 
 
-def test_too_many_openings() -> None:
-    with pytest.raises(ValueError, match="fewer than 100 different openings of 2 plies"):
-        draw_openings("zanzibar", 100, 2, seed=0, balance=None)
-    with pytest.raises(ValueError, match="fewer than 100 different balanced openings of 2 plies"):
-        draw_openings("zanzibar", 100, 2, seed=0)
+def test_too_many_openings_raise() -> None:
+    for balance, kind in ((None, ""), (1.0, "balanced ")):
+        with pytest.raises(ValueError, match=f"fewer than 100 different {kind}openings of 2 plies"):
+            draw_openings("zanzibar", 100, 2, seed=0, balance=balance)
 
 
 def test_both_seats_of_a_deterministic_player() -> None:
-    """Greedy against itself plays each opening twice alike, so every pair is one all."""
+    """Greedy against itself plays each opening twice alike, so every pair is drawn."""
     greedy = GreedyAgent()
     match = play_match(greedy, GreedyAgent(), pairs=50, seed=2)
     assert match.score.pair_counts == (0, 0, 50, 0, 0)
@@ -128,24 +126,26 @@ def test_long_games_are_draws() -> None:
     assert match.score.draws > 20 and match.plies.max() == 10
 
 
-def test_illegal_player_is_named() -> None:
-    class Stubborn:
+@pytest.mark.parametrize(
+    ("seat", "answer", "message"),
+    [
+        (0, 0, "the first player chose action 0, which is illegal"),
+        (1, 1, "the second player: expected [0-9]+ integers"),
+    ],
+)
+def test_invalid_actions_raise(seat: int, answer: int, message: str) -> None:
+    class Wrong:
         def act(self, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
-            return np.zeros(len(masks), np.int64)
+            return np.zeros(answer or len(masks), np.int64)
 
-    class Brief:
-        def act(self, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
-            return np.zeros(1, np.int64)
-
-    with pytest.raises(ValueError, match="the first player chose action 0, which is illegal"):
-        play_match(Stubborn(), RandomAgent(0), pairs=5)
-    with pytest.raises(ValueError, match=r"the second player: expected \d+ integers"):
-        play_match(RandomAgent(0), Brief(), pairs=5)
+    players: list[Agent] = [Wrong(), RandomAgent(0)]
+    with pytest.raises(ValueError, match=message):
+        play_match(players[seat], players[1 - seat], pairs=5)
 
 
 @every_ruleset("zanzibar", "dutch")
 def test_games_are_kept(ruleset: str) -> None:
-    """Every game replays as a transcript, with the winner that the match counted."""
+    """Each game replays as a transcript, with the winner that the match counted."""
     match = play_match(GreedyAgent(ruleset), RandomAgent(1), ruleset=ruleset, pairs=6, seed=5)
     texts = list(match.transcripts(("greedy", "random")))
     assert len(texts) == 12

@@ -1,4 +1,4 @@
-"""One run on two processes under torchrun: the same run, and what happens when one dies."""
+"""Training on two processes under torchrun: the same run, and what happens when one dies."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ SEARCH = [
 
 
 def arguments(folder: Path, settings: list[str], *extra: str) -> list[str]:
-    """Of a run of 2 workers."""
+    """Return the command line of a run of two workers."""
     pairs = [part for setting in [*SMALL, *settings] for part in ("--set", setting)]
     return ["--runs", str(folder), "--run", "r", *extra, *pairs]
 
 
 def launch(*given: str) -> subprocess.Popen[str]:
-    """That run on two processes."""
+    """Start such a run on two processes."""
     torchrun = ["torch.distributed.run", "--nproc-per-node=2", "--standalone", "-m", "--"]
     return subprocess.Popen(
         [sys.executable, "-m", *torchrun, "training.train", *given],
@@ -60,7 +60,7 @@ def test_two_processes_are_one_run(tmp_path: Path, method: str) -> None:
         [{k: v for k, v in row.items() if "share" not in k} for row in metrics(tmp_path / n)]
         for n in "12"
     ]
-    assert rows[0] == rows[1]  # but for times and what is made of them
+    assert rows[0] == rows[1]  # but for times and what depends on them
     one, two = (checkpoint.load(tmp_path / n / "r" / "last.safetensors", arrays=True) for n in "12")
     assert one.arrays.keys() == two.arrays.keys()
     for name, array in one.arrays.items():
@@ -68,20 +68,18 @@ def test_two_processes_are_one_run(tmp_path: Path, method: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_process_dies(tmp_path: Path) -> None:
-    """The other one stops; the run goes on where it was saved."""
+def test_resume_after_a_process_died(tmp_path: Path) -> None:
+    """The other process stops."""
     settings = ["steps=200000", "checkpoint_every=0", "evaluate_every=0"]
     running = launch(*arguments(tmp_path, settings))
     last = tmp_path / "r" / "last.safetensors"
-    deadline = time.monotonic() + 120
     while not last.exists():
-        assert running.poll() is None and time.monotonic() < deadline
+        assert running.poll() is None
         time.sleep(0.1)
     children = subprocess.run(
         ["pgrep", "-P", str(running.pid)], capture_output=True, text=True, check=True
     )
-    victim = max(int(child) for child in children.stdout.split())
-    os.kill(victim, signal.SIGKILL)
+    os.kill(max(map(int, children.stdout.split())), signal.SIGKILL)
     _, errors = running.communicate(timeout=120)
     assert running.returncode != 0
     assert "another process of this run is gone" in errors or "stopped; continue with" in errors
@@ -93,7 +91,7 @@ def test_a_process_dies(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_folder_is_held_for_all_processes(tmp_path: Path) -> None:
+def test_folder_in_use(tmp_path: Path) -> None:
     with files.hold(tmp_path / "r"):
         refused = launch(*arguments(tmp_path, ["steps=256"]))
         _, errors = refused.communicate(timeout=120)
@@ -103,7 +101,7 @@ def test_the_folder_is_held_for_all_processes(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "r").iterdir()] == [".lock"]
 
 
-def test_workers_that_cannot_be_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_cannot_be_divided_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distributed, "world_size", lambda: 3)
     with pytest.raises(ConfigError, match="workers=2 cannot be divided among 3 processes"):
         PpoTrainer(*load_config(None, SMALL))

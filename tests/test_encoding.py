@@ -1,4 +1,4 @@
-"""What a network reads: encodings held against the board and the literal rules, and features."""
+"""Inputs of networks: encodings against the board and the literal rules, and features."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from agents.nets.features import (
     STARTS_AT,
     expand,
 )
-from bao_env.engine.action import start_of
-from bao_env.engine.batch import Engine, random_states
-from bao_env.engine.kernel import legal_mask, play
-from bao_env.engine.position import META, WORDS, Packed, pack, unpack
+from bao_env.engine.action import actions_of, start_of
+from bao_env.engine.kernel import play
+from bao_env.engine.position import META, Packed, movers, unpack
 from bao_env.engine.ruleset import RULESETS
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, SUCCESSOR_WORDS, successors
-from bao_env.notation import format_position, parse_position
+from bao_env.notation import format_position
 from bao_env.observation import OBSERVATION_SIZE, observe
 from tests import reference
+from tests.positions import pack_texts, random_play
+
+ZANZIBAR = RULESETS["zanzibar"].kernel_rules()
 
 POSITIONS = {
     "zanzibar": (
@@ -41,7 +43,7 @@ POSITIONS = {
         "1,0,3,1,9,0,1,0/0,0,0,0,0,0,0,0/0,1,1,1,8,0,0,1/0,0,0,0,0,0,0,0 18,19 SN S - A5:6",
     ),
 }
-"""Namua and mtaji, both players, houses, a barred hole, captures that wait for their side."""
+"""Namua and mtaji, both players, houses, a barred pit, captures that wait for their side."""
 
 BYTE_VALUES = 65
 """Values of a byte: 0 to 64 seeds."""
@@ -50,34 +52,22 @@ DIGESTS = {
     # version: (digest of the encodings, digest of the features)
     1: ("de3add131d5e1510", "a820805538d893b4"),
 }
-"""What networks of each INPUTS_VERSION read, so that nobody changes it unawares."""
-
-
-def some_positions(size: int = 64, name: str = "zanzibar") -> tuple[Engine, np.ndarray, np.ndarray]:
-    engine = Engine(name)
-    opening, mask = engine.opening()
-    positions, masks = np.tile(opening, (size, 1)), np.full(size, mask)
-    winners = np.full(size, -1, np.int8)
-    engine.play_random(positions, masks, winners, random_states(size, 4), 30)
-    return engine, positions, masks
+"""Digests of the inputs of each INPUTS_VERSION; a change must raise the version."""
 
 
 def encode_texts(per_action: bool) -> np.ndarray:
-    """The encodings of POSITIONS, of all rule sets one after another, without padding."""
+    """Encode POSITIONS, rule set by rule set, without padding."""
     parts = []
     for name, texts in POSITIONS.items():
+        words, masks = pack_texts(list(texts), RULESETS[name])
         rules = RULESETS[name].kernel_rules()
-        words = np.empty((len(texts), WORDS), np.uint64)
-        for k, text in enumerate(texts):
-            pack(parse_position(text, RULESETS[name]), words[k])
-        masks = np.array([legal_mask(rules, position) for position in words], np.uint64)
         encodings, legal_actions, _ = encode(rules, words, masks, per_action)
         parts.append(encodings[: len(legal_actions) if per_action else len(texts)])
     return np.concatenate(parts)
 
 
 def each_byte_alone() -> np.ndarray:
-    """An encoding for each value of each byte, the other bytes zero."""
+    """Return an encoding for each value of each byte, the other bytes zero."""
     encodings = np.zeros((ENCODING_SIZE, BYTE_VALUES, ENCODING_SIZE), np.uint8)
     for byte in range(ENCODING_SIZE):
         encodings[byte, :, byte] = np.arange(BYTE_VALUES)
@@ -85,7 +75,7 @@ def each_byte_alone() -> np.ndarray:
 
 
 def features(encodings: np.ndarray) -> np.ndarray:
-    """Features as float32."""
+    """Return features as float32."""
     return torch.from_numpy(expand(encodings)).view(torch.bfloat16).float().numpy()
 
 
@@ -93,53 +83,51 @@ def digest(array: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
-def test_a_position_is_the_board_and_its_legal_actions() -> None:
-    engine, positions, masks = some_positions()
-    encodings, legal_actions, indptr = encode(engine.rules, positions, masks, False)
-    expected = [i * 64 + a for i, m in enumerate(masks) for a in range(64) if int(m) >> a & 1]
-    assert legal_actions.tolist() == expected
-    assert indptr[-1] == len(expected) and np.diff(indptr).tolist() == [
-        int(m).bit_count() for m in masks
-    ]
+def test_encoding_of_a_position_is_the_board() -> None:
+    positions, masks = random_play("zanzibar")
+    encodings, legal_actions, indptr = encode(ZANZIBAR, positions, masks, False)
+    actions = [actions_of(mask) for mask in masks]
+    assert legal_actions.tolist() == [i * 64 + a for i, legal in enumerate(actions) for a in legal]
+    assert np.diff(indptr, prepend=0).tolist() == [0, *map(len, actions)]
     seen = np.zeros((len(positions), OBSERVATION_SIZE), np.uint8)
     observe(positions, seen)
     np.testing.assert_array_equal(encodings[: len(positions), :CAPTURES_AT], seen)
     assert not encodings[len(positions) :].any()
 
 
-def test_an_action_is_the_board_after_it() -> None:
-    engine, positions, masks = some_positions()
-    encodings, legal_actions, _ = encode(engine.rules, positions, masks, True)
-    for encoding, legal_action in zip(encodings[: len(legal_actions)], legal_actions, strict=True):
-        words = positions[legal_action >> 6].copy()
-        viewer = np.array([unpack(words).mover], np.int8)
-        play(engine.rules, words, np.uint64(legal_action & 63))
-        seen = np.empty((1, OBSERVATION_SIZE), np.uint8)
-        observe(words[None], seen, viewer)
-        np.testing.assert_array_equal(encoding[:CAPTURES_AT], seen[0])
+def test_encoding_of_an_action_is_the_board_after_it() -> None:
+    """As the player who acts sees it."""
+    positions, masks = random_play("zanzibar")
+    encodings, legal_actions, _ = encode(ZANZIBAR, positions, masks, True)
+    after = positions[legal_actions >> 6]
+    viewers = movers(after).astype(np.int8)
+    for words, action in zip(after, legal_actions & 63, strict=True):
+        play(ZANZIBAR, words, np.uint64(action))
+    seen = np.empty((len(after), OBSERVATION_SIZE), np.uint8)
+    observe(after, seen, viewers)
+    np.testing.assert_array_equal(encodings[: len(after), :CAPTURES_AT], seen)
 
 
 def test_captures_are_those_of_the_best_reply() -> None:
     """By the literal reference: seeds captured by each start, a win at once, or no move at all."""
-    engine, positions, masks = some_positions(128)
-    encodings, legal_actions, _ = encode(engine.rules, positions, masks, True)
+    positions, masks = random_play("zanzibar")
+    encodings, legal_actions, _ = encode(ZANZIBAR, positions, masks, True)
     wins = stuck = several = 0
     for encoding, legal_action in zip(encodings[: len(legal_actions)], legal_actions, strict=True):
         words = positions[legal_action >> 6].copy()
-        if play(engine.rules, words, np.uint64(legal_action & 63)):
+        if play(ZANZIBAR, words, np.uint64(legal_action & 63)):
             assert encoding[CAPTURES_AT:].tolist() == [0, 0, 1] + [0] * 32
             continue
         position = unpack(words)
         side = 1 - position.mover
         before = sum(position.pits(side)) + position.store[side]
         best = win = 0
-        said = np.zeros(32, int)
+        by_start = np.zeros(32, int)
         replies = reference.legal_moves(format_position(position), RULESETS["zanzibar"])
-        after_win = f"{'SN'[position.mover]} wins"
         for action, text in replies.items():
             reply = words.copy()
-            win |= int(play(engine.rules, reply, np.uint64(action))) == 1
-            if text == after_win:
+            win |= int(play(ZANZIBAR, reply, np.uint64(action))) == 1
+            if text == f"{'SN'[position.mover]} wins":
                 left = unpack(reply)
                 captured = before - sum(left.pits(side)) - left.store[side]
             else:
@@ -149,47 +137,44 @@ def test_captures_are_those_of_the_best_reply() -> None:
             best = max(best, captured)
             if captured:
                 start = int(start_of(words[META], True, np.uint64(action)))
-                said[start] = max(said[start], captured + 1)
+                by_start[start] = max(by_start[start], captured + 1)
                 several += 1
         assert encoding[CAPTURES_AT:STARTS_AT].tolist() == [best, win, not replies]
-        np.testing.assert_array_equal(encoding[STARTS_AT:], said)  # most, where a house may be kept
+        np.testing.assert_array_equal(encoding[STARTS_AT:], by_start)  # the most of both choices
         wins += win
         stuck += not replies
     assert wins > 3 and several > 300
 
 
-def test_a_search_reads_what_a_batch_reads() -> None:
-    """From successors as from positions and actions; what is decided is left out."""
+def test_successors_are_encoded_as_actions() -> None:
+    """In a search as in a batch, but for actions that decide the game."""
     compared = lost = 0
     for name in ("zanzibar", "dutch", "kujifunza"):
-        engine, positions, masks = some_positions(100, name)
-        boards, _, _ = encode(engine.rules, positions, masks, False)
-        after, legal_actions, _ = encode(engine.rules, positions, masks, True)
+        rules = RULESETS[name].kernel_rules()
+        positions, masks = random_play(name, 30)
+        boards, _, _ = encode(rules, positions, masks, False)
+        after, legal_actions, _ = encode(rules, positions, masks, True)
         by_action = dict(zip(legal_actions.tolist(), after, strict=False))
         found = np.zeros((MAX_SUCCESSORS + 1, ENCODING_SIZE), np.uint8)
         for i, words in enumerate(positions):
             children = np.zeros((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
-            count = successors(engine.rules, Packed.of(words), children, 0)
-            assert encode_successors(engine.rules, 0, words, children, 0, count, found, 1) == 2
+            count = successors(rules, Packed.of(words), children, 0)
+            assert encode_successors(rules, 0, words, children, 0, count, found, 1) == 2
             np.testing.assert_array_equal(found[1], boards[i])
             before = children[:count, RESULT].copy()
-            end = encode_successors(engine.rules, 1, words, children, 0, count, found, 1)
-            k = 1
-            for e in range(count):
-                encoding = by_action[i * 64 + int(children[e, ACTION])]
-                if children[e, RESULT] == 0:
-                    np.testing.assert_array_equal(found[k], encoding)
-                    k += 1
-                    compared += 1
-                elif before[e] == 0:
-                    assert encoding[CAPTURES_AT + IS_STUCK] == 1
-                    lost += 1
-            assert k == end
+            end = encode_successors(rules, 1, words, children, 0, count, found, 1)
+            rows = [by_action[i * 64 + int(action)] for action in children[:count, ACTION]]
+            encoded = np.reshape(rows, (-1, ENCODING_SIZE))
+            undecided = children[:count, RESULT] == 0
+            np.testing.assert_array_equal(found[1:end], encoded[undecided])
+            stuck = encoded[~undecided & (before == 0)]
+            assert stuck[:, CAPTURES_AT + IS_STUCK].all()
+            compared, lost = compared + end - 1, lost + len(stuck)
     assert compared > 500 and lost > 3
 
 
 def test_features_are_additive() -> None:
-    """Those of an encoding are the sum of those of its bytes, as compiled networks take it."""
+    """Those of an encoding are the sum of those of its bytes, as in compiled networks."""
     assert not features(np.zeros((1, ENCODING_SIZE), np.uint8)).any()
     of_bytes = features(each_byte_alone()).reshape(ENCODING_SIZE, BYTE_VALUES, FEATURES)
     drawn = np.random.default_rng(1).integers(0, BYTE_VALUES, (200, ENCODING_SIZE)).astype(np.uint8)
@@ -199,12 +184,12 @@ def test_features_are_additive() -> None:
     assert of_bytes.any(axis=(0, 1)).all()  # no feature is idle
 
 
-def test_what_is_read_has_a_version() -> None:
+def test_inputs_have_a_version() -> None:
     encodings = np.concatenate([encode_texts(False), encode_texts(True)])
     captures = encodings[:, CAPTURES_AT:]
     assert captures[:, BEST_CAPTURE].any() and captures[:, IS_STUCK].any()
     found = digest(encodings), digest(expand(np.concatenate([each_byte_alone(), encodings])))
     assert found == DIGESTS.get(INPUTS_VERSION), (
-        f"what a network reads has changed: raise INPUTS_VERSION in agents/nets/features.py, say "
-        f"there what changed, and note {found} here under the new version"
+        f"the inputs of networks have changed: raise INPUTS_VERSION in agents/nets/features.py, "
+        f"say there what changed, and note {found} here under the new version"
     )

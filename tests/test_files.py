@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all."""
+"""Files that are replaced as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_texts_and_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_failed_write_leaves_the_old_file(
+def test_failed_write_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     path = tmp_path / "file"
@@ -35,6 +35,6 @@ def test_a_failed_write_leaves_the_old_file(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_folder_must_be_there(tmp_path: Path) -> None:
+def test_missing_folder_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         write_atomically(tmp_path / "nowhere" / "file", "text")

@@ -1,4 +1,4 @@
-"""Legal actions as flat arrays: what they list, and how they are drawn and chosen."""
+"""Legal actions as flat arrays: listed, drawn and chosen."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_draws_follow_the_softmax() -> None:
     np.testing.assert_allclose(expected, 0.2 - 0.5, atol=1e-5)
 
 
-def test_best_action_and_games_that_are_over() -> None:
+def test_best_legal_actions() -> None:
     masks = np.array([0b1010, 0, 0b100, 0b11], np.uint64)
     indptr = np.array([0, 2, 2, 3, 5])
     actions = np.full(4, 9)

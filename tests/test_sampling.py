@@ -1,4 +1,4 @@
-"""Positions that are solved or learned from: of games still going, no two the same."""
+"""Positions to solve or to learn from: of games that are not over, no two the same."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from training.sampling import Sample, games, random_play, without_seats
 
 
 def boards(positions: np.ndarray) -> np.ndarray:
-    """What the players to move see, uint8[N, 52]."""
+    """Return what the players to move see, uint8[N, 52]."""
     seen = np.empty((len(positions), 52), np.uint8)
     observe(positions, seen)
     return seen
 
 
 def check(sample: Sample, ruleset: str, count: int) -> None:
-    """Games still going, all different."""
+    """Check that no game is over, and that all positions differ."""
     assert len(sample.positions) == len(sample.masks) == len(sample.plies) == count
     masks, winners = np.empty(count, np.uint64), np.empty(count, np.int8)
     Engine(ruleset).legal_masks(sample.positions, masks, winners)
@@ -35,13 +35,13 @@ def check(sample: Sample, ruleset: str, count: int) -> None:
 
 @pytest.mark.parametrize("ruleset", ["kujifunza", "zanzibar", "dutch"])
 def test_random_games(ruleset: str) -> None:
-    sample = random_play(ruleset, 300, plies=(4, 30), seed=1)
+    sample, again, other = (
+        random_play(ruleset, 300, plies=(4, 30), seed=seed) for seed in (1, 1, 2)
+    )
     check(sample, ruleset, 300)
     assert sample.plies.min() == 4
     assert 25 < sample.plies.max() <= 30
-    again = random_play(ruleset, 300, plies=(4, 30), seed=1)
     np.testing.assert_array_equal(again.positions, sample.positions)
-    other = random_play(ruleset, 300, plies=(4, 30), seed=2)
     assert (other.positions != sample.positions).any()
 
 
@@ -52,32 +52,29 @@ def test_games_of_players() -> None:
     assert sample.plies.min() >= 2
     every = games("kujifunza", alphabeta, greedy, 200, per_game=None, seed=3)
     check(every, "kujifunza", 200)
-    steps = np.diff(every.plies)
-    assert (steps == 1).mean() > 0.8  # of a game side by side
+    assert (np.diff(every.plies) == 1).mean() > 0.8  # positions of a game side by side
     late = games("zanzibar", RandomAgent(1), RandomAgent(2), 100, plies=(44, 60), seed=3)
     check(late, "zanzibar", 100)
     assert late.plies.min() >= 44
 
 
-def test_own_turns_are_the_players_own() -> None:
-    """A player that is never asked cannot tell: here each remembers what it was asked."""
-
+def test_own_turns_are_those_of_the_player() -> None:
     class Remembers:
         def __init__(self) -> None:
             self.agent = GreedyAgent("kujifunza")
-            self.asked: set[bytes] = set()
+            self.seen: set[bytes] = set()
 
         def act(self, positions: Any, masks: Any) -> Any:
-            self.asked |= {words.tobytes() for words in positions}
+            self.seen |= {words.tobytes() for words in positions}
             return self.agent.act(positions, masks)
 
-    player, opponent = Remembers(), Remembers()
-    sample = games("kujifunza", player, opponent, 100, own_turns=True, seed=4)
-    assert {words.tobytes() for words in sample.positions} <= player.asked
+    player = Remembers()
+    sample = games("kujifunza", player, Remembers(), 100, own_turns=True, seed=4)
+    assert {words.tobytes() for words in sample.positions} <= player.seen
     assert len(set(movers(sample.positions).tolist())) == 2
 
 
-def test_seats_and_plies_make_no_difference() -> None:
+def test_without_seats() -> None:
     sample = random_play("kujifunza", 200, seed=5)
     same = without_seats(sample.positions)
     assert not movers(same).any()
@@ -95,7 +92,7 @@ def test_seats_and_plies_make_no_difference() -> None:
         ({"count": 1000, "opening_plies": (0, 0), "plies": (1, 1)}, "fewer than 1000 different"),
     ],
 )
-def test_errors(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_arguments(arguments: dict[str, Any], message: str) -> None:
     agent = RandomAgent(1)
     with pytest.raises(ValueError, match=message):
         games("kujifunza", agent, agent, **arguments)

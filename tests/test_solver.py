@@ -146,6 +146,12 @@ def test_limits() -> None:
             solve(Board(), **limits)
 
 
+def test_bound_out_of_range_raises() -> None:
+    for plies, value in ((0, WIN), (401, WIN), (5, UNKNOWN)):
+        with pytest.raises(ValueError, match="expected 1 to 400 plies, 1 or -1"):
+            Solver("kujifunza").within(np.zeros(6, np.uint64), plies, value)
+
+
 def test_game_that_is_over() -> None:
     board = Board("kujifunza")
     rng = random.Random(1)
