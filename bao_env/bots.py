@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.engine.action import actions_of
-from bao_env.engine.arrays import as_actions, as_batch, is_legal
+from bao_env.engine.array_checks import as_actions, as_batch, is_legal
 from bao_env.engine.batch import random_actions, random_states
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from bao_env.bots import Agent, Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.arrays import as_actions, as_batch
+from bao_env.engine.array_checks import as_actions, as_batch
 from bao_env.engine.batch import unpack_masks
 from bao_env.engine.position import movers
 from bao_env.engine.ruleset import Ruleset

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.search.threads import check_seconds, check_threads, share, stop_after
-from bao_env.engine.arrays import as_batch
+from bao_env.engine.array_checks import as_batch
 from bao_env.engine.bits import (
     FULL,
     ONE,

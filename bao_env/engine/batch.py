@@ -27,7 +27,7 @@ from bao_env.engine.action import (
     actions_of,
     start_of,
 )
-from bao_env.engine.arrays import (
+from bao_env.engine.array_checks import (
     BOOL,
     INT8,
     INT64,

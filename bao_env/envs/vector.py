@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 
 from bao_env.bots import Opponent, get_agent, is_legal
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.arrays import as_actions
+from bao_env.engine.array_checks import as_actions
 from bao_env.engine.batch import random_actions, random_states, unpack_masks
 from bao_env.engine.position import PLY, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset

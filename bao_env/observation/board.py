@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from bao_env.engine.arrays import FLOAT32, INT8, UINT8, batch_size, check_array, check_output
+from bao_env.engine.array_checks import FLOAT32, INT8, UINT8, batch_size, check_array, check_output
 from bao_env.engine.bits import U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.layout import NUM_SEEDS

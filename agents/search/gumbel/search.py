@@ -62,7 +62,7 @@ from agents.search.gumbel.simulation import (
     select,
 )
 from agents.search.gumbel.tree import NO_NODE, Tree, make_tree
-from bao_env.engine.arrays import UINT64, batch_size, check_output
+from bao_env.engine.array_checks import UINT64, batch_size, check_output
 from bao_env.engine.compile import jit
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import MAX_SUCCESSORS
