@@ -18,10 +18,11 @@ from agents.nets.features import (
     expand,
 )
 from bao_env.engine.action import start_of
-from bao_env.engine.batch import Engine, random_states
+from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import META, WORDS, Packed, pack, unpack
 from bao_env.engine.ruleset import RULESETS
+from bao_env.engine.sampling import random_states
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, SUCCESSOR_WORDS, successors
 from bao_env.notation import format_position, parse_position
 from bao_env.observation import OBSERVATION_SIZE, observe

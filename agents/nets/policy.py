@@ -12,8 +12,8 @@ from agents.nets.encoding import encode
 from agents.nets.legal_actions import best_legal_actions, sample_actions
 from agents.nets.network import Inputs, PolicyNetwork, check_finite
 from bao_env.engine.array_checks import as_batch
-from bao_env.engine.batch import random_states
 from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.sampling import random_states
 
 _MAX_POSITIONS: Final = 4096
 """Positions that go through the network together, so that a large batch takes little memory."""

@@ -1,7 +1,7 @@
-"""Checks of the arrays that callers own, before compiled code reads or fills them.
+"""Validate the arrays that callers own, before compiled code reads or fills them.
 
-Compiled code checks no bounds: an array that is too short would be read, or written, beyond its
-end. These checks take constant time; they look at what an array is, not at its content.
+Compiled code checks no bounds: it would read or write beyond the end of an array that is too short.
+These checks take constant time. They look at an array's type and layout, not at its content.
 """
 
 from __future__ import annotations
@@ -13,95 +13,80 @@ import numpy.typing as npt
 
 from bao_env.engine.position import WORDS
 
-UINT64: Final = np.dtype(np.uint64)
-INT64: Final = np.dtype(np.int64)
-FLOAT32: Final = np.dtype(np.float32)
-INT8: Final = np.dtype(np.int8)
-UINT8: Final = np.dtype(np.uint8)
-BOOL: Final = np.dtype(np.bool_)
-
 _READABLE: Final = ("C_CONTIGUOUS", "ALIGNED", "WRITEABLE")
-"""Numba compiles anew, or not at all, for other arrays."""
+"""For other arrays numba compiles again, or not at all."""
 
 
-def check_array(name: str, array: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-    """Refuse an array that compiled code cannot read.
+def check_array(
+    name: str, array: object, dtype: type[np.generic], shape: tuple[int, ...], *, fill: bool = False
+) -> None:
+    """Validate an array that compiled code reads, or also fills.
 
     Args:
-        name: of the argument, for the message.
-        array: it must be a C-contiguous array of this type and shape, in the machine's byte order.
-        dtype, shape: those expected.
+        name: the argument's name, for the message.
+        array: expected to be a C-contiguous array in the machine's byte order.
+        dtype, shape: the expected ones.
+        fill: whether it must be writable, too.
 
     Raises:
-        TypeError: it is no array, or has another dtype.
-        ValueError: it has another shape, or is not contiguous.
+        TypeError: it is not an array, or has another dtype.
+        ValueError: it has another shape, is not contiguous, or is read-only.
     """
     if not (
         _is_plain(array)
         and array.dtype == dtype
         and array.shape == shape
-        and array.flags.c_contiguous
-        and array.flags.aligned
+        and (array.flags.carray if fill else array.flags.c_contiguous and array.flags.aligned)
     ):
-        _refuse(name, array, dtype, shape)
+        _refuse(name, array, np.dtype(dtype), shape)
 
 
-def check_output(name: str, array: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-    """:func:`check_array`, for an array that compiled code fills.
-
-    Raises:
-        TypeError, ValueError: see :func:`check_array`; ValueError also if it is read-only.
-    """
-    if not (
-        _is_plain(array)
-        and array.dtype == dtype
-        and array.shape == shape
-        and array.flags.carray  # contiguous, aligned and writable
-    ):
-        _refuse(name, array, dtype, shape)
+def check_output(name: str, array: object, dtype: type[np.generic], shape: tuple[int, ...]) -> None:
+    """Validate an array that compiled code fills; see :func:`check_array`."""
+    check_array(name, array, dtype, shape, fill=True)
 
 
 def _is_plain(array: object) -> TypeGuard[npt.NDArray[Any]]:
-    """Whether it is an array that numba knows: masked arrays are not."""
-    return type(array) is np.ndarray or (
-        isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray)
-    )
+    """Return whether numba knows this kind of array: it does not know masked arrays."""
+    return isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray)
 
 
 def length_of(array: object) -> int:
-    """The first dimension of an array, to compare others with; 0 for what is no array."""
+    """Return the first dimension of an array; 0 if it is not an array."""
     return len(array) if isinstance(array, np.ndarray) and array.ndim else 0
 
 
 def batch_size(positions: object) -> int:
-    """The number of games of ``positions``, uint64[B, 6].
+    """Return the number of games of ``positions``, uint64[B, 6].
 
     Raises:
         TypeError, ValueError: see :func:`check_array`.
     """
     size = length_of(positions)
-    check_array("positions", positions, UINT64, (size, WORDS))
+    check_array("positions", positions, np.uint64, (size, WORDS))
     return size
 
 
 def as_batch(
-    positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+    positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """What a player is handed, as compiled code can read it: copied only if it must be.
+    """Return the arguments of a player so that compiled code can read them.
+
+    They are copied only if they must be.
 
     Args:
         positions: uint64[B, 6].
-        masks: uint64[B], their legal actions.
+        legal: uint64[B], their legal actions.
 
     Raises:
         TypeError, ValueError: see :func:`check_array`.
     """
     if isinstance(positions, np.ndarray):
         positions = np.require(positions, requirements=_READABLE)
-    if isinstance(masks, np.ndarray):
-        masks = np.require(masks, requirements=_READABLE)
-    check_array("masks", masks, UINT64, (batch_size(positions),))
-    return positions, masks
+    if isinstance(legal, np.ndarray):
+        legal = np.require(legal, requirements=_READABLE)
+    check_array("legal", legal, np.uint64, (batch_size(positions),))
+    return positions, legal
 
 
 def as_actions(answer: object, size: int, who: str) -> npt.NDArray[np.int64]:
@@ -125,22 +110,8 @@ def as_actions(answer: object, size: int, who: str) -> npt.NDArray[np.int64]:
     return np.ascontiguousarray(actions, np.int64)
 
 
-def is_legal(
-    actions: npt.NDArray[np.int64], legal: npt.NDArray[np.uint64]
-) -> npt.NDArray[np.bool_]:
-    """Return which actions are legal, bool[B]; any action is where a game is over.
-
-    Args:
-        actions: int64[B].
-        legal: uint64[B], bit a = action a; 0 where the game is over.
-    """
-    inside = (actions >= 0) & (actions < 64)
-    bits = legal >> np.where(inside, actions, 0).astype(np.uint64)
-    return np.asarray((legal == 0) | (inside & (bits & np.uint64(1) != 0)))
-
-
 def _refuse(name: str, array: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NoReturn:
-    """Say what an array should have been."""
+    """Raise the error that says what an array should have been."""
     expected = f"{name}: expected a C-contiguous {dtype}{list(shape)}"
     if not _is_plain(array):
         raise TypeError(f"{expected}, not {type(array).__name__}")
@@ -150,5 +121,5 @@ def _refuse(name: str, array: object, dtype: np.dtype[Any], shape: tuple[int, ..
     if array.shape != shape:
         raise ValueError(f"{expected}, not {found}")
     if not (array.flags.c_contiguous and array.flags.aligned):
-        raise ValueError(f"{expected}; its elements do not lie side by side: pass a copy")
+        raise ValueError(f"{expected}; its elements are not adjacent in memory: pass a copy")
     raise ValueError(f"{expected} that can be written; it is read-only")

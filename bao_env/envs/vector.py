@@ -12,12 +12,12 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from bao_env.bots import Opponent, get_agent, is_legal
-from bao_env.engine.action import NUM_ACTIONS
+from bao_env.bots import Opponent, get_agent
+from bao_env.engine.action import NUM_ACTIONS, is_legal, unpack_masks
 from bao_env.engine.array_checks import as_actions
-from bao_env.engine.batch import random_actions, random_states, unpack_masks
 from bao_env.engine.position import PLY, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.sampling import random_actions, random_states
 from bao_env.envs.afterstates import Afterstates, list_afterstates
 from bao_env.envs.arguments import (
     MAX_PLIES,
