@@ -20,9 +20,10 @@ from functools import partial
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from bao_env.engine.batch import Engine, random_states
+from bao_env.engine.batch import Engine
 from bao_env.engine.position import NO_WINNER
 from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.sampling import random_states
 from bao_env.envs.aec import raw_env
 from bao_env.envs.vector import BaoVectorEnv
 from bao_env.rule_files import RULESET_HELP, ruleset_argument

@@ -18,14 +18,14 @@ from typing import Final, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.action import actions_of
-from bao_env.engine.arrays import as_actions, as_batch, is_legal
-from bao_env.engine.batch import random_actions, random_states
+from bao_env.engine.action import check_legal
+from bao_env.engine.array_checks import as_actions, as_batch
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import WON, begin_action, captured_by, play_out
 from bao_env.engine.position import Words, read_at
 from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.sampling import random_actions, random_states
 
 _WIN: Final = U(1000)
 
@@ -62,11 +62,7 @@ def check_actions(answer: object, legal: Words, who: str) -> npt.NDArray[np.int6
         actions = as_actions(answer, len(legal), who)
     except TypeError as error:
         raise ValueError(str(error)) from error
-    for wrong in np.flatnonzero(~is_legal(actions, legal))[:1]:
-        raise ValueError(
-            f"{who} chose action {actions[wrong]}, which is illegal; legal: "
-            f"{actions_of(legal[wrong])}"
-        )
+    check_legal(actions, legal, who)
     return actions
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from bao_env.engine.batch import Engine, random_states
+from bao_env.engine.batch import Engine
 from bao_env.engine.position import NO_WINNER
 from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.sampling import random_states
 
 
 def machine() -> dict[str, Any]:

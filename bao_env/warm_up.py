@@ -17,8 +17,9 @@ from typing import Final
 import numpy as np
 
 from bao_env.board import Board
-from bao_env.engine.batch import Engine, random_states
+from bao_env.engine.batch import Engine
 from bao_env.engine.position import NO_WINNER
+from bao_env.engine.sampling import random_states
 from bao_env.envs.aec import raw_env
 from bao_env.envs.single import BaoEnv
 from bao_env.envs.vector import BaoVectorEnv

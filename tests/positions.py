@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.board import Board
-from bao_env.engine.batch import Engine, random_states
+from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import legal_mask
 from bao_env.engine.position import WORDS, pack, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.sampling import random_states
 from bao_env.notation.positions import format_position, parse_position
 from tests.reference import (
     BACK,

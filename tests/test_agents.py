@@ -194,7 +194,7 @@ def test_players_check_arrays(spec: str) -> None:
         ((positions.view(np.int64), masks), TypeError),
         ((positions, masks.tolist()), TypeError),
     ):
-        with pytest.raises(error, match=r"(positions|masks): expected a C-contiguous uint64"):
+        with pytest.raises(error, match=r"(positions|legal): expected a C-contiguous uint64"):
             player.act(*wrong)
     assert player.act(positions[:0], masks[:0]).shape == (0,)
     views = positions[::2], masks[::2]
@@ -232,6 +232,6 @@ def test_search_from_two_threads_raises(spec: str) -> None:
 def test_values_check_arrays() -> None:
     positions, masks = random_play("zanzibar")
     agent = AlphaBetaAgent(depth=1, threads=1)
-    with pytest.raises(ValueError, match="masks: expected"):
+    with pytest.raises(ValueError, match="legal: expected"):
         agent.values(positions[:1], masks)
     assert agent.values(positions[:0], masks[:0]).shape == (0,)

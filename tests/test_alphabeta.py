@@ -78,7 +78,7 @@ def minimax(
         if result:
             value = WIN_VALUE - ply - 1 if result == 1 else ply + 1 - WIN_VALUE
         elif depth == 1 and not waits:
-            if not int(candidates(rules, Packed.of(after))) & 0xFFFFFFFF:
+            if not candidates(rules, Packed.of(after))[1]:
                 value = WIN_VALUE - ply - 1
             else:
                 value = -int(evaluate(sums, Packed.of(after)))
@@ -120,7 +120,7 @@ def test_successors_are_the_legal_moves(name: str) -> None:
             if position.pending is None:
                 assert row[CAPTURED] >= gain if waits else row[CAPTURED] == gain
             if result == 0:
-                stuck = not int(candidates(rules, Packed.of(after))) & 0xFFFFFFFF
+                stuck = not candidates(rules, Packed.of(after))[1]
                 assert is_stuck(Packed.of(after)) == stuck
 
 

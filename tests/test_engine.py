@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pytest
 
 from bao_env import Engine
-from bao_env.engine.batch import random_actions, random_states, unpack_masks
+from bao_env.engine.action import unpack_masks
 from bao_env.engine.ruleset import RULESETS
+from bao_env.engine.sampling import random_actions, random_states
 from bao_env.observation.board import observe
 
 SIZE = 600  # more than one block, so that two threads share it
@@ -30,14 +31,14 @@ def games(engine: Engine, size: int = SIZE) -> Arrays:
     words, mask = engine.opening()
     return {
         "positions": np.tile(words, (size, 1)),
-        "masks": np.full(size, mask),
+        "legal": np.full(size, mask),
         "winners": np.full(size, -1, np.int8),
     }
 
 
 def legal(arrays: Arrays) -> np.ndarray:
     """The first legal action of each game."""
-    return np.array([int(mask & -mask).bit_length() - 1 for mask in arrays["masks"].tolist()])
+    return np.array([int(mask & -mask).bit_length() - 1 for mask in arrays["legal"].tolist()])
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -61,28 +62,28 @@ DAMAGES: dict[str, Damage] = {
 
 
 def call_legal_masks(engine: Engine, arrays: Arrays) -> None:
-    engine.legal_masks(arrays["positions"], arrays["masks"], arrays["winners"])
+    engine.legal_masks(arrays["positions"], arrays["legal"], arrays["winners"])
 
 
 def call_step(engine: Engine, arrays: Arrays) -> None:
-    engine.step(arrays["positions"], arrays["actions"], arrays["masks"], arrays["winners"])
+    engine.step(arrays["positions"], arrays["actions"], arrays["legal"], arrays["winners"])
 
 
 def call_play_random(engine: Engine, arrays: Arrays) -> None:
-    engine.play_random(arrays["positions"], arrays["masks"], arrays["winners"], arrays["rng"], 1)
+    engine.play_random(arrays["positions"], arrays["legal"], arrays["winners"], arrays["rng"], 1)
 
 
 Call = Callable[[Engine, Arrays], None]
 CALLS: dict[Call, tuple[str, ...]] = {
-    call_legal_masks: ("positions", "masks", "winners"),
-    call_step: ("positions", "actions", "masks", "winners"),
-    call_play_random: ("positions", "masks", "winners", "rng"),
+    call_legal_masks: ("positions", "legal", "winners"),
+    call_step: ("positions", "actions", "legal", "winners"),
+    call_play_random: ("positions", "legal", "winners", "rng"),
 }
 
 
 @pytest.mark.parametrize(
     ("call", "name", "damage"),
-    [(call_step, "masks", damage) for damage in DAMAGES]
+    [(call_step, "legal", damage) for damage in DAMAGES]
     + [
         (call, name, damage)
         for call, names in CALLS.items()
@@ -131,7 +132,7 @@ def test_invalid_numbers_raise() -> None:
     engine = Engine()
     arrays = games(engine)
     rng = random_states(SIZE, 1)
-    triple = arrays["positions"], arrays["masks"], arrays["winners"]
+    triple = arrays["positions"], arrays["legal"], arrays["winners"]
     with pytest.raises(TypeError, match="float"):
         engine.play_random(*triple, rng, 1.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="plies=-1"):
@@ -151,15 +152,15 @@ def test_an_empty_batch() -> None:
 
 def test_helpers_raise_on_invalid_arrays() -> None:
     arrays = games(Engine(), 4)
-    masks, rng, actions = arrays["masks"], random_states(4, 1), np.zeros(4, np.int64)
+    masks, rng, actions = arrays["legal"], random_states(4, 1), np.zeros(4, np.int64)
     flags, boards = np.zeros((4, 64), bool), np.zeros((4, 52), np.uint8)
     for call, arguments, match in (
-        (random_actions, (masks.astype(np.int64), rng, actions), "masks|legal"),
+        (random_actions, (masks.astype(np.int64), rng, actions), "legal"),
         (random_actions, (masks, rng[:1], actions), "rng"),
         (random_actions, (masks, rng, actions.astype(np.float64)), "actions"),
-        (unpack_masks, (masks, flags[:3]), "out"),
-        (unpack_masks, (masks, flags.astype(np.int32)), "out"),
-        (unpack_masks, (None, flags), "masks|legal"),
+        (unpack_masks, (masks, flags[:3]), "action_masks"),
+        (unpack_masks, (masks, flags.astype(np.int32)), "action_masks"),
+        (unpack_masks, (None, flags), "legal"),
         (observe, (arrays["positions"], boards[:, :51]), "out"),
         (observe, (arrays["positions"], boards.astype(float)), "out"),
         (observe, (arrays["positions"], boards, np.zeros(1, np.int8)), "viewers"),
@@ -186,7 +187,7 @@ def test_a_second_thread_raises() -> None:
         thread.join()
 
     engine.step(
-        mine["positions"], legal(mine), mine["masks"], mine["winners"], on_part_done=meanwhile
+        mine["positions"], legal(mine), mine["legal"], mine["winners"], on_part_done=meanwhile
     )
     assert "another thread" in str(raised[0])
     np.testing.assert_array_equal(theirs["positions"], before)
@@ -208,7 +209,7 @@ def test_an_error_leaves_no_thread_at_work() -> None:
         engine.step(
             arrays["positions"],
             legal(arrays),
-            arrays["masks"],
+            arrays["legal"],
             arrays["winners"],
             on_part_done=part_done,
         )

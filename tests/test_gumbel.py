@@ -23,11 +23,12 @@ from agents.search.gumbel.search import GumbelSearch
 from agents.search.gumbel.simulation import root_outputs
 from agents.search.solver.solver import Solver
 from bao_env.engine.action import actions_of
-from bao_env.engine.batch import Engine, random_states
+from bao_env.engine.batch import Engine
 from bao_env.engine.bits import FULL as LOST
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import META, WORDS, pack, same_mover
 from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.engine.sampling import random_states
 from bao_env.engine.successors import ACTION, RESULT
 from bao_env.notation import parse_position
 from tests.positions import batch_of

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from bao_env.engine import kernel
-from bao_env.engine.batch import Engine, random_actions, random_states
+from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, NUM_SEEDS, SOUTH
 from bao_env.engine.position import NO_WINNER, movers, packed_opening, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.engine.sampling import random_actions, random_states
 from bao_env.game import packed
 from bao_env.notation import action_to_move, format_position, parse_position
 from tests import reference

@@ -11,7 +11,7 @@ from agents.nets.legal_actions import (
     probabilities,
     sample_actions,
 )
-from bao_env.engine.batch import random_states
+from bao_env.engine.sampling import random_states
 
 
 def test_draws_follow_the_softmax() -> None:

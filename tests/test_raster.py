@@ -63,10 +63,6 @@ def shown() -> Any:
     return None if screen is None else pygame.surfarray.array3d(screen).transpose(1, 0, 2)
 
 
-def colour(name: str) -> Any:
-    return np.array(pygame.Color(name)[:3], np.int64)
-
-
 # --- the image ----------------------------------------------------------------------------------
 
 
@@ -100,40 +96,18 @@ def test_the_same_position_has_the_same_image_and_others_have_others():
     assert not np.array_equal(image_of(OPENING, marked=[(0, 3)]), images[0])
 
 
-@pytest.mark.parametrize("text", [OPENING, MIDDLE, HEAPS])
 @pytest.mark.parametrize("width", [820, 1400])
-def test_the_image_is_the_svg(text, width):
-    """SDL's own reader of SVG, which leaves texts out, paints the same picture."""
-    position = parse_position(text, RULES)
-    svg = svg_board(position, marked=[(0, 3), (1, 4)], width=width).encode()
-    read = pygame.image.load(io.BytesIO(svg), "board.svg")
-    assert read.get_size() == image_size(width)
-    expected = pygame.surfarray.array3d(read).transpose(1, 0, 2).astype(int)
-    shapes = [s for s in drawing(position, marked=[(0, 3), (1, 4)]) if not isinstance(s, Text)]
-    difference = np.abs(rgb_array(shapes, width=width) - expected).max(axis=2)
-    assert difference.mean() < 0.9
-    assert (difference > 64).mean() < 1e-4 and (difference > 24).mean() < 5e-3  # on edges
-    fewer = [s for s in shapes if not (isinstance(s, Circle) and s.radius == 5)]
-    without = np.abs(rgb_array(fewer, width=width) - expected).max(axis=2)
-    assert (without > 64).mean() > 4e-3
-
-
-@pytest.mark.parametrize("text", [OPENING, MIDDLE, HEAPS])
-def test_every_seed_lies_where_the_drawing_has_it(text):
-    shapes = shapes_of(text)
-    image = rgb_array(shapes).astype(int)
-    seeds = [i for i, s in enumerate(shapes) if isinstance(s, Circle) and s.radius == 5]
-    assert len(seeds) == 64
-    visible = 0
-    for i in seeds:
-        x, y = shapes[i].x + 2, shapes[i].y + 2  # beside its glint
-        covers = (s for s in shapes[i + 1 :] if isinstance(s, Circle))
-        if any(np.hypot(s.x - x, s.y - y) < s.radius + 2.5 for s in covers):
-            continue
-        visible += 1
-        seen = image[int(y) - 1 : int(y) + 1, int(x) - 1 : int(x) + 1].mean(axis=(0, 1))
-        assert np.abs(seen - colour(shapes[i].fill)).max() < 8
-    assert visible > 20
+def test_all_but_texts_is_the_svg(width):
+    """SDL reads the same document as a browser, without its texts."""
+    position = parse_position(MIDDLE, RULES)
+    shapes = [shape for shape in drawing(position) if not isinstance(shape, Text)]
+    svg = pygame.image.load(io.BytesIO(svg_board(position, width=width).encode()), "board.svg")
+    expected = pygame.surfarray.array3d(svg).transpose(1, 0, 2)
+    assert np.array_equal(rgb_array(shapes, width=width), expected)
+    ring = [*shapes, Circle(400, 200, 50, "#800000", "#ffffff", 4)]
+    row = rgb_array(ring)[200, :, 0].astype(int)
+    assert (row[[349, 350, 449, 450]] > 250).all()
+    assert (row[354:446] == 128).all()
 
 
 def test_a_change_in_two_holes_shows_there_alone():
@@ -154,21 +128,6 @@ def test_texts_are_centred(text, size):
     assert abs((columns.min() + columns.max() + 1) / 2 - 300) < 0.06 * size + 0.5
     assert abs((rows.min() + rows.max() + 1) / 2 - 200) < 0.06 * size + 0.5
     assert 0.6 * size < np.ptp(rows) + 1 < 0.9 * size
-
-
-def test_outlines_run_on_the_edge():
-    ground = Rect(0, 0, WIDTH, HEIGHT, 0, "#000000")
-    ring = Circle(200, 200, 50, "none", "#ffffff", 4)
-    disc = Circle(400, 200, 50, "#800000", "#ffffff", 4)
-    frame = Rect(550, 150, 100, 100, 10, "none", "#ffffff", 4)
-    box = Rect(700, 150, 100, 100, 10, "#800000", "#ffffff", 4)
-    image = rgb_array([ground, ring, disc, frame, box])
-    for middle, inside in ((200, 0), (400, 128), (600, 0), (750, 128)):
-        row = image[200, :, 0].astype(int)
-        assert (row[middle - 51 : middle - 49] == 255).all()
-        assert (row[middle + 49 : middle + 51] == 255).all()
-        assert (row[middle - 46 : middle + 46] == inside).all()
-        assert (row[[middle - 54, middle + 54]] == 0).all()
 
 
 # --- the window ---------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.nets.checkpoint import Arrays
-from bao_env.engine.batch import Engine, random_actions, random_states
+from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, WORDS, movers, unpack, validate
+from bao_env.engine.sampling import random_actions, random_states
 from bao_env.envs.openings import Openings
 from training.config import TrainConfig
 from training.saved import require

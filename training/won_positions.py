@@ -25,7 +25,7 @@ from agents.search.alphabeta import evaluation
 from agents.search.solver import solver
 from agents.search.solver.proof_number import LOSS, WIN
 from bao_env.bots import Agent, check_actions
-from bao_env.engine.batch import unpack_masks
+from bao_env.engine.action import unpack_masks
 from bao_env.engine.position import META, Words
 from bao_env.engine.ruleset import RULES_VERSION, RULESETS, Ruleset
 from bao_env.game import Stage

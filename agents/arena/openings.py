@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from agents.search.alphabeta.evaluation import SCALE
 from agents.search.alphabeta.player import AlphaBetaAgent
-from bao_env.engine.batch import Engine, random_actions, random_states
+from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import WORDS
 from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.sampling import random_actions, random_states
 
 OPENING_PLIES: Final = 8
 """Default length of an opening."""

@@ -16,10 +16,8 @@ import numpy as np
 from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import (
-    CAPTURE_TURN,
     CHOICE,
     INFINITE,
-    STARTS,
     WON,
     begin,
     candidates,
@@ -58,9 +56,7 @@ def capture_features(rules, words, out):
         whether they have no move and so have lost.
     """
     packed = read(words)
-    found = candidates(rules, packed)
-    capture_turn = (found & CAPTURE_TURN) != ZERO
-    starts = found & STARTS
+    capture_turn, starts = candidates(rules, packed)
     out[:] = 0
     best = ZERO
     stuck = True

@@ -11,9 +11,9 @@ import torch
 from agents.nets.encoding import encode
 from agents.nets.legal_actions import best_legal_actions, sample_actions
 from agents.nets.network import Inputs, PolicyNetwork, check_finite
-from bao_env.engine.arrays import as_batch
-from bao_env.engine.batch import random_states
+from bao_env.engine.array_checks import as_batch
 from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.sampling import random_states
 
 _MAX_POSITIONS: Final = 4096
 """Positions that go through the network together, so that a large batch takes little memory."""
@@ -57,7 +57,7 @@ class NetworkAgent:
         """Run the network on positions uint64[B, 6] with legal actions uint64[B].
 
         Raises:
-            TypeError, ValueError: see :func:`bao_env.engine.arrays.as_batch`.
+            TypeError, ValueError: see :func:`bao_env.engine.array_checks.as_batch`.
             ValueError: the network's outputs are not finite.
         """
         positions, masks = as_batch(positions, masks)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.search.threads import check_seconds, check_threads, share, stop_after
-from bao_env.engine.arrays import as_batch
+from bao_env.engine.array_checks import as_batch
 from bao_env.engine.bits import (
     FULL,
     ONE,
@@ -31,7 +31,7 @@ from bao_env.engine.bits import (
 )
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates, simulate
+from bao_env.engine.kernel import CHOICE, INFINITE, candidates, simulate
 from bao_env.engine.position import META, PLY, packed_opening, read_at, same_mover
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.successors import (
@@ -74,9 +74,7 @@ def _random_move(rules, packed, rng):
         the generator; the position after the move, a :class:`Packed`; and the move's result: ONE
         if the mover has won, FULL if they have lost or have no move (1.2), else ZERO.
     """
-    found = candidates(rules, packed)
-    capture_turn = (found & CAPTURE_TURN) != ZERO
-    starts = found & STARTS
+    capture_turn, starts = candidates(rules, packed)
     while starts != ZERO:
         rng = xorshift(rng)
         start = select_bit(starts, ((rng >> _HALF_WORD) * popcount(starts)) >> _HALF_WORD)
@@ -96,11 +94,9 @@ def _greedy_move(rules, packed, rng):
 
     Arguments and results are those of :func:`_random_move`.
     """
-    found = candidates(rules, packed)
-    capture_turn = (found & CAPTURE_TURN) != ZERO
+    capture_turn, starts = candidates(rules, packed)
     if not capture_turn:
         return _random_move(rules, packed, rng)
-    starts = found & STARTS
     best = ZERO  # captures, and random bits to choose among equals
     best_after, best_result = packed, FULL
     while starts != ZERO:

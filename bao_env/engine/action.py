@@ -3,26 +3,30 @@
 ``action = pit * 4 + direction * 2 + house``: pit 0..7 = own front holes 1..8, 8..15 = own back
 holes 1..8; direction 0 = left, 1 = right; house 1 = play the house.
 
-A *mask* is a uint64 with bit a set where action a is legal. A *start* is an action without its
-house choice, as the kernel simulates it: ``ring pit + 16 * down``, where ``down`` is the step along
-the ring (:mod:`bao_env.engine.layout`). In a namua capture the step is that of the captured seeds.
+Legal actions are a uint64 with bit a set where action a is legal. A *start* is an action without
+its house choice, as the kernel simulates it: ``ring pit + 16 * down``, where ``down`` is the step
+along the ring (:mod:`bao_env.engine.layout`). In a namua capture the captured seeds take that step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
-from bao_env.engine.bits import FULL, ONE, ZERO, U
-from bao_env.engine.compile import jit_inline
+import numpy as np
+import numpy.typing as npt
+
+from bao_env.engine.array_checks import check_array, check_output, length_of
+from bao_env.engine.bits import BYTE, FULL, ONE, ZERO, U, spread_bits
+from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import NO_PIT, pending_of, store_of
 
 NUM_ACTIONS: Final = 64
 
 RING_MASK: Final = U(15)
-"""The bits of a start's ring pit; also wraps a walk along the ring."""
+"""Mask of the ring pit in a start; it also wraps a walk along the ring."""
 DOWN_SHIFT: Final = U(4)
-"""The place of the step in a start."""
+"""Position of the step in a start."""
 _PIT_SHIFT: Final = U(2)
 _DIRECTION_SHIFT: Final = U(1)
 _ROW_SHIFT: Final = U(3)
@@ -34,12 +38,12 @@ class IllegalMoveError(ValueError):
 
 
 def pack_action(pit: int, direction: int, house: int = 0) -> int:
-    """The action integer of a pit (0..15), a direction (LEFT, RIGHT) and a house choice."""
+    """Return the action for a pit (0..15), a direction (LEFT, RIGHT) and a house choice."""
     return pit * 4 + direction * 2 + house
 
 
 def unpack_action(action: int) -> tuple[int, int, int]:
-    """``(pit, direction, house)`` of an action integer.
+    """Return ``(pit, direction, house)`` of an action.
 
     Raises:
         ValueError: ``action`` is not in 0..63.
@@ -49,39 +53,100 @@ def unpack_action(action: int) -> tuple[int, int, int]:
     return action >> 2, (action >> 1) & 1, action & 1
 
 
-def actions_of(mask: int) -> list[int]:
-    """The actions of a mask (a uint64 as an integer), in ascending order."""
-    mask = int(mask)
-    return [action for action in range(NUM_ACTIONS) if mask >> action & 1]
+def actions_of(legal: int) -> list[int]:
+    """Return the actions of some bits (a uint64 as an integer), in ascending order."""
+    legal = int(legal)
+    return [action for action in range(NUM_ACTIONS) if legal >> action & 1]
 
 
 def mask_of(actions: Iterable[int]) -> int:
-    """The mask of some actions, as an integer."""
+    """Return the bits of some actions, as an integer."""
     return sum(1 << action for action in set(actions))
+
+
+def unpack_masks(legal: npt.NDArray[np.uint64], action_masks: npt.NDArray[Any]) -> None:
+    """Spread legal actions, uint64[B], over ``action_masks``, bool or int8 [B, 64]: 1 = legal.
+
+    Raises:
+        TypeError, ValueError: an array has another type, shape or layout.
+    """
+    size = length_of(legal)
+    check_array("legal", legal, np.uint64, (size,))
+    dtype = np.bool_ if getattr(action_masks, "dtype", None) == np.bool_ else np.int8
+    check_output("action_masks", action_masks, dtype, (size, NUM_ACTIONS))
+    _unpack_masks(legal, action_masks)
+
+
+@jit
+def _unpack_masks(legal, action_masks):
+    """Do what :func:`unpack_masks` does, without checks."""
+    words = action_masks.view(np.uint64)  # eight flags a word
+    for i in range(legal.shape[0]):
+        for k in range(8):
+            words[i, k] = spread_bits((legal[i] >> U(8 * k)) & BYTE)
+
+
+@jit
+def is_legal(actions, legal):
+    """Return which actions are legal, bool[B]; where a game is over, any action is.
+
+    Args:
+        actions: int64[B].
+        legal: uint64[B], the legal actions; 0 where the game is over.
+    """
+    flags = np.empty(legal.shape[0], np.bool_)
+    for i in range(legal.shape[0]):
+        inside = actions[i] >= 0 and actions[i] < NUM_ACTIONS
+        flags[i] = legal[i] == ZERO or (inside and (legal[i] >> U(actions[i])) & ONE != ZERO)
+    return flags
+
+
+def check_legal(
+    actions: npt.NDArray[np.int64], legal: npt.NDArray[np.uint64], who: str = ""
+) -> None:
+    """Validate the actions of a batch.
+
+    Args:
+        actions: int64[B].
+        legal: uint64[B], the legal actions; where they are 0, any action is allowed.
+        who: the player who chose them, for the message.
+
+    Raises:
+        IllegalMoveError: an action is illegal; the message names the first one and its game.
+    """
+    flags = is_legal(actions, legal)
+    if not flags.all():
+        game = int(flags.argmin())
+        action, allowed = actions[game], actions_of(legal[game])
+        if who:
+            raise IllegalMoveError(
+                f"{who} chose action {action}, which is illegal; legal: {allowed}"
+            )
+        raise IllegalMoveError(f"action {action} is illegal in game {game}; legal there: {allowed}")
 
 
 @jit_inline
 def ring_of(start):
-    """The ring pit of a start."""
+    """Return the ring pit of a start."""
     return start & RING_MASK
 
 
 @jit_inline
 def down_of(start):
-    """The step of a start: 0 = up the ring, 1 = down."""
+    """Return the step of a start: 0 = up the ring, 1 = down."""
     return start >> DOWN_SHIFT
 
 
 @jit_inline
 def enters(meta):
-    """A mask: a capture of this turn starts with captured seeds, not with a lift (2.3)."""
+    """Return all ones if captures of this turn begin with captured seeds, else zero (2.3)."""
     namua = FULL if store_of(meta) != ZERO else ZERO
     return namua | (FULL if pending_of(meta) != NO_PIT else ZERO)
 
 
 @jit_inline
 def action_of(meta, capture_turn, start):
-    """The action of a start, with house bit 0."""
+    """Return the action of a start, with house bit 0."""
     ring = ring_of(start)
     in_back = ZERO - (ring >> _ROW_SHIFT)
     pit = ring ^ (in_back & _HOLE_MASK)
@@ -92,7 +157,7 @@ def action_of(meta, capture_turn, start):
 
 @jit_inline
 def start_of(meta, capture_turn, action):
-    """The start of an action: the inverse of :func:`action_of`."""
+    """Return the start of an action: the inverse of :func:`action_of`."""
     pit = action >> _PIT_SHIFT
     right = (action >> _DIRECTION_SHIFT) & ONE
     in_back = ZERO - (pit >> _ROW_SHIFT)

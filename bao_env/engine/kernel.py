@@ -85,10 +85,6 @@ _FREE_SIDE_SHIFT: Final = U(6)
 _CHOICE_SHIFT: Final = U(1)
 TALLY_SHIFT: Final = U(8)
 
-# Flags that candidates() puts above the 32 bits of its starts.
-STARTS: Final = U(0xFFFFFFFF)
-CAPTURE_TURN: Final = U(1 << 32)
-
 # Ring pits 0..7 are the front row, 8..15 the back row; a pit is a byte of its row's word.
 _ROW: Final = U(8)
 _ROW_SHIFT: Final = U(3)
@@ -106,6 +102,7 @@ _RIGHT_KICHWA: Final = U(7)
 _ROUND: Final = U(16)
 _ROUND_SHIFT: Final = U(4)
 _MAX_ROUNDS: Final = U(7)
+_SIXTEENS: Final = U(0x1010101010101010)
 _FOUR_ONES: Final = U(0x01010101)
 _HALF_WORD: Final = U(32)
 _DOWN_STARTS_SHIFT: Final = U(16)  # in a set of starts, those going down stand above
@@ -257,53 +254,56 @@ def play_out(rules, hand):
     return hand
 
 
-@jit
-def first_captures(front, back, facing, capture_limit):
-    """Where a first sowing in mtaji can capture (3.4).
+@jit_inline
+def _first_captures_of(front, back, capture_limit, starts, hits):
+    """Return what :func:`first_captures` does, for some starts.
 
-    Returns bit sets over ring pits: starts that capture going up, starts that capture going down,
-    and the own front pits at which they capture.
+    Args:
+        front, back: the mover's rows.
+        capture_limit: the most seeds that may start a capture.
+        starts: ring pits, as a bit set.
+        hits: front pits, as a bit set, at which a last seed captures.
     """
     up = ZERO
     down = ZERO
     targets = ZERO
-    prey = nonzero(facing)
-    filled = nonzero(front) & prey
-    if filled == ZERO and (capture_limit < _ROUND or prey == ZERO):
-        return up, down, targets
-    playable = at_least_2(front) | (at_least_2(back) << _ROW)
-    large = at_least_16(front) | (at_least_16(back) << _ROW)
-    small = playable & ~large
-    while small != ZERO:
-        ring = trailing_zeros(small)
-        small &= small - ONE
+    while starts != ZERO:
+        ring = trailing_zeros(starts)
+        starts &= starts - ONE
         seeds = byte(back if ring >= _ROW else front, ring & _IN_ROW)
         if seeds > capture_limit:
             continue
         end = (ring + seeds) & RING_MASK
-        hit = (filled >> end) & ONE
+        hit = (hits >> end) & ONE
         up |= hit << ring
         targets |= hit << end
         end = (ring - seeds) & RING_MASK
-        hit = (filled >> end) & ONE
+        hit = (hits >> end) & ONE
         down |= hit << ring
         targets |= hit << end
-    while capture_limit >= _ROUND and large != ZERO:
+    return up, down, targets
+
+
+@jit
+def first_captures(front, back, facing, capture_limit):
+    """Find where a first sowing in mtaji can capture (3.4).
+
+    Returns bit sets over ring pits: starts that capture going up, starts that capture going down,
+    and the own front pits at which they capture.
+    """
+    prey = nonzero(facing)
+    filled = nonzero(front) & prey
+    if filled == ZERO and (capture_limit < _ROUND or prey == ZERO):
+        return ZERO, ZERO, ZERO
+    playable = at_least_2(front) | (at_least_2(back) << _ROW)
+    large = at_least_16(front) | (at_least_16(back) << _ROW)
+    up, down, targets = _first_captures_of(front, back, capture_limit, playable & ~large, filled)
+    if capture_limit >= _ROUND and large != ZERO:
         # Dutch: no limit. A hand of 17 or more has put a seed into every pit before its last
         # seed; a hand of 16 ends in the pit that it left, which is empty.
-        ring = trailing_zeros(large)
-        large &= large - ONE
-        seeds = byte(back if ring >= _ROW else front, ring & _IN_ROW)
-        if seeds <= _ROUND or seeds > capture_limit:
-            continue
-        end = (ring + seeds) & RING_MASK
-        hit = (prey >> end) & ONE
-        up |= hit << ring
-        targets |= hit << end
-        end = (ring - seeds) & RING_MASK
-        hit = (prey >> end) & ONE
-        down |= hit << ring
-        targets |= hit << end
+        large &= nonzero(front ^ _SIXTEENS) | (nonzero(back ^ _SIXTEENS) << _ROW)
+        more = _first_captures_of(front, back, capture_limit, large, prey)
+        return up | more[0], down | more[1], targets | more[2]
     return up, down, targets
 
 
@@ -344,10 +344,11 @@ def _single(bits):
 
 @jit_inline
 def candidates(rules, packed):
-    """The starts that the rules allow before infinite moves are struck out.
+    """Find the starts that the rules allow before infinite moves are struck out.
 
-    Returns bits: start s (:mod:`bao_env.engine.action`) is bit s. CAPTURE_TURN is set above them if
-    they capture.
+    Returns:
+        whether they capture; and the starts as bits, bit s for start s
+        (:mod:`bao_env.engine.action`).
     """
     front, back, meta = packed.front, packed.back, packed.meta
     facing = byteswap(packed.other_front)
@@ -355,18 +356,18 @@ def candidates(rules, packed):
     filled = nonzero(front)
 
     if pending != NO_PIT:  # Dutch I.a: the side of the capture that waits
-        return CAPTURE_TURN | (ONE << pending) | (ONE << (pending + _DOWN_STARTS_SHIFT))
+        return True, (ONE << pending) | (ONE << (pending + _DOWN_STARTS_SHIFT))
 
     if store_of(meta) != ZERO:
         captures = _namua_captures(front, facing)
         if captures != ZERO:  # 2.3b, 1.7a; side forced at kichwa and kimbi, 1.4b
             going_down = (captures & _NOT_LEFT_END) << _DOWN_STARTS_SHIFT
-            return CAPTURE_TURN | (captures & _NOT_RIGHT_END) | going_down
+            return True, (captures & _NOT_RIGHT_END) | going_down
         starts = _namua_takasa(rules, front, back, filled, meta)
     else:
         up, down, targets = first_captures(front, back, facing, rules.capture_limit)
         if targets != ZERO:  # 3.4, 1.7a
-            return CAPTURE_TURN | up | (down << _DOWN_STARTS_SHIFT)
+            return True, up | (down << _DOWN_STARTS_SHIFT)
         starts = at_least_2(front)
         barred = barred_of(meta)
         if barred != NO_PIT:  # 4.1
@@ -375,13 +376,13 @@ def candidates(rules, packed):
             starts = _dutch_takasia(rules, packed, starts)
         if starts == ZERO:  # 3.5a: the back row only if the front row offers nothing
             starts = at_least_2(back) << _ROW
-            return starts | (starts << _DOWN_STARTS_SHIFT)
+            return False, starts | (starts << _DOWN_STARTS_SHIFT)
     up = starts
     down = starts
     if _single(filled) and rules.lone_kichwa_loses == ZERO:  # 2.4a, 3.5b
         up &= ~(ONE << _RIGHT_KICHWA)
         down &= ~ONE
-    return up | (down << _DOWN_STARTS_SHIFT)
+    return False, up | (down << _DOWN_STARTS_SHIFT)
 
 
 @jit
@@ -633,9 +634,7 @@ def legal_mask(rules, words):
     Zero means that the mover has no legal move and has lost (1.2, 1.5a).
     """
     packed = read(words)
-    found = candidates(rules, packed)
-    capture_turn = (found & CAPTURE_TURN) != ZERO
-    starts = found & STARTS
+    capture_turn, starts = candidates(rules, packed)
     mask = ZERO
     while starts != ZERO:
         start = trailing_zeros(starts)

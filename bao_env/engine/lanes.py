@@ -1,8 +1,8 @@
-"""Many hands in lock step: one sowing of :data:`LANES` moves at a time.
+"""Many hands in lock step: sow once in :data:`LANES` moves at a time.
 
 Each lane holds one :class:`Hand`. All lanes go through the kernel's branch-free ``relay`` together,
-which the compiler turns into vector instructions. A hand that ends is replaced by the next of its
-block's job list. The last hands of a block, too few to fill the lanes, are finished one by one.
+which the compiler turns into vector instructions. When a hand ends, the next job of the block takes
+its lane. The last hands of a block, too few to fill the lanes, are finished one by one.
 
 A *job* is a start to play out, one uint64::
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from bao_env.engine.bits import BYTE, FULL, ONE, ZERO, U, byteswap, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
@@ -42,17 +43,17 @@ LANES: Final = 32
 BLOCK: Final = 512
 """Games whose hands share the lanes; their jobs stay in the second-level cache."""
 MAX_STARTS: Final = 32
-"""Most jobs of a game."""
+"""The most jobs of a game."""
 _MAX_ALONE: Final = 3
 """The last hands of a block, up to this number, are finished one by one."""
 
 # What a run's jobs are for.
 FIND_LEGAL: Final = 0
-"""``masks`` gets their bits of the legal masks."""
+"""Write their bits of the legal actions into ``legal``."""
 PLAY: Final = 1
-"""``positions`` are played on; ``winners`` gets the seats that win."""
+"""Play on in ``positions``, and write the seats that win into ``winners``."""
 FIND_BEST: Final = 2
-"""``masks`` gets what each game's jobs can do together, see :func:`best_capture`."""
+"""Write what each game's jobs can do together into ``legal``; see :func:`best_capture`."""
 
 _BEST_LEGAL: Final = U(1 << 8)
 _BEST_WINS: Final = U(1 << 9)
@@ -72,8 +73,6 @@ _FIELDS: Final = len(Hand._fields)
     _STOPS,
     _TALLY,
 ) = range(0, _FIELDS * LANES, LANES)
-LANE_WORDS: Final = _FIELDS * LANES
-"""Length of the lane array."""
 
 _JOB_START: Final = U(31)
 _JOB_CAPTURE: Final = U(32)
@@ -83,23 +82,40 @@ _JOB_GAME_SHIFT: Final = U(13)
 _ACTION_MASK: Final = U(63)
 
 
+Scratch = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
+
+
+def make_scratch(games: int) -> Scratch:
+    """Return the arrays that :func:`run` needs for blocks of up to ``games`` games.
+
+    Returns:
+        the jobs, the lanes, and the job in each lane: a plain tuple, which numba recognises faster
+        than a named one.
+    """
+    return (
+        np.zeros(games * MAX_STARTS, np.uint64),
+        np.zeros(_FIELDS * LANES, np.uint64),
+        np.zeros(LANES, np.uint64),
+    )
+
+
 @jit_inline
 def mask_job(game, capture_turn, action, start):
-    """The job of simulating a start in a game, to find its bits of the legal mask."""
+    """Return the job of simulating a start, to find its bits of the legal mask."""
     flags = _JOB_CAPTURE if capture_turn else ZERO
     return (U(game) << _JOB_GAME_SHIFT) | flags | (action << _JOB_ACTION_SHIFT) | start
 
 
 @jit_inline
 def play_job(game, capture_turn, action, start):
-    """The job of playing an action in a game."""
+    """Return the job of playing an action."""
     flags = (_JOB_CAPTURE if capture_turn else ZERO) | (ZERO if action & ONE else _JOB_STOPS)
     return (U(game) << _JOB_GAME_SHIFT) | flags | start
 
 
 @jit_inline
 def _load(lanes, i):
-    """The hand in lane i."""
+    """Return the hand in lane i."""
     return Hand(
         lanes[_FRONT + i],
         lanes[_BACK + i],
@@ -129,7 +145,7 @@ def _save(lanes, i, hand):
 
 @jit
 def _advance(rules, lanes):
-    """One sowing of every lane."""
+    """Sow once in every lane."""
     for i in range(LANES):
         _save(lanes, i, relay(rules, _load(lanes, i)))
 
@@ -151,18 +167,18 @@ def _fill(rules, positions, job, lanes, i):
 
 @jit_inline
 def best_capture(best):
-    """What :data:`FIND_BEST` has found out about a player's moves.
+    """Read what :data:`FIND_BEST` has found out about a player's moves.
 
     Returns:
-        the most seeds that one of them captures; whether one wins at once, by emptying the
-        opponent's front row or by leaving them no hole to play from (1.2); whether one is legal.
+        the most seeds that a move captures; whether a move wins at once, by emptying the
+        opponent's front row or by leaving them no hole to play from (1.2); whether a move is legal.
     """
     return best & BYTE, (best & _BEST_WINS) != ZERO, (best & _BEST_LEGAL) != ZERO
 
 
 @jit
 def _best_of(rules, packed, job, hand):
-    """What a job's move can do, as bits; :func:`best_capture` reads them."""
+    """Return what a job's move can do, as the bits that :func:`best_capture` reads."""
     capture_turn = (job & _JOB_CAPTURE) != ZERO
     if hand.tally & INFINITE:
         if (hand.tally & CHOICE) == ZERO:
@@ -178,20 +194,20 @@ def _best_of(rules, packed, job, hand):
 
 
 @jit_inline
-def _retire(rules, positions, masks, winners, job, hand, task):
+def _retire(rules, positions, legal, winners, job, hand, task):
     """Write the result of a job.
 
     Args:
         rules: the :class:`KernelRules`.
-        positions, masks, winners: see :func:`run`; changed in place.
+        positions, legal, winners: see :func:`run`; changed in place.
         job: the job that has ended.
         hand: its last :class:`Hand`.
         task: see :func:`run`.
     """
     game = job >> _JOB_GAME_SHIFT
     if task == FIND_BEST:
-        best, old = _best_of(rules, read_at(positions, game), job, hand), masks[game]
-        masks[game] = max(best & BYTE, old & BYTE) | ((best | old) & ~BYTE)
+        best, old = _best_of(rules, read_at(positions, game), job, hand), legal[game]
+        legal[game] = max(best & BYTE, old & BYTE) | ((best | old) & ~BYTE)
     elif task == PLAY:
         packed = read_at(positions, game)
         after, result = finish(rules, packed, (job & _JOB_CAPTURE) != ZERO, hand)
@@ -201,24 +217,23 @@ def _retire(rules, positions, masks, winners, job, hand, task):
             seat = np.int8(mover_of(packed.meta))
             winners[game] = seat if result == ONE else np.int8(1) - seat
     else:
-        masks[game] |= legal_bits(hand.tally) << ((job >> _JOB_ACTION_SHIFT) & _ACTION_MASK)
+        legal[game] |= legal_bits(hand.tally) << ((job >> _JOB_ACTION_SHIFT) & _ACTION_MASK)
 
 
 @jit
-def run(rules, positions, masks, winners, jobs, count, lanes, owner, task):
+def run(rules, positions, legal, winners, count, scratch, task):
     """Run a block's job list through the lanes.
 
     Args:
         rules: the :class:`KernelRules`.
         positions: uint64[B, 6]; B of about BLOCK is fastest.
-        masks: uint64[B].
+        legal: uint64[B].
         winners: int8[B].
-        jobs: uint64[count or more].
-        count: how many jobs there are.
-        lanes: uint64[LANE_WORDS], scratch.
-        owner: uint64[LANES], scratch: the job in each lane.
-        task: what the jobs are for: :data:`FIND_LEGAL`, :data:`PLAY` or :data:`FIND_BEST`.
+        count: number of jobs.
+        scratch: the arrays of :func:`make_scratch`, the jobs in the first of them.
+        task: :data:`FIND_LEGAL`, :data:`PLAY` or :data:`FIND_BEST`.
     """
+    jobs, lanes, owner = scratch
     filled = min(count, LANES)
     for i in range(LANES):
         lanes[_SEEDS + i] = ZERO
@@ -244,7 +259,7 @@ def run(rules, positions, masks, winners, jobs, count, lanes, owner, task):
         while ended != ZERO:
             i = np.int64(trailing_zeros(ended))
             ended &= ended - ONE
-            _retire(rules, positions, masks, winners, owner[i], _load(lanes, i), task)
+            _retire(rules, positions, legal, winners, owner[i], _load(lanes, i), task)
             if following < count:
                 owner[i] = jobs[following]
                 _fill(rules, positions, owner[i], lanes, i)

@@ -12,10 +12,8 @@ from bao_env.engine.action import action_of
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import (
-    CAPTURE_TURN,
     CHOICE,
     INFINITE,
-    STARTS,
     candidates,
     cannot_play,
     simulate,
@@ -57,9 +55,7 @@ def successors(rules, packed, out, base):
     Returns:
         their number; 0 means that the mover has no move and has lost (1.2, 1.5a).
     """
-    found = candidates(rules, packed)
-    capture_turn = (found & CAPTURE_TURN) != ZERO
-    starts = found & STARTS
+    capture_turn, starts = candidates(rules, packed)
     row = base
     while starts != ZERO:
         start = trailing_zeros(starts)

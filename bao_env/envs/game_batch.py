@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.bots import Agent, check_actions
-from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.batch import Engine, unpack_masks
+from bao_env.engine.action import NUM_ACTIONS, unpack_masks
+from bao_env.engine.batch import Engine
 from bao_env.engine.bits import ZERO, U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import META, NO_WINNER, PLY, WORDS, Words, mover_of, movers, pack

@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
-from bao_env.engine.batch import unpack_masks
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of, unpack_masks
 from bao_env.engine.bits import ONE, ZERO, U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import legal_mask, play

@@ -12,12 +12,12 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from bao_env.bots import Opponent, get_agent, is_legal
-from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.arrays import as_actions
-from bao_env.engine.batch import random_actions, random_states, unpack_masks
+from bao_env.bots import Opponent, get_agent
+from bao_env.engine.action import NUM_ACTIONS, is_legal, unpack_masks
+from bao_env.engine.array_checks import as_actions
 from bao_env.engine.position import PLY, Words, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.sampling import random_actions, random_states
 from bao_env.envs.afterstates import Afterstates, list_afterstates
 from bao_env.envs.arguments import (
     MAX_PLIES,
@@ -203,8 +203,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self._reused_buffers: list[ObservationBuffer] = []
         """The two that are used in turn, without ``copy``."""
         self._shown = ObservationBuffer.empty(num_envs, self.observer)
-        """The last returned observation. The caller may have changed its arrays since; its view is the
-        environment's own."""
+        """The last returned observation. The caller may have changed its arrays since, but not its
+        view."""
         self._shown.view.legal.fill(0)
 
     # --- what the games look like ---------------------------------------------------------------

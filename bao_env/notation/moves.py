@@ -45,10 +45,8 @@ def may_start(words: Words, ruleset: Ruleset, action: int) -> bool:
         ValueError: ``action`` is not in 0..63.
     """
     unpack_action(action)
-    found = int(kernel.candidates(ruleset.kernel_rules(), Packed.of(words)))
-    captures = bool(found & int(kernel.CAPTURE_TURN))
-    start = int(start_of(words[META], captures, np.uint64(action)))
-    return bool(found >> start & 1)
+    captures, starts = kernel.candidates(ruleset.kernel_rules(), Packed.of(words))
+    return bool(int(starts) >> int(start_of(words[META], captures, np.uint64(action))) & 1)
 
 
 def why_illegal(words: Words, ruleset: Ruleset, action: int) -> str:

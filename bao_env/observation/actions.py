@@ -28,14 +28,13 @@ import numpy.typing as npt
 from bao_env.engine.action import NUM_ACTIONS, start_of
 from bao_env.engine.bits import ONE, ZERO, U, byte, sum_of_bytes, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import CAPTURE_TURN, STARTS, candidates, is_capture, legal_mask
+from bao_env.engine.kernel import candidates, is_capture, legal_mask
 from bao_env.engine.lanes import (
     FIND_BEST,
-    LANE_WORDS,
-    LANES,
-    MAX_STARTS,
     PLAY,
+    Scratch,
     best_capture,
+    make_scratch,
     mask_job,
     play_job,
     run,
@@ -86,9 +85,7 @@ class Workspace(NamedTuple):
     """int64[_ROWS], the game of each action."""
     actions: npt.NDArray[np.int64]
     """int64[_ROWS]."""
-    jobs: Words
-    lanes: Words
-    owner: Words
+    scratch: Scratch
 
     @classmethod
     def empty(cls) -> Workspace:
@@ -99,9 +96,7 @@ class Workspace(NamedTuple):
             np.empty(_ROWS, np.uint64),
             np.empty(_ROWS, np.int64),
             np.empty(_ROWS, np.int64),
-            np.empty(_ROWS * MAX_STARTS, np.uint64),
-            np.empty(LANE_WORDS, np.uint64),
-            np.empty(LANES, np.uint64),
+            make_scratch(_ROWS),
         )
 
 
@@ -123,12 +118,12 @@ def _play_out(rules, positions, count, work):
         packed = read_at(positions, g)
         action = U(work.actions[row])
         capture_turn = is_capture(rules, packed, action)
-        work.jobs[row] = play_job(
+        work.scratch[0][row] = play_job(
             row, capture_turn, action, start_of(packed.meta, capture_turn, action)
         )
         write_at(work.after, row, packed)
         work.seats[row] = NO_WINNER
-    run(rules, work.after, work.best, work.seats, work.jobs, count, work.lanes, work.owner, PLAY)
+    run(rules, work.after, work.best, work.seats, count, work.scratch, PLAY)
 
 
 @jit
@@ -143,19 +138,15 @@ def _reply(rules, count, all_replies, work):
         packed = read_at(work.after, row)
         if work.seats[row] >= 0 or same_mover(packed.meta):
             continue
-        found = candidates(rules, packed)
-        capture_turn = (found & CAPTURE_TURN) != ZERO
-        starts = found & STARTS
+        capture_turn, starts = candidates(rules, packed)
         while starts != ZERO:
             start = trailing_zeros(starts)
             starts &= starts - ONE
-            work.jobs[jobs] = mask_job(row, capture_turn, ZERO, start)
+            work.scratch[0][jobs] = mask_job(row, capture_turn, ZERO, start)
             jobs += 1
             if not all_replies:
                 break
-    run(
-        rules, work.after, work.best, work.seats, work.jobs, jobs, work.lanes, work.owner, FIND_BEST
-    )
+    run(rules, work.after, work.best, work.seats, jobs, work.scratch, FIND_BEST)
     for row in range(count):
         packed = read_at(work.after, row)
         if work.seats[row] >= 0 or same_mover(packed.meta):

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from bao_env.engine.arrays import FLOAT32, INT8, UINT8, batch_size, check_array, check_output
+from bao_env.engine.array_checks import batch_size, check_array, check_output
 from bao_env.engine.bits import U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.layout import NUM_SEEDS
@@ -137,8 +137,8 @@ def observe(
     size = batch_size(positions)
     if viewers is None:
         viewers = np.full(size, -1, np.int8)
-    check_array("viewers", viewers, INT8, (size,))
-    dtype = UINT8 if getattr(out, "dtype", None) == UINT8 else FLOAT32
+    check_array("viewers", viewers, np.int8, (size,))
+    dtype = np.uint8 if getattr(out, "dtype", None) == np.uint8 else np.float32
     check_output("out", out, dtype, (size, OBSERVATION_SIZE))
     observe_compiled(positions, viewers, seed_scale(out.dtype), out)
 

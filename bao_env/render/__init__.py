@@ -1,5 +1,7 @@
-"""Pictures of the board: one drawing (:mod:`~bao_env.render.drawing`), shown as plain characters,
-as SVG, as an image and in a window (:mod:`~bao_env.render.raster`)."""
+"""Pictures of the board: plain characters, SVG, and pixels (:mod:`~bao_env.render.raster`).
+
+All but the plain characters show the same drawing (:mod:`~bao_env.render.drawing`).
+"""
 
 from bao_env.render.svg import svg_board
 from bao_env.render.text import ascii_board

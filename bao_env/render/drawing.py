@@ -1,6 +1,6 @@
-"""The one drawing of the board: a carved wooden board as circles, rectangles and texts.
+"""The drawing of the board: a carved wooden board as circles, rectangles and texts.
 
-Every picture is made from it: the SVG (:mod:`bao_env.render.svg`), images and windows
+Every picture is made from this drawing: the SVG (:mod:`bao_env.render.svg`), images and windows
 (:mod:`bao_env.render.raster`), and the board in a browser, which animates its seeds.
 """
 
@@ -70,12 +70,12 @@ _MIDDLE: Final = 12.0
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the pits and the stores lie."""
+    """Positions and sizes of the pits and the stores."""
 
     width: float
-    """Of the whole drawing, in its own units."""
+    """Width of the drawing, in its own units."""
     height: float
-    """The same, with the line of text below the board."""
+    """Height of the drawing, with the line of text below the board."""
     left: float
     """Left edge of the rows of pits."""
     top: float
@@ -106,7 +106,7 @@ WIDE: Final = Layout(
     far=(32, 62, _TROUGH, _ROWS_HEIGHT - 4),
     near=(2 * _SIDE + 8 * PIT - 32 - _TROUGH, 62, _TROUGH, _ROWS_HEIGHT - 4),
 )
-"""Each store is a trough at its player's right hand."""
+"""The layout with each store upright at its player's right hand."""
 WIDTH: Final = WIDE.width
 """Width of a drawing, in its own units."""
 HEIGHT: Final = WIDE.height
@@ -115,22 +115,22 @@ HEIGHT: Final = WIDE.height
 
 @dataclass(frozen=True)
 class Place:
-    """A pit or a store, and where it lies on the drawing."""
+    """A pit or a store, and its place on the drawing."""
 
     seat: int
     """Its owner."""
     pit: int | None
     """0..15; None for the store."""
     x: float
-    """Its middle."""
+    """x of its middle."""
     y: float
-    """Its middle."""
+    """y of its middle."""
     reach_x: float
     """Half the width over which its seeds lie."""
     reach_y: float
     """Half the height over which its seeds lie."""
     label: tuple[float, float]
-    """Where the count stands."""
+    """x and y of the middle of its count."""
 
     @property
     def is_house(self) -> bool:
@@ -139,9 +139,9 @@ class Place:
 
 
 def rows(viewer: int = SOUTH) -> list[tuple[int, list[int]]]:
-    """The four rows from the top, each with its seat and its pits from left to right.
+    """Return the four rows from the top, each with its seat and its pits from left to right.
 
-    ``viewer`` is the seat from which the board is seen; it lies at the bottom.
+    ``viewer`` is the seat at the bottom.
     """
     far = 1 - viewer
     return [
@@ -153,7 +153,7 @@ def rows(viewer: int = SOUTH) -> list[tuple[int, list[int]]]:
 
 
 def places(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Place]:
-    """The 32 pits, row by row from the top left, then the far and the near store."""
+    """Return the 32 pits, row by row from the top left, then the far and the near store."""
     found = []
     for row, (seat, pits) in enumerate(rows(viewer)):
         y = layout.top + (row + 0.5) * PIT + (_MIDDLE if row > 1 else 0)
@@ -188,17 +188,17 @@ _SEED_SHADOW: Final = "#26150a"
 _MARK: Final = "#f2c14e"
 _BAR: Final = "#d0492f"
 SEED_COLOURS: Final = len(_SEEDS)
-"""Kinds of seeds, counted from 0."""
+"""Number of colours of seeds."""
 
 
 def _between(share: float) -> str:
-    """A colour of a pit's wall, from the deep at 0 to the lit at 1."""
+    """Return a colour of a pit's wall, from dark at 0 to bright at 1."""
     mixed = (round(a + (b - a) * share) for a, b in zip(_DEEP, _LIT, strict=True))
     return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
 def ground(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Shape]:
-    """The empty board: wood, pits, stores, letters of rows and numbers of columns."""
+    """Draw the empty board: wood, pits, stores, letters of rows and numbers of columns."""
     right, bottom = layout.width - 10, layout.board
     shapes: list[Shape] = [
         Rect(10, 10, right - 10, bottom - 10, 30, _WOOD_DARK),
@@ -226,7 +226,7 @@ def ground(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Shape]:
 
 
 def _names(layout: Layout, viewer: int) -> list[Shape]:
-    """Letters of the rows and numbers of the columns."""
+    """Draw the letters of the rows and the numbers of the columns."""
     shapes: list[Shape] = []
     for row, (seat, pits) in enumerate(rows(viewer)):
         y = layout.top + (row + 0.5) * PIT + (_MIDDLE if row > 1 else 0)
@@ -240,7 +240,7 @@ def _names(layout: Layout, viewer: int) -> list[Shape]:
 
 
 def _hollow(x: float, y: float, half_w: float, half_h: float, square: bool) -> list[Shape]:
-    """A carved hollow, lit from above: its upper wall is in the shade, its lower one bright."""
+    """Draw a carved hollow, lit from above: its upper wall is dark, its lower wall bright."""
     steps = 7
     corner = RADIUS / 3
     shapes: list[Shape] = []
@@ -260,23 +260,24 @@ def _hollow(x: float, y: float, half_w: float, half_h: float, square: bool) -> l
 _GOLDEN_ANGLE: Final = math.pi * (3 - math.sqrt(5))
 """Radians between neighbours on a sunflower's spiral, which fills a disc evenly (Vogel 1979)."""
 _HOLE_TURN: Final = 1.7
-"""Radians by which the spiral of each hole is turned against the one before."""
+"""Radians between the spirals of two neighbouring holes."""
 
 
 def _noise(i: int, j: int) -> float:
-    """A number in [0, 1) that looks random and is always the same for the same i and j.
+    """Return a number in [0, 1) that looks random and depends on i and j alone.
 
-    The fraction of a large multiple of a sine, as shader programmers draw noise; any large,
-    unrelated factors would do.
+    It is the fraction of a large multiple of a sine, a common noise function of shaders. Other
+    large factors without a common divisor would do as well.
     """
     return math.sin(12.9898 * i + 78.233 * j) * 43758.5453 % 1
 
 
 def seed_spots(place: Place, count: int) -> list[tuple[float, float, int]]:
-    """x, y and colour (0 to SEED_COLOURS - 1) of the first ``count`` seeds of a place.
+    """Return x, y and colour (0 to SEED_COLOURS - 1) of the first ``count`` seeds of a place.
 
-    Seeds lie scattered over an ellipse, from its middle outward and then in a second layer. A
-    seed's spot depends only on its number and its place, so the seeds of a growing heap lie still.
+    Seeds are scattered over an ellipse, from its middle outward and then in a second layer. The
+    spot of a seed depends only on its number and its place, so seeds stay where they are when more
+    are added.
     """
     salt = 32 + place.seat if place.pit is None else 16 * place.seat + place.pit
     layer = min(36, round(place.reach_x * place.reach_y / 18))
@@ -296,7 +297,7 @@ def seed_spots(place: Place, count: int) -> list[tuple[float, float, int]]:
 
 
 def seed(x: float, y: float, colour: int) -> list[Shape]:
-    """One seed and its shadow."""
+    """Draw one seed and its shadow."""
     return [
         Circle(x + 0.9, y + 1.5, 5.2, _SEED_SHADOW),
         Circle(x, y, 5, _SEEDS[colour], _SEED_EDGE, 0.9),
@@ -305,7 +306,7 @@ def seed(x: float, y: float, colour: int) -> list[Shape]:
 
 
 def owned_house(place: Place) -> list[Shape]:
-    """What marks a house as owned: an inlaid frame."""
+    """Draw the frame that marks a house as owned."""
     r = RADIUS + 1
     return [Rect(place.x - r, place.y - r, 2 * r, 2 * r, r / 3, "none", _PALE, 2)]
 
@@ -315,12 +316,12 @@ def _count(place: Place, count: int) -> list[Shape]:
 
 
 def status_line(position: Position) -> str:
-    """Who is to move, and in which stage."""
+    """Return the line that says who is to move, and in which stage."""
     return f"{SEAT_NAMES[position.mover]} to move, {stage_of(position).value}"
 
 
 def notes(position: Position) -> list[str]:
-    """What the seeds do not show: a barred hole, a capture that waits."""
+    """Return what the seeds do not show: a barred hole, or a capture that waits."""
     found = []
     if position.barred is not None:
         found.append(f"takasia bars {hole_name(position.mover, position.barred)}")
@@ -337,13 +338,13 @@ def drawing(
     layout: Layout = WIDE,
     viewer: int = SOUTH,
 ) -> list[Shape]:
-    """The board as shapes, painted first to last.
+    """Return the board as shapes, to be painted first to last.
 
     Args:
-        position: what to show.
-        marked: (seat, pit) of holes to ring in yellow.
-        status: the line below the board; by default, who is to move in which stage.
-        layout: where everything lies, and so the size of the drawing.
+        position: the position to show.
+        marked: (seat, pit) of the holes with a yellow ring.
+        status: the line below the board; by default, :func:`status_line`.
+        layout: positions and sizes, and so the size of the drawing.
         viewer: the seat at the bottom.
     """
     shapes: list[Shape] = [

@@ -16,17 +16,27 @@ def svg_board(
     status: str | None = None,
     width: int = 760,
 ) -> str:
-    """The board as an SVG document, ``width`` pixels wide; see :mod:`bao_env.render.drawing`."""
+    """Return the board as an SVG document.
+
+    Args:
+        position: the position to show.
+        marked, status: see :func:`bao_env.render.drawing.drawing`.
+        width: width in pixels.
+    """
+    return svg_document(drawing(position, marked=marked, status=status), width)
+
+
+def svg_document(shapes: Iterable[Shape], width: int) -> str:
+    """Return shapes as an SVG document, ``width`` pixels wide."""
     height = round(width * HEIGHT / WIDTH)
-    body = svg_shapes(drawing(position, marked=marked, status=status))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}">\n{body}\n</svg>\n'
+        f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}">\n{svg_shapes(shapes)}\n</svg>\n'
     )
 
 
 def svg_shapes(shapes: Iterable[Shape]) -> str:
-    """Shapes as SVG elements, one a line, without the document around them."""
+    """Return shapes as SVG elements, one on each line, without the document around them."""
     return "\n".join(_svg(shape) for shape in shapes)
 
 

@@ -10,13 +10,13 @@ from bao_env.render.drawing import notes, rows, status_line
 
 
 def ascii_board(position: Position, *, status: str | None = None) -> str:
-    """The board in plain characters, North on top, no line break at the end.
+    """Return the board in plain characters, North on top, without a line break at the end.
 
-    ``[6]`` is an owned house, ``(3)`` a hole that takasia bars, ``<4>`` one whose capture waits
+    ``[6]`` is an owned house, ``(3)`` a hole that takasia bars, ``<4>`` a hole whose capture waits
     for its side.
 
     Args:
-        position: what to show.
+        position: the position to show.
         status: the last line; by default, who is to move in which stage.
     """
     lines = ["       8    7    6    5    4    3    2    1"]

@@ -21,7 +21,8 @@ from tqdm import tqdm
 
 from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from agents.search.solver.solver import Solver
-from bao_env.engine.batch import Engine, unpack_masks
+from bao_env.engine.action import unpack_masks
+from bao_env.engine.batch import Engine
 from bao_env.engine.position import MOVER_FRONT, OTHER_BACK, Words
 from bao_env.notation.positions import action_to_move
 

@@ -13,13 +13,14 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from bao_env.engine.action import action_of
-from bao_env.engine.batch import Engine, random_actions, random_states
+from bao_env.engine.batch import Engine
 from bao_env.engine.bits import ONE, ZERO, U, popcount, trailing_zeros
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import CAPTURE_TURN, STARTS, candidates
+from bao_env.engine.kernel import candidates
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import META, NO_PIT, NO_WINNER, PLY, barred_of, read_at
 from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.sampling import random_actions, random_states
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
 
 _HOUSE_PLAYED = U(0xAAAAAAAAAAAAAAAA)  # actions with house = 1
@@ -69,9 +70,7 @@ def _count(rules, positions, masks, sums):
             sums[2] += 1
         if barred_of(packed.meta) != NO_PIT:
             sums[3] += 1
-        found = candidates(rules, packed)
-        capture_turn = (found & CAPTURE_TURN) != ZERO
-        starts = found & STARTS
+        capture_turn, starts = candidates(rules, packed)
         while starts != ZERO:
             start = trailing_zeros(starts)
             starts &= starts - ONE

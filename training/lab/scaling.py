@@ -26,7 +26,8 @@ from tabulate import tabulate
 from tqdm import tqdm
 
 from agents.arena.executors import end_with_parent
-from bao_env.engine.batch import Engine, random_states
+from bao_env.engine.batch import Engine
+from bao_env.engine.sampling import random_states
 from bao_env.signature import machine
 from training.train import load_config
 

@@ -38,7 +38,7 @@ from agents.search.alphabeta.transposition import NO_ACTION, PROVEN
 from agents.search.alphabeta.value_network import check_rows, in_cache_lines, load_rows
 from agents.search.alphabeta.workspace import MAX_DEPTH, make_workspace
 from agents.search.threads import check_seconds, check_threads, share, stop_after
-from bao_env.engine.arrays import as_batch
+from bao_env.engine.array_checks import as_batch
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive

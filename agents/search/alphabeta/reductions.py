@@ -31,7 +31,6 @@ from agents.search.alphabeta.policy_order import GAP_UNIT
 from agents.search.alphabeta.transposition import NO_ACTION
 from bao_env.engine.bits import ONE, ZERO
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import STARTS
 from bao_env.engine.successors import ACTION
 
 MIN_REDUCED_DEPTH: Final = 3
@@ -43,7 +42,7 @@ MAX_EXTENDED_PLY: Final = 60
 
 
 @jit_inline
-def is_extended_frontier(guided, found, ply):
+def is_extended_frontier(guided, starts, ply):
     """Whether a node one ply above the horizon must be searched like any other.
 
     So it is where the mover has but one pit and direction to begin with, for an only action
@@ -51,12 +50,11 @@ def is_extended_frontier(guided, found, ply):
 
     Args:
         guided: whether the search is selective.
-        found: :func:`bao_env.engine.kernel.candidates` of the node's position.
+        starts: those of :func:`bao_env.engine.kernel.candidates` in the node's position.
         ply: plies from the root to the node.
     """
     if not guided or ply >= MAX_EXTENDED_PLY:
         return False
-    starts = found & STARTS
     return (starts & (starts - ONE)) == ZERO
 
 

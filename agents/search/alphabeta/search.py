@@ -38,7 +38,7 @@ from agents.search.alphabeta.value_network import evaluate_by_network
 from agents.search.alphabeta.workspace import MAX_PLIES
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import CAPTURE_TURN, CHOICE, INFINITE, STARTS, candidates, simulate
+from bao_env.engine.kernel import CHOICE, INFINITE, candidates, simulate
 from bao_env.engine.position import META, mover_of, read_at, same_mover
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
 
@@ -145,9 +145,9 @@ def _enter_node(rules, evaluation, guided, table, work, ply):
     # (Dutch I.a). Where they don't, the other player moves after every action. So each successor
     # is decided or evaluated, none is searched, and the short form is exact.
     if frame.depth == 1 and ply > 0 and rules.free_side == ZERO:
-        found = candidates(rules, packed)
-        if not is_extended_frontier(guided, found, ply):
-            return False, _search_frontier(rules, evaluation, work, packed, found, ply, frame.beta)
+        turn = candidates(rules, packed)
+        if not is_extended_frontier(guided, turn[1], ply):
+            return False, _search_frontier(rules, evaluation, work, packed, turn, ply, frame.beta)
 
     # Step 3. Transposition table.
     frame.key = position_hash(packed)
@@ -374,7 +374,7 @@ def _horizon_value(evaluation, packed, ply):
 
 
 @jit
-def _search_frontier(rules, evaluation, work, packed, found, ply, beta):
+def _search_frontier(rules, evaluation, work, packed, turn, ply, beta):
     """Value of a position one ply above the horizon.
 
     A short form of :func:`search` for the nodes that are by far the most: each move is played,
@@ -385,15 +385,14 @@ def _search_frontier(rules, evaluation, work, packed, found, ply, beta):
         evaluation: see :func:`search`.
         work: that of :func:`search`; the moves are counted as nodes.
         packed: the position, a :class:`Packed`.
-        found: its :func:`candidates`.
+        turn: its :func:`candidates`.
         ply: plies from the root to it.
         beta: a move that is worth this much ends the search.
 
     Returns:
         the value for the mover, int64; if it is ``beta`` or more, a lower bound.
     """
-    capture_turn = (found & CAPTURE_TURN) != ZERO
-    starts = found & STARTS
+    capture_turn, starts = turn
     best = np.int64(ply - WIN_VALUE)
     nodes = np.int64(0)
     while starts != ZERO:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from agents.nets.network import PolicyNetwork
 from agents.search.gumbel.search import GumbelSearch
 from agents.search.threads import check_threads, share
-from bao_env.engine.arrays import as_batch
+from bao_env.engine.array_checks import as_batch
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.ruleset import Ruleset
 

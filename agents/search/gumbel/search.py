@@ -62,7 +62,7 @@ from agents.search.gumbel.simulation import (
     select,
 )
 from agents.search.gumbel.tree import NO_NODE, Tree, make_tree
-from bao_env.engine.arrays import UINT64, batch_size, check_output
+from bao_env.engine.array_checks import batch_size, check_output
 from bao_env.engine.compile import jit
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import MAX_SUCCESSORS
@@ -248,7 +248,7 @@ class GumbelSearch:
         if rng is None:
             noise = RootNoise(np.float32(0.0), np.ones(games, np.uint64))
         else:
-            check_output("rng", rng, UINT64, (games,))
+            check_output("rng", rng, np.uint64, (games,))
             noise = RootNoise(np.float32(1.0), rng)
         output = SearchOutput(
             np.empty(games, np.int64),

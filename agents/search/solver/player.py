@@ -18,7 +18,7 @@ from agents.search.solver.proof_search import ProofSearch
 from agents.search.solver.solver import TABLE_BITS
 from agents.search.threads import check_seconds, check_threads, share
 from bao_env.engine.action import mask_of
-from bao_env.engine.arrays import as_batch
+from bao_env.engine.array_checks import as_batch
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import Words, packed_opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset

@@ -33,7 +33,7 @@ from agents.search.alphabeta.evaluation import SCALE, evaluate
 from agents.search.alphabeta.transposition import position_hash
 from bao_env.engine.bits import ONE, ZERO, U, popcount
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import STARTS, candidates, legal_mask
+from bao_env.engine.kernel import candidates, legal_mask
 from bao_env.engine.position import META, mover_of, read, read_at, same_mover, write_at
 from bao_env.engine.successors import (
     MAX_SUCCESSORS,
@@ -225,7 +225,7 @@ def _set(row, phi, delta, plies):
 @jit_inline
 def _suppose(rules, table, packed):
     """``phi`` and ``delta`` of a position not met before."""
-    starts = max(np.int64(1), np.int64(popcount(candidates(rules, packed) & STARTS)))
+    starts = max(np.int64(1), np.int64(popcount(candidates(rules, packed)[1])))
     step = (evaluate(table.sums, packed) - _LOWEST) >> _STEP_SHIFT
     step = max(np.int64(0), min(np.int64(_STEPS - 1), step))
     return table.first_phi[step], table.first_delta[step] * starts

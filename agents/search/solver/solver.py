@@ -18,7 +18,7 @@ from agents.search.solver.proof_search import Child, ProofSearch
 from agents.search.threads import check_seconds, check_threads, share
 from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.arrays import as_batch
+from bao_env.engine.array_checks import as_batch
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import Words, packed_opening, turn_of
 from bao_env.engine.ruleset import Ruleset, get_ruleset

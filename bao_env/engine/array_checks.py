@@ -1,0 +1,125 @@
+"""Validate the arrays that callers own, before compiled code reads or fills them.
+
+Compiled code checks no bounds: it would read or write beyond the end of an array that is too short.
+These checks take constant time. They look at an array's type and layout, not at its content.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NoReturn, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+
+from bao_env.engine.position import WORDS
+
+_READABLE: Final = ("C_CONTIGUOUS", "ALIGNED", "WRITEABLE")
+"""For other arrays numba compiles again, or not at all."""
+
+
+def check_array(
+    name: str, array: object, dtype: type[np.generic], shape: tuple[int, ...], *, fill: bool = False
+) -> None:
+    """Validate an array that compiled code reads, or also fills.
+
+    Args:
+        name: the argument's name, for the message.
+        array: expected to be a C-contiguous array in the machine's byte order.
+        dtype, shape: the expected ones.
+        fill: whether it must be writable, too.
+
+    Raises:
+        TypeError: it is not an array, or has another dtype.
+        ValueError: it has another shape, is not contiguous, or is read-only.
+    """
+    if not (
+        _is_plain(array)
+        and array.dtype == dtype
+        and array.shape == shape
+        and (array.flags.carray if fill else array.flags.c_contiguous and array.flags.aligned)
+    ):
+        _refuse(name, array, np.dtype(dtype), shape)
+
+
+def check_output(name: str, array: object, dtype: type[np.generic], shape: tuple[int, ...]) -> None:
+    """Validate an array that compiled code fills; see :func:`check_array`."""
+    check_array(name, array, dtype, shape, fill=True)
+
+
+def _is_plain(array: object) -> TypeGuard[npt.NDArray[Any]]:
+    """Return whether numba knows this kind of array: it does not know masked arrays."""
+    return isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray)
+
+
+def length_of(array: object) -> int:
+    """Return the first dimension of an array; 0 if it is not an array."""
+    return len(array) if isinstance(array, np.ndarray) and array.ndim else 0
+
+
+def batch_size(positions: object) -> int:
+    """Return the number of games of ``positions``, uint64[B, 6].
+
+    Raises:
+        TypeError, ValueError: see :func:`check_array`.
+    """
+    size = length_of(positions)
+    check_array("positions", positions, np.uint64, (size, WORDS))
+    return size
+
+
+def as_batch(
+    positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Return the arguments of a player so that compiled code can read them.
+
+    They are copied only if they must be.
+
+    Args:
+        positions: uint64[B, 6].
+        legal: uint64[B], their legal actions.
+
+    Raises:
+        TypeError, ValueError: see :func:`check_array`.
+    """
+    if isinstance(positions, np.ndarray):
+        positions = np.require(positions, requirements=_READABLE)
+    if isinstance(legal, np.ndarray):
+        legal = np.require(legal, requirements=_READABLE)
+    check_array("legal", legal, np.uint64, (batch_size(positions),))
+    return positions, legal
+
+
+def as_actions(answer: object, size: int, who: str) -> npt.NDArray[np.int64]:
+    """Return actions for ``size`` positions as int64[size], C-contiguous; copied only if needed.
+
+    Args:
+        answer: integers [size], an array of any integer dtype or a list.
+        size: the number of positions.
+        who: who chose them, for the message.
+
+    Raises:
+        TypeError: they are not integers.
+        ValueError: there are more or fewer.
+    """
+    actions = np.asarray(answer)
+    integers = actions.dtype.kind in "iu"
+    if not integers or actions.shape != (size,):
+        error = ValueError if integers else TypeError
+        found = f"{actions.dtype}{list(actions.shape)}"
+        raise error(f"{who}: expected {size} integers, not {found}")
+    return np.ascontiguousarray(actions, np.int64)
+
+
+def _refuse(name: str, array: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NoReturn:
+    """Raise the error that says what an array should have been."""
+    expected = f"{name}: expected a C-contiguous {dtype}{list(shape)}"
+    if not _is_plain(array):
+        raise TypeError(f"{expected}, not {type(array).__name__}")
+    found = f"{array.dtype}{list(array.shape)}"
+    if array.dtype != dtype:
+        raise TypeError(f"{expected}, not {found}")
+    if array.shape != shape:
+        raise ValueError(f"{expected}, not {found}")
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        raise ValueError(f"{expected}; its elements are not adjacent in memory: pass a copy")
+    raise ValueError(f"{expected} that can be written; it is read-only")

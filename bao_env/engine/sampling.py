@@ -1,0 +1,51 @@
+"""Random actions: one generator for each game, so results do not depend on batches or threads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from bao_env.engine.array_checks import check_array, check_output, length_of
+from bao_env.engine.bits import ZERO, U, popcount, select_bit, xorshift
+from bao_env.engine.compile import jit
+
+_HIGH_HALF_SHIFT: Final = U(32)
+
+
+def random_states(size: int, seed: int | np.random.SeedSequence) -> npt.NDArray[np.uint64]:
+    """Return generator states for random play, uint64[size], all of them non-zero."""
+    sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    return sequence.generate_state(size, np.uint64) | np.uint64(1)
+
+
+def random_actions(
+    legal: npt.NDArray[np.uint64], rng: npt.NDArray[np.uint64], actions: npt.NDArray[np.int64]
+) -> None:
+    """Fill ``actions``, int64[B], with uniformly random legal actions (0 where a game is over).
+
+    Args:
+        legal: uint64[B], the legal actions, bit a = action a.
+        rng: uint64[B], generator states (:func:`random_states`), advanced in place.
+        actions: int64[B].
+
+    Raises:
+        TypeError, ValueError: an array has another type, shape or layout.
+    """
+    size = length_of(legal)
+    check_array("legal", legal, np.uint64, (size,))
+    check_output("rng", rng, np.uint64, (size,))
+    check_output("actions", actions, np.int64, (size,))
+    draw_actions(legal, rng, actions)
+
+
+@jit
+def draw_actions(legal, rng, actions):
+    """Do what :func:`random_actions` does, without checks; ``actions`` may be longer."""
+    for i in range(legal.shape[0]):
+        actions[i] = 0
+        if legal[i] != ZERO:
+            rng[i] = xorshift(rng[i])
+            share = (rng[i] >> _HIGH_HALF_SHIFT) * popcount(legal[i])
+            actions[i] = select_bit(legal[i], share >> _HIGH_HALF_SHIFT)
