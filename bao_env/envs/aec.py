@@ -12,7 +12,6 @@ from pettingzoo import AECEnv
 from pettingzoo.utils import wrappers
 
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.position import Position, Words
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.arguments import (
     MAX_PLIES,
@@ -22,8 +21,7 @@ from bao_env.envs.arguments import (
     seat_or_none,
 )
 from bao_env.envs.openings import OpeningPlies
-from bao_env.envs.render_modes import render_game
-from bao_env.envs.single_game import SingleGame
+from bao_env.envs.single_game import SingleGame, SingleGameEnv
 from bao_env.observation.observer import Observer, get_observer, masked_space
 from bao_env.render.raster import Window
 
@@ -40,7 +38,7 @@ def env(*, illegal: str = "lose", **kwargs: Any) -> AECEnv[str, Observation, int
     return wrappers.OrderEnforcingWrapper(wrapped)
 
 
-class raw_env(AECEnv[str, Observation, int]):
+class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
     """Bao la Kiswahili for two agents, ``player_0`` (South) and ``player_1`` (North).
 
     **Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pits 0..7 are the player's
@@ -138,21 +136,6 @@ class raw_env(AECEnv[str, Observation, int]):
         """The space of an agent's actions; always the same object."""
         return self.action_spaces[agent]
 
-    @property
-    def position(self) -> Position:
-        """The position in plain Python."""
-        return self._game.position
-
-    @property
-    def positions(self) -> Words:
-        """The packed position as a batch of one, uint64[1, 6], a copy: what bots act on."""
-        return self._game.positions.copy()
-
-    @property
-    def legal(self) -> Words:
-        """The legal actions of :attr:`positions`, uint64[1], a copy: bit a = action a."""
-        return self._game.legal.copy()
-
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start a game; ``seed`` seeds the lot and the random plies, if there are any.
 
@@ -212,18 +195,3 @@ class raw_env(AECEnv[str, Observation, int]):
             self.truncations = dict.fromkeys(agents, True)
         if self.render_mode == "human":
             self.render()
-
-    def render(self) -> str | npt.NDArray[np.uint8] | None:
-        """Return the board as text or as a fresh uint8[406, 820, 3], or show it in a window.
-
-        Raises:
-            DependencyNotInstalled: pygame is missing, and the mode needs it.
-        """
-        game = self._game
-        return render_game(
-            game.position, game.result_line, self.render_mode, self.metadata, self._window
-        )
-
-    def close(self) -> None:
-        """Close the window, if there is one."""
-        self._window.close()

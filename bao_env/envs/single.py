@@ -12,7 +12,6 @@ from gymnasium.error import ResetNeeded
 
 from bao_env.bots import Opponent, check_actions, get_agent
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.position import Position, Words
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.arguments import (
     MAX_PLIES,
@@ -22,8 +21,7 @@ from bao_env.envs.arguments import (
     seat_or_none,
 )
 from bao_env.envs.openings import OpeningPlies
-from bao_env.envs.render_modes import render_game
-from bao_env.envs.single_game import SingleGame
+from bao_env.envs.single_game import SingleGame, SingleGameEnv
 from bao_env.observation.observer import Observer, get_observer, masked_space
 from bao_env.render.raster import Window
 
@@ -34,7 +32,7 @@ _MAX_DRAWS: Final = 100
 """How many openings reset() draws before it gives up because the opponent wins immediately."""
 
 
-class BaoEnv(gymnasium.Env[Any, Any]):
+class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
     """Bao la Kiswahili for one learner; each step is the learner's ply and the opponent's answers.
 
     **Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pits 0..7 are the learner's
@@ -144,21 +142,6 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         self._running = False
 
     @property
-    def position(self) -> Position:
-        """The position in plain Python."""
-        return self._game.position
-
-    @property
-    def positions(self) -> Words:
-        """The packed position as a batch of one, uint64[1, 6], a copy: what bots act on."""
-        return self._game.positions.copy()
-
-    @property
-    def legal(self) -> Words:
-        """The legal actions of :attr:`positions`, uint64[1], a copy: bit a = action a."""
-        return self._game.legal.copy()
-
-    @property
     def seat(self) -> int:
         """The learner's seat in this episode, SOUTH (0) or NORTH (1)."""
         return self._seat
@@ -244,18 +227,3 @@ class BaoEnv(gymnasium.Env[Any, Any]):
         game = self._game
         info = {"action_mask": game.action_mask(self._seat), "player": self._seat}
         return info | {"winner": game.winner, "plies": game.plies} if game.over else info
-
-    def render(self) -> str | npt.NDArray[np.uint8] | None:
-        """Return the board as text or as a fresh uint8[406, 820, 3], or show it in a window.
-
-        Raises:
-            DependencyNotInstalled: pygame is missing, and the mode needs it.
-        """
-        game = self._game
-        return render_game(
-            game.position, game.result_line, self.render_mode, self.metadata, self._window
-        )
-
-    def close(self) -> None:
-        """Close the window, if there is one."""
-        self._window.close()

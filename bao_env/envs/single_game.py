@@ -27,9 +27,10 @@ from bao_env.engine.position import (
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.arguments import check_max_plies, seat_or_none
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
-from bao_env.envs.render_modes import result_line
+from bao_env.envs.render_modes import render_game, result_line
 from bao_env.notation.positions import action_to_move, parse_position
 from bao_env.observation.observer import Observer, make_observations, take_rows
+from bao_env.render.raster import Window
 
 
 @jit_inline
@@ -231,3 +232,42 @@ class SingleGame:
         mask = np.empty(NUM_ACTIONS, np.int8)
         unpack_masks(self.legal, mask[None])
         return mask
+
+
+class SingleGameEnv:
+    """The part that the environments with a single game share: access to it, and rendering."""
+
+    metadata: dict[str, Any]
+    render_mode: str | None
+    _game: SingleGame
+    _window: Window
+
+    @property
+    def position(self) -> Position:
+        """The position in plain Python."""
+        return self._game.position
+
+    @property
+    def positions(self) -> Words:
+        """The packed position as a batch of one, uint64[1, 6], a copy: what bots act on."""
+        return self._game.positions.copy()
+
+    @property
+    def legal(self) -> Words:
+        """The legal actions of :attr:`positions`, uint64[1], a copy: bit a = action a."""
+        return self._game.legal.copy()
+
+    def render(self) -> str | npt.NDArray[np.uint8] | None:
+        """Return the board as text or as a fresh uint8[406, 820, 3], or show it in a window.
+
+        Raises:
+            DependencyNotInstalled: pygame is missing, and the mode needs it.
+        """
+        game = self._game
+        return render_game(
+            game.position, game.result_line, self.render_mode, self.metadata, self._window
+        )
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        self._window.close()
