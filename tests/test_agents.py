@@ -10,7 +10,6 @@ import pytest
 
 import agents
 from agents.registry import CHECKPOINTS, KINDS, PLAYERS, checkpoint_of, parse
-from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env import Board
 from bao_env.bots import GreedyAgent, RandomAgent, get_agent
 from bao_env.engine.position import unpack
@@ -227,11 +226,3 @@ def test_search_from_two_threads_raises(spec: str) -> None:
     assert said[0] == "played"
     assert "this player is at work in another thread" in said[1]
     player.act(positions, masks)
-
-
-def test_values_check_arrays() -> None:
-    positions, masks = random_play("zanzibar")
-    agent = AlphaBetaAgent(depth=1, threads=1)
-    with pytest.raises(ValueError, match="legal: expected"):
-        agent.values(positions[:1], masks)
-    assert agent.values(positions[:0], masks[:0]).shape == (0,)

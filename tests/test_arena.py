@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -40,15 +38,12 @@ def test_score_counts_pairs() -> None:
 
 
 def test_correlated_pairs_change_the_interval() -> None:
-    """Two equal games of a pair say less than two independent ones; a win and a loss say more."""
-    rng = np.random.default_rng(0)
-    first = rng.integers(0, 2, 400).astype(float)
-    independent = rng.permutation(np.repeat(first, 2)).reshape(400, 2)
-    scores = map(score_pairs, (np.stack([first, 1 - first], axis=1), independent,
-                               np.stack([first, first], axis=1)))  # fmt: skip
-    split, apart, doubled = (score.high - score.low for score in scores)
-    assert split < apart
-    assert doubled / apart == pytest.approx(math.sqrt(2), rel=0.1)
+    """Two equal games of a pair count as one; a pair of a win and a loss has no variance."""
+    first = np.arange(400) % 2.0
+    second = np.concatenate([first[:200], 1 - first[200:]])
+    doubled, mixed = (score_pairs(np.stack([first, other], axis=1)) for other in (first, second))
+    assert (doubled.low, doubled.high) == pytest.approx(wilson_interval(0.5, 399))
+    assert (mixed.low, mixed.high) == pytest.approx(wilson_interval(0.5, 2 * 399))
 
 
 def test_interval_covers() -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents import files
 from agents.nets import checkpoint
 from tests.test_train import metrics
 from training import distributed, train
@@ -88,17 +87,6 @@ def test_resume_after_a_process_died(tmp_path: Path) -> None:
     resumed = train.resume_run(tmp_path / "r")
     assert resumed.steps == saved and len(resumed.workers) == 2
     resumed.train_update()
-
-
-@pytest.mark.slow
-def test_folder_in_use(tmp_path: Path) -> None:
-    with files.hold(tmp_path / "r"):
-        refused = launch(*arguments(tmp_path, ["steps=256"]))
-        _, errors = refused.communicate(timeout=120)
-    assert refused.returncode != 0
-    assert errors.count("error: ") == 1, errors
-    assert f"{tmp_path / 'r'} is in use by process {os.getpid()} " in errors
-    assert [path.name for path in (tmp_path / "r").iterdir()] == [".lock"]
 
 
 def test_workers_that_cannot_be_divided_raise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,21 +141,6 @@ def test_invalid_counts(counts: tuple[int, ...]) -> None:
         Sprt(0.0, 5.0).llr(counts)
 
 
-@pytest.mark.parametrize(("truth", "wrong"), [(0.0, "H1"), (60.0, "H0")])
-def test_sprt_error_rate(truth: float, wrong: str) -> None:
-    """About 5 % of 400 matches end with the wrong verdict."""
-    rng = np.random.default_rng(3)
-    sprt = Sprt(0.0, 60.0)
-    errors = 0
-    for _ in range(400):
-        counts = np.zeros(5, np.int64)
-        while (verdict := sprt.verdict(counts.tolist())) is None:
-            points = play(rng, truth, 8, bias=0.2)
-            counts += np.bincount((points.sum(axis=1) * 2).astype(int), minlength=5)
-        errors += verdict == wrong
-    assert 0.01 < errors / 400 < 0.075
-
-
 def baseball() -> dict[tuple[str, str], Points]:
     """Return each game twice: 13 games make no pairs, and the estimates do not depend on it."""
     return {

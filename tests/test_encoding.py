@@ -95,27 +95,23 @@ def test_encoding_of_a_position_is_the_board() -> None:
     assert not encodings[len(positions) :].any()
 
 
-def test_encoding_of_an_action_is_the_board_after_it() -> None:
-    """As the player who acts sees it."""
+def test_encoding_of_an_action() -> None:
+    """It is the board after the action, and the best reply by the literal reference.
+
+    The reply has the seeds that each start captures, a win at once, or that there is no move.
+    """
     positions, masks = random_play("zanzibar")
     encodings, legal_actions, _ = encode(ZANZIBAR, positions, masks, True)
-    after = positions[legal_actions >> 6]
-    viewers = movers(after).astype(np.int8)
-    for words, action in zip(after, legal_actions & 63, strict=True):
-        play(ZANZIBAR, words, np.uint64(action))
-    seen = np.empty((len(after), OBSERVATION_SIZE), np.uint8)
-    observe(after, seen, viewers)
-    np.testing.assert_array_equal(encodings[: len(after), :CAPTURES_AT], seen)
-
-
-def test_captures_are_those_of_the_best_reply() -> None:
-    """By the literal reference: seeds captured by each start, a win at once, or no move at all."""
-    positions, masks = random_play("zanzibar")
-    encodings, legal_actions, _ = encode(ZANZIBAR, positions, masks, True)
+    viewers = movers(positions).astype(np.int8)
+    seen = np.empty((1, OBSERVATION_SIZE), np.uint8)
     wins = stuck = several = 0
     for encoding, legal_action in zip(encodings[: len(legal_actions)], legal_actions, strict=True):
-        words = positions[legal_action >> 6].copy()
-        if play(ZANZIBAR, words, np.uint64(legal_action & 63)):
+        i, action = divmod(int(legal_action), 64)
+        words = positions[i].copy()
+        won = play(ZANZIBAR, words, np.uint64(action))
+        observe(words[None], seen, viewers[i : i + 1])
+        np.testing.assert_array_equal(encoding[:CAPTURES_AT], seen[0])
+        if won:
             assert encoding[CAPTURES_AT:].tolist() == [0, 0, 1] + [0] * 32
             continue
         position = unpack(words)

@@ -11,7 +11,7 @@ from agents import load
 from agents.arena.match import play_match
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.transposition import PROVEN
-from agents.search.mcts import MctsAgent, _playout, _random_move
+from agents.search.mcts import MctsAgent, _random_move
 from bao_env import Board
 from bao_env.bots import GreedyAgent
 from bao_env.engine.action import actions_of
@@ -49,20 +49,6 @@ def test_random_moves_are_the_legal_moves(name: str) -> None:
                 rng = U(rng)
                 drawn.add((*map(int, hand), int(result)))
             assert drawn == legal
-
-
-@pytest.mark.parametrize("greedy", [False, True])
-def test_playouts_end_with_a_winner(greedy: bool) -> None:
-    """From one position both sides win some of them."""
-    rules = get_ruleset("zanzibar").kernel_rules()
-    positions, _ = batch_of("zanzibar", 1, 8)
-    rng = U(1234567)
-    results = []
-    for _ in range(300):
-        rng, result = _playout(rules, Packed.of(positions[0]), rng, greedy)
-        rng = U(rng)
-        results.append(int(result))
-    assert set(results) == {-1, 1}
 
 
 @pytest.mark.parametrize("name", RULESETS)

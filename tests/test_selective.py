@@ -18,17 +18,13 @@ from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.policy_order import (
     ENCODING_NODES,
     GAP_UNIT,
-    MIN_POLICY_DEPTH,
-    is_worth_asking,
     make_guides,
     order_by_policy,
 )
 from agents.search.alphabeta.reductions import (
     MIN_REDUCED_DEPTH,
-    MIN_UNKNOWN_DEPTH,
     reduction_by_order,
     reduction_by_policy,
-    unknown_reduction,
 )
 from agents.search.alphabeta.transposition import NO_ACTION, PROVEN, WIN_VALUE
 from agents.search.alphabeta.workspace import make_workspace
@@ -150,16 +146,6 @@ def test_network_is_used_once_for_a_node() -> None:
         assert bool(node.cost) == used
 
 
-@pytest.mark.parametrize(
-    ("depth", "actions", "used"),
-    [(MIN_POLICY_DEPTH, 2, True), (MIN_POLICY_DEPTH - 1, 2, False), (MIN_POLICY_DEPTH, 1, False)],
-)
-def test_network_is_used_far_from_the_horizon(depth: int, actions: int, used: bool) -> None:
-    frame = make_workspace(1).memory["frames"][0, :1]
-    frame["depth"], frame["first"], frame["end"] = depth, 5, 5 + actions
-    assert is_worth_asking(frame[0]) == used
-
-
 def test_reductions() -> None:
     """Less likely actions are reduced more; none is dropped altogether."""
     for depth in map(np.int64, range(2, 40)):
@@ -172,18 +158,6 @@ def test_reductions() -> None:
             assert by_place[-1] == 0
     assert reduction_by_policy(np.int64(20), np.int64(0)) == 0
     assert reduction_by_policy(np.int64(20), np.int64(10 * GAP_UNIT)) > 5
-
-
-@pytest.mark.parametrize(
-    ("guided", "tt_move", "reduced"),
-    [(True, NO_ACTION, True), (True, 7, False), (False, NO_ACTION, False)],
-)
-def test_node_without_an_action_of_the_table_is_reduced(
-    guided: bool, tt_move: int, reduced: bool
-) -> None:
-    for depth in range(1, 20):
-        plies = unknown_reduction(guided, np.int64(depth), np.int64(tt_move))
-        assert plies == (reduced and depth >= MIN_UNKNOWN_DEPTH)
 
 
 def literal(words: np.ndarray, depth: int, saved: int = 0, ply: int = 0) -> int:
