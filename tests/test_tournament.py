@@ -23,7 +23,14 @@ from agents.arena.match import play_match
 from agents.arena.openings import draw_openings
 from agents.arena.ratings import rate
 from agents.arena.report import Standing, markdown
-from agents.arena.round_robin import UNIT_PAIRS, TournamentError, Unit, prepare, units
+from agents.arena.round_robin import (
+    UNIT_PAIRS,
+    TournamentError,
+    TournamentSettings,
+    Unit,
+    prepare,
+    units,
+)
 from agents.provenance import provenance
 from agents.registry import load
 from bao_env.engine.ruleset import RULES_VERSION, RULESETS
