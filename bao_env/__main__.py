@@ -31,10 +31,10 @@ A move is a canonical name (A6L, the mover's own rows) or what players write (6L
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code, 0, or 1 after a message to stderr.
+    """Run one command; return the exit code: 0, or 1 after a message to stderr.
 
     Args:
-        arguments: the words after the program's name; None takes them from ``sys.argv``.
+        arguments: the arguments after the program's name; None means those of ``sys.argv``.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -61,8 +61,8 @@ def _parser() -> argparse.ArgumentParser:
         "replay", help="check every move of the games in a file and print where they end"
     )
     command.add_argument("file", metavar="FILE", help="a transcript, or several in one file")
-    _add_ruleset(command, None, "the rules (default: those that the head names, or zanzibar)")
-    command.add_argument("--spelling", choices=SPELLINGS, help="default: told from the signs")
+    _add_ruleset(command, None, "the rules (default: the rules that the head names, or zanzibar)")
+    command.add_argument("--spelling", choices=SPELLINGS, help="default: found from the signs")
     command.add_argument(
         "--any-stars", action="store_true", help="accept missing and wrong stars of takasa moves"
     )
@@ -94,7 +94,7 @@ def _add_ruleset(command: argparse.ArgumentParser, default: str | None, text: st
 
 
 def _read(file: str) -> list[Transcript]:
-    """The games of a file; NotationError if it is too long, not ASCII, or holds none."""
+    """Read the games of a file; NotationError if it is too long, not ASCII, or has no game."""
     with Path(file).open("rb") as stream:
         data = stream.read(MAX_TEXT + 1).removeprefix(codecs.BOM_UTF8)
     try:

@@ -1,13 +1,14 @@
-"""Board: one game for people, with moves by name, undo and everything a screen needs."""
+"""Board: a game with moves by name, undo, texts and pictures."""
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Iterable, Mapping
 
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import Position, Words, opening, turn_of, unpack
+from bao_env.engine.position import Position, Words, opening, to_words, turn_of, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.game import (
     SEAT_NAMES,
@@ -15,7 +16,6 @@ from bao_env.game import (
     Stage,
     Termination,
     legal_actions,
-    packed,
     play,
     stage_of,
     stuck,
@@ -53,7 +53,7 @@ __all__ = [
 
 
 class Board:
-    """A game of Bao from its start to the position reached.
+    """A game of Bao, from its start to the current position.
 
     >>> board = Board()
     >>> board.push("A7L")
@@ -65,31 +65,26 @@ class Board:
 
     Args:
         ruleset: name of a rule set, or one of your own.
-        first_player: SOUTH or NORTH. None means South, even where the rules draw lots: a board
-            has no dice.
+        first_player: SOUTH or NORTH. A board draws no lots, even under rules that do.
 
     Raises:
         ValueError: the rule set or the first player is unknown.
     """
 
-    def __init__(
-        self, ruleset: str | Ruleset = "zanzibar", first_player: int | None = SOUTH
-    ) -> None:
-        if first_player not in (SOUTH, NORTH, None):
-            raise ValueError(
-                f"first_player={first_player!r}: expected SOUTH (0), NORTH (1) or None"
-            )
+    def __init__(self, ruleset: str | Ruleset = "zanzibar", first_player: int = SOUTH) -> None:
+        if first_player not in (SOUTH, NORTH):
+            raise ValueError(f"first_player={first_player!r}: expected SOUTH (0) or NORTH (1)")
         rules = get_ruleset(ruleset)
-        self._reset(rules, opening(rules, SOUTH if first_player is None else first_player))
+        self._reset(rules, opening(rules, first_player))
 
     def _reset(self, ruleset: Ruleset, start: Position) -> None:
         self._ruleset = ruleset
         self._start = start
-        self._words = packed(start)
+        self._words = to_words(start)
         self._outcome = stuck(self._words, ruleset)
         self._actions: list[int] = []
         self._past: list[Words] = []
-        """The words before each action of the stack. No array is changed after it is stored."""
+        """The words before each action of the stack. Stored arrays never change."""
 
     @classmethod
     def from_text(
@@ -98,7 +93,7 @@ class Board:
         ruleset: str | Ruleset = "zanzibar",
         moves: str | Iterable[str | int] = (),
     ) -> Board:
-        """A board that starts from a position text, with ``moves`` played on it.
+        """Return a board that starts from a position text, with ``moves`` played on it.
 
         Args:
             text: see :mod:`bao_env.notation`; plies count from 0 here.
@@ -120,14 +115,14 @@ class Board:
     def from_transcript(
         cls, transcript: str | Transcript, ruleset: str | Ruleset | None = None
     ) -> Board:
-        """The board at the end of a game, given as text or parsed, with all its moves.
+        """Return the board at the end of a game, with all its moves.
 
         Args:
-            transcript: one game.
-            ruleset: the rules; None takes those that the head names, or zanzibar.
+            transcript: one game, as text or parsed.
+            ruleset: the rules; None means the rules that the head names, or zanzibar.
 
         Raises:
-            NotationError: the text isn't one game, or a move in it is wrong.
+            NotationError: the text is not one game, or a move in it is wrong.
             ValueError: the rule set is unknown.
         """
         if isinstance(transcript, str):
@@ -175,18 +170,21 @@ class Board:
         return self.position.ply
 
     def text(self) -> str:
-        """The position text; :meth:`from_text` reads it back while both front rows hold seeds."""
+        """Return the position text.
+
+        :meth:`from_text` reads it unless a front row is empty.
+        """
         return format_position(self.position)
 
     def outcome(self) -> Outcome | None:
-        """How the game ended; None while it runs."""
+        """Return the end of the game, or None while it runs."""
         return self._outcome
 
     # --- moves ---------------------------------------------------------------------------------
 
     @property
     def legal_actions(self) -> list[int]:
-        """The legal actions in ascending order; none after the end."""
+        """The legal actions in ascending order; empty after the end."""
         return [] if self._outcome else legal_actions(self._words, self._ruleset)
 
     @property
@@ -200,11 +198,11 @@ class Board:
         return list(self._actions)
 
     def parse_move(self, move: str | int) -> int:
-        """The legal action that ``move`` means, without playing it.
+        """Return the legal action that ``move`` means, without playing it.
 
         Args:
             move: an action; a canonical name (``A6L``, the mover's own rows, for North too); or
-                a move text in Donkers' or the kibao spelling, whose stars are ignored.
+                a move text in Donkers' or the kibao spelling; stars are ignored.
 
         Raises:
             IllegalMoveError: it is not a move, it is ambiguous, or it is illegal now.
@@ -226,7 +224,7 @@ class Board:
         raise IllegalMoveError(f"{_shown(move)}: {reason}; legal: {' '.join(self.legal_moves)}")
 
     def _named(self, move: str | int) -> int | None:
-        """The action of an integer or a canonical name, legal or not; None for other texts."""
+        """Return the action of an integer or a canonical name; None for other texts."""
         if not isinstance(move, str):
             return operator.index(move)
         try:
@@ -238,7 +236,7 @@ class Board:
         """Play a move, given as :meth:`parse_move` takes it.
 
         Raises:
-            IllegalMoveError: it cannot be made; the board stays as it was.
+            IllegalMoveError: it cannot be made; nothing has changed.
         """
         action = self.parse_move(move)
         after = self._words.copy()
@@ -248,7 +246,7 @@ class Board:
         self._actions.append(action)
 
     def pop(self) -> int:
-        """Take the last action back and return it.
+        """Undo the last action and return it.
 
         Raises:
             IndexError: no action has been played.
@@ -260,7 +258,7 @@ class Board:
         return self._actions.pop()
 
     def move_text(self, move: str | int, spelling: str = "donkers") -> str:
-        """A legal move as players write it here, stars included.
+        """Return a legal move as players write it, with stars.
 
         Raises:
             IllegalMoveError: the move cannot be made.
@@ -269,46 +267,43 @@ class Board:
         return format_move(self._words, self._ruleset, self.parse_move(move), spelling)
 
     def trace(self, move: str | int) -> list[Event]:
-        """What a move does, event by event, without playing it.
+        """Return the events of a move, without playing it.
 
-        Takes infinite moves too: their last event says that they are illegal.
+        The move may also be infinite: its last event then says that it is illegal.
 
         Raises:
             IllegalMoveError: the move cannot be made for another reason.
         """
+        position = self._words, self._ruleset
         action = self._named(move)
-        if action is None or self._outcome or action in self.legal_actions:
-            return trace_move(self._words, self._ruleset, self.parse_move(move))
-        if 0 <= action < NUM_ACTIONS and may_start(self._words, self._ruleset, action):
-            events = trace_move(self._words, self._ruleset, action)
+        known = action is not None and 0 <= action < NUM_ACTIONS and not self._outcome
+        if action is not None and known and may_start(*position, action):
+            events = trace_move(*position, action)
             if events[-1].kind is EventKind.INFINITE:
                 return events
-        return trace_move(self._words, self._ruleset, self.parse_move(move))
+        return trace_move(*position, self.parse_move(move))
 
     # --- copies and texts ----------------------------------------------------------------------
 
     def copy(self) -> Board:
-        """An independent board with the same game on it."""
-        board = type(self)(self._ruleset)
-        board._start = self._start
-        board._words = self._words
-        board._outcome = self._outcome
+        """Return an independent board with the same game."""
+        board = copy.copy(self)
         board._actions = list(self._actions)
         board._past = list(self._past)
         return board
 
     def transcript(self, head: Mapping[str, str] | None = None, spelling: str = "donkers") -> str:
-        """The game as text, as :meth:`from_transcript` reads it.
+        """Return the game as text, as :meth:`from_transcript` reads it.
 
         The head names the rule set (with its switches, if it is your own), the start if it
-        isn't the opening, and the winner.
+        is not the opening, and the winner.
 
         Args:
-            head: lines to put in front, say ``{"south": "Omar", "north": "Shamte"}``.
+            head: further head lines, such as ``{"south": "Omar", "north": "Shamte"}``.
             spelling: ``donkers`` or ``kibao``.
 
         Raises:
-            NotationError: ``head`` holds something that a head line cannot.
+            NotationError: a line of ``head`` is not a valid head line.
             ValueError: the spelling is unknown.
         """
         lines = {**(head or {}), **rules_head(self._ruleset)}
@@ -324,7 +319,7 @@ class Board:
         return format_transcript(game)
 
     def __eq__(self, other: object) -> bool:
-        """Same rules, position and outcome; the moves that led there may differ."""
+        """Return whether rules, position and outcome are the same; the moves may differ."""
         if not isinstance(other, Board):
             return NotImplemented
         return (
@@ -336,18 +331,18 @@ class Board:
     __hash__ = None  # type: ignore[assignment]  # boards change
 
     def __repr__(self) -> str:
-        """An expression that makes this board again, moves and all."""
+        """Return an expression that makes this board again, with its moves."""
         named = RULESETS.get(self._ruleset.name) == self._ruleset
         ruleset = self._ruleset.name if named else self._ruleset
         moves = " ".join(map(action_to_move, self._actions))
         return f"Board.from_text({format_position(self._start)!r}, {ruleset!r}, {moves!r})"
 
     def __str__(self) -> str:
-        """The board in plain characters."""
+        """Return the board in plain characters."""
         return ascii_board(self.position, status=self._status())
 
     def _repr_svg_(self) -> str:
-        """The board as a picture, for notebooks; the hole of the last action is marked."""
+        """Return the board as SVG, for notebooks; the hole of the last action is marked."""
         marked = []
         if self._actions:
             marked = [(turn_of(self._past[-1]), self._actions[-1] >> 2)]
@@ -358,7 +353,7 @@ class Board:
 
 
 def _shown(move: str | int) -> str:
-    """A move as an error message quotes it."""
+    """Return a move as error messages quote it."""
     if isinstance(move, str):
         return quoted(move)
     return f"{move} ({action_to_move(move)})" if 0 <= move < NUM_ACTIONS else f"{move}"

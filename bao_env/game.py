@@ -1,7 +1,7 @@
-"""One game in plain Python on top of the kernel: stages, legal actions, playing, and the end.
+"""The kernel for plain Python: stages, legal actions, playing, and the end of a game.
 
-The functions take packed positions (uint64[6]) and a :class:`Ruleset`. They decide nothing
-themselves; the rules are in :mod:`bao_env.engine.kernel`.
+The functions take packed positions (uint64[6]) and a :class:`Ruleset`. The rules are in
+:mod:`bao_env.engine.kernel`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 from bao_env.engine import kernel
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import ONE
-from bao_env.engine.position import WORDS, Position, Words, pack, turn_of
+from bao_env.engine.position import Position, Words, turn_of
 from bao_env.engine.ruleset import Ruleset
 
 SEAT_NAMES: Final = ("South", "North")
 
 
 class Stage(Enum):
-    """The two stages of a game (Donkers 1.8), seen from the player who is to move."""
+    """The two stages of a game (Donkers 1.8), for the player to move."""
 
     NAMUA = "namua"
     """Their store still holds seeds."""
@@ -36,9 +36,9 @@ class Termination(Enum):
     FRONT_ROW_EMPTY = "front row empty"
     """The loser's front row was emptied (Donkers 1.2)."""
     NO_LEGAL_MOVE = "no legal move"
-    """The loser, who is to move, has none (Donkers 1.2), or none that ends (Donkers 1.5a)."""
+    """The loser is to move and has no move (Donkers 1.2), or only infinite moves (Donkers 1.5a)."""
     TRUNCATED = "truncated"
-    """Cut short from outside, as environments do; the rules know no draw."""
+    """An environment has cut the game short; the rules have no draw."""
 
 
 @dataclass(frozen=True)
@@ -48,39 +48,33 @@ class Outcome:
     winner: int | None
     """SOUTH or NORTH; None if nobody has won."""
     termination: Termination
-    """How it came about."""
+    """The reason."""
 
     def __str__(self) -> str:
-        """``South wins: front row empty``, and the like."""
+        """Return a text such as ``South wins: front row empty``."""
         who = "nobody" if self.winner is None else SEAT_NAMES[self.winner]
         return f"{who} wins: {self.termination.value}"
 
 
 def stage_of(position: Position) -> Stage:
-    """The stage of the player to move."""
+    """Return the stage of the player to move."""
     return Stage.NAMUA if position.store[position.mover] else Stage.MTAJI
 
 
-def packed(position: Position) -> Words:
-    """A position as fresh words, uint64[6], in the engine's form."""
-    words = np.empty(WORDS, np.uint64)
-    pack(position, words)
-    return words
-
-
 def legal_actions(words: Words, ruleset: Ruleset) -> list[int]:
-    """The legal actions in ``words``, uint64[6], in ascending order.
+    """Return the legal actions in ``words``, uint64[6], in ascending order.
 
-    A finished game may still have moves here: only :func:`play` knows that a front row was
-    emptied.
+    After a win by an empty front row there may be some: only :func:`play` reports that win.
     """
     return actions_of(kernel.legal_mask(ruleset.kernel_rules(), words))
 
 
 def play(words: Words, ruleset: Ruleset, action: int) -> Outcome | None:
-    """Play a legal action on ``words``, uint64[6], in place; the outcome if it ends the game.
+    """Play a legal action on ``words``, uint64[6], in place.
 
-    The action is not checked: play only actions of :func:`legal_actions`.
+    The action is not validated: play only actions of :func:`legal_actions`.
+
+    Returns the outcome if the game has ended, else None.
     """
     mover = turn_of(words)
     result = int(kernel.play(ruleset.kernel_rules(), words, np.uint64(action)))
@@ -91,7 +85,7 @@ def play(words: Words, ruleset: Ruleset, action: int) -> Outcome | None:
 
 
 def stuck(words: Words, ruleset: Ruleset) -> Outcome | None:
-    """The outcome if the mover of ``words``, uint64[6], has no legal move, else None."""
+    """Return the outcome if the mover of ``words``, uint64[6], has no legal move, else None."""
     if int(kernel.legal_mask(ruleset.kernel_rules(), words)):
         return None
     return Outcome(1 - turn_of(words), Termination.NO_LEGAL_MOVE)

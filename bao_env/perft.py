@@ -1,7 +1,7 @@
-"""Count the action sequences of a given length: the classic check of a move generator.
+"""Count the action sequences of a given length: the usual test of a move generator.
 
-``perft(depth)`` is the number of ways to play exactly ``depth`` actions from a position. A game
-that ends earlier counts for nothing, as in chess programming.
+``perft(depth)`` is the number of ways to play exactly ``depth`` actions from a position. As in
+chess programming, a game that ends earlier does not count.
 """
 
 from __future__ import annotations
@@ -24,31 +24,34 @@ from bao_env.rule_files import RULESET_HELP, ruleset_argument
 
 
 @jit
-def _perft(rules, stack, masks, depth):
-    """Leaves below stack[0]; ``stack`` uint64[depth, 6] and ``masks`` uint64[depth] are scratch."""
+def _perft(rules, stack, legal, depth):
+    """Count the leaves below stack[0].
+
+    ``stack``, uint64[depth, 6], and ``legal``, uint64[depth], are scratch.
+    """
     leaves = ZERO  # uint64, like popcount()
     level = 0
-    masks[0] = legal_mask(rules, stack[0])
+    legal[0] = legal_mask(rules, stack[0])
     while level >= 0:
         if level == depth - 1:
-            leaves += popcount(masks[level])
+            leaves += popcount(legal[level])
             level -= 1
             continue
-        if masks[level] == ZERO:
+        if legal[level] == ZERO:
             level -= 1
             continue
-        action = trailing_zeros(masks[level])
-        masks[level] &= masks[level] - ONE
+        action = trailing_zeros(legal[level])
+        legal[level] &= legal[level] - ONE
         for word in range(WORDS):
             stack[level + 1, word] = stack[level, word]
         if play(rules, stack[level + 1], action) == ZERO:
             level += 1
-            masks[level] = legal_mask(rules, stack[level])
+            legal[level] = legal_mask(rules, stack[level])
     return leaves
 
 
 def perft(rules: KernelRules, words: npt.NDArray[np.uint64], depth: int) -> int:
-    """Number of action sequences of length ``depth`` from a packed position, uint64[6].
+    """Return the number of action sequences of length ``depth`` from a position, uint64[6].
 
     Raises:
         ValueError: ``depth`` is negative.
@@ -63,7 +66,7 @@ def perft(rules: KernelRules, words: npt.NDArray[np.uint64], depth: int) -> int:
 
 
 def divide(rules: KernelRules, words: npt.NDArray[np.uint64], depth: int) -> dict[int, int]:
-    """:func:`perft` split by the first action: counts by action, ``words`` as there."""
+    """Return :func:`perft` by first action."""
     split = {}
     for action in actions_of(legal_mask(rules, words)):
         after = words.copy()
@@ -73,7 +76,7 @@ def divide(rules: KernelRules, words: npt.NDArray[np.uint64], depth: int) -> dic
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m bao_env.perft``."""
+    """Run ``python -m bao_env.perft``."""
     parser = argparse.ArgumentParser(
         prog="python -m bao_env.perft",
         description="Count the action sequences of a given length from a position.",

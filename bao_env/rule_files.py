@@ -10,13 +10,13 @@ from pathlib import Path
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 
 _MAX_BYTES = 8 << 10
-"""A parser takes time with the square of the length; a rule set takes under 2 KiB."""
+"""Parsing takes quadratic time; a rule set has less than 2 KiB."""
 
 
 def load_ruleset(path: str | os.PathLike[str]) -> Ruleset:
-    """The rule set of a TOML file: any switches of :class:`Ruleset`, each ``switch = value``.
+    """Read a rule set from a TOML file: switches of :class:`Ruleset`, each ``switch = value``.
 
-    ``base`` names the rule set that it changes (default ``zanzibar``); ``name`` is its own name
+    ``base`` is the rule set to change (default ``zanzibar``), ``name`` the name of the new one
     (default: the file's).
 
     Raises:
@@ -40,7 +40,7 @@ def load_ruleset(path: str | os.PathLike[str]) -> Ruleset:
 
 
 def ruleset_argument(text: str) -> Ruleset:
-    """For argparse: the name of a rule set, or the path of a ``.toml`` file with one.
+    """Parse an argument: the name of a rule set, or the path of a ``.toml`` file.
 
     Raises:
         argparse.ArgumentTypeError: it is neither; the message says why.
@@ -54,4 +54,4 @@ def ruleset_argument(text: str) -> Ruleset:
 
 
 RULESET_HELP = f"{', '.join(RULESETS)}, or a .toml file of switches"
-"""What a ``--ruleset`` option takes."""
+"""The values of a ``--ruleset`` option."""

@@ -1,7 +1,7 @@
-"""A move taken apart into events, for boards that show it and for people who ask why.
+"""The events of a move, for boards that show it and for explanations.
 
-The events come from running the kernel one sowing at a time, so they cannot disagree with the
-rules as played. Each call of ``relay()`` sows once; what changed tells what happened.
+The events come from running the kernel one sowing at a time, so they agree with the rules as
+played. Each call of ``relay()`` sows once; the change of the hand tells what happened.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from bao_env.notation.positions import hole_name
 
 
 class EventKind(Enum):
-    """What can happen in a move."""
+    """The kinds of events in a move."""
 
     STORE_SEED = "store seed"
     """A seed from the store goes into a hole."""
     LIFT = "lift"
     """The hand takes the seeds of the hole where the move starts."""
     SOW = "sow"
-    """The hand puts its seeds down one by one."""
+    """The hand sows its seeds one by one."""
     CAPTURE = "capture"
     """The hand takes the seeds of an opponent's hole; ``at`` is the capturing hole."""
     SIDE = "side"
     """The kichwa from which captured seeds will be sown."""
     ENDELEA = "endelea"
-    """The hand lifts the hole where its sowing ended, and sows on."""
+    """The hand lifts the hole where its sowing ended, and continues to sow."""
     HOUSE_PLAYED = "house played"
     """ENDELEA at the house, by choice."""
     HOUSE_STOP = "house stop"
@@ -45,7 +45,7 @@ class EventKind(Enum):
     TAKASIA_STOP = "takasia stop"
     """The move ends at the hole that takasia bars."""
     EMPTY_STOP = "empty stop"
-    """The move ends where its last seed fell into an empty hole."""
+    """The move ends because its last seed fell into an empty hole."""
     INFINITE = "infinite"
     """The move has sown too many seeds and is illegal."""
     PAUSE = "pause"
@@ -53,11 +53,11 @@ class EventKind(Enum):
     HOUSE_LOST = "house lost"
     """A player has lost their house."""
     TAKASIA = "takasia"
-    """A hole of the next player is barred to them."""
+    """Takasia bars a hole of the next player."""
     FRONT_ROW_EMPTY = "front row empty"
     """``seat`` has lost: their front row was emptied."""
     NO_LEGAL_MOVE = "no legal move"
-    """``seat`` has lost: it is their turn and they cannot move."""
+    """``seat`` has lost: they are to move and have no legal move."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,15 @@ class Event:
     """One event of a move, and the board after it."""
 
     kind: EventKind
-    """What happened."""
+    """The kind of event."""
     seat: int
-    """The player whose holes ``pits`` names, or whom the event concerns."""
+    """The owner of ``pits``, or the player concerned."""
     pits: tuple[int, ...]
-    """Pits 0..15 of that seat, in order: where seeds came from or went to."""
+    """Pits 0..15 of that seat, in order: the source or the destination of seeds."""
     seeds: int
     """Seeds moved, or seeds in the hole concerned."""
     rule: str
-    """The rule, named by its source."""
+    """The rule, with its source."""
     at: int | None
     """The capturing pit (0..7) of the opponent of ``seat``, for a capture."""
     counts: tuple[tuple[int, ...], tuple[int, ...]]
@@ -81,15 +81,15 @@ class Event:
     store: tuple[int, int]
     """Seeds in the two stores after the event."""
     hand: int
-    """Seeds in the mover's hand after the event; with ``counts`` and ``store`` always 64."""
+    """Seeds in the mover's hand after the event; ``counts``, ``store`` and these add up to 64."""
 
     def __str__(self) -> str:
-        """The event in words, with its rule."""
+        """Return the event in words, with its rule."""
         words = _WORDS[self.kind].format(**self.names())
         return f"{words} ({self.rule})"
 
     def names(self) -> dict[str, str]:
-        """What the words of the event name: players, holes and how many seeds."""
+        """Return the names in the words of the event: players, holes and numbers of seeds."""
         names = [hole_name(self.seat, pit) for pit in self.pits]
         return {
             "who": SEAT_NAMES[self.seat],
@@ -125,7 +125,7 @@ _TWO_FROM_HOUSE: Final = "Donkers 2.4b"
 
 
 class _Recorder:
-    """Collects events and keeps the seeds on the board up to date with each."""
+    """Collects events, and keeps the seeds on the board up to date."""
 
     def __init__(self, words: Words) -> None:
         position = unpack(words)
@@ -145,19 +145,11 @@ class _Recorder:
         seat: int | None = None,
         at: int | None = None,
     ) -> None:
+        seat = self.mover if seat is None else seat
         south, north = (tuple(side) for side in self.pits)
+        store = self.store[0], self.store[1]
         self.events.append(
-            Event(
-                kind,
-                self.mover if seat is None else seat,
-                pits,
-                seeds,
-                rule,
-                at,
-                (south, north),
-                (self.store[0], self.store[1]),
-                self.hand,
-            )
+            Event(kind, seat, pits, seeds, rule, at, (south, north), store, self.hand)
         )
 
     def take(self, kind: EventKind, rule: str, pit: int, seeds: int) -> None:
@@ -167,7 +159,7 @@ class _Recorder:
         self.add(kind, rule, (pit,), seeds)
 
     def sow(self, rule: str, start: int, down: int) -> None:
-        """The hand sows all it holds from a ring pit on."""
+        """The hand sows all its seeds, from a ring pit on."""
         step = -1 if down else 1
         pits = tuple(ring_of_pit((start + i * step) & 15) for i in range(self.hand))
         for pit in pits:
@@ -189,15 +181,15 @@ class _Recorder:
 
 
 def trace_move(words: Words, ruleset: Ruleset, action: int) -> list[Event]:
-    """The events of an action in the order in which they happen.
+    """Return the events of an action, in order.
 
-    The last event's counts are those of the position after the action. An infinite move is
-    followed to the point where it becomes illegal, and ends in an INFINITE event.
+    The last event has the counts of the position after the action. An infinite move ends with an
+    INFINITE event where it becomes illegal.
 
     Args:
-        words: uint64[6], the position before the action; left as it is.
+        words: uint64[6], the position before the action; does not change.
         ruleset: the rules in force.
-        action: a legal action, or one that is illegal only for being infinite.
+        action: a legal action, or one that is illegal only because it is infinite.
     """
     rules = ruleset.kernel_rules()
     record = _Recorder(words)
@@ -216,19 +208,19 @@ def trace_move(words: Words, ruleset: Ruleset, action: int) -> list[Event]:
 
 
 def _begin(rules: KernelRules, words: Words, captures: bool, action: int) -> Hand:
-    """The hand of an action before its first sowing."""
+    """Return the hand of an action before its first sowing."""
     start = np.uint64(start_of(words[META], captures, np.uint64(action)))
     stops = ZERO if unpack_action(action)[2] else FULL
     return _uint64(kernel.begin(rules, Packed.of(words), captures, start, stops))
 
 
 def _uint64(hand: Hand) -> Hand:
-    """A hand as the kernel takes it: called from Python, the kernel returns plain integers."""
+    """Return a hand for the kernel, which returns plain integers when called from Python."""
     return Hand(*map(np.uint64, hand))
 
 
 def _record_start(record: _Recorder, words: Words, hand: Hand, captures: bool, action: int) -> None:
-    """Record what happens before the first sowing."""
+    """Record the events before the first sowing."""
     pit = unpack_action(action)[0]
     position = unpack(words)
     mover = position.mover
@@ -252,7 +244,7 @@ def _record_start(record: _Recorder, words: Words, hand: Hand, captures: bool, a
 
 
 def _record_sowing(record: _Recorder, before: Hand, hand: Hand) -> bool:
-    """Record a sowing and what followed at its last pit; True if the move turned out infinite."""
+    """Record a sowing and the event at its last pit; return whether the move is infinite."""
     last = (int(before.pit) + (int(before.seeds) - 1) * (-1 if before.down else 1)) & 15
     pit = ring_of_pit(last)
     record.sow("Donkers 1.3", int(before.pit), int(before.down))
@@ -287,11 +279,11 @@ def _record_sowing(record: _Recorder, before: Hand, hand: Hand) -> bool:
 def _record_end(
     record: _Recorder, ruleset: Ruleset, words: Words, after: Words, hand: Hand, result: int
 ) -> None:
-    """Record what the end of the move brings."""
+    """Record the events at the end of the move."""
     old, new = unpack(words), unpack(after)
     mover = record.mover
     if hand.tally & kernel.WON:
-        # The captured seeds are put down once, so that all 64 stay on the board.
+        # The captured seeds are sown once, so that all 64 stay on the board.
         record.sow("Donkers 1.2", 7 if hand.down else 0, int(hand.down))
     elif hand.tally & kernel.LOST:
         # The seeds in the hand count as lying in the pit they came from.

@@ -10,10 +10,9 @@ import pytest
 from bao_env.engine import kernel
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, NUM_SEEDS, SOUTH
-from bao_env.engine.position import NO_WINNER, movers, packed_opening, unpack
+from bao_env.engine.position import NO_WINNER, movers, packed_opening, to_words, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.engine.sampling import random_actions, random_states
-from bao_env.game import packed
 from bao_env.notation import action_to_move, format_position, parse_position
 from tests import reference
 from tests.make_golden import DATA, conformance_cases
@@ -44,7 +43,7 @@ EVERY_VARIANT = pytest.mark.parametrize(
 def kernel_moves(rules: Ruleset, text: str) -> dict[int, str]:
     """Return what `reference.legal_moves` returns, computed by the scalar kernel."""
     kernel_rules = rules.kernel_rules()
-    words = packed(parse_position(text, rules))
+    words = to_words(parse_position(text, rules))
     mask = int(kernel.legal_mask(kernel_rules, words))
     mover = unpack(words).mover
     moves = {}

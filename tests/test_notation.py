@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from bao_env.__main__ import main as command_line
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import Words, opening, packed_opening
+from bao_env.engine.position import Words, opening, packed_opening, to_words
 from bao_env.engine.ruleset import RULESETS
-from bao_env.game import legal_actions, packed, play, stuck
+from bao_env.game import legal_actions, play, stuck
 from bao_env.notation import (
     NotationError,
     action_to_move,
@@ -110,7 +110,7 @@ def check_position(text: str, name: str) -> None:
 
 
 def check_move(text: str, position: str, spelling: str | None, strict: bool) -> None:
-    words = packed(parse_position(position, ZANZIBAR))
+    words = to_words(parse_position(position, ZANZIBAR))
     action = read_move(text, words, ZANZIBAR, spelling=spelling, strict=strict)
     assert action in legal_actions(words, ZANZIBAR)
 
@@ -241,12 +241,12 @@ def test_moves_come_back(ruleset: str, spelling: str, seed: int) -> None:
     ],
 )
 def test_spellings_of_a_house_choice(text: str, spelling: str | None, expected: str) -> None:
-    words = packed(parse_position(HOUSE_CHOICE, ZANZIBAR))
+    words = to_words(parse_position(HOUSE_CHOICE, ZANZIBAR))
     assert read_move(text, words, ZANZIBAR, spelling=spelling) == move_to_action(expected)
 
 
 def test_the_sign_for_right_and_house_is_ambiguous() -> None:
-    words = packed(parse_position(HOUSE_CHOICE, ZANZIBAR))
+    words = to_words(parse_position(HOUSE_CHOICE, ZANZIBAR))
     with pytest.raises(
         NotationError, match=r"A8R> \(donkers\) or A8R \(kibao\); name the spelling"
     ):
@@ -278,7 +278,7 @@ def test_the_sign_for_right_and_house_is_ambiguous() -> None:
     ],
 )
 def test_invalid_moves_raise(position: str, move: str, complaint: str) -> None:
-    words = packed(parse_position(position, ZANZIBAR))
+    words = to_words(parse_position(position, ZANZIBAR))
     with pytest.raises(NotationError, match=re.escape(complaint)) as caught:
         read_move(move, words, ZANZIBAR)
     legal = [format_move(words, ZANZIBAR, action) for action in legal_actions(words, ZANZIBAR)]

@@ -86,6 +86,13 @@ def _unpack_masks(legal, action_masks):
             words[i, k] = spread_bits((legal[i] >> U(8 * k)) & BYTE)
 
 
+@jit_inline
+def _allows(legal, action):
+    """Return whether ``action``, int64, is legal, or the game is over (``legal`` is 0)."""
+    inside = action >= 0 and action < NUM_ACTIONS
+    return legal == ZERO or (inside and (legal >> U(action)) & ONE != ZERO)
+
+
 @jit
 def is_legal(actions, legal):
     """Return which actions are legal, bool[B]; where a game is over, any action is.
@@ -96,9 +103,17 @@ def is_legal(actions, legal):
     """
     flags = np.empty(legal.shape[0], np.bool_)
     for i in range(legal.shape[0]):
-        inside = actions[i] >= 0 and actions[i] < NUM_ACTIONS
-        flags[i] = legal[i] == ZERO or (inside and (legal[i] >> U(actions[i])) & ONE != ZERO)
+        flags[i] = _allows(legal[i], actions[i])
     return flags
+
+
+@jit
+def _first_illegal(actions, legal):
+    """Return the index of the first action that is not legal, or -1."""
+    for i in range(legal.shape[0]):
+        if not _allows(legal[i], actions[i]):
+            return i
+    return -1
 
 
 def check_legal(
@@ -112,17 +127,16 @@ def check_legal(
         who: the player who chose them, for the message.
 
     Raises:
-        IllegalMoveError: an action is illegal; the message names the first one and its game.
+        IllegalMoveError: an action is illegal; the message names the first one, its game or the
+            player, and the legal actions.
     """
-    flags = is_legal(actions, legal)
-    if not flags.all():
-        game = int(flags.argmin())
-        action, allowed = actions[game], actions_of(legal[game])
-        if who:
-            raise IllegalMoveError(
-                f"{who} chose action {action}, which is illegal; legal: {allowed}"
-            )
-        raise IllegalMoveError(f"action {action} is illegal in game {game}; legal there: {allowed}")
+    game = _first_illegal(actions, legal)
+    if game < 0:
+        return
+    action, allowed = actions[game], actions_of(legal[game])
+    if who:
+        raise IllegalMoveError(f"{who} chose action {action}, which is illegal; legal: {allowed}")
+    raise IllegalMoveError(f"action {action} is illegal in game {game}; legal there: {allowed}")
 
 
 @jit_inline

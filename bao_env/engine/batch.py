@@ -141,10 +141,10 @@ def _play_random(
 class Engine:
     """The batch kernel under one rule set, with its scratch memory and its threads.
 
-    The memory of a call does not grow with the batch, but for a flag an action in :meth:`step`.
-    Every call validates the type, shape and layout of its arrays in constant time, and raises
-    TypeError or ValueError before it changes anything. Two Python threads must not use one engine
-    at the same time: give each its own. An engine can be used after a fork.
+    No call allocates memory that grows with the batch. Every call validates the type, shape and
+    layout of its arrays in constant time, and raises TypeError or ValueError before it changes
+    anything. Two Python threads must not use one engine at the same time: give each its own. An
+    engine can be used after a fork.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.

@@ -49,7 +49,7 @@ _S56: Final = U(56)
 
 @jit_inline
 def popcount(x):
-    """Number of set bits (LLVM compiles this form to one instruction)."""
+    """Return the number of set bits (LLVM compiles this form to one instruction)."""
     x = x - ((x >> _S1) & _M1)
     x = (x & _M2) + ((x >> _S2) & _M2)
     x = (x + (x >> _S4)) & _M4
@@ -58,13 +58,13 @@ def popcount(x):
 
 @jit_inline
 def trailing_zeros(x):
-    """Index of the lowest set bit of a non-zero word."""
+    """Return the index of the lowest set bit of a non-zero word."""
     return popcount((x - ONE) & ~x)
 
 
 @jit_inline
 def select_bit(x, k):
-    """Index of the k-th (from 0) set bit of x; k must be below popcount(x).
+    """Return the index of the k-th (from 0) set bit of x; k must be below popcount(x).
 
     Branch-free: first the byte, by the running sums of the bytes' counts, then the bit within it.
     """
@@ -82,7 +82,7 @@ def select_bit(x, k):
 
 @jit_inline
 def byteswap(x):
-    """The word with its bytes reversed: a front row as the player opposite counts it."""
+    """Reverse the bytes of a word: a front row as the opponent counts it."""
     x = ((x >> _S8) & _M8) | ((x & _M8) << _S8)
     x = ((x >> _S16) & _M16) | ((x & _M16) << _S16)
     return (x >> _S32) | (x << _S32)
@@ -90,31 +90,31 @@ def byteswap(x):
 
 @jit_inline
 def nonzero(x):
-    """Eight bits, bit i set where byte i is at least 1."""
+    """Return eight bits, bit i set where byte i is at least 1."""
     return ((((x + _LOW7) & TOPS) >> _S7) * _GATHER) >> _S56
 
 
 @jit_inline
 def at_least_2(x):
-    """Eight bits, bit i set where byte i is at least 2."""
+    """Return eight bits, bit i set where byte i is at least 2."""
     return ((((x + _LOW6E) & TOPS) >> _S7) * _GATHER) >> _S56
 
 
 @jit_inline
 def at_least_16(x):
-    """Eight bits, bit i set where byte i is at least 16."""
+    """Return eight bits, bit i set where byte i is at least 16."""
     return ((((x + _LOW70) & TOPS) >> _S7) * _GATHER) >> _S56
 
 
 @jit_inline
 def spread_bits(x):
-    """Eight bytes, byte i = bit i of x, which must be below 256."""
+    """Return eight bytes, byte i = bit i of x; x must be below 256."""
     return ((((x * ONES) & _DIAGONAL) + _LOW7) >> _S7) & ONES
 
 
 @jit_inline
 def xorshift(x):
-    """The next state of a 64-bit xorshift generator (Marsaglia 2003); x must not be zero."""
+    """Return the next state of a 64-bit xorshift generator (Marsaglia 2003); x must not be zero."""
     x ^= x << _S13
     x ^= x >> _S7
     return x ^ (x << _S17)
@@ -122,11 +122,11 @@ def xorshift(x):
 
 @jit_inline
 def sum_of_bytes(x):
-    """Sum of the eight bytes of a word, which must stay below 256."""
+    """Return the sum of the eight bytes of a word; it must stay below 256."""
     return (x * ONES) >> _S56
 
 
 @jit_inline
 def byte(x, i):
-    """Byte i (0..7) of a word."""
+    """Return byte i (0..7) of a word."""
     return (x >> (i << _S3)) & BYTE

@@ -1,8 +1,8 @@
-"""The one decorator under which kernel functions compile, and a word to whoever waits for it.
+"""The numba decorators for kernel functions, and a notice while they compile.
 
 A kernel function is plain Python on integers and arrays: no objects, exceptions or growing lists.
-``NUMBA_DISABLE_JIT=1`` runs it uncompiled, for example in a debugger. If compiling takes a while,
-one line on stderr says so; ``BAO_ENV_QUIET=1`` keeps it back.
+``NUMBA_DISABLE_JIT=1`` runs it uncompiled, for example in a debugger. The first compilation prints
+a line to stderr; ``BAO_ENV_QUIET=1`` suppresses it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import event
@@ -23,53 +22,38 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _checked: set[Path] = set()
 _functions: set[Callable[..., Any]] = set()
-"""All functions that are compiled here."""
-_PATIENCE: Final = 1.0
-"""Seconds of compiling before it is mentioned."""
+"""The functions that are compiled here."""
 
 
 class _Notice(event.Listener):
-    """Says once that this process compiles, when that has taken a while.
+    """Print a line when this process first compiles one of our functions.
 
-    Numba calls it when it compiles, under a lock of its own, and not when it loads from the cache.
-    A function compiles those that it calls before it is done itself.
+    Numba calls it when it compiles, and not when it loads a function from its cache.
     """
 
     def __init__(self) -> None:
-        self._under_way: list[Any] = []
-        """The function asked for, and those under way inside it."""
-        self._begun = 0.0
-        self._seconds = 0.0
-        """Spent before the one that is under way."""
         self._said = False
 
     def on_start(self, event: Any) -> None:
-        """A function begins to compile."""
-        if not self._under_way:
-            self._begun = time.perf_counter()
-        self._under_way.append(event.data["dispatcher"])
-        waited = self._seconds + time.perf_counter() - self._begun
-        if not self._said and waited > _PATIENCE and self._under_way[0].py_func in _functions:
+        """Handle the start of a compilation."""
+        function = event.data["dispatcher"]
+        if not self._said and function.py_func in _functions:
             self._said = True
-            _say(self._under_way[0].stats.cache_path)
+            _say(function.stats.cache_path)
 
     def on_end(self, event: Any) -> None:
-        """The last one that began has ended."""
-        function = self._under_way.pop()
-        if not self._under_way and function.py_func in _functions:
-            self._seconds += time.perf_counter() - self._begun
+        """Handle the end of a compilation."""
 
 
 def _say(cache: str | None) -> None:
-    """Tell people what takes so long.
+    """Print the notice.
 
     Args:
-        cache: where the compiled functions are kept; None if nowhere.
+        cache: the folder of the compiled functions; None if they are not kept.
     """
     if cache is None:
         why = (
-            "at every start, as there is no folder to keep it in: set NUMBA_CACHE_DIR to one that "
-            "can be written"
+            "at every start, as no folder can be written: set NUMBA_CACHE_DIR to a writable folder"
         )
     else:
         why = "once, then it is kept; python -m bao_env.warm_up does all of it beforehand"
@@ -82,8 +66,10 @@ event.register("numba:compile", _Notice())
 
 
 def _sources_digest(directory: Path) -> str:
-    """Hash of every source that a compiled function of ``directory`` may have inlined: those of
-    this package, and of the whole package that the directory is in."""
+    """Return a hash of the sources that a compiled function of ``directory`` may have inlined.
+
+    They are those of this package, and of the whole package that the directory is in.
+    """
     digest = hashlib.sha256()
     top = directory
     while (top.parent / "__init__.py").exists():
@@ -99,13 +85,13 @@ def _sources_digest(directory: Path) -> str:
 def _drop_stale_cache(sources: Path, cache: Path) -> None:
     """Delete numba's cache files when any source they may hold has changed.
 
-    Numba looks only at the file that a function is in, not at the files it calls into. It would
-    keep running yesterday's kernel inside today's batch.
+    Numba looks only at the file of a function, not at the files of the functions it calls. It would
+    keep running an old kernel inside a new batch.
 
     Args:
         sources: the folder of the functions.
-        cache: where numba keeps them compiled: ``__pycache__``, or elsewhere if that cannot be
-            written or ``NUMBA_CACHE_DIR`` says so. Each folder of sources has its own.
+        cache: numba's folder for the compiled functions: ``__pycache__``, or another if that cannot
+            be written or ``NUMBA_CACHE_DIR`` is set. Each folder of sources has its own.
     """
     if cache in _checked:
         return
@@ -120,11 +106,11 @@ def _drop_stale_cache(sources: Path, cache: Path) -> None:
         cache.mkdir(parents=True, exist_ok=True)
         stamp.write_text(digest)
     except OSError:
-        pass  # nothing can be written there, by numba neither
+        pass  # numba cannot write there either
 
 
 def _compiled(function: F, **options: Any) -> F:
-    """A function that numba compiles on its first call and keeps on disk, where it can."""
+    """Return a function that numba compiles on its first call and keeps on disk if possible."""
     options |= {"nogil": True, "error_model": "numpy"}
     _functions.add(function)
     try:
@@ -145,7 +131,7 @@ def jit(function: F) -> F:
 def jit_inline(function: F) -> F:
     """Like :func:`jit`, for functions that a hot loop must inline.
 
-    They are small ones, without which it would not vectorise, and those that are handed many
-    arrays, whose descriptions each call would copy.
+    These are small functions, without which the loop would not vectorise, and functions with many
+    arrays as arguments, whose descriptions each call would copy.
     """
     return _compiled(function, forceinline=True)

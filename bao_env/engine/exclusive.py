@@ -1,4 +1,4 @@
-"""One thread at a time: for what has scratch memory of its own, such as engines and searches."""
+"""A lock that raises instead of waiting, for objects that reuse scratch memory."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 class Exclusive:
-    """A ``with`` block that only one thread may be in; another one gets an error at once.
+    """A lock for ``with`` blocks: raises if another thread is in the block.
 
-    A forked process has blocks of its own, whatever threads its parent had in them.
+    It is open in a forked process, even if a thread of the parent was in the block.
 
     Args:
-        what: is used in the block, for the message.
+        what: the object used in the block, for the message.
     """
 
     def __init__(self, what: str) -> None:
@@ -35,7 +35,7 @@ class Exclusive:
             self.__init__(self._what)  # type: ignore[misc]
         if not self._lock.acquire(blocking=False):
             raise RuntimeError(
-                f"this {self._what} is at work in another thread: give each thread one of its own"
+                f"this {self._what} is at work in another thread: give each thread its own"
             )
 
     def __exit__(

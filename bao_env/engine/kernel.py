@@ -1,14 +1,14 @@
-"""THE rules of Bao, once, on packed positions (:mod:`bao_env.engine.position`).
+"""The rules of Bao, on packed positions (:mod:`bao_env.engine.position`).
 
 A move is a chain of sowings, simulated as a :class:`Hand`. The functions are
 
-    candidates()  which starts may be played, before infinite moves are struck out
-    begin()       the hand after the first lift of one of them
-    relay()       one sowing, and what the rules say at its last pit; branch-free, so that
-                  the lanes can run many hands in lock step
+    candidates()  the starts that may be played, before infinite moves are excluded
+    begin()       the hand after the first lift of a start
+    relay()       one sowing and the rules at its last pit; branch-free, so that the lanes can
+                  run many hands in lock step
     play_out()    relay() until the hand is empty
     finish()      the position after the move
-    simulate(), legal_mask(), play()   these put together
+    simulate(), legal_mask(), play()   combinations of these
 
 All values are uint64. A truth value in arithmetic is a mask, all ones or all zeros. ``down`` is 0
 for step +1 along the ring and 1 for step -1.
@@ -73,7 +73,7 @@ HOUSE: Final = U(layout.HOUSE)
 
 _TWO_OR_MORE: Final = U(0xFEFEFEFEFEFEFEFE)  # bits of a count that are set only from two seeds on
 
-# A hand's tally: seeds sown in the move so far, shifted past these eight flags.
+# A hand's tally: these eight flags, and above them the seeds sown in the move so far.
 INFINITE: Final = U(1)  # more than sow_limit seeds sown: the move is illegal (1.5a)
 CHOICE: Final = U(2)  # the move came to a house that may be played (2.5b)
 WON: Final = U(4)  # the capture waiting at `pit` takes the last front seeds (1.2)
@@ -112,59 +112,60 @@ _TAKASIA_DUTCH: Final = U(2)
 
 
 class Hand(NamedTuple):
-    """A move under way, or at its end; uint64 each."""
+    """A move that is being played, or its end; uint64 each."""
 
     front: np.uint64
     """The mover's front row, a byte a pit."""
     back: np.uint64
     """The mover's back row."""
     facing: np.uint64
-    """The opponent's front row byte-swapped, so that byte r faces own pit r; 0 in a takasa, which
-    never captures (1.7)."""
+    """The opponent's front row with its bytes reversed, so that byte r faces own pit r; 0 in a
+    takasa, which never captures (1.7)."""
     seeds: np.uint64
     """Seeds in the hand; 0 ends the move."""
     pit: np.uint64
-    """Ring pit of the next seed; of an empty hand, where the move ended."""
+    """Ring pit of the next seed; the last pit of the move if the hand is empty."""
     down: np.uint64
     """0 or 1, the step along the ring."""
     house_min: np.uint64
-    """Seeds from which the owned house acts; all ones where hole 5 is an ordinary hole."""
+    """The fewest seeds with which the house acts; all ones if hole 5 is an ordinary hole."""
     barred: np.uint64
     """Ring pit at which takasia stops the move, or NO_PIT."""
     stops: np.uint64
-    """A mask: stop at an acting house rather than play it."""
+    """All ones to stop at a house that acts, zero to play it."""
     tally: np.uint64
     """Seeds sown in the move so far, and the flags above."""
 
 
 class Played(NamedTuple):
-    """A start played out."""
+    """The result of a start."""
 
     after: Packed
     """The position after it."""
     result: np.uint64
     """ONE if the mover has won, FULL if they have lost, else ZERO."""
     tally: np.uint64
-    """Of the last :class:`Hand`. INFINITE: the move is illegal; CHOICE: it came to a house."""
+    """The tally of the last :class:`Hand`; INFINITE: the move is illegal; CHOICE: it came to a
+    house."""
     captured: np.uint64
     """Seeds captured."""
 
 
 @jit_inline
 def _mask(condition):
-    """All ones where the condition holds."""
+    """Return all ones if the condition holds, else zero."""
     return FULL if condition else ZERO
 
 
 @jit_inline
 def _step(down):
-    """+1 or -1, modulo 2^64."""
+    """Return +1 or -1, modulo 2^64."""
     return (ZERO - down) | ONE
 
 
 @jit_inline
 def _below(ring):
-    """One seed for each ring pit below ``ring`` (0..15): the front and the back word of it."""
+    """Return the two rows with a seed in each ring pit below ``ring`` (0..15)."""
     bits = ring << _PIT_BITS_SHIFT
     front = ((ONE << bits if bits < _WORD_BITS else ZERO) - ONE) & ONES
     spare = _SIDE_BITS - bits
@@ -174,7 +175,7 @@ def _below(ring):
 
 @jit_inline
 def sow(front, back, seeds, pit, down):
-    """Both rows after sowing ``seeds`` (0..64) one by one from ring pit ``pit`` (1.3)."""
+    """Return both rows after sowing ``seeds`` (0..64) one by one from ring pit ``pit`` (1.3)."""
     lowest = (pit - ((seeds - ONE) & (ZERO - down))) & RING_MASK  # the run as if sown upward
     end = lowest + seeds
     # Pit r of an upward run [lowest, end) gets: [r < end mod 16] - [r < lowest] + rounds.
@@ -187,9 +188,9 @@ def sow(front, back, seeds, pit, down):
 
 @jit_inline
 def relay(rules, hand):
-    """One sowing of the hand and what follows at its last pit, without a branch.
+    """Sow the hand once and apply the rules at its last pit, without a branch.
 
-    An empty hand passes through unchanged. If the hand comes back empty, the move has ended at
+    An empty hand is returned unchanged. If the returned hand is empty, the move has ended at
     ``pit``. A capture that wins or pauses leaves the captured seeds in ``facing``; finish() or the
     next action lifts them.
 
@@ -248,7 +249,7 @@ def relay(rules, hand):
 
 @jit_inline
 def play_out(rules, hand):
-    """The hand at the end of its move."""
+    """Return the hand at the end of its move."""
     while hand.seeds != ZERO:
         hand = relay(rules, hand)
     return hand
@@ -256,7 +257,7 @@ def play_out(rules, hand):
 
 @jit_inline
 def _first_captures_of(front, back, capture_limit, starts, hits):
-    """Return what :func:`first_captures` does, for some starts.
+    """Find the captures of :func:`first_captures` for a part of the starts.
 
     Args:
         front, back: the mover's rows.
@@ -309,13 +310,13 @@ def first_captures(front, back, facing, capture_limit):
 
 @jit_inline
 def _namua_captures(front, facing):
-    """Own front pits, as a bit set, at which a seed from the store captures (2.3)."""
+    """Return the own front pits, as bits, at which a seed from the store captures (2.3)."""
     return nonzero(front) & nonzero(facing)
 
 
 @jit
 def capture_targets(rules, front, back, facing, store):
-    """Own front pits, as a bit set, at which the owner could capture with a first sowing."""
+    """Return the own front pits, as bits, at which a first sowing could capture."""
     if store != ZERO:
         return _namua_captures(front, facing)
     up, down, targets = first_captures(front, back, facing, rules.capture_limit)
@@ -324,27 +325,27 @@ def capture_targets(rules, front, back, facing, store):
 
 @jit_inline
 def cannot_play(front, back, store):
-    """Whether a player has no hole to play from, judged by their rows alone (1.2).
+    """Return whether a player has no hole to play from, by their rows alone (1.2).
 
-    In namua a filled front hole is enough for a move, in mtaji a hole with two seeds. This misses
-    only players whose moves are all infinite (1.5a).
+    In namua a filled front hole is enough for a move, in mtaji a hole with two seeds. The only
+    players without a move that this misses are those whose moves are all infinite (1.5a).
 
     Args:
         front, back: their rows.
-        store: their seeds in store: in namua, at least one.
+        store: their seeds in store: at least one in namua.
     """
     return (front if store != ZERO else (front | back) & _TWO_OR_MORE) == ZERO
 
 
 @jit_inline
 def _single(bits):
-    """Whether exactly one bit is set."""
+    """Return whether exactly one bit is set."""
     return bits != ZERO and (bits & (bits - ONE)) == ZERO
 
 
 @jit_inline
 def candidates(rules, packed):
-    """Find the starts that the rules allow before infinite moves are struck out.
+    """Find the starts that the rules allow, before infinite moves are excluded.
 
     Returns:
         whether they capture; and the starts as bits, bit s for start s
@@ -355,7 +356,7 @@ def candidates(rules, packed):
     pending = pending_of(meta)
     filled = nonzero(front)
 
-    if pending != NO_PIT:  # Dutch I.a: the side of the capture that waits
+    if pending != NO_PIT:  # Dutch I.a: the sides of the waiting capture
         return True, (ONE << pending) | (ONE << (pending + _DOWN_STARTS_SHIFT))
 
     if store_of(meta) != ZERO:
@@ -387,7 +388,7 @@ def candidates(rules, packed):
 
 @jit
 def _namua_takasa(rules, front, back, filled, meta):
-    """Front pits, as a bit set, from which a takasa in namua may start (2.4)."""
+    """Return the front pits, as bits, from which a takasa in namua may start (2.4)."""
     starts = filled
     owned = owns_house(meta)
     house = ONE << HOUSE
@@ -409,7 +410,7 @@ def _namua_takasa(rules, front, back, filled, meta):
 
 @jit
 def _dutch_takasia(rules, packed, starts):
-    """``starts`` without the one threatened pit, if the mover has a choice of pits (Dutch II)."""
+    """Remove the one threatened pit from ``starts``, if there is another (Dutch II)."""
     if _single(starts) or starts == ZERO:
         return starts
     threats = capture_targets(
@@ -426,14 +427,14 @@ def _dutch_takasia(rules, packed, starts):
 
 @jit_inline
 def begin(rules, packed, capture_turn, start, stops):
-    """The hand after the first lift of a move.
+    """Return the hand after the first lift of a move.
 
     Args:
         rules: the :class:`KernelRules`.
         packed: the position.
         capture_turn: whether the start captures.
         start: one of :func:`candidates`.
-        stops: a mask: stop at an acting house in a capture move (a takasa always stops).
+        stops: all ones to stop at a house that acts, in a capture move; a takasa always stops.
     """
     front, back, meta = packed.front, packed.back, packed.meta
     ring, down = ring_of(start), down_of(start)
@@ -508,7 +509,7 @@ def begin(rules, packed, capture_turn, start, stops):
 
 @jit_inline
 def captured_by(packed, capture_turn, hand):
-    """Seeds that a finished move has captured; ``packed`` is the position before it."""
+    """Return the seeds that a finished move has captured; ``packed`` is the position before."""
     if not capture_turn:
         return ZERO
     captured = sum_of_bytes(packed.other_front) - sum_of_bytes(hand.facing)
@@ -519,15 +520,14 @@ def captured_by(packed, capture_turn, hand):
 
 @jit_inline
 def finish(rules, packed, capture_turn, hand, bars=True):
-    """The position after a finished move.
+    """Return the position after a finished move.
 
     Args:
         rules: the :class:`KernelRules`.
         packed: the position before the move.
         capture_turn: whether the move captures.
         hand: the hand at its end.
-        bars: whether to find the pit that takasia bars (4.1); where nobody plays on, it need not
-            be known.
+        bars: whether to find the pit that takasia bars (4.1), which only a further move needs.
 
     Returns:
         the position as :class:`Packed`, and a result: ONE if the mover has won, FULL if they
@@ -574,7 +574,7 @@ def finish(rules, packed, capture_turn, hand, bars=True):
 
 @jit
 def _takasia(rules, front, back, other_front, other_back, other_owned):
-    """The ring pit barred to the next player after a takasa in mtaji, or NO_PIT (4.1).
+    """Return the ring pit barred to the next player after a takasa in mtaji, or NO_PIT (4.1).
 
     Args:
         rules: the :class:`KernelRules`.
@@ -601,7 +601,7 @@ def _takasia(rules, front, back, other_front, other_back, other_owned):
 
 @jit
 def simulate(rules, packed, capture_turn, start, stops, bars=True):
-    """Play out one start of :func:`candidates`.
+    """Play a start of :func:`candidates` to the end of its move.
 
     Args:
         rules, packed, capture_turn, start, stops: those of :func:`begin`.
@@ -617,10 +617,10 @@ def simulate(rules, packed, capture_turn, start, stops, bars=True):
 
 @jit_inline
 def legal_bits(tally):
-    """The two mask bits (house 0, house 1) of a simulated start.
+    """Return the legal actions of a simulated start, as two bits: house 0, house 1.
 
-    With a house choice, stopping there is always finite, whether or not playing it is (2.5b).
-    Without one only house = 0 exists, and an infinite move is illegal (1.5a).
+    With a house choice, stopping at the house is always finite, even if playing it is not (2.5b).
+    Without a choice there is only house 0, and an infinite move is illegal (1.5a).
     """
     finite = ONE ^ (tally & INFINITE)
     choice = (tally >> _CHOICE_SHIFT) & ONE
@@ -629,24 +629,24 @@ def legal_bits(tally):
 
 @jit
 def legal_mask(rules, words):
-    """The legal actions of a packed position, uint64[6], as a uint64: bit a = action a.
+    """Return the legal actions of a packed position, uint64[6], as a uint64: bit a = action a.
 
     Zero means that the mover has no legal move and has lost (1.2, 1.5a).
     """
     packed = read(words)
     capture_turn, starts = candidates(rules, packed)
-    mask = ZERO
+    legal = ZERO
     while starts != ZERO:
         start = trailing_zeros(starts)
         starts &= starts - ONE
         hand = play_out(rules, begin(rules, packed, capture_turn, start, ZERO))
-        mask |= legal_bits(hand.tally) << action_of(packed.meta, capture_turn, start)
-    return mask
+        legal |= legal_bits(hand.tally) << action_of(packed.meta, capture_turn, start)
+    return legal
 
 
 @jit_inline
 def is_capture(rules, packed, action):
-    """Whether a legal action captures.
+    """Return whether a legal action captures.
 
     The first sowing decides: if one legal start captures, all of them do (1.7a).
     """
@@ -670,7 +670,7 @@ def is_capture(rules, packed, action):
 
 @jit
 def is_capture_turn(rules, words):
-    """Whether the mover of uint64[6] must capture (2.3b, 3.4) or has a capture waiting."""
+    """Return whether the mover of uint64[6] must capture (2.3b, 3.4) or has a waiting capture."""
     packed = read(words)
     if pending_of(packed.meta) != NO_PIT:
         return True
@@ -681,7 +681,7 @@ def is_capture_turn(rules, words):
 
 @jit_inline
 def begin_action(rules, packed, action):
-    """Whether a legal action captures, and the hand after its first lift."""
+    """Return whether a legal action captures, and the hand after its first lift."""
     capture_turn = is_capture(rules, packed, action)
     start = start_of(packed.meta, capture_turn, action)
     stops = ZERO if action & ONE else FULL
@@ -692,10 +692,10 @@ def begin_action(rules, packed, action):
 def play(rules, words, action):
     """Play a legal action on a packed position, uint64[6], in place.
 
-    The action is not checked: play only what legal_mask() allows.
+    The action is not validated: play only actions of legal_mask().
 
     Returns ONE if the mover has won by emptying the opponent's front row, FULL if they have emptied
-    their own, else ZERO. That the next player has no legal move shows only in legal_mask().
+    their own, else ZERO. If the next player has no legal move, only legal_mask() shows it.
     """
     packed = read(words)
     capture_turn, hand = begin_action(rules, packed, action)

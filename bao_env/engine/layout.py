@@ -1,4 +1,4 @@
-"""The geometry of the board: the ring, the rows, the kichwas, and what faces what.
+"""The geometry of the board: the ring, the rows, the kichwas, and the facing pits.
 
 Each player owns sixteen pits, which form one ring. The engine uses only this numbering of the
 ring; everything else converts here::
@@ -15,8 +15,8 @@ ring; everything else converts here::
 * kichwa: ring 0 and 7, the ends of the front row; kimbi: ring 1 and 6.
 * nyumba, the house: ring 4 (hole 5).
 * Ring pit ``r`` of a front row faces the opponent's ring pit ``7 - r``.
-* A *pit* is what actions and names count: 0..7 = front holes 1..8, 8..15 = back holes 1..8, both
-  from the owner's left.
+* A *pit* is the number that actions and names use: 0..7 = front holes 1..8, 8..15 = back holes
+  1..8, both from the owner's left.
 * A *direction* is the side to which the hand leaves the pit, as its owner sees it: LEFT or RIGHT.
   A *down* bit is the step along the ring: 0 = +1, 1 = -1.
 
@@ -39,20 +39,15 @@ HOUSE: Final = 4
 
 
 def ring_of_pit(pit: int) -> int:
-    """Ring index of a pit 0..15 (front holes 1..8, then back holes 1..8). Its own inverse."""
+    """Return the ring index of a pit 0..15; the function is its own inverse."""
     return pit if pit < 8 else 23 - pit
 
 
 def facing(ring: int) -> int:
-    """The opponent's front ring index opposite the front ring index ``ring`` (0..7)."""
+    """Return the opponent's front ring index opposite the front ring index ``ring`` (0..7)."""
     return 7 - ring
 
 
-def step_of(pit: int, direction: int) -> int:
-    """Ring step (+1 or -1) of a hand that leaves ``pit`` to its owner's LEFT or RIGHT."""
-    return 1 if (direction == RIGHT) == (pit < 8) else -1
-
-
 def pit_name(pit: int) -> str:
-    """Name of a pit as its owner writes it: ``A1``..``A8`` front, ``B1``..``B8`` back."""
+    """Return a pit's name as its owner writes it: ``A1``..``A8`` front, ``B1``..``B8`` back."""
     return f"{'AB'[pit >> 3]}{(pit & 7) + 1}"

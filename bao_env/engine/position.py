@@ -1,6 +1,6 @@
-"""A position as six 64-bit words, and the same as plain tuples.
+"""Positions: six 64-bit words for the engine, plain tuples for people.
 
-A packed position is ``uint64[6]``; a batch is ``uint64[B, 6]``, C-contiguous::
+The engine's *packed position* is ``uint64[6]``; a batch is ``uint64[B, 6]``, C-contiguous::
 
     word 0  MOVER_FRONT    byte r = seeds in the mover's ring pit r      (r = 0..7)
     word 1  MOVER_BACK     byte r = seeds in the mover's ring pit 8 + r
@@ -15,9 +15,15 @@ A packed position is ``uint64[6]``; a batch is ``uint64[B, 6]``, C-contiguous::
                            bytes 5..7  seeds sown so far in the waiting move
     word 5  PLY            actions played since the start of the game
 
-A packed position is seen from the mover, so the kernel knows no seats. A :class:`Position` is seen
-from the board: South and North. Compiled code reads words 0 to 4 as a :class:`Packed`, and the
-parts of META through the functions at the end of this file; no other code knows where they are.
+The words are the mover's view, so the kernel needs no seats. The forms of a position, and the
+functions between them:
+
+* :data:`Words`: the array, one position or a batch;
+* :class:`Position`: plain tuples by seat; :func:`to_words` and :func:`unpack` convert it, and
+  :func:`pack` writes it into an array that exists;
+* :class:`Packed`: words 0 to 4 as a named tuple, for compiled code; :func:`read` and :func:`write`
+  convert it, and ``read_at`` and ``write_at`` do so in a row of a batch. The functions at the end
+  of this file read the parts of META; no other code knows their places.
 """
 
 from __future__ import annotations
@@ -51,9 +57,9 @@ META: Final = 4
 PLY: Final = 5
 
 NO_PIT: Final = U(255)
-"""Byte value of "no pit is barred" and "no capture is waiting"."""
+"""The byte for "no pit is barred" and "no capture is waiting"."""
 NO_WINNER: Final = -1
-"""In an array of winners: nobody has won yet."""
+"""The entry in an array of winners while nobody has won."""
 
 # Where the parts of META begin.
 OTHER_STORE_SHIFT: Final = U(8)
@@ -95,12 +101,12 @@ class Position:
     """Actions played since the start of the game."""
 
     def pits(self, seat: int) -> tuple[int, ...]:
-        """Seeds in pits 0..15 of a seat (front holes 1..8, then back holes 1..8)."""
+        """Return the seeds in pits 0..15 of a seat (front holes 1..8, then back holes 1..8)."""
         return self.front[seat] + self.back[seat]
 
 
 def opening(ruleset: Ruleset, first_player: int = SOUTH) -> Position:
-    """The start of a game (Donkers 2.1), with ``first_player`` to move."""
+    """Return the start of a game (Donkers 2.1), with ``first_player`` to move."""
     return Position(
         front=(ruleset.opening_front, ruleset.opening_front),
         back=(ruleset.opening_back, ruleset.opening_back),
@@ -111,10 +117,10 @@ def opening(ruleset: Ruleset, first_player: int = SOUTH) -> Position:
 
 
 def validate(position: Position, ruleset: Ruleset) -> None:
-    """Check that a position can be played under a rule set.
+    """Validate that a position can be played under a rule set.
 
     Raises:
-        ValueError: it cannot be; the message says what is wrong and what was expected.
+        ValueError: it cannot be played; the message says what is wrong and what was expected.
     """
     for seat, who in ((SOUTH, "South"), (NORTH, "North")):
         pits = position.pits(seat)
@@ -197,8 +203,15 @@ def pack(position: Position, out: Words) -> None:
     out[PLY] = position.ply
 
 
+def to_words(position: Position) -> Words:
+    """Return a position as a new array, uint64[6]."""
+    words = np.empty(WORDS, np.uint64)
+    pack(position, words)
+    return words
+
+
 def unpack(words: Words) -> Position:
-    """The position in ``words``, uint64[6]."""
+    """Return the position in ``words``, uint64[6]."""
     front0, back0, front1, back1 = (int(word).to_bytes(8, "little") for word in words[:4])
     meta = int(words[META])
     mover = turn_of(words)
@@ -226,23 +239,21 @@ def unpack(words: Words) -> Position:
 
 
 def turn_of(words: Words) -> int:
-    """The seat to move in ``words``, uint64[6]: SOUTH or NORTH."""
+    """Return the seat to move in ``words``, uint64[6]: SOUTH or NORTH."""
     return int(words[META]) >> int(MOVER_SHIFT) & 1
 
 
 def movers(positions: Words) -> npt.NDArray[np.int8]:
-    """The seats to move, int8[B], in positions uint64[B, 6]."""
+    """Return the seats to move, int8[B], in positions uint64[B, 6]."""
     return ((positions[:, META] >> MOVER_SHIFT) & ONE).astype(np.int8)
 
 
 def packed_opening(ruleset: Ruleset, first_player: int = SOUTH) -> Words:
-    """The start of a game as a fresh packed position, uint64[6]."""
-    words = np.empty(WORDS, np.uint64)
-    pack(opening(ruleset, first_player), words)
-    return words
+    """Return the start of a game as a new packed position, uint64[6]."""
+    return to_words(opening(ruleset, first_player))
 
 
-# --- what compiled code reads ---------------------------------------------------------------------
+# --- for compiled code ----------------------------------------------------------------------------
 
 
 class Packed(NamedTuple):
@@ -256,7 +267,7 @@ class Packed(NamedTuple):
 
     @classmethod
     def of(cls, words: Words) -> Packed:
-        """The position in ``words``, uint64[5 or more], for a call from plain Python.
+        """Return the position in ``words``, uint64[5 or more], for a call from plain Python.
 
         :func:`read` is for compiled code: called from plain Python it returns plain integers,
         which compiled functions do not take.
@@ -266,7 +277,7 @@ class Packed(NamedTuple):
 
 @jit_inline
 def read(words):
-    """The position in ``words``, uint64[5 or more]."""
+    """Return the position in ``words``, uint64[5 or more]."""
     return Packed(
         words[MOVER_FRONT], words[MOVER_BACK], words[OTHER_FRONT], words[OTHER_BACK], words[META]
     )
@@ -274,7 +285,7 @@ def read(words):
 
 @jit_inline
 def read_at(positions, i):
-    """The position in row ``i`` of ``positions``, uint64[B, 5 or more]."""
+    """Return the position in row ``i`` of ``positions``, uint64[B, 5 or more]."""
     return Packed(
         positions[i, MOVER_FRONT],
         positions[i, MOVER_BACK],
@@ -306,56 +317,56 @@ def write_at(positions, i, packed):
 
 @jit_inline
 def store_of(meta):
-    """Seeds in the mover's store."""
+    """Return the seeds in the mover's store."""
     return meta & BYTE
 
 
 @jit_inline
 def other_store_of(meta):
-    """Seeds in the opponent's store."""
+    """Return the seeds in the opponent's store."""
     return (meta >> OTHER_STORE_SHIFT) & BYTE
 
 
 @jit_inline
 def owns_house(meta):
-    """Whether the mover still owns their house, however many seeds it holds."""
+    """Return whether the mover still owns their house, with any number of seeds in it."""
     return (meta & OWNS_HOUSE) != ZERO
 
 
 @jit_inline
 def other_owns_house(meta):
-    """Whether the opponent still owns theirs."""
+    """Return whether the opponent still owns their house."""
     return (meta & OTHER_OWNS_HOUSE) != ZERO
 
 
 @jit_inline
 def mover_of(meta):
-    """The seat to move, 0 = South or 1 = North."""
+    """Return the seat to move, 0 = South or 1 = North."""
     return (meta >> MOVER_SHIFT) & ONE
 
 
 @jit_inline
 def barred_of(meta):
-    """The mover's ring pit that takasia bars, or NO_PIT."""
+    """Return the mover's ring pit that takasia bars, or NO_PIT."""
     return (meta >> BARRED_SHIFT) & BYTE
 
 
 @jit_inline
 def pending_of(meta):
-    """The mover's ring pit whose capture waits for its side, or NO_PIT (Dutch I.a)."""
+    """Return the mover's ring pit whose capture waits for its side, or NO_PIT (Dutch I.a)."""
     return (meta >> PENDING_SHIFT) & BYTE
 
 
 @jit_inline
 def sown_of(meta):
-    """Seeds sown so far in the waiting move."""
+    """Return the seeds sown so far in the waiting move."""
     return meta >> SOWN_SHIFT
 
 
 @jit_inline
 def same_mover(meta):
-    """Whether the player to move also made the move that led to this position.
+    """Return whether the player to move also made the last move.
 
-    That is so only when a capture waits for its side (Dutch I.a).
+    They did only if a capture waits for its side (Dutch I.a).
     """
     return pending_of(meta) != NO_PIT

@@ -1,4 +1,4 @@
-"""Rule sets as data: a switch for everything on which the sources differ, and five named sets.
+"""Rule sets as data: a switch for each difference between the sources, and five named sets.
 
 The rules themselves, with sources and rule numbers, are in ``bao_env/RULES.md``.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from bao_env.engine.layout import HOUSE, NUM_SEEDS
 
 RULES_VERSION: Final = 1
-"""Raised whenever the same moves in the same rule set lead to a different position."""
+"""Must be raised when the same moves in the same rule set lead to a different position."""
 
 _CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "lone_house": ("front", "side"),
@@ -28,11 +28,11 @@ _CHOICES: Final[dict[str, tuple[str, ...]]] = {
 }
 MAX_SOW_LIMIT: Final = 1_000_000
 NO_CAPTURE_LIMIT: Final = 63
-"""A ``capture_limit`` that limits nothing: no hole can hold more and still capture."""
+"""A ``capture_limit`` without effect: no hole can hold more seeds and still capture."""
 
 
 class KernelRules(NamedTuple):
-    """The switches in the kernel's form: uint64 scalars; a mask is all ones or all zeros."""
+    """The switches for the kernel, uint64 each; a mask is all ones or all zeros."""
 
     house_min: np.uint64
     house_lost_below_min: np.uint64
@@ -49,7 +49,7 @@ class KernelRules(NamedTuple):
 
 @dataclass(frozen=True)
 class Ruleset:
-    """The rules of one kind of Bao. The defaults are Zanzibar Bao as Donkers wrote it down.
+    """The rules of one kind of Bao. The defaults are Zanzibar Bao as Donkers describes it.
 
     Raises:
         ValueError: a switch has an unknown value, or two switches contradict each other.
@@ -65,7 +65,7 @@ class Ruleset:
     house: bool = True
     """Hole 5 is a house (nyumba) that both players own at the start (Donkers 2.5)."""
     house_min: int = 6
-    """Seeds from which the rules of the house apply to an owned house (Donkers 2.4b, 2.5b)."""
+    """The fewest seeds with which an owned house acts as a house (Donkers 2.4b, 2.5b)."""
     house_lost_below_min: bool = False
     """An owned house ends for good when it falls below the minimum (Dutch footnote 2)."""
     house_stops_mtaji_takasa: bool = False
@@ -145,7 +145,7 @@ class Ruleset:
             )
 
     def replace(self, **switches: Any) -> Ruleset:
-        """This rule set with some switches changed; its name gains a ``+`` unless one is given.
+        """Return a copy with some switches changed; its name gains a ``+`` unless one is given.
 
         Raises:
             ValueError: a switch is unknown, or contradicts another.
@@ -160,7 +160,7 @@ class Ruleset:
         return dataclasses.replace(self, **switches)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values of every switch, for JSON or TOML; :meth:`from_dict` reads it back."""
+        """Return the switches as plain values, for JSON or TOML; :meth:`from_dict` reads them."""
         return {
             key: list(value) if isinstance(value, tuple) else value
             for key, value in dataclasses.asdict(self).items()
@@ -168,7 +168,7 @@ class Ruleset:
 
     @classmethod
     def from_dict(cls, switches: Mapping[str, Any]) -> Ruleset:
-        """The rule set of a mapping made by :meth:`to_dict`; missing keys keep their defaults.
+        """Return the rule set of a mapping as :meth:`to_dict` makes it; missing keys are defaults.
 
         Raises:
             ValueError: a switch is unknown, or contradicts another.
@@ -176,7 +176,7 @@ class Ruleset:
         return cls().replace(**{"name": "custom", **switches})
 
     def kernel_rules(self) -> KernelRules:
-        """The switches as the compiled functions take them."""
+        """Return the switches as compiled functions read them."""
         full = np.uint64(0xFFFFFFFFFFFFFFFF)
         zero = np.uint64(0)
         return KernelRules(
@@ -234,7 +234,7 @@ RULESETS: Final[Mapping[str, Ruleset]] = MappingProxyType(
 
 
 def get_ruleset(ruleset: str | Ruleset) -> Ruleset:
-    """A rule set by name, or the one given.
+    """Return a rule set by name, or the given one.
 
     Raises:
         ValueError: no rule set has that name.

@@ -1,7 +1,7 @@
-"""Every legal move of a position, played out: how a search expands a node.
+"""Play every legal move of a position, as a search does to expand a node.
 
 Calling :func:`legal_mask` and then :func:`play` would simulate each move twice. Here each start is
-played out once, and once more only if the move comes to a house that may be played.
+played out once, and a second time only if the move comes to a house that may be played.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from bao_env.engine.kernel import (
 from bao_env.engine.position import same_mover, store_of, write_at
 
 MAX_SUCCESSORS: Final = 64
-"""Rows that hold the successors of any position: one for each action."""
+"""The most successors of a position: one for each action."""
 
 ACTION: Final = 5
-"""Word of a successor that holds the action which leads to it."""
+"""Word of a successor: the action that leads to it."""
 RESULT: Final = 6
 """Word of a successor: ONE if the action won at once, FULL if it lost at once, else ZERO."""
 CAPTURED: Final = 7
-"""Word of a successor: seeds that the action captured."""
+"""Word of a successor: the seeds that the action captured."""
 SUCCESSOR_WORDS: Final = 8
-"""Words of a successor: a packed position without PLY, then the three above."""
+"""Number of words of a successor: a packed position without PLY, then the three above."""
 
 
 @jit_inline
@@ -53,7 +53,7 @@ def successors(rules, packed, out, base):
         base: the first row.
 
     Returns:
-        their number; 0 means that the mover has no move and has lost (1.2, 1.5a).
+        the number of successors; 0 means that the mover has no move and has lost (1.2, 1.5a).
     """
     capture_turn, starts = candidates(rules, packed)
     row = base
@@ -75,7 +75,7 @@ def successors(rules, packed, out, base):
 
 @jit
 def is_stuck(packed):
-    """Whether the mover has no hole to play from, and so has lost (1.2); :func:`cannot_play`."""
+    """Return whether the mover has no hole to play from, and so has lost (1.2)."""
     return not same_mover(packed.meta) and cannot_play(
         packed.front, packed.back, store_of(packed.meta)
     )

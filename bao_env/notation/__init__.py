@@ -1,4 +1,4 @@
-"""Texts: positions, moves and whole games, read and written.
+"""Read and write texts: positions, moves and whole games.
 
 :mod:`~bao_env.notation.positions` has position texts and the canonical names of actions,
 :mod:`~bao_env.notation.moves` moves as players write them, and

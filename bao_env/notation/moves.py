@@ -1,6 +1,6 @@
-"""Moves as players write them: reading and writing a move text in its position.
+"""Moves as players write them: read and write a move text in its position.
 
-A move text leaves out what the position already says, so both ways need the position::
+A move text leaves out what follows from the position, so reading and writing need the position::
 
     Donkers    kibao       meaning
     7L*        7<*         namua (no row letter): hole 7 to the left; a takasa
@@ -37,9 +37,9 @@ _HOUSE_SIGN: Final = {"donkers": ">", "kibao": "+"}
 
 
 def may_start(words: Words, ruleset: Ruleset, action: int) -> bool:
-    """Whether the rules allow a move from an action's hole in its direction, infinite or not.
+    """Return whether a move may start from an action's hole in its direction.
 
-    The house choice is ignored. ``words`` is uint64[6].
+    The move may be infinite, and the house choice is ignored. ``words`` is uint64[6].
 
     Raises:
         ValueError: ``action`` is not in 0..63.
@@ -50,7 +50,7 @@ def may_start(words: Words, ruleset: Ruleset, action: int) -> bool:
 
 
 def why_illegal(words: Words, ruleset: Ruleset, action: int) -> str:
-    """The rule that an illegal action breaks, in words. ``words`` is uint64[6].
+    """Return the rule that an illegal action breaks, in words. ``words`` is uint64[6].
 
     Raises:
         ValueError: ``action`` is not in 0..63.
@@ -102,9 +102,9 @@ def why_illegal(words: Words, ruleset: Ruleset, action: int) -> str:
 
 
 def stars(words: Words, ruleset: Ruleset, action: int) -> str:
-    """The stars of a legal action: none for a capture, ``*`` for a takasa, ``**`` for a takasia.
+    """Return the stars of a legal action: none for a capture, ``*`` takasa, ``**`` takasia.
 
-    ``words`` is uint64[6], left as it is.
+    ``words``, uint64[6], does not change.
     """
     rules = ruleset.kernel_rules()
     if kernel.is_capture_turn(rules, words):
@@ -115,15 +115,15 @@ def stars(words: Words, ruleset: Ruleset, action: int) -> str:
 
 
 def _side_is_forced(position: Position, captures: bool, pit: int) -> bool:
-    """Whether a capture's side is forced, and so not written (Donkers 1.4b)."""
+    """Return whether a capture's side is forced, and so not written (Donkers 1.4b)."""
     return captures and stage_of(position) is Stage.NAMUA and pit in (0, 1, 6, 7)
 
 
 def format_move(words: Words, ruleset: Ruleset, action: int, spelling: str = "donkers") -> str:
-    """The move text of a legal action, without anything that the position already says.
+    """Return the move text of a legal action, without what follows from the position.
 
     Args:
-        words: uint64[6], the position before the move; left as it is.
+        words: uint64[6], the position before the move; does not change.
         ruleset: the rules in force.
         action: a legal action.
         spelling: ``"donkers"`` or ``"kibao"``.
@@ -157,16 +157,16 @@ def read_move(
     spelling: str | None = None,
     strict: bool = True,
 ) -> int:
-    """The legal action that a move text names in a position.
+    """Return the legal action that a move text names in a position.
 
     Args:
         text: a move in Donkers' or the kibao spelling.
-        words: uint64[6], the position before the move; left as it is.
+        words: uint64[6], the position before the move; does not change.
         ruleset: the rules in force.
-        spelling: ``"donkers"`` or ``"kibao"``; None takes whichever makes a legal move. Only
+        spelling: ``"donkers"`` or ``"kibao"``; None means the one that gives a legal move. Only
             ``>`` is ambiguous: it plays the house or goes to the right. If both are legal moves,
             the spelling must be given.
-        strict: the stars must be right; otherwise they are ignored.
+        strict: whether stars must be right; otherwise they are ignored.
 
     Raises:
         NotationError: the text is malformed, ambiguous, illegal or, when strict, has the wrong
@@ -200,7 +200,7 @@ def read_move(
 def _resolve(
     found: re.Match[str], spelling: str, words: Words, ruleset: Ruleset, strict: bool
 ) -> int:
-    """The action of a matched move text; NotationError, without a list, if there is none."""
+    """Return the action of a matched move text; NotationError, without moves, if it has none."""
     row, hole, side, house, marks = found.groups()
     position = unpack(words)
     mover = position.mover

@@ -1,4 +1,4 @@
-"""Positions and actions as text, and the error that every reader of text raises.
+"""Positions and actions as text, and the error that all readers of texts raise.
 
 The **position text** is one line, counts from each owner's left, the mover's own ``A3``::
 
@@ -38,7 +38,7 @@ class NotationError(ValueError):
     """A text that is not a move, position or transcript, or a move that the rules forbid.
 
     Args:
-        reason: what is wrong.
+        reason: the mistake.
         file: name of the file, if known.
         line: line in the file, from 1.
         number: move number in the game.
@@ -67,7 +67,7 @@ class NotationError(ValueError):
     def located(
         self, file: str | None, line: int | None, number: int | None, token: str | None = None
     ) -> Self:
-        """This error, with the missing parts of its place filled in."""
+        """Fill in the missing parts of the place, and return the error."""
         self.file = self.file or file
         self.line = self.line or line
         self.number = self.number or number
@@ -75,22 +75,18 @@ class NotationError(ValueError):
         return self
 
     def __str__(self) -> str:
-        place = [
-            text
-            for value, text in (
-                (self.file, f"{self.file}"),
-                (self.line, f"line {self.line}"),
-                (self.number, f"move {self.number}"),
-                (self.token, quoted(self.token or "")),
-            )
-            if value
-        ]
-        message = f"{', '.join(place)}: {self.reason}" if place else self.reason
+        place = (
+            self.file,
+            f"line {self.line}" if self.line else None,
+            f"move {self.number}" if self.number else None,
+            quoted(self.token) if self.token else None,
+        )
+        message = ": ".join(filter(None, (", ".join(filter(None, place)), self.reason)))
         return f"{message}; legal: {' '.join(self.legal)}" if self.legal else message
 
 
 def quoted(text: str) -> str:
-    """A text in quotes for a message: ASCII only, cut after 40 characters."""
+    """Return a text in quotes for a message: ASCII, cut after 40 characters."""
     return ascii(text if len(text) <= 40 else f"{text[:40]}...")
 
 
@@ -98,13 +94,13 @@ def quoted(text: str) -> str:
 
 
 def parse_position(text: str, ruleset: Ruleset) -> Position:
-    """Read a position text and check that it can be played under ``ruleset``.
+    """Read a position text and validate that it can be played under ``ruleset``.
 
-    Letters may be of either case, and a byte order mark may come first. A finished game (an empty
-    front row) is refused.
+    Letters may be in upper or lower case, and a byte order mark may come first.
 
     Raises:
-        NotationError: the text is malformed or the position impossible; the message says why.
+        NotationError: the text is malformed, or the position is impossible or has an empty front
+            row; the message says why.
     """
     try:
         position = _read_position(text.removeprefix("\ufeff"))
@@ -170,13 +166,8 @@ def _counts(text: str, size: int, what: str) -> tuple[int, ...]:
 
 
 def format_position(position: Position) -> str:
-    """The position text; :func:`parse_position` reads it back. The ply isn't part of it."""
-    rows = (
-        position.front[SOUTH],
-        position.back[SOUTH],
-        position.front[NORTH],
-        position.back[NORTH],
-    )
+    """Return the position text, which :func:`parse_position` reads; it omits the ply."""
+    rows = [row[seat] for seat in (SOUTH, NORTH) for row in (position.front, position.back)]
     houses = "".join(name for name, owns in zip("SN", position.owns_house, strict=True) if owns)
     fields = [
         "/".join(",".join(map(str, row)) for row in rows),
@@ -191,7 +182,7 @@ def format_position(position: Position) -> str:
 
 
 def hole_name(seat: int, pit: int) -> str:
-    """Name of a pit (0..15) of a seat: ``A1``..``B8`` for South, ``a1``..``b8`` for North."""
+    """Return the name of a seat's pit 0..15: ``A1``..``B8`` for South, ``a1``..``b8`` for North."""
     return pit_name(pit) if seat == SOUTH else pit_name(pit).lower()
 
 
@@ -199,7 +190,7 @@ def hole_name(seat: int, pit: int) -> str:
 
 
 def action_to_move(action: int) -> str:
-    """The canonical name of an action: ``action_to_move(20) == "A6L"``.
+    """Return the canonical name of an action: ``action_to_move(20) == "A6L"``.
 
     Raises:
         ValueError: ``action`` is not in 0..63.
@@ -209,7 +200,7 @@ def action_to_move(action: int) -> str:
 
 
 def move_to_action(text: str) -> int:
-    """The action of a canonical name: ``move_to_action("A6L") == 20``.
+    """Return the action of a canonical name: ``move_to_action("A6L") == 20``.
 
     Raises:
         NotationError: ``text`` is not a canonical name.

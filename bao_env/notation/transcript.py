@@ -1,4 +1,4 @@
-"""Games as text: reading, replaying and writing transcripts (Donkers part 5).
+"""Games as text: read, replay and write transcripts (Donkers part 5).
 
 A game is a head of ``Key: value`` lines and one line for every two turns::
 
@@ -18,12 +18,12 @@ A file may hold several games, each with a head. These keys have a meaning, in u
 * ``spelling``: ``donkers`` or ``kibao``;
 * ``winner`` or ``result``: a seat or the name of a player.
 
-Other keys are kept as they are. A game may stop before the rules end it: a player has resigned.
+Other keys are kept unchanged. A game may stop before the rules end it: a player has resigned.
 
 This project adds two things to Donkers' notation. If North begins, ``-`` takes South's place in the
-first line. In the Dutch rule set, where a player chooses the side of each later capture of namua, a
-slash joins each further choice to the turn: ``5R/3L`` captures at 5, sows from the right, captures
-at 3 and sows from the left.
+first line. In the Dutch rule set a player chooses the side of each later capture in namua, and a
+slash joins each of these choices to the turn: ``5R/3L`` captures at 5, sows from the right,
+captures at 3 and sows from the left.
 """
 
 from __future__ import annotations
@@ -35,39 +35,36 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import Position, Words, opening, turn_of, unpack
+from bao_env.engine.position import Position, Words, opening, to_words, turn_of, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
-from bao_env.game import SEAT_NAMES, Outcome, packed, play, stuck
+from bao_env.game import SEAT_NAMES, Outcome, play, stuck
 from bao_env.notation.moves import SPELLINGS, check_spelling, format_move, read_move
 from bao_env.notation.positions import NotationError, hole_name, parse_position, quoted
 
 MAX_TEXT: Final = 1 << 20
-"""Most characters in one file."""
-_MAX_LINE: Final = 8192
-_MAX_HEAD: Final = 100
-_MAX_TURNS: Final = 9999
-_HEAD_LINE: Final = re.compile(r"([A-Za-z][A-Za-z0-9 _-]{0,39}):(.{0,1000})")
+"""The most characters in a file."""
+_HEAD_LINE: Final = re.compile(r"([A-Za-z][A-Za-z0-9 _-]*):(.*)")
 _MOVE_LINE: Final = re.compile(r"([0-9]{1,4}):([^;]*);(.*)")
 _NOBODY: Final = "-"
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What one player did before the other's turn, as text."""
+    """The moves of one player before the other's turn, as text."""
 
     text: str
     """One move text, or several joined by slashes."""
     seat: int
-    """SOUTH or NORTH, from the place in the line."""
+    """SOUTH or NORTH: the first or the second in the line."""
     number: int
     """Move number, from 1."""
     line: int = field(default=0, compare=False)
-    """Line in the file, from 1; 0 if it was not read from one."""
+    """Line in the file, from 1; 0 without a file."""
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """A game as text. Two are equal if they say the same, whichever file they come from."""
+    """A game as text. Equality ignores the file and its lines."""
 
     head: Mapping[str, str] = field(default_factory=dict)
     """The head, keys as written."""
@@ -79,14 +76,12 @@ class Transcript:
     """Name of the file, for messages."""
 
     def get(self, key: str) -> str | None:
-        """The value of a head key, whatever its case; None if it is missing."""
-        for name, value in self.head.items():
-            if name.casefold() == key.casefold():
-                return value
-        return None
+        """Return the value of a head key in upper or lower case; None if it is missing."""
+        same = (v for name, v in self.head.items() if name.casefold() == key.casefold())
+        return next(same, None)
 
     def stated_winner(self) -> int | None:
-        """The seat that ``winner`` or ``result`` names, by seat or by player; else None."""
+        """Return the seat that ``winner`` or ``result`` names, by seat or by player; else None."""
         stated = (self.get("winner") or self.get("result") or "").casefold()
         stated = stated.removesuffix("wins").strip()
         for seat, name in enumerate(SEAT_NAMES):
@@ -98,10 +93,10 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Replay:
-    """A transcript played out."""
+    """The game of a transcript, played to its end."""
 
     ruleset: Ruleset
-    """The rules it was played by."""
+    """The rules of the game."""
     start: Position
     """The position before the first action."""
     actions: tuple[int, ...]
@@ -109,14 +104,14 @@ class Replay:
     positions: tuple[Position, ...]
     """The position after each action."""
     outcome: Outcome | None
-    """How the game ended under the rules; None if it stopped before that."""
+    """The end of the game under the rules; None if it stopped before."""
 
 
 # --- reading ----------------------------------------------------------------------------------
 
 
 def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
-    """The games of a text. Nothing is played yet: :func:`replay` does that.
+    """Read the games of a text, without playing them as :func:`replay` does.
 
     Args:
         text: plain ASCII of at most MAX_TEXT characters; a byte order mark may come first.
@@ -129,20 +124,23 @@ def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
     if len(text) > MAX_TEXT:
         raise NotationError(f"too long: at most {MAX_TEXT} characters", file=file)
     games: list[Transcript] = []
-    head: dict[str, str] = {}
+    head: dict[str, tuple[str, str]] = {}  # keys and values by the key in lower case
     turns: list[Turn] = []
     comments: dict[int, str] = {}
 
     def close() -> None:
         if head or turns:
-            games.append(Transcript(dict(head), tuple(turns), dict(comments), file))
+            games.append(Transcript(dict(head.values()), tuple(turns), dict(comments), file))
         head.clear()
         turns.clear()
         comments.clear()
 
     for line_number, line in enumerate(text.split("\n"), start=1):
         try:
-            line = _checked_line(line)
+            line = line.removesuffix("\r").replace("\t", " ")
+            if not (line.isascii() and line.isprintable()):
+                raise NotationError("a line holds printable ASCII only", token=line)
+            line = line.strip()
             if not line:
                 continue
             if not line[0].isdigit():
@@ -160,33 +158,21 @@ def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
     return games
 
 
-def _checked_line(line: str) -> str:
-    """A line without the spaces around it; NotationError if it is too long or not plain ASCII."""
-    if len(line) > _MAX_LINE:
-        raise NotationError(f"too long: a line has at most {_MAX_LINE} characters")
-    line = line.removesuffix("\r").replace("\t", " ")
-    for character in line:
-        if not " " <= character <= "~":
-            raise NotationError(f"the character {character!a} is not printable ASCII")
-    return line.strip()
-
-
-def _read_head_line(line: str, head: dict[str, str]) -> None:
+def _read_head_line(line: str, head: dict[str, tuple[str, str]]) -> None:
+    """Add a head line to ``head``: key and value, by the key in lower case."""
     found = _HEAD_LINE.fullmatch(line)
     if found is None:
         raise NotationError(
             "expected a head line 'Key: value' or a move line '1: 7L* 5R;'", token=line
         )
     key, value = found[1].strip(), found[2].strip()
-    if any(key.casefold() == known.casefold() for known in head):
+    if key.casefold() in head:
         raise NotationError(f"the head has {quoted(key)} twice")
-    if len(head) == _MAX_HEAD:
-        raise NotationError(f"too long: a head has at most {_MAX_HEAD} lines")
-    head[key] = value
+    head[key.casefold()] = key, value
 
 
 def _read_move_line(line: str, line_number: int, before: Sequence[Turn]) -> tuple[list[Turn], str]:
-    """The turns of a line and its comment, given the turns of the lines before it."""
+    """Return the turns and the comment of a line that follows the turns ``before``."""
     found = _MOVE_LINE.fullmatch(line)
     if found is None:
         raise NotationError(
@@ -194,7 +180,7 @@ def _read_move_line(line: str, line_number: int, before: Sequence[Turn]) -> tupl
         )
     number = int(found[1])
     due = before[-1].number + 1 if before else 1
-    if number != due or number > _MAX_TURNS:
+    if number != due:
         raise NotationError(f"move number {number}; expected {due}")
     if before and before[-1].seat == SOUTH:
         raise NotationError(f"move {due - 1} lacks North's part, but the game continues")
@@ -218,14 +204,14 @@ def replay(
     spelling: str | None = None,
     strict: bool = True,
 ) -> Replay:
-    """Play a transcript out, checking every move.
+    """Play the game of a transcript and validate every move.
 
     Args:
         transcript: the game.
-        ruleset: the rules; None takes those that the head names, or zanzibar.
-        spelling: ``"donkers"`` or ``"kibao"``; None takes what the head names, or works it out
-            from the signs used.
-        strict: stars must be right; otherwise they are ignored.
+        ruleset: the rules; None means the rules that the head names, or zanzibar.
+        spelling: ``"donkers"`` or ``"kibao"``; None means the spelling that the head names, or the
+            one that the signs in the moves belong to.
+        strict: whether stars must be right; otherwise they are ignored.
 
     Raises:
         NotationError: a move is malformed or illegal, or the head contradicts the game; the
@@ -238,7 +224,7 @@ def replay(
         start = _start(transcript, rules)
     except NotationError as error:
         raise error.located(file, None, None) from None
-    words = packed(start)
+    words = to_words(start)
     actions: list[int] = []
     positions: list[Position] = []
     outcome = stuck(words, rules)
@@ -262,7 +248,7 @@ def replay(
 def _settings(
     transcript: Transcript, ruleset: str | Ruleset | None, spelling: str | None
 ) -> tuple[Ruleset, str | None]:
-    """The rule set and the spelling to replay with; NotationError if the head's are unknown."""
+    """Return the rules and the spelling for a replay; NotationError if the head's are unknown."""
     if ruleset is None:
         ruleset = _stated_rules(transcript)
     if spelling is None:
@@ -276,7 +262,7 @@ def _settings(
 
 
 def _stated_rules(transcript: Transcript) -> Ruleset:
-    """The rules that the head names, or describes by switches."""
+    """Return the rules that the head names, or describes by switches."""
     name, switches = transcript.get("ruleset"), transcript.get("rules")
     try:
         if switches is None:
@@ -290,7 +276,7 @@ def _stated_rules(transcript: Transcript) -> Ruleset:
 
 
 def rules_head(ruleset: Ruleset) -> dict[str, str]:
-    """Head lines that tell :func:`replay` the rules, named ones or your own."""
+    """Return the head lines that describe the rules to :func:`replay`."""
     if RULESETS.get(ruleset.name) == ruleset:
         return {"ruleset": ruleset.name}
     plain = Ruleset().to_dict()
@@ -299,7 +285,7 @@ def rules_head(ruleset: Ruleset) -> dict[str, str]:
 
 
 def _spelling_of(turns: Sequence[Turn]) -> str | None:
-    """The spelling that the signs in the turns tell; None if they fit both or neither."""
+    """Return the spelling that the signs in the turns belong to; None if both or neither."""
     signs = set().union(*(turn.text for turn in turns))
     donkers, kibao = bool(signs & set("LR")), bool(signs & set("<+"))
     if donkers == kibao:
@@ -308,7 +294,7 @@ def _spelling_of(turns: Sequence[Turn]) -> str | None:
 
 
 def _start(transcript: Transcript, ruleset: Ruleset) -> Position:
-    """The position that the head describes, or the opening."""
+    """Return the position that the head describes, or the opening."""
     stated = transcript.get("first player")
     seat = None
     if stated is not None:
@@ -326,7 +312,7 @@ def _start(transcript: Transcript, ruleset: Ruleset) -> Position:
 
 
 def _check_turn(turn: Turn, index: int, words: Words, underway: bool) -> None:
-    """Check that the ``index``-th move text of a turn belongs at this point of the game."""
+    """Validate that the ``index``-th move text of a turn can be played at this point."""
     position = unpack(words)
     if position.pending is not None and index == 0 and underway:
         waiting = hole_name(position.mover, position.pending)
@@ -354,13 +340,13 @@ def transcribe(
     head: Mapping[str, str] | None = None,
     comments: Mapping[int, str] | None = None,
 ) -> Transcript:
-    """The transcript of a game given as actions, each of them legal in its position.
+    """Return the transcript of a game, given as legal actions.
 
     Raises:
         ValueError: ``spelling`` is unknown.
     """
     check_spelling(spelling)
-    words = packed(start)
+    words = to_words(start)
     turns: list[Turn] = []
     number = 1
     for action in actions:
@@ -378,10 +364,10 @@ def transcribe(
 
 
 def format_transcript(transcript: Transcript) -> str:
-    """The text of a game, one line for two turns; :func:`parse_transcripts` reads it back.
+    """Return the text of a game, a line for two turns; :func:`parse_transcripts` reads it.
 
     Raises:
-        NotationError: it would not be read back as the same game, for example because a comment
+        NotationError: reading the text would not give the same game, for example because a comment
             has a line break or the turns do not alternate.
     """
     lines = [f"{key}: {value}".rstrip() for key, value in transcript.head.items()]

@@ -227,15 +227,14 @@ def ground(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Shape]:
 
 def _names(layout: Layout, viewer: int) -> list[Shape]:
     """Draw the letters of the rows and the numbers of the columns."""
-    shapes: list[Shape] = []
-    for row, (seat, pits) in enumerate(rows(viewer)):
-        y = layout.top + (row + 0.5) * PIT + (_MIDDLE if row > 1 else 0)
-        x = layout.left - (20 if layout.left > 60 else 12)
-        shapes.append(Text(x, y, hole_name(seat, pits[0])[0], 15, _PALE))
-    for column in range(8):
-        x = layout.left + (column + 0.5) * PIT
-        shapes.append(Text(x, layout.top - 12, str(8 - column), 13, _PALE))
-        shapes.append(Text(x, layout.bottom + 12, str(column + 1), 13, _PALE))
+    pits = places(layout, viewer)[:32]
+    x = layout.left - (20 if layout.left > 60 else 12)
+    shapes: list[Shape] = [
+        Text(x, first.y, hole_name(first.seat, first.pit or 0)[0], 15, _PALE) for first in pits[::8]
+    ]
+    for column, place in enumerate(pits[:8]):
+        shapes.append(Text(place.x, layout.top - 12, str(8 - column), 13, _PALE))
+        shapes.append(Text(place.x, layout.bottom + 12, str(column + 1), 13, _PALE))
     return shapes
 
 
