@@ -292,7 +292,7 @@ def test_every_illegal_action_has_a_reason(ruleset: str, seed: int) -> None:
     texts = list(islice(random_games(rng, rules), 100))
     texts += [random_position(rng, rules) for _ in range(60)]
     for text in texts:
-        words = packed(parse_position(text, rules))
+        words = to_words(parse_position(text, rules))
         for action in {*range(64)} - {*legal_actions(words, rules)}:
             assert why_illegal(words, rules, action)
 

@@ -4,7 +4,7 @@
 
 It prints two tables: random games a second of the engine; and self-play training by each method,
 with different numbers of workers, in one process or in several under torchrun.
-``training/lab/SCALING.md`` keeps the tables of one run.
+``training/RESULTS.md`` keeps the tables of one run.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def train(config: Path, workers: int, processes: int, updates: int) -> tuple[flo
 
 
 def _markdown(rows: list[list[str]], head: list[str]) -> str:
-    """A table for SCALING.md, the first column to the left."""
+    """Return a Markdown table, its first column aligned to the left."""
     align = ["left"] + ["right"] * (len(head) - 1)
     return tabulate(rows, head, tablefmt="github", disable_numparse=True, colalign=align)
 

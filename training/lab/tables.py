@@ -3,14 +3,13 @@
     python -m training.lab.tables            # rewrite them
     python -m training.lab.tables --check    # exit with 1 if one is out of date
 
-A tournament writes ``table.json``. The published one is ``training/ladder.json``; its Elo table and
-crosstable are in ``training/RESULTS.md``, between ``<!-- ladder -->`` and ``<!-- /ladder -->``. To
-publish a new tournament, copy its ``table.json`` and ``elo.png`` over ``ladder.json`` and
+A tournament writes ``table.json``. The published one is ``training/ladder.json``; its Elo table
+is in ``training/RESULTS.md``, between ``<!-- ladder -->`` and ``<!-- /ladder -->``. To publish a
+new tournament, copy its ``table.json`` and ``elo.png`` over ``ladder.json`` and
 ``ladder.png``, and run this command. In the same way ``training/lab/BENCHMARK.md`` has the table of
-``training/lab/benchmark.json``, which ``training.lab.benchmark`` writes, with ``benchmark.png``;
-``training/RESULTS.md`` that of ``training/lab/growth.json``, by ``training.lab.growth``, with
-``growth.png``; and the card of the shipped networks, ``agents/checkpoints/README.md``, has those
-that ``training.lab.card`` measures.
+``training/lab/benchmark.json``, which ``training.lab.benchmark`` writes with ``benchmark.png``, and
+the card of the shipped networks, ``agents/checkpoints/README.md``, has the tables that
+``training.lab.card`` measures.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ import numpy.typing as npt
 
 from agents.arena.ratings import Ratings
 from agents.arena.report import Standing, markdown
-from training.lab import card, growth
+from training.lab import card
 from training.lab.benchmark import summary
 
 LAB: Final = Path(__file__).resolve().parent
@@ -35,12 +34,11 @@ LADDER: Final = TRAINING / "ladder.json"
 RESULTS: Final = TRAINING / "RESULTS.md"
 RUNS: Final = LAB / "benchmark.json"
 BENCHMARK: Final = LAB / "BENCHMARK.md"
-GROWTH: Final = LAB / "growth.json"
 NETWORKS: Final = card.CARD.with_name("README.md")
 
 
 def points_of(pairs_by_points: list[int]) -> npt.NDArray[np.float64]:
-    """The points of a match, float64[pairs, 2], from its numbers of pairs with 0 to 2 points.
+    """Return the points of a match, float64[pairs, 2], from its counts of pairs by points.
 
     Args:
         pairs_by_points: numbers of pairs whose two games brought 0, 0.5, 1, 1.5 and 2 points.
@@ -50,8 +48,8 @@ def points_of(pairs_by_points: list[int]) -> npt.NDArray[np.float64]:
     return np.stack([halves, halves], axis=1)
 
 
-def ladder_tables(report: dict[str, Any]) -> str:
-    """The Elo table and the crosstable of a tournament's ``table.json``, as Markdown.
+def ladder_table(report: dict[str, Any]) -> str:
+    """Return the Elo table of a tournament's ``table.json`` as Markdown.
 
     Raises:
         KeyError: ``report`` is not the JSON of a tournament.
@@ -74,17 +72,17 @@ def ladder_tables(report: dict[str, Any]) -> str:
         score=np.array([player["score"] for player in players]),
         games=np.array([player["games"] for player in players]),
     )
-    return markdown(standing, ratings, report["settings"])
+    text = markdown(standing, ratings, report["settings"])
+    return text.partition("\n\nPoints of the row against the column")[0]
 
 
 def tables() -> list[tuple[Path, str, str]]:
-    """Each document with a table, the mark in it, and what belongs there."""
-    ladder = ladder_tables(json.loads(LADDER.read_text(encoding="utf-8")))
+    """Return each table of a document: the document, the table's mark and its text."""
+    ladder = ladder_table(json.loads(LADDER.read_text(encoding="utf-8")))
     runs = summary.RUNS.validate_json(RUNS.read_bytes())
     networks = card.measured()
     return [
         (RESULTS, "ladder", ladder),
-        (RESULTS, "growth", growth.table(json.loads(GROWTH.read_text(encoding="utf-8")))),
         (BENCHMARK, "benchmark", summary.table(runs)),
         (NETWORKS, "networks", card.networks_table(networks)),
         (NETWORKS, "games", card.games_table(networks)),
@@ -92,7 +90,7 @@ def tables() -> list[tuple[Path, str, str]]:
 
 
 def replace_between(text: str, name: str, part: str) -> str:
-    """``text`` with ``part`` between its lines ``<!-- name -->`` and ``<!-- /name -->``.
+    """Return ``text`` with ``part`` between its lines ``<!-- name -->`` and ``<!-- /name -->``.
 
     Raises:
         ValueError: the text does not have both lines, once each, in this order.
