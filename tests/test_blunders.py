@@ -17,17 +17,24 @@ from agents.arena.elo import wilson_interval
 from agents.nets import checkpoint
 from agents.nets.network import NetworkConfig, PolicyNetwork
 from agents.search.solver.player import PROOF_PART, SolverAgent
+from agents.search.solver.solved_positions import (
+    SHIPPED,
+    Solved,
+    SolvedPositions,
+    shipped_won_positions,
+    solve,
+)
 from agents.search.solver.solver import Solver
 from bao_env.bots import RandomAgent
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
 from tests.positions import batch_of
-from training import blunder_curve, blunders, train
+from training import blunders, curve, train
 from training.config import ConfigError
 from training.ppo import PpoTrainer
-from training.sampling import random_play
+from training.sampling import Sample, random_play
+from training.shares import Blunders
 from training.train import load_config
-from training.won_positions import SHIPPED, Blunders, Solved, WonPositions, shipped, solve
 
 KUJIFUNZA = RULESETS["kujifunza"]
 NODES = 20_000
@@ -44,10 +51,14 @@ class Lowest:
         return np.array([actions_of(mask)[0] for mask in chosen])
 
 
+def solve_sample(sample: Sample, **options: Any) -> Solved:
+    return solve(sample.positions, sample.masks, KUJIFUNZA, source="random", nodes=NODES, **options)
+
+
 @pytest.fixture(scope="module")
 def found() -> Solved:
     """Solved positions of kujifunza."""
-    return solve(random_play(KUJIFUNZA, 100, plies=(12, 40), seed=1), KUJIFUNZA, nodes=NODES)
+    return solve_sample(random_play(KUJIFUNZA, 100, plies=(12, 40), seed=1))
 
 
 # --- the positions ------------------------------------------------------------------------------
@@ -57,24 +68,24 @@ def test_won_positions_are_those_that_are_won(found: Solved) -> None:
     counts = found.counts["mtaji"]
     assert list(found.counts) == ["mtaji"]  # there is no namua in kujifunza
     assert sum(counts.values()) == 100
-    assert counts["won"] == len(found.won) > 30
+    assert counts["won"] == len(found.known.won) > 30
     assert counts["lost"] > 20
-    values, _ = Solver(KUJIFUNZA).values(found.won.positions, found.won.masks)
+    values, _ = Solver(KUJIFUNZA).values(found.known.won.positions, found.known.won.masks)
     assert (values == 1).all()
-    assert (found.won.losing & ~found.won.masks == 0).all()
-    assert (found.won.losing != found.won.masks).all()
-    assert 0 < found.won.choices.mean() < 1
-    assert found.won.plies.min() == 1
-    assert found.won.plies.max() < 100
+    assert (found.known.won.losing & ~found.known.won.masks == 0).all()
+    assert (found.known.won.losing != found.known.won.masks).all()
+    assert 0 < found.known.won.choices.mean() < 1
+    assert found.known.won.plies.min() == 1
+    assert found.known.won.plies.max() < 100
 
 
 def test_the_solver_gives_nothing_away(found: Solved) -> None:
-    assert not found.won.mistakes(SolverAgent(KUJIFUNZA, nodes=PROOF_PART * NODES)).any()
+    assert not found.known.won.mistakes(SolverAgent(KUJIFUNZA, nodes=PROOF_PART * NODES)).any()
 
 
 def test_a_player_that_always_errs(found: Solved) -> None:
-    won = found.won
-    counted = won.blunders(won.mistakes(Lowest(won.losing)))
+    won = found.known.won
+    counted = Blunders.count(won, won.mistakes(Lowest(won.losing)))
     assert counted.mistakes == counted.choices == won.choices.sum()
     assert counted.of_choices is not None
     assert counted.of_choices.rate == 1.0
@@ -88,14 +99,17 @@ def test_counts_by_hand() -> None:
     )
     assert (lowest != last).all()
     losing = np.array([lowest[0], last[1], 0, lowest[3] | last[3]], np.uint64)
-    won = WonPositions(KUJIFUNZA, positions, masks, losing, np.array([1, 3, 9, 3], np.int16))
+    source = np.array(["random", "random", "random", "strong"])
+    won = SolvedPositions(
+        KUJIFUNZA, positions, masks, masks & ~losing, np.array([1, 3, 9, 3], np.int16), source
+    )
     mistakes = won.mistakes(Lowest())
     assert mistakes.tolist() == [True, False, False, True]
-    counted = won.blunders(mistakes)
+    counted = Blunders.count(won, mistakes)
     assert counted == Blunders(moves=4, choices=3, mistakes=2)
     assert counted.of_moves == (0.5, *wilson_interval(0.5, 4))
     assert counted.of_choices == (2 / 3, *wilson_interval(2 / 3, 3))
-    classes = blunders.classify({"random": won[:3], "strong": won[3:]}, Lowest())
+    classes = blunders.classify(won, Lowest())
     assert classes["all"]["all"] == counted
     assert classes["source"] == {"random": Blunders(3, 2, 1), "strong": Blunders(1, 1, 1)}
     assert classes["stage"] == {"namua": Blunders(0, 0, 0), "mtaji": counted}
@@ -107,33 +121,28 @@ def test_counts_by_hand() -> None:
 
 
 def test_no_positions_at_all(found: Solved) -> None:
-    none = found.won[:0]
-    assert none.blunders(none.mistakes(Lowest())) == Blunders(0, 0, 0)
-    assert none.blunders(none.mistakes(Lowest())).of_moves is None
+    none = found.known.won[:0]
+    assert Blunders.count(none, none.mistakes(Lowest())) == Blunders(0, 0, 0)
+    assert Blunders.count(none, none.mistakes(Lowest())).of_moves is None
 
 
 def test_threads_and_the_cache_change_nothing(found: Solved, tmp_path: Path) -> None:
     sample = random_play(KUJIFUNZA, 100, plies=(12, 40), seed=1)
     progress: list[int] = []
     for threads in (1, 2):
-        again = solve(
-            sample,
-            KUJIFUNZA,
-            nodes=NODES,
-            threads=threads,
-            cache=tmp_path / "cache",
-            progress=progress.append,
+        again = solve_sample(
+            sample, threads=threads, cache=tmp_path / "cache", progress=progress.append
         )
         assert again.counts == found.counts
-        for name, array in again.won.arrays().items():
-            np.testing.assert_array_equal(array, found.won.arrays()[name])
+        for name, array in again.known.won.arrays().items():
+            np.testing.assert_array_equal(array, found.known.won.arrays()[name])
     assert progress == [100, 100]
     assert len(list((tmp_path / "cache").iterdir())) == 1
     few = random_play(KUJIFUNZA, 4, plies=(20, 40), seed=2)
-    once = solve(few, KUJIFUNZA, nodes=NODES, cache=tmp_path / "few").counts
+    once = solve_sample(few, cache=tmp_path / "few").counts
     for file in (tmp_path / "few").iterdir():
         file.write_bytes(b"")  # a damaged file is solved again
-    assert solve(few, KUJIFUNZA, nodes=NODES, cache=tmp_path / "few").counts == once
+    assert solve_sample(few, cache=tmp_path / "few").counts == once
 
 
 # --- files --------------------------------------------------------------------------------------
@@ -141,29 +150,29 @@ def test_threads_and_the_cache_change_nothing(found: Solved, tmp_path: Path) -> 
 
 def test_files_of_won_positions(found: Solved, tmp_path: Path) -> None:
     file = tmp_path / "won.npz"
-    found.won.save(file)
-    again = WonPositions.load(file, KUJIFUNZA)
+    found.known.won.save(file)
+    again = SolvedPositions.load(file, KUJIFUNZA)
     for name, array in again.arrays().items():
-        np.testing.assert_array_equal(array, found.won.arrays()[name])
+        np.testing.assert_array_equal(array, found.known.won.arrays()[name])
     with pytest.raises(ValueError, match="other rules than 'zanzibar'"):
-        WonPositions.load(file, RULESETS["zanzibar"])
+        SolvedPositions.load(file, RULESETS["zanzibar"])
     np.savez(file, positions=np.zeros(3))
     for path in (file, tmp_path / "missing.npz", tmp_path):
-        with pytest.raises(ValueError, match="no file of won positions"):
-            WonPositions.load(path, KUJIFUNZA)
+        with pytest.raises(ValueError, match="no file of solved positions"):
+            SolvedPositions.load(path, KUJIFUNZA)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SHIPPED.glob("*.npz")))
 def test_shipped_positions_are_won(name: str, thorough: bool) -> None:
     ruleset = RULESETS[name]
-    won = shipped(ruleset)
+    won = shipped_won_positions(ruleset)
     assert won is not None
     assert len(won) >= 500
     part = won[:: 1 if thorough else 100]
     judged = Solver(ruleset, nodes=200_000).judge(part.positions, part.masks)
     np.testing.assert_array_equal(judged.losing, part.losing)
     np.testing.assert_array_equal(judged.winning, part.masks & ~part.losing)
-    assert shipped(ruleset.replace(house=not ruleset.house)) is None
+    assert shipped_won_positions(ruleset.replace(house=not ruleset.house)) is None
 
 
 # --- the command --------------------------------------------------------------------------------
@@ -193,7 +202,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert everything["mistakes"] > second["blunders"]["all"]["all"]["mistakes"]
     assert 0 < first["against_perfect_play"]["games"] <= 6
     assert files["plot"].read_bytes().startswith(b"\x89PNG")
-    won = WonPositions.load(files["won"], KUJIFUNZA)
+    won = SolvedPositions.load(files["won"], KUJIFUNZA)
     shared = [report["sources"][source]["mtaji"]["won"] for source in ("random", "strong")]
     assert len(won) == sum(shared)
 
@@ -238,7 +247,7 @@ def test_ctrl_c_shows_what_there_is(
 ) -> None:
     measure = blunders.measure
 
-    def interrupted(spec: str, *rest: Any) -> blunders.PlayerBlunders:
+    def interrupted(spec: str, *rest: Any) -> Any:
         if spec == "greedy":
             raise KeyboardInterrupt
         return measure(spec, *rest)
@@ -257,14 +266,16 @@ def test_ctrl_c_shows_what_there_is(
 
 def test_training_logs_it(found: Solved, tmp_path: Path) -> None:
     file = tmp_path / "won.npz"
-    found.won.save(file)
+    found.known.won.save(file)
     settings = ["ruleset=kujifunza", "steps=1024", "hidden=[16]", "envs=64", "rollout=16"]
     settings += ["minibatch=512", "evaluate_pairs=2"]
     trainer = PpoTrainer(*load_config(None, [*settings, f"blunder_positions={file}"]))
     share = trainer.evaluate()["blunders"]
-    assert 0 < share < found.won.choices.mean()
+    assert 0 < share < found.known.won.choices.mean()
     assert "blunders" not in PpoTrainer(*load_config(None, settings)).columns
-    with pytest.raises(ConfigError, match="blunder_positions='missing': missing is no file of won"):
+    with pytest.raises(
+        ConfigError, match="blunder_positions='missing': missing is no file of solved"
+    ):
         PpoTrainer(*load_config(None, [*settings, "blunder_positions=missing"]))
 
     words = [part for s in [*settings, f"blunder_positions={file}"] for part in ("--set", s)]
@@ -287,14 +298,14 @@ def test_the_curve_of_a_run(
         torch.nn.init.normal_(network.head.weight)
         info = {"steps": int(path.stem[5:]), "seconds": 1.0}
         checkpoint.save(path, checkpoint.Checkpoint(network, KUJIFUNZA, info))
-    found.won.save(tmp_path / "won.npz")
-    options = ["--won", str(tmp_path / "won.npz"), "--threads", "1"]
-    words = [str(run), *options, "--simulations", "4", "--against", "greedy"]
-    assert blunder_curve.main(words) == 0
+    found.known.won.save(tmp_path / "won.npz")
+    options = ["--won", str(tmp_path / "won.npz"), "--processes", "1"]
+    words = [str(run), "--blunders", *options, "--simulations", "4", "--against", "greedy"]
+    assert curve.main(words) == 0
     rows = [line.strip("|").split("|") for line in capsys.readouterr().out.splitlines()[2:]]
     expected = [
         [
-            f"{100 * found.won.mistakes(agents.load(name, ruleset=KUJIFUNZA)).mean():.2f}"
+            f"{100 * found.known.won.mistakes(agents.load(name, ruleset=KUJIFUNZA)).mean():.2f}"
             for name in names
         ]
         for names in ([str(path), f"search:{path}:4"] for path in paths)
@@ -305,16 +316,16 @@ def test_the_curve_of_a_run(
     ]
     assert (run / "blunders.png").read_bytes().startswith(b"\x89PNG")
 
-    assert blunder_curve.main([str(tmp_path)]) == 2
+    assert curve.main([str(tmp_path), "--blunders"]) == 2
     assert "fewer than two generations" in capsys.readouterr().err
     for path in paths:
         checkpoint.save(path, replace(checkpoint.load(path), ruleset=RULESETS["malawi"]))
-    assert blunder_curve.main([str(run), "--threads", "1"]) == 2
+    assert curve.main([str(run), "--blunders", "--processes", "1"]) == 2
     assert "no won positions of rule set malawi" in capsys.readouterr().err
 
 
 def test_a_random_player_errs_as_often_as_its_chances_are(found: Solved) -> None:
-    won = found.won
+    won = found.known.won
     bits = np.array([[int(m).bit_count() for m in masks] for masks in (won.losing, won.masks)])
     expected = float((bits[0] / bits[1]).mean())
     player = RandomAgent(1)

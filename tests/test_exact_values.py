@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from functools import cache
 from itertools import islice
@@ -11,28 +12,26 @@ from typing import Any
 import numpy as np
 import pytest
 
+from agents.search.solver import solved_positions
+from agents.search.solver.solved_positions import (
+    SolvedPositions,
+    is_for_tests,
+    mirrored,
+    solve,
+    with_successors,
+)
 from agents.search.solver.solver import Solver
 from bao_env import RULESETS, Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import movers, pack, unpack
+from bao_env.engine.position import PLY, movers, pack, unpack
 from bao_env.notation.positions import format_position, parse_position
 from tests import reference
 from tests.positions import pack_texts, random_games
 from tests.reference import WINS
 from training import exact_values
-from training.exact_values import (
-    DatasetSettings,
-    ExactValues,
-    generate,
-    is_for_tests,
-    load,
-    main,
-    mirrored,
-    solve,
-    with_successors,
-)
-from training.sampling import Sample, random_play
+from training.exact_values import DatasetSettings, generate, main
+from training.sampling import random_play
 
 SETTINGS = DatasetSettings(
     RULESETS["kujifunza"], 3, 20_000, (8, 999), ("alphabeta:1", "alphabeta:2")
@@ -40,7 +39,7 @@ SETTINGS = DatasetSettings(
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ExactValues]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SolvedPositions]:
     """A small file in four parts, two of random games and two of games between searches."""
     path = tmp_path_factory.mktemp("exact") / "values.npz"
     with pytest.MonkeyPatch.context() as patch:
@@ -48,10 +47,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ExactValues]:
         return path, generate(SETTINGS, 200, path)
 
 
-def test_every_action_keeps_or_loses_what_the_file_says(made: tuple[Path, ExactValues]) -> None:
+def test_every_action_keeps_or_loses_what_the_file_says(made: tuple[Path, SolvedPositions]) -> None:
     data = made[1]
     assert len(data.values) > 150
-    assert set(data.source.tolist()) == {0, 1}
+    assert set(data.source.tolist()) == {"random", "search"}
     assert set(data.values.tolist()) == {-1, 1}
     masks = np.empty(len(data.values), np.uint64)
     Engine("kujifunza").legal_masks(data.positions, masks, np.zeros(len(masks), np.int8))
@@ -98,20 +97,20 @@ def test_values_of_endings_match_a_literal_search() -> None:
     ends = [i for i, text in enumerate(played) if i > 2 and text in starts]
     texts = [played[i - back] for i in ends for back in (1, 2, 3)]
     positions, masks = pack_texts(texts, rules)
-    plies = np.zeros(len(texts), np.int64)
-    part = solve(Sample(positions, masks, plies), Solver(rules))
-    known = [wins(text, 2) for text in texts]
-    expected = np.array([0 if found is None else 1 if found else -1 for found in known])
+    positions[:, PLY] = np.arange(len(texts))
+    found = solve(positions, masks, rules, source="", nodes=1_000_000).known
+    known = [wins(texts[int(ply)], 2) for ply in found.positions[:, PLY]]
+    expected = np.array([0 if value is None else 1 if value else -1 for value in known])
     assert {1, -1} <= set(expected.tolist())
     assert np.count_nonzero(expected) > 5
-    np.testing.assert_array_equal(part["values"][expected != 0], expected[expected != 0])
+    np.testing.assert_array_equal(found.values[expected != 0], expected[expected != 0])
 
 
-def test_parts_share_no_position_however_it_is_seen(made: tuple[Path, ExactValues]) -> None:
+def test_parts_share_no_position_however_it_is_seen(made: tuple[Path, SolvedPositions]) -> None:
     data = made[1]
     tests, lessons = data.part(test=True), data.part(test=False)
     assert len(tests.values) + len(lessons.values) == len(data.values)
-    assert 0.03 < data.test.mean() < 0.2
+    assert 0.03 < is_for_tests(data.positions).mean() < 0.2
     sample = random_play("kujifunza", 2000, seed=1).positions
     chosen = is_for_tests(sample)
     assert 0.08 < chosen.mean() < 0.12
@@ -140,32 +139,24 @@ def test_mirror_images_have_the_same_value() -> None:
 
 
 def test_finished_later_and_on_more_threads_it_is_the_same_file(
-    made: tuple[Path, ExactValues], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: tuple[Path, SolvedPositions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exact_values, "CHUNK", 60)
     path = tmp_path / "values.npz"
-    solved: list[int] = []
-
-    def interrupt(found: Sample, solver: Solver) -> Any:
-        if len(solved) == 2:
-            raise KeyboardInterrupt
-        solved.append(len(found.masks))
-        return solve(found, solver)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(exact_values, "solve", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            generate(SETTINGS, 200, path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact_values, "without_seats", None)  # it stops before the file is written
+        with pytest.raises(TypeError):
+            generate(SETTINGS, 120, path)
     assert not path.exists()
     parts = {file: file.stat().st_mtime_ns for file in path.with_name("values.npz.parts").iterdir()}
     generate(SETTINGS, 200, path, threads=2)
     assert path.read_bytes() == made[0].read_bytes()
-    kept = [file for file, time in parts.items() if file.suffix == ".npz"]
+    kept = [file for file in parts if file.suffix == ".npz"]
     assert len(kept) == 2
     assert all(file.stat().st_mtime_ns == parts[file] for file in kept)
 
 
-def test_positions_after_the_actions_have_values_too(made: tuple[Path, ExactValues]) -> None:
+def test_positions_after_the_actions_have_values_too(made: tuple[Path, SolvedPositions]) -> None:
     for test in (False, True):
         data = made[1].part(test=test)
         positions, masks, values = with_successors(data)
@@ -178,7 +169,7 @@ def test_positions_after_the_actions_have_values_too(made: tuple[Path, ExactValu
 
 @pytest.mark.slow
 def test_a_network_that_learns_from_a_file(
-    made: tuple[Path, ExactValues], capsys: pytest.CaptureFixture[str]
+    made: tuple[Path, SolvedPositions], capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch")
     from training.lab import values
@@ -187,7 +178,8 @@ def test_a_network_that_learns_from_a_file(
     assert values.main(words) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == (
-        f"{(~made[1].test).sum()} positions to learn from, {made[1].test.sum()} for tests"
+        f"{len(made[1].part(test=False))} positions to learn from, "
+        f"{len(made[1].part(test=True))} for tests"
     )
     names = [line.split("|")[1].strip() for line in lines[4:]]
     assert names == [
@@ -200,7 +192,7 @@ def test_a_network_that_learns_from_a_file(
     assert "error: " in capsys.readouterr().err
 
 
-def test_who_keeps_the_win(made: tuple[Path, ExactValues]) -> None:
+def test_who_keeps_the_win(made: tuple[Path, SolvedPositions]) -> None:
     pytest.importorskip("torch")
     from training.lab import values
 
@@ -213,36 +205,52 @@ def test_who_keeps_the_win(made: tuple[Path, ExactValues]) -> None:
     assert wrong.mean() < 0.6  # it only wins where it can win at once
 
 
-def test_read_again(made: tuple[Path, ExactValues], tmp_path: Path) -> None:
+def test_read_again(made: tuple[Path, SolvedPositions], tmp_path: Path) -> None:
     path, data = made
-    found = load(path)
-    for name in set(ExactValues._fields) - {"metadata"}:
-        array, other = getattr(found, name), getattr(data, name)
+    found = SolvedPositions.load(path)
+    for name, array in found.arrays().items():
+        other = data.arrays()[name]
         np.testing.assert_array_equal(array, other)
         assert array.dtype == other.dtype
-    assert found.metadata == data.metadata
     counts = found.metadata["counts"]
-    assert counts["random"]["mtaji"]["sampled"] == 120
-    assert counts["search"]["mtaji"]["sampled"] == 80
-    unknown = sum(stage["unknown"] for part in counts.values() for stage in part.values())
+    assert counts == data.metadata["counts"]
+    assert sum(counts["random"]["mtaji"].values()) == 120
+    assert sum(counts["search"]["mtaji"].values()) == 80
+    unknown = sum(stage["not solved"] for part in counts.values() for stage in part.values())
     assert len(found.values) == 200 - unknown - found.metadata["repeats"]
     assert found.metadata["ruleset"]["name"] == "kujifunza"
     assert {"seed", "nodes", "commit", "rules_version", "engine_signature"} <= set(found.metadata)
 
 
 def test_files_that_are_refused(
-    made: tuple[Path, ExactValues], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: tuple[Path, SolvedPositions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    np.savez(tmp_path / "other.npz", values=np.zeros(3))
+    """Each is refused by one error that names it."""
+    path, data = made
+    good = data.arrays() | {"metadata": np.array(json.dumps(data.metadata))}
+    wrong: dict[str, Any] = {
+        "other": {"values": np.zeros(3)},
+        "length": good | {"plies": data.plies[1:]},
+        "type": good | {"winning": data.winning.astype(np.int64)},
+        "illegal": good | {"masks": data.masks << np.uint64(1)},
+        "winner": good | {"winning": ~data.masks},
+        "nested": good | {"metadata": np.array("[" * 100_000)},
+        "rules": good | {"metadata": np.array("{}")},
+        "object": good | {"source": np.array([{}] * len(data))},
+    }
+    for name, arrays in wrong.items():
+        np.savez(tmp_path / f"{name}.npz", **arrays)
+    (tmp_path / "empty.npz").write_bytes(b"")
     (tmp_path / "text.npz").write_text("no archive")
-    for name in ("other.npz", "text.npz"):
-        with pytest.raises(ValueError, match=f"{name} is no file of exact values: make one with"):
-            load(tmp_path / name)
-    with pytest.raises(ValueError, match="holds parts with nodes 20000, not 9: give the same"):
-        generate(SETTINGS._replace(nodes=9), 200, made[0])
-    monkeypatch.setattr(exact_values, "RULES_VERSION", 99)
-    with pytest.raises(ValueError, match=r"rules version \d+, not 1 and 99: make it again"):
-        load(made[0])
+    whole = path.read_bytes()
+    (tmp_path / "short.npz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "flipped.npz").write_bytes(whole[:200] + bytes(100) + whole[300:])
+    for file in [*tmp_path.iterdir(), tmp_path / "missing.npz", tmp_path]:
+        with pytest.raises(ValueError, match=f"{file.name} is no file of solved positions"):
+            SolvedPositions.load(file)
+    monkeypatch.setattr(solved_positions, "RULES_VERSION", 99)
+    with pytest.raises(ValueError, match=r"rules version \d+, not 2 and 99: make it again"):
+        SolvedPositions.load(path)
 
 
 def test_in_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -253,7 +261,7 @@ def test_in_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert printed.startswith(f"{out}: ")
     assert "random, mtaji: " in printed
     assert "sha256 " in printed
-    assert load(out).plies.min() >= 34
+    assert SolvedPositions.load(out).positions[:, PLY].min() >= 34
     assert main(["--count", "0", "--out", out]) == 2
     assert main(["--ruleset", "kujifunza", "--out", out]) == 2
     assert "error: " in capsys.readouterr().err

@@ -88,11 +88,11 @@ def test_a_run_goes_on_where_it_was_stopped(
     command = ["--out", str(tmp_path), "--nodes", "20", "--epochs", "2", "--pairs", "2"]
     assert growth.main([*command, "--report"]) == 2
     assert "has no results yet" in capsys.readouterr().err
-    assert growth.main([*command, "--thousands", "1", "--networks", "small"]) == 0
+    assert growth.main([*command, "--thousands", "1"]) == 0
     first = capsys.readouterr().out
     assert "| small |" in first and (tmp_path / "growth.png").stat().st_size > 10_000
     files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
-    assert growth.main([*command, "--thousands", "1", "2", "--networks", "small"]) == 0
+    assert growth.main([*command, "--thousands", "1", "2"]) == 0
     assert first.splitlines()[2] in capsys.readouterr().out
     assert {path: path.stat().st_mtime_ns for path in files} == files
     reports = json.loads((tmp_path / "growth.json").read_text())

@@ -34,7 +34,7 @@ from bao_env.engine.position import WORDS, Packed, pack, packed_opening, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.notation.positions import parse_position
 from tests.positions import random_position
-from training import fit_value_network
+from training import fit
 
 
 def random_rows(seed: int) -> np.ndarray:
@@ -145,7 +145,7 @@ def test_a_search_looks_at_its_rows() -> None:
 
 def test_the_fitted_network_is_what_the_search_reads() -> None:
     torch.manual_seed(3)
-    network = fit_value_network.Network()
+    network = fit.Network()
     torch.nn.init.normal_(network.pairs.weight, std=0.05)
     positions = some_positions(RULESETS["zanzibar"], 50)
     features = np.empty((len(positions), PAIRS), np.int32)
@@ -158,24 +158,24 @@ def test_the_fitted_network_is_what_the_search_reads() -> None:
 
 
 def test_a_fit_needs_positions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["kujifunza", "--parts", "1", "--games", "100", "--depth", "1"]
+    arguments = ["network", "kujifunza", "--parts", "1", "--games", "100", "--depth", "1"]
     arguments += ["--out", str(tmp_path), "--file", str(tmp_path / "rows.npz")]
-    assert fit_value_network.main(arguments) == 2
+    assert fit.main(arguments) == 2
     assert "add --games" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        fit_value_network.main([*arguments, "--search-share", "2"])
+        fit.main([*arguments, "--search-share", "2"])
 
 
 def test_a_network_teaches_only_once_it_is_fitted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = ["zanzibar", "--teacher", "network", "--parts", "1", "--games", "100"]
+    arguments = ["network", "zanzibar", "--teacher", "network", "--parts", "1", "--games", "100"]
     arguments += ["--depth", "1", "--out", str(tmp_path), "--file", str(tmp_path / "rows.npz")]
     with monkeypatch.context() as patch:
-        patch.setattr(fit_value_network, "load_rows", lambda ruleset: None)
-        assert fit_value_network.main(arguments) == 2
+        patch.setattr(fit, "load_rows", lambda ruleset: None)
+        assert fit.main(arguments) == 2
     assert "has no network yet" in capsys.readouterr().err
-    assert fit_value_network.main(arguments) == 2
+    assert fit.main(arguments) == 2
     assert "add --games" in capsys.readouterr().err  # it has played
     assert [path.name[:7] for path in (tmp_path / "zanzibar").glob("*.npz")] == ["network"]
 
@@ -184,9 +184,20 @@ def test_a_network_teaches_only_once_it_is_fitted(
 def test_fitting_learns_and_goes_on_where_it_was_stopped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["zanzibar", "--parts", "2", "--games", "600", "--depth", "2", "--epochs", "6"]
+    arguments = [
+        "network",
+        "zanzibar",
+        "--parts",
+        "2",
+        "--games",
+        "600",
+        "--depth",
+        "2",
+        "--epochs",
+        "6",
+    ]
     arguments += ["--out", str(tmp_path), "--file", str(tmp_path / "rows.npz")]
-    assert fit_value_network.main(arguments) == 0
+    assert fit.main(arguments) == 0
     said = capsys.readouterr().out
     assert float(said.split("log loss ")[1].split()[0]) < 0.95
     with np.load(tmp_path / "rows.npz") as archive:
@@ -194,7 +205,7 @@ def test_fitting_learns_and_goes_on_where_it_was_stopped(
     check_rows(rows)
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "zanzibar").glob("*.npz")}
     assert len(files) == 2
-    assert fit_value_network.main(arguments) == 0
+    assert fit.main(arguments) == 0
     assert {path: path.stat().st_mtime_ns for path in files} == files
     with np.load(tmp_path / "rows.npz") as archive:
         np.testing.assert_array_equal(archive["zanzibar"], rows)

@@ -28,8 +28,8 @@ from agents.arena.report import markdown_table
 from agents.arena.round_robin import fingerprint
 from agents.files import write_atomically
 from agents.provenance import provenance
-from training.won_positions import Blunders
-from training.won_positions import shipped as shipped_positions
+from agents.search.solver.solved_positions import shipped_won_positions
+from training.shares import Blunders
 
 BLUNDER_SECONDS: Final = 10.0
 """Time of a player's answers in won positions."""
@@ -88,12 +88,12 @@ def ask_blunders(player: str, ladder: Ladder, ms_a_move: float) -> Blunders | No
     Raises:
         ValueError: it chooses an illegal action.
     """
-    won = shipped_positions(ladder.ruleset)
+    won = shipped_won_positions(ladder.ruleset)
     if won is None:
         return None
     won = won[: max(1, int(1000 * BLUNDER_SECONDS / max(ms_a_move, 0.001)))]
     try:
-        return won.blunders(won.mistakes(ladder.load(player)))
+        return Blunders.count(won, won.mistakes(ladder.load(player)))
     except KeyboardInterrupt:
         return None
 

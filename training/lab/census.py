@@ -20,9 +20,10 @@ from tabulate import tabulate
 from tqdm import tqdm
 
 from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
+from agents.search.solver.solved_positions import mirrored
 from agents.search.solver.solver import Solver
 from bao_env.engine.batch import Engine, unpack_masks
-from bao_env.engine.position import MOVER_FRONT, OTHER_BACK, Words
+from bao_env.engine.position import Words
 from bao_env.notation.positions import action_to_move
 
 RULESET: Final = "kujifunza"
@@ -57,17 +58,6 @@ def census(plies: int, threads: int = 1) -> Iterator[Level]:
     for _ in range(plies):
         level = _solved(solver, *_following(engine, level))
         yield level
-
-
-def mirrored(positions: Words) -> Words:
-    """The positions seen in a mirror, left and right exchanged, uint64[N, 6].
-
-    A word holds the pits of a row in a byte each, so its bytes in reverse are the row in reverse.
-    """
-    rows = slice(MOVER_FRONT, OTHER_BACK + 1)
-    swapped = positions.copy()
-    swapped[:, rows] = positions[:, rows].byteswap()
-    return swapped
 
 
 def _following(engine: Engine, level: Level) -> tuple[Words, Words, npt.NDArray[np.int8]]:

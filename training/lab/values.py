@@ -27,6 +27,7 @@ from tqdm import tqdm
 
 from agents.arena.elo import wilson_interval
 from agents.search.alphabeta.evaluation import FEATURES, features, load_weights
+from agents.search.solver.solved_positions import SolvedPositions, with_successors
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import Words, movers
 from bao_env.engine.ruleset import Ruleset
@@ -37,7 +38,7 @@ from bao_env.observation.observer import (
     get_observer,
     make_observations,
 )
-from training.exact_values import SOURCES, ExactValues, load, with_successors
+from training.exact_values import SOURCES
 
 BATCH: Final = 1024
 _CERTAIN: Final = np.float32(1e9)
@@ -61,7 +62,7 @@ def see(observer: Observer, positions: Words, masks: Words) -> torch.Tensor:
     return torch.cat([torch.from_numpy(array).flatten(1) for array in parts], dim=1)
 
 
-def learn(data: ExactValues, observer: Observer, steps: int, seed: int) -> Judge:
+def learn(data: SolvedPositions, observer: Observer, steps: int, seed: int) -> Judge:
     """Train a network; returns its logits of a win.
 
     Args:
@@ -111,7 +112,7 @@ def evaluation(ruleset: Ruleset) -> Judge:
     return judge
 
 
-def keeps_the_win(data: ExactValues, ruleset: Ruleset, judge: Judge) -> npt.NDArray[np.bool_]:
+def keeps_the_win(data: SolvedPositions, ruleset: Ruleset, judge: Judge) -> npt.NDArray[np.bool_]:
     """Whether the action that a judge likes best wins, wherever some do and others lose."""
     chosen = (data.winning != 0) & (data.winning != data.masks)
     positions, masks, winning = data.positions[chosen], data.masks[chosen], data.winning[chosen]
@@ -130,10 +131,10 @@ def share(right: npt.NDArray[np.bool_]) -> str:
     return f"{right.mean():.1%} ({low:.1%} to {high:.1%})"
 
 
-def row(name: str, data: ExactValues, ruleset: Ruleset, judge: Judge) -> list[str]:
+def row(name: str, data: SolvedPositions, ruleset: Ruleset, judge: Judge) -> list[str]:
     """A row of the table, in the order of :data:`HEAD`."""
     right = (judge(data.positions, data.masks) > 0) == (data.values > 0)
-    by_source = [share(right[data.source == i]) for i in range(len(SOURCES))]
+    by_source = [share(right[data.source == name]) for name in SOURCES]
     return [name, share(right), *by_source, share(keeps_the_win(data, ruleset, judge))]
 
 
@@ -158,11 +159,11 @@ def main(argv: list[str] | None = None) -> int:
     if args.steps < 1 or args.seed < 0:
         parser.error("--steps must be positive, --seed not negative")
     try:
-        data = load(args.file)
+        data = SolvedPositions.load(args.file)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    ruleset = Ruleset.from_dict(data.metadata["ruleset"])
+    ruleset = data.ruleset
     lessons, tests = data.part(test=False), data.part(test=True)
     rows, stopped = [], False
     try:
