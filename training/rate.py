@@ -1,4 +1,4 @@
-"""One number for how well a player plays: its rating on a ladder.
+"""Rate a player on a ladder: one number for its strength.
 
     python -m training.rate runs/quick/final.safetensors
     python -m training.rate mine:fullest --path FOLDER_OF_MINE --card card.md
@@ -32,16 +32,16 @@ from agents.search.solver.solved_positions import shipped_won_positions
 from training.shares import Blunders
 
 BLUNDER_SECONDS: Final = 10.0
-"""Time of a player's answers in won positions."""
+"""Time that a player gets for won positions."""
 
 
 def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
-    """The rating, and what it was made from, as plain values for JSON.
+    """Return the rating and its games as plain values for JSON.
 
     Args:
-        player: as it was asked for.
-        ladder: that it was rated on.
-        result: what was played.
+        player: its name on the command line.
+        ladder: ladder of the rating.
+        result: result of the rating.
 
     Returns:
         ``elo``, ``low`` and ``high`` are None where they are infinite.
@@ -77,13 +77,15 @@ def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
 
 
 def ask_blunders(player: str, ladder: Ladder, ms_a_move: float) -> Blunders | None:
-    """How often a player gives won games away, in so many of the shipped positions as it answers in
-    :data:`BLUNDER_SECONDS`; None if there are none for the ladder's rules, or after Ctrl-C.
+    """Count how often a player gives won games away in shipped positions.
+
+    It gets as many as it answers in :data:`BLUNDER_SECONDS`. The result is None if there are none
+    for the ladder's rules, or after Ctrl-C.
 
     Args:
-        player: as it was asked for.
-        ladder: that it was rated on.
-        ms_a_move: its time a move.
+        player: its name on the command line.
+        ladder: ladder of the rating.
+        ms_a_move: its milliseconds a move.
 
     Raises:
         ValueError: it chooses an illegal action.
@@ -99,11 +101,11 @@ def ask_blunders(player: str, ladder: Ladder, ms_a_move: float) -> Blunders | No
 
 
 def card(report: dict[str, Any], command: str) -> str:
-    """What :func:`to_dict` returned, for people, as Markdown.
+    """Format the result of :func:`to_dict` as Markdown.
 
     Args:
-        report: what was found.
-        command: that found it.
+        report: the result.
+        command: the command that made it.
     """
     rows = [
         [
@@ -149,7 +151,7 @@ def card(report: dict[str, Any], command: str) -> str:
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """The options of the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m training.rate",
         description="Rate a player on a ladder of bots with fixed ratings.",

@@ -40,18 +40,18 @@ NETWORKS: Final = card.CARD.with_name("README.md")
 
 
 def points_of(pairs_by_points: list[int]) -> npt.NDArray[np.float64]:
-    """The points of a match, float64[pairs, 2], from its numbers of pairs with 0 to 2 points.
+    """Return the points of a match, float64[pairs, 2], from its numbers of pairs by points.
 
     Args:
         pairs_by_points: numbers of pairs whose two games brought 0, 0.5, 1, 1.5 and 2 points.
-            How a pair's points were split between its two games is not kept, so both get half.
+            The split of a pair's points between its games is unknown; both get half.
     """
     halves = np.repeat(np.arange(5) / 4, pairs_by_points)
     return np.stack([halves, halves], axis=1)
 
 
 def ladder_tables(report: dict[str, Any]) -> str:
-    """The Elo table and the crosstable of a tournament's ``table.json``, as Markdown.
+    """Return the Elo table and the crosstable of a tournament's ``table.json`` as Markdown.
 
     Raises:
         KeyError: ``report`` is not the JSON of a tournament.
@@ -78,7 +78,7 @@ def ladder_tables(report: dict[str, Any]) -> str:
 
 
 def tables() -> list[tuple[Path, str, str]]:
-    """Each document with a table, the mark in it, and what belongs there."""
+    """Return each document with a table, its mark there, and the table."""
     ladder = ladder_tables(json.loads(LADDER.read_text(encoding="utf-8")))
     runs = summary.RUNS.validate_json(RUNS.read_bytes())
     networks = card.measured()
@@ -92,7 +92,7 @@ def tables() -> list[tuple[Path, str, str]]:
 
 
 def replace_between(text: str, name: str, part: str) -> str:
-    """``text`` with ``part`` between its lines ``<!-- name -->`` and ``<!-- /name -->``.
+    """Return ``text`` with ``part`` between its lines ``<!-- name -->`` and ``<!-- /name -->``.
 
     Raises:
         ValueError: the text does not have both lines, once each, in this order.

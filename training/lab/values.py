@@ -1,12 +1,12 @@
-"""A network that learns who wins from exact values: how often it is right, and what it plays.
+"""Train a network on exact values; measure how often it is right and keeps a win.
 
     python -m training.lab.values kujifunza.npz --observation board replies planes
 
 The file is one of ``python -m training.exact_values``. The network, two layers of 256 units, learns
-from its positions and those after each action, but for those kept for tests. Printed is a Markdown
-table: how often it says rightly who wins, in all test positions and in those of each source; and,
-where some actions win and others lose, how often the action after which it likes its position best
-is one that wins. Below are the same for alpha-beta's evaluation, and for random numbers.
+from its positions and those after each action, except those for tests. It prints a Markdown table:
+how often the network predicts the winner, in all test positions and in those of each source; and,
+where some actions win and others lose, how often the action that it prefers wins. The last rows are
+for alpha-beta's evaluation and for random numbers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from training.exact_values import SOURCES
 
 BATCH: Final = 1024
 _CERTAIN: Final = np.float32(1e9)
-"""How well a judge likes an action that ends the game with a win."""
+"""Value of an action that ends the game with a win."""
 HEAD: Final = (
     "who judges",
     "says rightly who wins",
@@ -51,25 +51,25 @@ HEAD: Final = (
 )
 
 Judge = Callable[[Words, Words], npt.NDArray[np.float32]]
-"""From positions uint64[B, 6] and masks uint64[B] to float32[B]: the higher, the likelier does the
-player to move win; above 0 if more likely than not."""
+"""Map positions uint64[B, 6] and masks uint64[B] to float32[B]: positive where the player to move
+probably wins, and higher where that is more likely."""
 
 
 def see(observer: Observer, positions: Words, masks: Words) -> torch.Tensor:
-    """What the players to move see, float32[B, inputs]."""
+    """Return the observations of the players to move, float32[B, inputs]."""
     arrays = make_observations(observer, positions, masks, movers(positions))
     parts = arrays.values() if isinstance(arrays, dict) else [arrays]
     return torch.cat([torch.from_numpy(array).flatten(1) for array in parts], dim=1)
 
 
 def learn(data: SolvedPositions, observer: Observer, steps: int, seed: int) -> Judge:
-    """Train a network; returns its logits of a win.
+    """Train a network; return its logits of a win.
 
     Args:
-        data: to learn from.
-        observer: what the network sees.
-        steps: of :data:`BATCH` positions each.
-        seed: of the weights and of the order of the positions.
+        data: positions to learn from.
+        observer: observation that the network reads.
+        steps: number of steps of :data:`BATCH` positions.
+        seed: seed of the weights and of the order of the positions.
     """
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
@@ -100,7 +100,7 @@ def learn(data: SolvedPositions, observer: Observer, steps: int, seed: int) -> J
 
 
 def evaluation(ruleset: Ruleset) -> Judge:
-    """What alpha-beta thinks of a position without search."""
+    """Return alpha-beta's evaluation without search."""
     weights = load_weights(ruleset).astype(np.float32)
 
     def judge(positions: Words, masks: Words) -> npt.NDArray[np.float32]:
@@ -113,7 +113,7 @@ def evaluation(ruleset: Ruleset) -> Judge:
 
 
 def keeps_the_win(data: SolvedPositions, ruleset: Ruleset, judge: Judge) -> npt.NDArray[np.bool_]:
-    """Whether the action that a judge likes best wins, wherever some do and others lose."""
+    """Return whether the action that a judge prefers wins, where some win and others lose."""
     chosen = (data.winning != 0) & (data.winning != data.masks)
     positions, masks, winning = data.positions[chosen], data.masks[chosen], data.winning[chosen]
     after = list_afterstates(Engine(ruleset), get_observer("board", ruleset), positions, masks)
@@ -124,7 +124,7 @@ def keeps_the_win(data: SolvedPositions, ruleset: Ruleset, judge: Judge) -> npt.
 
 
 def share(right: npt.NDArray[np.bool_]) -> str:
-    """A share in per cent, with its 95 % interval."""
+    """Format a share in percent with its 95 % interval."""
     if not len(right):
         return ""
     low, high = wilson_interval(float(right.mean()), len(right))
@@ -132,7 +132,7 @@ def share(right: npt.NDArray[np.bool_]) -> str:
 
 
 def row(name: str, data: SolvedPositions, ruleset: Ruleset, judge: Judge) -> list[str]:
-    """A row of the table, in the order of :data:`HEAD`."""
+    """Return a row of the table, in the order of :data:`HEAD`."""
     right = (judge(data.positions, data.masks) > 0) == (data.values > 0)
     by_source = [share(right[data.source == name]) for name in SOURCES]
     return [name, share(right), *by_source, share(keeps_the_win(data, ruleset, judge))]
