@@ -1,4 +1,4 @@
-"""How often players give won games away: won positions, counts, the command, training."""
+"""How often players give won games away: the positions, the counts and the command."""
 
 from __future__ import annotations
 
@@ -10,55 +10,86 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import agents
 from agents.arena.elo import wilson_interval
 from agents.nets import checkpoint
 from agents.nets.network import NetworkConfig, PolicyNetwork
 from agents.search.solver.player import PROOF_PART, SolverAgent
+from agents.search.solver.solved_positions import (
+    SHIPPED,
+    Solved,
+    SolvedPositions,
+    shipped_won_positions,
+    solve,
+)
 from agents.search.solver.solver import Solver
+from bao_env.bots import RandomAgent
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
 from tests.positions import batch_of
-from training import blunder_curve, blunders, train
+from training import blunders, curve, train
 from training.config import ConfigError
 from training.ppo import PpoTrainer
-from training.sampling import random_play
+from training.sampling import Sample, random_play
+from training.shares import Blunders
 from training.train import load_config
-from training.won_positions import SHIPPED, Blunders, Solved, WonPositions, shipped, solve
 
 KUJIFUNZA = RULESETS["kujifunza"]
 NODES = 20_000
 
 
 class Lowest:
-    """Always takes the legal action with the lowest number."""
+    """Of the actions of some masks, always the one with the lowest number."""
+
+    def __init__(self, masks: np.ndarray | None = None) -> None:
+        self.masks = masks
 
     def act(self, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
-        return np.array([actions_of(mask)[0] for mask in masks])
+        chosen = masks if self.masks is None else np.where(self.masks != 0, self.masks, masks)
+        return np.array([actions_of(mask)[0] for mask in chosen])
+
+
+def solve_sample(sample: Sample, **options: Any) -> Solved:
+    return solve(sample.positions, sample.masks, KUJIFUNZA, source="random", nodes=NODES, **options)
 
 
 @pytest.fixture(scope="module")
 def found() -> Solved:
-    """Solve positions of kujifunza."""
-    return solve(random_play(KUJIFUNZA, 100, plies=(12, 40), seed=1), KUJIFUNZA, nodes=NODES)
+    """Solved positions of kujifunza."""
+    return solve_sample(random_play(KUJIFUNZA, 100, plies=(12, 40), seed=1))
 
 
 # --- the positions ------------------------------------------------------------------------------
 
 
-def test_won_positions_are_won(found: Solved) -> None:
+def test_won_positions_are_those_that_are_won(found: Solved) -> None:
     counts = found.counts["mtaji"]
     assert list(found.counts) == ["mtaji"]  # there is no namua in kujifunza
     assert sum(counts.values()) == 100
-    assert counts["won"] == len(found.won) > 30 and counts["lost"] > 20
-    values, _ = Solver(KUJIFUNZA).values(found.won.positions, found.won.masks)
+    assert counts["won"] == len(found.known.won) > 30
+    assert counts["lost"] > 20
+    values, _ = Solver(KUJIFUNZA).values(found.known.won.positions, found.known.won.masks)
     assert (values == 1).all()
-    assert (found.won.losing & ~found.won.masks == 0).all()
-    assert (found.won.losing != found.won.masks).all()
-    assert 0 < found.won.choices.mean() < 1
-    assert found.won.plies.min() == 1 and found.won.plies.max() < 100
-    assert not found.won.mistakes(SolverAgent(KUJIFUNZA, nodes=PROOF_PART * NODES)).any()
+    assert (found.known.won.losing & ~found.known.won.masks == 0).all()
+    assert (found.known.won.losing != found.known.won.masks).all()
+    assert 0 < found.known.won.choices.mean() < 1
+    assert found.known.won.plies.min() == 1
+    assert found.known.won.plies.max() < 100
+
+
+def test_the_solver_gives_nothing_away(found: Solved) -> None:
+    assert not found.known.won.mistakes(SolverAgent(KUJIFUNZA, nodes=PROOF_PART * NODES)).any()
+
+
+def test_a_player_that_always_errs(found: Solved) -> None:
+    won = found.known.won
+    counted = Blunders.count(won, won.mistakes(Lowest(won.losing)))
+    assert counted.mistakes == counted.choices == won.choices.sum()
+    assert counted.of_choices is not None
+    assert counted.of_choices.rate == 1.0
+    assert counted.moves == len(won)
 
 
 def test_counts_by_hand() -> None:
@@ -66,43 +97,52 @@ def test_counts_by_hand() -> None:
     lowest, last = (
         np.array([1 << actions_of(mask)[i] for mask in masks], np.uint64) for i in (0, -1)
     )
+    assert (lowest != last).all()
     losing = np.array([lowest[0], last[1], 0, lowest[3] | last[3]], np.uint64)
-    won = WonPositions(KUJIFUNZA, positions, masks, losing, np.array([1, 3, 9, 3], np.int16))
+    source = np.array(["random", "random", "random", "strong"])
+    won = SolvedPositions(
+        KUJIFUNZA, positions, masks, masks & ~losing, np.array([1, 3, 9, 3], np.int16), source
+    )
     mistakes = won.mistakes(Lowest())
     assert mistakes.tolist() == [True, False, False, True]
-    counted = won.blunders(mistakes)
+    counted = Blunders.count(won, mistakes)
     assert counted == Blunders(moves=4, choices=3, mistakes=2)
     assert counted.of_moves == (0.5, *wilson_interval(0.5, 4))
     assert counted.of_choices == (2 / 3, *wilson_interval(2 / 3, 3))
-    classes = blunders.classify({"random": won[:3], "strong": won[3:]}, Lowest())
+    classes = blunders.classify(won, Lowest())
     assert classes["all"]["all"] == counted
     assert classes["source"] == {"random": Blunders(3, 2, 1), "strong": Blunders(1, 1, 1)}
     assert classes["stage"] == {"namua": Blunders(0, 0, 0), "mtaji": counted}
-    by_plies = [r for r in classes["plies"].values() if r.moves]
-    assert by_plies == [Blunders(1, 1, 1), Blunders(2, 2, 1), Blunders(1, 0, 0)]
-    assert won[:0].blunders(mistakes[:0]).of_moves is None
+    assert [r for r in classes["plies"].values() if r.moves] == [
+        Blunders(1, 1, 1),
+        Blunders(2, 2, 1),
+        Blunders(1, 0, 0),
+    ]
+
+
+def test_no_positions_at_all(found: Solved) -> None:
+    none = found.known.won[:0]
+    assert Blunders.count(none, none.mistakes(Lowest())) == Blunders(0, 0, 0)
+    assert Blunders.count(none, none.mistakes(Lowest())).of_moves is None
 
 
 def test_threads_and_the_cache_change_nothing(found: Solved, tmp_path: Path) -> None:
-    """A damaged file of the cache is replaced."""
     sample = random_play(KUJIFUNZA, 100, plies=(12, 40), seed=1)
     progress: list[int] = []
-    for threads in (1, 2, 1):
-        again = solve(
-            sample,
-            KUJIFUNZA,
-            nodes=NODES,
-            threads=threads,
-            cache=tmp_path,
-            progress=progress.append,
+    for threads in (1, 2):
+        again = solve_sample(
+            sample, threads=threads, cache=tmp_path / "cache", progress=progress.append
         )
         assert again.counts == found.counts
-        for name, array in again.won.arrays().items():
-            np.testing.assert_array_equal(array, found.won.arrays()[name])
-        [file] = tmp_path.iterdir()
-        if threads == 2:
-            file.write_bytes(b"")
-    assert progress == [100, 100, 100]
+        for name, array in again.known.won.arrays().items():
+            np.testing.assert_array_equal(array, found.known.won.arrays()[name])
+    assert progress == [100, 100]
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+    few = random_play(KUJIFUNZA, 4, plies=(20, 40), seed=2)
+    once = solve_sample(few, cache=tmp_path / "few").counts
+    for file in (tmp_path / "few").iterdir():
+        file.write_bytes(b"")  # a damaged file is solved again
+    assert solve_sample(few, cache=tmp_path / "few").counts == once
 
 
 # --- files --------------------------------------------------------------------------------------
@@ -110,29 +150,29 @@ def test_threads_and_the_cache_change_nothing(found: Solved, tmp_path: Path) -> 
 
 def test_files_of_won_positions(found: Solved, tmp_path: Path) -> None:
     file = tmp_path / "won.npz"
-    found.won.save(file)
-    again = WonPositions.load(file, KUJIFUNZA)
+    found.known.won.save(file)
+    again = SolvedPositions.load(file, KUJIFUNZA)
     for name, array in again.arrays().items():
-        np.testing.assert_array_equal(array, found.won.arrays()[name])
+        np.testing.assert_array_equal(array, found.known.won.arrays()[name])
     with pytest.raises(ValueError, match="other rules than 'zanzibar'"):
-        WonPositions.load(file, RULESETS["zanzibar"])
+        SolvedPositions.load(file, RULESETS["zanzibar"])
     np.savez(file, positions=np.zeros(3))
     for path in (file, tmp_path / "missing.npz", tmp_path):
-        with pytest.raises(ValueError, match="no file of won positions"):
-            WonPositions.load(path, KUJIFUNZA)
+        with pytest.raises(ValueError, match="no file of solved positions"):
+            SolvedPositions.load(path, KUJIFUNZA)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SHIPPED.glob("*.npz")))
 def test_shipped_positions_are_won(name: str, thorough: bool) -> None:
     ruleset = RULESETS[name]
-    won = shipped(ruleset)
+    won = shipped_won_positions(ruleset)
     assert won is not None
     assert len(won) >= 500
     part = won[:: 1 if thorough else 100]
     judged = Solver(ruleset, nodes=200_000).judge(part.positions, part.masks)
     np.testing.assert_array_equal(judged.losing, part.losing)
     np.testing.assert_array_equal(judged.winning, part.masks & ~part.losing)
-    assert shipped(ruleset.replace(house=not ruleset.house)) is None
+    assert shipped_won_positions(ruleset.replace(house=not ruleset.house)) is None
 
 
 # --- the command --------------------------------------------------------------------------------
@@ -142,7 +182,7 @@ WORDS += ["--nodes", "10000", "--threads", "1"]
 
 
 @pytest.mark.slow
-def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["random", "alphabeta:2", *WORDS, "--cache", str(tmp_path / "cache")]
     files = {name: tmp_path / name for name in ("json", "plot", "won")}
     assert blunders.main([*words, *(w for n, f in files.items() for w in (f"--{n}", str(f)))]) == 0
@@ -150,21 +190,23 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for text in ("random play", "games of alphabeta:4", "own games of random", "perfect play"):
         assert text in out
     report = json.loads(files["json"].read_text())
-    assert report["made_with"]["commit"] and report["settings"]["seed"] == 1
+    assert report["made_with"]["commit"]
+    assert report["settings"]["seed"] == 1
     first, second = report["results"]
-    total = first["blunders"]["all"]["all"]
+    assert (first["player"], second["player"]) == ("random", "alphabeta:2")
+    everything = first["blunders"]["all"]["all"]
     for classes in first["blunders"].values():
         for key in ("moves", "choices", "mistakes"):
-            assert sum(part[key] for part in classes.values()) == total[key]
-    assert total["moves"] >= total["choices"] >= total["mistakes"] > 0
-    assert total["mistakes"] > second["blunders"]["all"]["all"]["mistakes"]
+            assert sum(part[key] for part in classes.values()) == everything[key]
+    assert everything["moves"] >= everything["choices"] >= everything["mistakes"] > 0
+    assert everything["mistakes"] > second["blunders"]["all"]["all"]["mistakes"]
     assert 0 < first["against_perfect_play"]["games"] <= 6
     assert files["plot"].read_bytes().startswith(b"\x89PNG")
-    won = WonPositions.load(files["won"], KUJIFUNZA)
-    sources = ("random", "strong")
-    assert len(won) == sum(report["sources"][source]["mtaji"]["won"] for source in sources)
+    won = SolvedPositions.load(files["won"], KUJIFUNZA)
+    shared = [report["sources"][source]["mtaji"]["won"] for source in ("random", "strong")]
+    assert len(won) == sum(shared)
 
-    # One player alone, with two threads and without the cache, has the same result.
+    # One player alone, with two threads and without the cache: the same.
     words = ["random", *WORDS[:-1], "2", "--cache", str(tmp_path / "other")]
     assert blunders.main([*words, "--json", str(files["json"])]) == 0
     assert json.loads(files["json"].read_text())["results"] == [first]
@@ -176,27 +218,36 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["gready"], "did you mean 'greedy'"),
         (["zanzibar"], "trained under"),
         (["greedy", "--plies", "500", "600"], "fewer than 40 different positions"),
+    ],
+)
+def test_what_cannot_be_measured(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [*WORDS, *words[1:], "--cache", str(tmp_path)]
+    assert blunders.main([words[0], *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
         (["greedy", "--positions", "0"], "must be positive"),
         (["greedy", "--sources", "elsewhere"], "invalid choice"),
         ([], "nothing to do"),
     ],
 )
-def test_invalid_arguments(
-    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    try:
-        status: object = blunders.main([*WORDS, "--cache", str(tmp_path), *words])
-    except SystemExit as error:
-        status = error.code
-    assert status == 2 and message in capsys.readouterr().err
+def test_wrong_options(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        blunders.main(words)
+    assert message in capsys.readouterr().err
 
 
-def test_ctrl_c_prints_what_there_is(
+def test_ctrl_c_shows_what_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     measure = blunders.measure
 
-    def interrupted(spec: str, *rest: Any) -> blunders.PlayerBlunders:
+    def interrupted(spec: str, *rest: Any) -> Any:
         if spec == "greedy":
             raise KeyboardInterrupt
         return measure(spec, *rest)
@@ -205,49 +256,78 @@ def test_ctrl_c_prints_what_there_is(
     words = ["random", "greedy", *WORDS, "--cache", str(tmp_path)]
     assert blunders.main([*words, "--sources", "random"]) == 130
     captured = capsys.readouterr()
-    assert "random" in captured.out and "greedy" not in captured.out
+    assert "random" in captured.out
+    assert "greedy" not in captured.out
     assert "the same command continues" in captured.err
 
 
 # --- in training --------------------------------------------------------------------------------
 
 
-def test_training_logs_regret(found: Solved, tmp_path: Path) -> None:
+def test_training_logs_it(found: Solved, tmp_path: Path) -> None:
     file = tmp_path / "won.npz"
-    found.won.save(file)
+    found.known.won.save(file)
     settings = ["ruleset=kujifunza", "steps=1024", "hidden=[16]", "envs=64", "rollout=16"]
     settings += ["minibatch=512", "evaluate_pairs=2"]
+    trainer = PpoTrainer(*load_config(None, [*settings, f"blunder_positions={file}"]))
+    share = trainer.evaluate()["blunders"]
+    assert 0 < share < found.known.won.choices.mean()
     assert "blunders" not in PpoTrainer(*load_config(None, settings)).columns
-    with pytest.raises(ConfigError, match="blunder_positions='missing': missing is no file of won"):
+    with pytest.raises(
+        ConfigError, match="blunder_positions='missing': missing is no file of solved"
+    ):
         PpoTrainer(*load_config(None, [*settings, "blunder_positions=missing"]))
+
     words = [part for s in [*settings, f"blunder_positions={file}"] for part in ("--set", s)]
     assert train.main(["--runs", str(tmp_path), "--run", "r", *words]) == 0
     with open(tmp_path / "r" / "metrics.csv", newline="") as table:
         rows = list(csv.DictReader(table))
-    assert 0 < float(rows[-1]["blunders"]) < found.won.choices.mean()
+    assert 0 <= float(rows[-1]["blunders"]) <= 1
 
 
-def test_curve_of_a_run(found: Solved, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It has a row for each generation, of the network alone and with a search, and a plot."""
-    run, won = tmp_path / "run", tmp_path / "won.npz"
-    found.won.save(won)
-    for steps in (500, 10_000):
+def test_the_curve_of_a_run(
+    found: Solved, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A row for each generation, the oldest first, with what the network does alone and with a
+    search, and a picture."""
+    run = tmp_path / "run"
+    paths = [run / f"step-{steps}.safetensors" for steps in (500, 10_000)]
+    for seed, path in enumerate(paths):
+        torch.manual_seed(seed)
         network = PolicyNetwork(NetworkConfig(kind="moves", hidden=(16,)))
-        info = {"steps": steps, "seconds": 1.0}
-        path = run / f"step-{steps}.safetensors"
+        torch.nn.init.normal_(network.head.weight)
+        info = {"steps": int(path.stem[5:]), "seconds": 1.0}
         checkpoint.save(path, checkpoint.Checkpoint(network, KUJIFUNZA, info))
-    words = [str(run), "--threads", "1"]
-    options = ["--won", str(won), "--simulations", "4", "--against", "greedy"]
-    assert blunder_curve.main([*words, *options]) == 0
-    rows = [line.split("|") for line in capsys.readouterr().out.splitlines()[2:]]
-    assert [row[1].strip() for row in rows] == ["500", "10,000"]
-    share = found.won.mistakes(agents.load(path, ruleset=KUJIFUNZA)).mean()
-    assert rows[1][2].strip() == f"{100 * share:.2f}"
+    found.known.won.save(tmp_path / "won.npz")
+    options = ["--won", str(tmp_path / "won.npz"), "--processes", "1"]
+    words = [str(run), "--blunders", *options, "--simulations", "4", "--against", "greedy"]
+    assert curve.main(words) == 0
+    rows = [line.strip("|").split("|") for line in capsys.readouterr().out.splitlines()[2:]]
+    expected = [
+        [
+            f"{100 * found.known.won.mistakes(agents.load(name, ruleset=KUJIFUNZA)).mean():.2f}"
+            for name in names
+        ]
+        for names in ([str(path), f"search:{path}:4"] for path in paths)
+    ]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        ["500", *expected[0]],
+        ["10,000", *expected[1]],
+    ]
     assert (run / "blunders.png").read_bytes().startswith(b"\x89PNG")
 
-    assert blunder_curve.main([str(tmp_path)]) == 2
+    assert curve.main([str(tmp_path), "--blunders"]) == 2
     assert "fewer than two generations" in capsys.readouterr().err
-    for path in run.glob("*.safetensors"):
+    for path in paths:
         checkpoint.save(path, replace(checkpoint.load(path), ruleset=RULESETS["malawi"]))
-    assert blunder_curve.main(words) == 2
+    assert curve.main([str(run), "--blunders", "--processes", "1"]) == 2
     assert "no won positions of rule set malawi" in capsys.readouterr().err
+
+
+def test_a_random_player_errs_as_often_as_its_chances_are(found: Solved) -> None:
+    won = found.known.won
+    bits = np.array([[int(m).bit_count() for m in masks] for masks in (won.losing, won.masks)])
+    expected = float((bits[0] / bits[1]).mean())
+    player = RandomAgent(1)
+    seen = float(np.mean([won.mistakes(player).mean() for _ in range(30)]))
+    assert seen == pytest.approx(expected, abs=0.03)

@@ -1,31 +1,37 @@
-"""Files of exact values: their values, their parts, and resuming."""
+"""Files of exact values: they are right, their parts share nothing, and they can be finished."""
 
 from __future__ import annotations
 
+import json
+import random
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from agents.search.solver.solver import Solver
-from bao_env import RULESETS
-from bao_env.engine.batch import Engine
-from bao_env.engine.position import movers, unpack
-from tests.positions import TAKASIA, pack_texts
-from training import exact_values
-from training.exact_values import (
-    DatasetSettings,
-    ExactValues,
-    generate,
+from agents.search.solver import solved_positions
+from agents.search.solver.solved_positions import (
+    SolvedPositions,
     is_for_tests,
-    load,
-    main,
     mirrored,
     solve,
     with_successors,
 )
-from training.sampling import Sample, random_play
+from agents.search.solver.solver import Solver
+from bao_env import RULESETS, Board
+from bao_env.engine.action import actions_of
+from bao_env.engine.batch import Engine
+from bao_env.engine.position import PLY, movers, pack, unpack
+from bao_env.notation.positions import format_position, parse_position
+from tests import reference
+from tests.positions import pack_texts, random_games
+from tests.reference import WINS
+from training import exact_values
+from training.exact_values import DatasetSettings, generate, main
+from training.sampling import random_play
 
 SETTINGS = DatasetSettings(
     RULESETS["kujifunza"], 3, 20_000, (8, 999), ("alphabeta:1", "alphabeta:2")
@@ -33,46 +39,87 @@ SETTINGS = DatasetSettings(
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ExactValues]:
-    """Make a small file in four parts, two of random games and two of games between searches."""
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SolvedPositions]:
+    """A small file in four parts, two of random games and two of games between searches."""
     path = tmp_path_factory.mktemp("exact") / "values.npz"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact_values, "CHUNK", 60)
         return path, generate(SETTINGS, 200, path)
 
 
-def test_values_and_actions(made: tuple[Path, ExactValues]) -> None:
-    """Of each position and each action it is known who wins."""
+def test_every_action_keeps_or_loses_what_the_file_says(made: tuple[Path, SolvedPositions]) -> None:
     data = made[1]
     assert len(data.values) > 150
-    assert set(data.source.tolist()) == {0, 1}
+    assert set(data.source.tolist()) == {"random", "search"}
+    assert set(data.values.tolist()) == {-1, 1}
     masks = np.empty(len(data.values), np.uint64)
     Engine("kujifunza").legal_masks(data.positions, masks, np.zeros(len(masks), np.int8))
     np.testing.assert_array_equal(data.masks, masks)
-    judged = Solver("kujifunza").judge(data.positions[::8], masks[::8])
-    np.testing.assert_array_equal(data.winning[::8], judged.winning)
-    np.testing.assert_array_equal(masks[::8] & ~data.winning[::8], judged.losing)
-    won = data.winning != 0
-    np.testing.assert_array_equal(data.values, np.where(won, 1, -1))
-    np.testing.assert_array_equal(data.optimal, np.where(won, data.winning, masks))
-    assert 0 < won.mean() < 1
+    solver = Solver("kujifunza")
+    for words, mask, value, winning, optimal in list(
+        zip(data.positions, data.masks, data.values, data.winning, data.optimal, strict=True)
+    )[::8]:
+        board = Board.from_text(format_position(unpack(words)), "kujifunza")
+        won = []
+        for action in actions_of(mask):
+            board.push(action)
+            outcome = board.outcome()
+            winner = outcome.winner if outcome else solver.solve(board.words).winner
+            board.pop()
+            if winner == board.turn:
+                won.append(action)
+        assert actions_of(winning) == won
+        assert value == (1 if won else -1)
+        assert optimal == (winning if won else mask)
 
 
-def test_parts_share_no_position(made: tuple[Path, ExactValues]) -> None:
-    """Neither mirrored nor from the other seat."""
+def test_values_of_endings_match_a_literal_search() -> None:
+    """By the reference's rules alone, where the game is over within a few plies."""
+    rules = RULESETS["kujifunza"]
+
+    @cache
+    def wins(text: str, plies: int) -> bool | None:
+        """Whether the player to move wins; None if the game may go on for longer."""
+        moves = reference.legal_moves(text, rules)
+        if not moves or plies == 0:
+            return None if moves else False
+        mover = text.split()[3]
+        after = [
+            result == WINS[mover]
+            if result in WINS.values()
+            else (None if (other := wins(result, plies - 1)) is None else not other)
+            for result in moves.values()
+        ]
+        return True if True in after else (None if None in after else False)
+
+    played = list(islice(random_games(random.Random(7), rules), 250))
+    starts = {reference.opening(rules, seat) for seat in (reference.SOUTH, reference.NORTH)}
+    ends = [i for i, text in enumerate(played) if i > 2 and text in starts]
+    texts = [played[i - back] for i in ends for back in (1, 2, 3)]
+    positions, masks = pack_texts(texts, rules)
+    positions[:, PLY] = np.arange(len(texts))
+    found = solve(positions, masks, rules, source="", nodes=1_000_000).known
+    known = [wins(texts[int(ply)], 2) for ply in found.positions[:, PLY]]
+    expected = np.array([0 if value is None else 1 if value else -1 for value in known])
+    assert {1, -1} <= set(expected.tolist())
+    assert np.count_nonzero(expected) > 5
+    np.testing.assert_array_equal(found.values[expected != 0], expected[expected != 0])
+
+
+def test_parts_share_no_position_however_it_is_seen(made: tuple[Path, SolvedPositions]) -> None:
     data = made[1]
     tests, lessons = data.part(test=True), data.part(test=False)
     assert len(tests.values) + len(lessons.values) == len(data.values)
-    assert 0.03 < data.test.mean() < 0.2
+    assert 0.03 < is_for_tests(data.positions).mean() < 0.2
     sample = random_play("kujifunza", 2000, seed=1).positions
     chosen = is_for_tests(sample)
     assert 0.08 < chosen.mean() < 0.12
+    np.testing.assert_array_equal(is_for_tests(mirrored(sample)), chosen)
     other = sample.copy()
     other[:, 4] ^= np.uint64(1 << 18)  # the other seat to move
     other[:, 5] += np.uint64(1)
     assert (movers(other) != movers(sample)).all()
-    for same in (mirrored(sample), other):
-        np.testing.assert_array_equal(is_for_tests(same), chosen)
+    np.testing.assert_array_equal(is_for_tests(other), chosen)
 
 
 def test_mirror_images_have_the_same_value() -> None:
@@ -85,36 +132,31 @@ def test_mirror_images_have_the_same_value() -> None:
     np.testing.assert_array_equal(
         solver.values(mirror, masks)[0], solver.values(sample.positions, sample.masks)[0]
     )
-    words, _ = pack_texts([TAKASIA], RULESETS["zanzibar"])
-    assert (unpack(words[0]).barred, unpack(mirrored(words)[0]).barred) == (1, 6)
+    text = "2,3,0,7,1,8,0,3/5,7,3,2,2,3,4,4/0,0,0,0,0,0,1,0/1,0,0,1,2,1,2,2 0,0 - S A2"
+    words = np.zeros((1, 6), np.uint64)
+    pack(parse_position(text, RULESETS["zanzibar"]), words[0])
+    assert unpack(mirrored(words)[0]).barred == 6
 
 
-def test_resume_on_more_threads_makes_the_same_file(
-    made: tuple[Path, ExactValues], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_finished_later_and_on_more_threads_it_is_the_same_file(
+    made: tuple[Path, SolvedPositions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exact_values, "CHUNK", 60)
     path = tmp_path / "values.npz"
-    solved: list[int] = []
-
-    def interrupt(found: Sample, solver: Solver) -> Any:
-        if len(solved) == 2:
-            raise KeyboardInterrupt
-        solved.append(len(found.masks))
-        return solve(found, solver)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(exact_values, "solve", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            generate(SETTINGS, 200, path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact_values, "without_seats", None)  # it stops before the file is written
+        with pytest.raises(TypeError):
+            generate(SETTINGS, 120, path)
     assert not path.exists()
-    parts = path.with_name("values.npz.parts")
-    kept = {file: file.stat().st_mtime_ns for file in parts.glob("*.npz")}
+    parts = {file: file.stat().st_mtime_ns for file in path.with_name("values.npz.parts").iterdir()}
     generate(SETTINGS, 200, path, threads=2)
     assert path.read_bytes() == made[0].read_bytes()
-    assert len(kept) == 2 and all(file.stat().st_mtime_ns == kept[file] for file in kept)
+    kept = [file for file in parts if file.suffix == ".npz"]
+    assert len(kept) == 2
+    assert all(file.stat().st_mtime_ns == parts[file] for file in kept)
 
 
-def test_with_successors(made: tuple[Path, ExactValues]) -> None:
+def test_positions_after_the_actions_have_values_too(made: tuple[Path, SolvedPositions]) -> None:
     for test in (False, True):
         data = made[1].part(test=test)
         positions, masks, values = with_successors(data)
@@ -126,64 +168,104 @@ def test_with_successors(made: tuple[Path, ExactValues]) -> None:
 
 
 @pytest.mark.slow
-def test_values_example(made: tuple[Path, ExactValues], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_network_that_learns_from_a_file(
+    made: tuple[Path, SolvedPositions], capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("torch")
     from training.lab import values
 
     words = [str(made[0]), "--steps", "3", "--observation", "board", "planes+replies"]
     assert values.main(words) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == (
+        f"{len(made[1].part(test=False))} positions to learn from, "
+        f"{len(made[1].part(test=True))} for tests"
+    )
     names = [line.split("|")[1].strip() for line in lines[4:]]
-    networks = ["network, `board`", "network, `planes+replies`"]
-    assert names == [*networks, "alpha-beta's evaluation", "random"]
+    assert names == [
+        "network, `board`",
+        "network, `planes+replies`",
+        "alpha-beta's evaluation",
+        "random",
+    ]
     assert values.main([str(made[0].with_name("missing.npz"))]) == 2
     assert "error: " in capsys.readouterr().err
 
 
-def test_load(made: tuple[Path, ExactValues]) -> None:
+def test_who_keeps_the_win(made: tuple[Path, SolvedPositions]) -> None:
+    pytest.importorskip("torch")
+    from training.lab import values
+
+    rules, data = RULESETS["kujifunza"], made[1]
+    solver = Solver(rules)
+    exact = values.keeps_the_win(data, rules, lambda *batch: solver.values(*batch)[0].astype("f4"))
+    assert exact.all()
+    assert len(exact) == ((data.winning != 0) & (data.winning != data.masks)).sum() > 20
+    wrong = values.keeps_the_win(data, rules, lambda *batch: -solver.values(*batch)[0].astype("f4"))
+    assert wrong.mean() < 0.6  # it only wins where it can win at once
+
+
+def test_read_again(made: tuple[Path, SolvedPositions], tmp_path: Path) -> None:
     path, data = made
-    found = load(path)
-    for array, other in zip(found[:-1], data[:-1], strict=True):
-        np.testing.assert_array_equal(array, other, strict=True)
-    assert found.metadata == data.metadata
+    found = SolvedPositions.load(path)
+    for name, array in found.arrays().items():
+        other = data.arrays()[name]
+        np.testing.assert_array_equal(array, other)
+        assert array.dtype == other.dtype
     counts = found.metadata["counts"]
-    assert counts["random"]["mtaji"]["sampled"] == 120
-    assert counts["search"]["mtaji"]["sampled"] == 80
-    unknown = sum(stage["unknown"] for part in counts.values() for stage in part.values())
+    assert counts == data.metadata["counts"]
+    assert sum(counts["random"]["mtaji"].values()) == 120
+    assert sum(counts["search"]["mtaji"].values()) == 80
+    unknown = sum(stage["not solved"] for part in counts.values() for stage in part.values())
     assert len(found.values) == 200 - unknown - found.metadata["repeats"]
+    assert found.metadata["ruleset"]["name"] == "kujifunza"
     assert {"seed", "nodes", "commit", "rules_version", "engine_signature"} <= set(found.metadata)
 
 
-def test_invalid_files_raise(
-    made: tuple[Path, ExactValues], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_files_that_are_refused(
+    made: tuple[Path, SolvedPositions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    np.savez(tmp_path / "other.npz", values=np.zeros(3))
+    """Each is refused by one error that names it."""
+    path, data = made
+    good = data.arrays() | {"metadata": np.array(json.dumps(data.metadata))}
+    wrong: dict[str, Any] = {
+        "other": {"values": np.zeros(3)},
+        "length": good | {"plies": data.plies[1:]},
+        "type": good | {"winning": data.winning.astype(np.int64)},
+        "illegal": good | {"masks": data.masks << np.uint64(1)},
+        "winner": good | {"winning": ~data.masks},
+        "nested": good | {"metadata": np.array("[" * 100_000)},
+        "rules": good | {"metadata": np.array("{}")},
+        "object": good | {"source": np.array([{}] * len(data))},
+    }
+    for name, arrays in wrong.items():
+        np.savez(tmp_path / f"{name}.npz", **arrays)
+    (tmp_path / "empty.npz").write_bytes(b"")
     (tmp_path / "text.npz").write_text("no archive")
-    for name in ("other.npz", "text.npz"):
-        with pytest.raises(ValueError, match=f"{name} is no file of exact values: make one with"):
-            load(tmp_path / name)
-    with pytest.raises(ValueError, match="holds parts with nodes 20000, not 9: give the same"):
-        generate(SETTINGS._replace(nodes=9), 200, made[0])
-    monkeypatch.setattr(exact_values, "RULES_VERSION", 99)
-    with pytest.raises(ValueError, match=r"rules version \d+, not 1 and 99: make it again"):
-        load(made[0])
+    whole = path.read_bytes()
+    (tmp_path / "short.npz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "flipped.npz").write_bytes(whole[:200] + bytes(100) + whole[300:])
+    for file in [*tmp_path.iterdir(), tmp_path / "missing.npz", tmp_path]:
+        with pytest.raises(ValueError, match=f"{file.name} is no file of solved positions"):
+            SolvedPositions.load(file)
+    monkeypatch.setattr(solved_positions, "RULES_VERSION", 99)
+    with pytest.raises(ValueError, match=r"rules version \d+, not 2 and 99: make it again"):
+        SolvedPositions.load(path)
 
 
-def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_in_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "late.npz")
     words = ["--ruleset", "zanzibar", "--count", "20", "--nodes", "3000", "--out", out]
     assert main(words) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(f"{out}: ")
-    assert "random, mtaji: " in printed and "sha256 " in printed
-    assert load(out).plies.min() >= 34
-    for wrong in (
-        ["--count", "0"],
-        ["--ruleset", "kujifunza"],  # others than those in the file
-        ["--players", "nobody", "greedy"],
-        ["--plies", "9", "8"],
-    ):
-        assert main([*words, *wrong]) == 2
-        assert "error: " in capsys.readouterr().err
-    assert main([*words, "--players", "random", "nobody", "--out", out + "2"]) == 2
-    assert main([*words, "--out", out + "2"]) == 0  # the error left nothing behind
+    assert "random, mtaji: " in printed
+    assert "sha256 " in printed
+    assert SolvedPositions.load(out).positions[:, PLY].min() >= 34
+    assert main(["--count", "0", "--out", out]) == 2
+    assert main(["--ruleset", "kujifunza", "--out", out]) == 2
+    assert "error: " in capsys.readouterr().err
+    new = ["--out", str(tmp_path / "new.npz"), "--count", "4"]
+    assert main(["--players", "nobody", "greedy", *new]) == 2
+    assert main(["--plies", "9", "8", *new]) == 2
+    assert main(["--plies", "30", "999", *new]) == 0  # what was refused left nothing behind

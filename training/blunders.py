@@ -1,20 +1,20 @@
-"""How often players give won games away.
+"""Measure how often players give won games away.
 
     python -m training.blunders greedy alphabeta:4 --ruleset kujifunza
     python -m training.blunders zanzibar search:zanzibar:64 --json blunders.json --plot blunders.png
 
-In positions that are won for the player to move, and in which the solver has proved who wins after
-every action, each player is asked for its move. The positions come from random games, from games of
-a strong player, and from the games that the player plays against itself: one a game, so that they
-are independent. All players get the same ones, but for their own games. Positions that are not
-solved within the limit are dropped, and counted.
+Each player chooses a move in positions that are proved to be won for the player to move. Positions
+come from random games, from games of a strong player, and from games that the player plays against
+itself. Only one is drawn from a game, so that they are independent. All players get the same ones,
+except for their own games. Positions that the solver cannot solve within its limit are counted and
+dropped.
 
-Two shares tell how often a move gives the win away: of all moves from won positions, and of those
-that could, because some legal action does. Then the player plays on from some of these positions
-against perfect play, which takes any win it is given and resists as long as it can.
+Two shares are measured: of all moves from won positions, and of the moves that could give the win
+away because some legal action does. Then the player plays on from some of these positions against
+perfect play, which takes every win and resists as long as it can.
 
-The same options give the same results, on any number of threads, unless a player is limited by
-time. What is solved is kept in a folder: the same command continues after Ctrl-C.
+The same options give the same results on any number of threads, unless a player is limited by time.
+What is solved is kept in a folder: after Ctrl-C the same command continues.
 """
 
 from __future__ import annotations
@@ -23,13 +23,11 @@ import argparse
 import io
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from tqdm import tqdm
 
 from agents import registry
@@ -40,315 +38,207 @@ from agents.base import NamedPlayer
 from agents.files import write_atomically
 from agents.provenance import provenance
 from agents.search.solver.player import SolverAgent
+from agents.search.solver.solved_positions import Solved, SolvedPositions, solve
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import movers
-from bao_env.engine.ruleset import Ruleset
 from bao_env.game import Stage
 from bao_env.rule_files import RULESET_HELP, ruleset_argument
-from training.sampling import Sample, games, random_play
-from training.won_positions import Blunders, Share, Solved, WonPositions, solve
+from training.plot import errorbars
+from training.sampling import games, random_play
+from training.shares import Blunders, Share
 
 STRONG: Final = "alphabeta:4"
 """Plays the games of the strong source, after up to eight random plies."""
 SOURCES: Final = {"random": "random play", "strong": f"games of {STRONG}", "own": "own games"}
 """Where positions come from."""
-DISTANCES: Final = ((1, 1), (2, 3), (4, 7), (8, 15), (16, 999))
-"""Classes of positions, by plies to the win: the lowest and the highest of each."""
+DISTANCES: Final = {
+    "1": (1, 1),
+    "2 to 3": (2, 3),
+    "4 to 7": (4, 7),
+    "8 to 15": (8, 15),
+    "16 and more": (16, 999),
+}
+"""Classes of positions: the fewest and the most plies to the win."""
 _MAX_PLIES: Final = 300
 """Length at which a game against perfect play counts as not won."""
 
 
-@dataclass(frozen=True)
-class Options:
-    """What is measured."""
-
-    ruleset: Ruleset
-    positions: int
-    """To be drawn from each source."""
-    plies: tuple[int, int]
-    """The lowest and the highest ply of a position."""
-    sources: Sequence[str]
-    games: int
-    """Against perfect play."""
-    nodes: int
-    """That the solver visits for a position, at most."""
-    seed: int
-    threads: int | None
-    cache: Path | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """What results depend on, as plain values."""
-        values = vars(self) | {"ruleset": self.ruleset.to_dict(), "strong": STRONG}
-        return {key: value for key, value in values.items() if key not in ("threads", "cache")}
-
-    def load(self, player: str) -> NamedPlayer:
-        """A player by its name."""
-        return registry.load(player, ruleset=self.ruleset, seed=self.seed, threads=self.threads)
-
-    def sample(self, source: str, player: Agent) -> Sample:
-        """Positions of a source; ``player`` plays the games, except in random play."""
-        seed = np.random.SeedSequence(self.seed, spawn_key=(list(SOURCES).index(source),))
-        if source == "random":
-            return random_play(self.ruleset, self.positions, plies=self.plies, seed=seed)
-        return games(self.ruleset, player, player, self.positions, plies=self.plies, seed=seed)
+def load(player: str, args: argparse.Namespace) -> NamedPlayer:
+    """Load a player by its name."""
+    return registry.load(player, ruleset=args.ruleset, seed=args.seed, threads=args.threads)
 
 
-@dataclass
-class PlayerBlunders:
-    """What was found out about a player."""
-
-    player: str
-    """As it was asked for."""
-    fingerprint: str | None
-    blunders: dict[str, dict[str, Blunders]] = field(default_factory=dict)
-    """By ``all``, ``source``, ``stage`` and ``plies``, and by the classes of each."""
-    won: int = 0
-    """Games that it won against perfect play, from won positions."""
-    games: int = 0
-    own: dict[str, dict[str, int]] | None = None
-    """:attr:`Solved.counts` of its own games."""
-
-    @property
-    def against_perfect_play(self) -> Share | None:
-        """The share of games that it won."""
-        return Share.of(self.won, self.games)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        share = self.against_perfect_play
-        return {
-            "player": self.player,
-            "fingerprint": self.fingerprint,
-            "blunders": {
-                by: {name: blunders.to_dict() for name, blunders in classes.items()}
-                for by, classes in self.blunders.items()
-            },
-            "against_perfect_play": {
-                "games": self.games,
-                "won": self.won,
-                "share": share and share._asdict(),
-            },
-            "own_games": self.own,
-        }
-
-
-class _Watched:
-    """A player whose moves a progress bar counts."""
-
-    def __init__(self, player: Agent, progress: Callable[[int], object]) -> None:
-        self._player, self._progress = player, progress
-
-    def act(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.int64]:
-        """See :meth:`bao_env.bots.Agent.act`."""
-        chosen = self._player.act(positions, masks)
-        self._progress(len(masks))
-        return chosen
-
-
-def solved(options: Options, source: str, name: str, player: Agent) -> Solved:
-    """The positions of a source, solved, with progress bars; ``name`` is that of the player."""
-    with tqdm(unit="move", desc=f"{name}: {SOURCES[source]}", leave=False) as bar:
-        sample = options.sample(source, _Watched(player, bar.update))
-    with tqdm(total=len(sample.masks), unit="position", desc="solving", leave=False) as bar:
+def solved(source: str, player: NamedPlayer, args: argparse.Namespace) -> Solved:
+    """Draw and solve the positions of a source; ``player`` plays its games, unless random."""
+    seed = np.random.SeedSequence(args.seed, spawn_key=(list(SOURCES).index(source),))
+    if source == "random":
+        sample = random_play(args.ruleset, args.positions, plies=args.plies, seed=seed)
+    else:
+        sample = games(args.ruleset, player, player, args.positions, plies=args.plies, seed=seed)
+    name = SOURCES[source] if source != "own" else f"own games of {player.name}"
+    with tqdm(total=len(sample.masks), unit="position", desc=name, leave=False) as bar:
         return solve(
-            sample,
-            options.ruleset,
-            nodes=options.nodes,
-            threads=options.threads,
-            cache=options.cache,
+            sample.positions,
+            sample.masks,
+            args.ruleset,
+            source=source,
+            nodes=args.nodes,
+            threads=args.threads,
+            cache=args.cache,
             progress=bar.update,
         )
 
 
-def classify(won: Mapping[str, WonPositions], player: Agent) -> dict[str, dict[str, Blunders]]:
-    """How often a player gives wins away: in all, by source, by stage and by plies to the win.
+def classify(won: SolvedPositions, player: Agent) -> dict[str, dict[str, Blunders]]:
+    """Count how often a player gives wins away: in all, by source, stage and plies to the win.
 
     Args:
-        won: positions by source, at least one source.
+        won: won positions.
         player: the player.
 
     Raises:
-        ValueError: it chooses an illegal action.
+        ValueError: the player chooses an illegal action.
     """
-    every = WonPositions.concatenate(list(won.values()))
-    sources = np.repeat(list(won), [len(part) for part in won.values()])
-    stages = every.stages
-    mistakes = every.mistakes(player)
+    mistakes = won.mistakes(player)
     groups = {
-        "all": {"all": np.ones(len(every), np.bool_)},
-        "source": {source: sources == source for source in won},
-        "stage": {stage.value: stages == stage.value for stage in Stage},
+        "all": {"all": np.ones(len(won), np.bool_)},
+        "source": {name: won.source == name for name in SOURCES if (won.source == name).any()},
+        "stage": {stage.value: won.stages == stage.value for stage in Stage},
         "plies": {
-            class_name(low, high): (every.plies >= low) & (every.plies <= high)
-            for low, high in DISTANCES
+            name: (won.plies >= low) & (won.plies <= high)
+            for name, (low, high) in DISTANCES.items()
         },
     }
     return {
-        by: {name: every.blunders(mistakes, where) for name, where in classes.items()}
+        by: {name: Blunders.count(won, mistakes, where) for name, where in classes.items()}
         for by, classes in groups.items()
     }
 
 
-def class_name(low: int, high: int) -> str:
-    """A class of :data:`DISTANCES`, as tables show it."""
-    if high == DISTANCES[-1][1]:
-        return f"{low} and more"
-    return f"{low} to {high}" if low < high else str(low)
-
-
-def play_perfect(
-    player: Agent, starts: WonPositions, options: Options, progress: Callable[[int], None]
-) -> int:
-    """How many games a player wins against perfect play, from positions that are won for it."""
+def play_perfect(player: Agent, starts: SolvedPositions, args: argparse.Namespace) -> int:
+    """Return the number of games that a player wins against perfect play from won positions."""
     seats = movers(starts.positions).astype(np.int8)
-    played = play_games(
-        (player, SolverAgent(options.ruleset, nodes=options.nodes, threads=options.threads)),
-        starts.positions,
-        seats,
-        Engine(options.ruleset),
-        max_plies=_MAX_PLIES,
-        progress=progress,
-    )
+    perfect = SolverAgent(args.ruleset, nodes=args.nodes, threads=args.threads)
+    with tqdm(total=len(starts), unit="game", desc="perfect play", leave=False) as bar:
+        played = play_games(
+            (player, perfect),
+            starts.positions,
+            seats,
+            Engine(args.ruleset),
+            max_plies=_MAX_PLIES,
+            progress=bar.update,
+        )
     return int((played.winners == seats).sum())
 
 
 def measure(
-    spec: str, player: NamedPlayer, shared: Mapping[str, WonPositions], options: Options
-) -> PlayerBlunders:
-    """Everything about one player, with progress bars.
+    spec: str,
+    player: NamedPlayer,
+    shared: Mapping[str, SolvedPositions],
+    args: argparse.Namespace,
+) -> dict[str, Any]:
+    """Measure one player; return plain values for JSON.
 
     Args:
-        spec: the player as it was asked for.
+        spec: the player's name on the command line.
         player: the player.
-        shared: the positions that all players get, by source.
-        options: what is measured.
+        shared: the won positions that all players get, by source.
+        args: the options of the command line.
 
     Raises:
-        ValueError: it chooses an illegal action, or its games have too few positions.
+        ValueError: the player chooses an illegal action, or its games have too few positions.
     """
-    result = PlayerBlunders(spec, fingerprint(spec, player))
-    won = dict(shared)
-    if "own" in options.sources:
-        found = solved(options, "own", player.name, player)
-        won["own"], result.own = found.won, found.counts
-    with tqdm(unit="move", desc=f"{player.name}: won positions", leave=False) as bar:
-        result.blunders = classify(won, _Watched(player, bar.update))
-    # The same for all players, if there are any.
+    won, counts = dict(shared), None
+    if "own" in args.sources:
+        own = solved("own", player, args)
+        won["own"], counts = own.known.won, own.counts
+    blunders = classify(SolvedPositions.concatenate(list(won.values())), player)
+    # The same starts for all players, if they share any positions.
     pools = list((shared or won).values())
-    starts = [pool[pool.choices][: options.games // len(pools)] for pool in pools]
-    result.games = sum(map(len, starts))
-    if result.games:
-        with tqdm(total=result.games, unit="game", desc="perfect play", leave=False) as bar:
-            result.won = play_perfect(player, WonPositions.concatenate(starts), options, bar.update)
-    return result
+    parts = [pool[pool.choices][: args.games // len(pools)] for pool in pools]
+    starts = SolvedPositions.concatenate(parts)
+    victories = play_perfect(player, starts, args) if len(starts) else 0
+    share = Share.of(victories, len(starts))
+    return {
+        "player": spec,
+        "fingerprint": fingerprint(spec, player),
+        "blunders": {
+            by: {name: found.to_dict() for name, found in classes.items()}
+            for by, classes in blunders.items()
+        },
+        "against_perfect_play": {
+            "games": len(starts),
+            "won": victories,
+            "share": share and share._asdict(),
+        },
+        "own_games": counts,
+    }
 
 
-def percent(share: Share | None, interval: bool = True) -> list[str]:
-    """A share as the cells of a table."""
+def percent(share: Mapping[str, float] | None) -> list[str]:
+    """Return a share and its interval as cells of a table."""
     if share is None:
-        return ["", ""] if interval else [""]
-    cells = [f"{100 * share.rate:.2f}"]
-    return [*cells, f"{100 * share.low:.2f} to {100 * share.high:.2f}"] if interval else cells
+        return ["", ""]
+    rate, low, high = (100 * share[name] for name in Share._fields)
+    return [f"{rate:.2f}", f"{low:.2f} to {high:.2f}"]
 
 
-def tables(
-    results: Sequence[PlayerBlunders], shared: Mapping[str, Mapping[str, Mapping[str, int]]]
-) -> str:
-    """What was found out, as Markdown.
-
-    Args:
-        results: of the players.
-        shared: :attr:`Solved.counts` of the sources that all players share.
-    """
-    counts = {SOURCES[source]: count for source, count in shared.items()}
-    counts |= {f"own games of {result.player}": result.own for result in results if result.own}
+def tables(report: dict[str, Any]) -> str:
+    """Return the positions and the main figures of a report as Markdown; JSON has the others."""
+    counts = {SOURCES[source]: count for source, count in report["sources"].items()}
+    for result in report["results"]:
+        if result["own_games"]:
+            counts[f"own games of {result['player']}"] = result["own_games"]
     sizes = [
         [name, stage, *(f"{number:,}" for number in count.values())]
         for name, stages in counts.items()
         for stage, count in stages.items()
     ]
-    paragraphs = [
-        "Positions, by the player to move:",
-        markdown_table(["source", "stage", "won", "lost", "not solved"], sizes),
-    ]
-    if not results:
-        return "\n\n".join(paragraphs)
     rows = []
-    for result in results:
-        blunders = result.blunders["all"]["all"]
-        row = [result.player, f"{blunders.moves:,}", *percent(blunders.of_moves)]
-        row += [f"{blunders.choices:,}", *percent(blunders.of_choices)]
-        rows.append([*row, f"{result.games:,}", *percent(result.against_perfect_play)])
+    for result in report["results"]:
+        found, perfect = result["blunders"]["all"]["all"], result["against_perfect_play"]
+        row = [result["player"], f"{found['moves']:,}", *percent(found["of_moves"])]
+        row += [f"{found['choices']:,}", *percent(found["of_choices"])]
+        rows.append([*row, f"{perfect['games']:,}", *percent(perfect["share"])])
     head = ["player", "moves", "give the win away, %", "95 % interval", "moves that could"]
     head += ["give it away, %", "95 % interval", "games against perfect play", "won, %"]
-    paragraphs += [
-        "All moves from won positions; those among them that could give the win away; and games "
-        "from won positions against perfect play:",
-        markdown_table([*head, "95 % interval"], rows),
-    ]
-    classes = [
-        (by, name)
-        for by in ("source", "stage", "plies")
-        for name, blunders in results[0].blunders[by].items()
-        if blunders.moves
-    ]
-    words = SOURCES | {class_name(*ends): f"{class_name(*ends)} plies" for ends in DISTANCES}
-    words["1"] = "1 ply"
-    head = ["player", *(words.get(name, name) for _, name in classes)]
-    for title, share in (
-        (
-            "Moves that give the win away, in percent of all moves from won positions; by source, "
-            "stage, and plies to the win (those of the proof found: there may be a shorter one):",
-            "of_moves",
-        ),
-        ("The same, in percent of the moves that could:", "of_choices"),
-    ):
-        body = [
-            [
-                r.player,
-                *(percent(getattr(r.blunders[by][name], share), False)[0] for by, name in classes),
-            ]
-            for r in results
+    return "\n\n".join(
+        [
+            "Positions, by the player to move:",
+            markdown_table(["source", "stage", "won", "lost", "not solved"], sizes),
+            "All moves from won positions; those among them that could give the win away; and "
+            "games from won positions against perfect play:",
+            markdown_table([*head, "95 % interval"], rows),
         ]
-        paragraphs += [title, markdown_table(head, body)]
-    return "\n\n".join(paragraphs)
+    )
 
 
-def plot(results: Sequence[PlayerBlunders], title: str) -> bytes:
-    """Shares of all moves by source, and of those that could by plies to the win, as a PNG."""
+def plot(results: Sequence[dict[str, Any]], title: str) -> bytes:
+    """Draw shares of all moves by source, and of those that could by plies to the win, as a PNG."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 1.8 + 0.35 * len(results)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    rows = np.arange(len(results))
     for axes, by, share, heading in (
         (left, "source", "of_moves", "of all moves from won positions"),
         (right, "plies", "of_choices", "of the moves that could, by plies to the win"),
     ):
-        names = list(results[0].blunders[by])
+        names = list(results[0]["blunders"][by])
         for place, name in enumerate(names):
-            shares = [getattr(result.blunders[by][name], share) for result in results]
-            kept = np.array([found is not None for found in shares])
-            rate, low, high = 100 * np.array([found for found in shares if found]).reshape(-1, 3).T
             offset = 0.6 * (place / max(1, len(names) - 1) - 0.5)
-            axes.errorbar(
-                rate,
-                rows[kept] + offset,
-                xerr=np.maximum(0, [rate - low, high - rate]),
-                fmt="o",
-                markersize=4,
-                capsize=2,
-                label=SOURCES.get(name, name),
-            )
+            shares = {
+                row + offset: [100 * rate for rate in found.values()]
+                for row, result in enumerate(results)
+                if (found := result["blunders"][by][name][share])
+            }
+            style = {"fmt": "o", "markersize": 4, "capsize": 2, "label": SOURCES.get(name, name)}
+            errorbars(axes, list(shares), list(shares.values()), horizontal=True, **style)
         axes.set_xlabel(f"give the win away, % {heading}", size=9)
         axes.set_xlim(left=0)
         axes.grid(axis="x", alpha=0.3)
         axes.legend(fontsize=8)
-    left.axvline(1, color="grey", linewidth=0.8, linestyle="--")
-    left.set_yticks(rows, [result.player for result in results])
+    left.set_yticks(range(len(results)), [result["player"] for result in results])
     left.invert_yaxis()
     figure.suptitle(title, size=11)
     picture = io.BytesIO()
@@ -356,22 +246,8 @@ def plot(results: Sequence[PlayerBlunders], title: str) -> bytes:
     return picture.getvalue()
 
 
-def report(
-    options: Options,
-    results: Sequence[PlayerBlunders],
-    shared: Mapping[str, Mapping[str, Mapping[str, int]]],
-) -> dict[str, Any]:
-    """Everything that was found out, as plain values, for JSON."""
-    return {
-        "made_with": provenance(options.ruleset),
-        "settings": options.to_dict(),
-        "sources": dict(shared),
-        "results": [result.to_dict() for result in results],
-    }
-
-
 def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """The options of the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m training.blunders",
         description="How often players give away games that are proved to be won.",
@@ -387,8 +263,8 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         type=int,
         nargs=2,
         metavar=("LOW", "HIGH"),
-        help="of the positions; default: all without a store, else from 34, so that the solver "
-        "can cope, to 60",
+        help="range of the positions; default: all without a store, else from 34 to 60, which the "
+        "solver can cope with",
     )
     parser.add_argument(
         "--sources",
@@ -398,24 +274,31 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         help="; ".join(f"{name}: {words}" for name, words in SOURCES.items()),
     )
     parser.add_argument(
-        "--games", type=int, default=100, help="against perfect play (default 100; 0 for none)"
+        "--games",
+        type=int,
+        default=100,
+        help="games against perfect play (default 100; 0 for none)",
     )
     parser.add_argument(
         "--nodes",
         type=int,
         default=100_000,
-        help="positions that the solver visits for each one, at most (default 100000)",
+        help="limit of positions that the solver visits for each one (default 100000)",
     )
     parser.add_argument("--seed", type=int, default=1, help="(default 1)")
     parser.add_argument("--threads", type=int, help="default: one a core")
     registry.add_allow(parser)
     parser.add_argument(
-        "--cache", default="runs/solved", metavar="FOLDER", help="keeps what is solved"
+        "--cache",
+        type=Path,
+        default=Path("runs/solved"),
+        metavar="FOLDER",
+        help="keeps what is solved",
     )
     parser.add_argument("--json", metavar="FILE", help="also write the results as JSON")
     parser.add_argument("--plot", metavar="FILE", help="also draw them, as a PNG")
     parser.add_argument(
-        "--won", metavar="FILE", help="also write the won positions that players share"
+        "--won", metavar="FILE", help="also write the won positions that all players get"
     )
     args = parser.parse_args(argv)
     if not args.players and not args.won:
@@ -426,49 +309,48 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         )
     if args.plies is None:
         args.plies = (34, 60) if args.ruleset.opening_store else (0, 200)
+    args.plies = tuple(args.plies)
+    args.sources = [source for source in SOURCES if source in args.sources]
     return args
 
 
 def main(argv: list[str] | None = None) -> int:
     """Command line of ``python -m training.blunders``."""
     args = arguments(argv)
-    options = Options(
-        ruleset=args.ruleset,
-        positions=args.positions,
-        plies=tuple(args.plies),
-        sources=[source for source in SOURCES if source in args.sources],
-        games=args.games,
-        nodes=args.nodes,
-        seed=args.seed,
-        threads=args.threads,
-        cache=Path(args.cache),
-    )
-    shared: dict[str, Solved] = {}
-    results: list[PlayerBlunders] = []
+    settings = ("positions", "plies", "sources", "games", "nodes", "seed")
+    report: dict[str, Any] = {
+        "made_with": provenance(args.ruleset),
+        "settings": {
+            "ruleset": args.ruleset.to_dict(),
+            "strong": STRONG,
+            **{name: getattr(args, name) for name in settings},
+        },
+        "sources": {},
+        "results": [],
+    }
+    shared: dict[str, SolvedPositions] = {}
     stopped = False
     try:
         for name in args.allow:
             registry.allow_architecture(name)
-        players = {spec: options.load(spec) for spec in args.players}
+        players = {spec: load(spec, args) for spec in args.players}
         try:
-            strong = options.load(STRONG)
-            for source in options.sources:
+            strong = load(STRONG, args)
+            for source in args.sources:
                 if source != "own":
-                    shared[source] = solved(options, source, STRONG, strong)
-            won = {source: found.won for source, found in shared.items()}
+                    found = solved(source, strong, args)
+                    shared[source], report["sources"][source] = found.known.won, found.counts
             for spec, player in players.items():
-                results.append(measure(spec, player, won, options))
+                report["results"].append(measure(spec, player, shared, args))
         except KeyboardInterrupt:
             stopped = True
-        counts = {source: found.counts for source, found in shared.items()}
-        print(tables(results, counts))
+        print(tables(report))
         if args.json:
-            text = json.dumps(report(options, results, counts), indent=2, allow_nan=False)
-            write_atomically(args.json, text + "\n")
-        if args.plot and results:
-            write_atomically(args.plot, plot(results, f"Rule set {args.ruleset.name}"))
+            write_atomically(args.json, json.dumps(report, indent=2, allow_nan=False) + "\n")
+        if args.plot and report["results"]:
+            write_atomically(args.plot, plot(report["results"], f"Rule set {args.ruleset.name}"))
         if args.won and shared and not stopped:
-            WonPositions.concatenate([found.won for found in shared.values()]).save(args.won)
+            SolvedPositions.concatenate(list(shared.values())).save(args.won)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

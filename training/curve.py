@@ -1,10 +1,14 @@
-"""The training curve: Elo of a run's saved generations against hours of training.
+"""Plot how a run's saved generations improve: their Elo, or how often they give won games away.
 
     python -m training.curve runs/zanzibar --against greedy alphabeta:2 alphabeta:4
+    python -m training.curve runs/kujifunza --blunders --simulations 64
 
-All generations (``step-*.safetensors`` and ``final.safetensors``), each as its network alone, play
-one tournament with the bots (:mod:`agents.arena.round_robin`), in ``RUN/curve/``. A stopped
-tournament can be continued. ``curve.png`` there shows Elo against hours, with the bots as lines.
+Generations are ``step-*.safetensors`` and ``final.safetensors``. For Elo, each plays as its network
+alone in one tournament with the bots (:mod:`agents.arena.round_robin`), in ``RUN/curve/``, which
+also gets ``curve.png``, against hours. A stopped tournament continues with the same command.
+
+With ``--blunders`` each chooses moves in won positions, as its network alone and with a search. The
+table is printed, and ``RUN/blunders.png`` shows it against steps of training.
 """
 
 from __future__ import annotations
@@ -13,97 +17,186 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from tqdm import tqdm
 
 from agents import registry
-from agents.arena.ratings import Ratings, rate
-from agents.arena.report import write_report
+from agents.arena.ratings import rate
+from agents.arena.report import markdown_table, write_report
 from agents.arena.round_robin import TournamentSettings, run
 from agents.nets import checkpoint
+from agents.search.solver.solved_positions import SolvedPositions, shipped_won_positions
+from bao_env.engine.ruleset import Ruleset
+from training.plot import errorbars, reference_lines
+from training.shares import Blunders, Share
+
+_TICKS: Final = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
 
 
-def generations(folder: Path) -> dict[str, tuple[Path, float]]:
-    """Name, file and hours of training of each saved generation of a run, the oldest first.
+class Generation(NamedTuple):
+    """A network that a run has kept."""
+
+    path: Path
+    steps: int
+    hours: float
+
+
+def read_run(folder: Path) -> tuple[Ruleset, list[Generation]]:
+    """Return the rules of a run and its generations, the oldest first.
 
     Raises:
         ValueError: there are fewer than two, or one cannot be read.
     """
-    found = {}
-    for path in [*folder.glob("step-*.safetensors"), *folder.glob("final.safetensors")]:
-        found[path.stem] = (path, float(checkpoint.load(path).info.get("seconds", 0.0)) / 3600)
-    if len(found) < 2:
+    found, ruleset = [], None
+    for path in [*sorted(folder.glob("step-*.safetensors")), *folder.glob("final.safetensors")]:
+        saved = checkpoint.load(path)
+        ruleset, info = saved.ruleset, saved.info
+        steps, hours = int(info.get("steps", 0)), float(info.get("seconds", 0.0)) / 3600
+        found.append(Generation(path, steps, hours))
+    if ruleset is None or len(found) < 2:
         raise ValueError(f"{folder} holds fewer than two generations: train with keep_every")
-    return dict(sorted(found.items(), key=lambda item: item[1][1]))
+    return ruleset, sorted(found, key=lambda one: (one.hours, one.steps))
 
 
-def plot(ratings: Ratings, hours: dict[str, float], title: str, path: Path) -> None:
-    """Elo with intervals against hours; players without hours are horizontal lines."""
+def new_plot(title: str) -> tuple[Any, Any]:
+    """Return a figure and its axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.5, 4.5), layout="constrained")
     axes = figure.subplots()
-    place = {name: i for i, name in enumerate(ratings.names)}
-    index = [place[name] for name in hours]
-    elo, low, high = ratings.elo[index], ratings.low[index], ratings.high[index]
-    axes.errorbar(list(hours.values()), elo, yerr=[elo - low, high - elo], fmt="o-", capsize=3)
-    for name in ratings.names:
-        if name not in hours:
-            axes.axhline(ratings.elo[place[name]], color="grey", linewidth=0.8, linestyle="--")
-            # At the left edge of the plot, whatever the hours.
-            where = axes.get_yaxis_transform()
-            axes.text(
-                0.01,
-                ratings.elo[place[name]],
-                name,
-                transform=where,
-                va="bottom",
-                color="grey",
-                size=8,
-            )
-    axes.set_xlabel("hours of training")
-    axes.set_ylabel("Elo, 95 % intervals")
     axes.grid(alpha=0.3)
     axes.set_title(title, size=11)
-    figure.savefig(path, dpi=110)
+    return figure, axes
+
+
+def elo_curve(folder: Path, args: argparse.Namespace) -> None:
+    """Play the tournament, print its tables and draw ``curve.png``.
+
+    Raises:
+        ValueError: the generations cannot be read, or a player is unknown.
+        OSError: a file cannot be written.
+    """
+    ruleset, generations = read_run(folder)
+    hours = {one.path.stem: one.hours for one in generations}
+    settings = TournamentSettings(
+        players={one.path.stem: str(one.path) for one in generations}
+        | {name: name for name in args.against},
+        ruleset=ruleset,
+        pairs=args.pairs,
+        seed=args.seed,
+    )
+    standing = run(settings, folder / "curve", args.processes, False)
+    anchor = args.against[0] if args.against else None
+    print(write_report(standing, settings.description, folder / "curve", anchor))
+    ratings = rate(standing.results, anchor=anchor)
+    scores = zip(ratings.elo, ratings.low, ratings.high, strict=True)
+    elo = dict(zip(ratings.names, scores, strict=True))
+    figure, axes = new_plot(f"{folder.name}: network alone, rule set {ruleset.name}")
+    errorbars(axes, list(hours.values()), [elo[name] for name in hours])
+    reference_lines(axes, {name: score[0] for name, score in elo.items() if name not in hours})
+    axes.set_xlabel("hours of training")
+    axes.set_ylabel("Elo, 95 % intervals")
+    figure.savefig(folder / "curve" / "curve.png", dpi=110)
+
+
+def blunder_share(player: str, won: SolvedPositions, threads: int) -> Share:
+    """Return the share of a player's moves that give the win away.
+
+    Raises:
+        ValueError: no player has that name, or it cannot play by these rules.
+    """
+    loaded = registry.load(player, ruleset=won.ruleset, threads=threads)
+    share = Blunders.count(won, won.mistakes(loaded)).of_moves
+    assert share is not None  # there are positions
+    return share
+
+
+def blunder_curve(folder: Path, args: argparse.Namespace) -> None:
+    """Ask all generations for their moves, print the table and draw ``blunders.png``.
+
+    Raises:
+        ValueError: the generations or the positions cannot be read, or a player is unknown.
+        OSError: the picture cannot be written.
+    """
+    ruleset, generations = read_run(folder)
+    # One generation for each number of steps: the last one is also the final network.
+    generations = list({one.steps: one for one in generations}.values())
+    won = shipped_won_positions(ruleset)
+    if args.won:
+        won = SolvedPositions.load(args.won, ruleset).won
+    if won is None or not len(won):
+        raise ValueError(
+            f"there are no won positions of rule set {ruleset.name}: name a file of them, "
+            "which python -m training.blunders --won writes, with --won"
+        )
+    spellings = {"network alone": "{}"}
+    if args.simulations:
+        spellings[f"{args.simulations} simulations"] = f"search:{{}}:{args.simulations}"
+    lines = {name: 100 * blunder_share(name, won, args.processes).rate for name in args.against}
+    curves: dict[str, list[tuple[float, float, float]]] = {name: [] for name in spellings}
+    for one in tqdm(generations, unit="generation", leave=False):
+        for name, spelling in spellings.items():
+            rate, low, high = blunder_share(spelling.format(one.path), won, args.processes)
+            curves[name].append((100 * rate, 100 * low, 100 * high))
+    rows = [
+        [f"{one.steps:,}", *(f"{shares[i][0]:.2f}" for shares in curves.values())]
+        for i, one in enumerate(generations)
+    ]
+    print(markdown_table(["steps", *(f"{name}, %" for name in curves)], rows))
+    title = f"{folder.name}: {len(won):,} won positions, rule set {ruleset.name}"
+    figure, axes = new_plot(title)
+    for name, shares in curves.items():
+        errorbars(axes, [one.steps / 1e6 for one in generations], shares, label=name)
+    reference_lines(axes, lines)
+    axes.set_yscale("symlog", linthresh=0.1, linscale=0.3)
+    axes.set_yticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
+    axes.set_ylim(0, 1.2 * max(share[2] for shares in curves.values() for share in shares))
+    axes.set_xlim(left=0)
+    axes.set_xlabel("million steps of training")
+    axes.set_ylabel("moves that give a won game away, %")
+    axes.legend()
+    figure.savefig(folder / "blunders.png", dpi=110)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Command line of ``python -m training.curve``."""
     parser = argparse.ArgumentParser(
         prog="python -m training.curve",
-        description="Play a run's saved generations against each other and plot Elo over time.",
+        description="Plot how a run's saved generations improve: Elo against hours, or with "
+        "--blunders how often they give won games away against steps.",
         epilog="players: " + registry.KNOWN,
     )
-    parser.add_argument("run", metavar="RUN", help="folder of a run, trained with keep_every")
+    parser.add_argument("run", type=Path, metavar="RUN", help="folder, trained with keep_every")
     parser.add_argument(
         "--against", nargs="*", default=["greedy", "alphabeta:2", "alphabeta:4"], metavar="PLAYER"
     )
     parser.add_argument("--pairs", type=int, default=100, help="openings a pairing (default 100)")
     parser.add_argument("--seed", type=int, default=1, help="(default 1)")
+    parser.add_argument("--blunders", action="store_true", help="plot won games given away")
+    parser.add_argument(
+        "--simulations",
+        type=int,
+        default=64,
+        help="simulations of the search with --blunders; 0 for none (default 64)",
+    )
+    parser.add_argument(
+        "--won",
+        metavar="FILE",
+        help="won positions for --blunders, by name or as python -m training.blunders --won writes "
+        "them; default: those shipped for the run's rules",
+    )
     registry.add_allow(parser)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args(argv)
     if args.pairs < 1 or args.processes < 1 or args.seed < 0:
         parser.error("--pairs and --processes must be positive, --seed not negative")
-    folder = Path(args.run)
+    if args.simulations < 0 or args.simulations == 1:
+        parser.error("--simulations must be 0 or at least 2")
     try:
         for name in args.allow:
             registry.allow_architecture(name)
-        found = generations(folder)
-        players = {name: str(path) for name, (path, _) in found.items()}
-        ruleset = checkpoint.load(next(iter(found.values()))[0]).ruleset
-        settings = TournamentSettings(
-            players=players | {name: name for name in args.against},
-            ruleset=ruleset,
-            pairs=args.pairs,
-            seed=args.seed,
-        )
-        standing = run(settings, folder / "curve", args.processes, False)
-        anchor = args.against[0] if args.against else None
-        print(write_report(standing, settings.description, folder / "curve", anchor))
-        hours = {name: time for name, (_, time) in found.items()}
-        ratings = rate(standing.results, anchor=anchor)
-        title = f"{folder.name}: network alone, rule set {ruleset.name}"
-        plot(ratings, hours, title, folder / "curve" / "curve.png")
+        (blunder_curve if args.blunders else elo_curve)(args.run, args)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -31,7 +31,7 @@ from bao_env.rule_files import RULESET_HELP, ruleset_argument
 
 
 def ruleset_of(player: str) -> Ruleset | None:
-    """The rule set that a checkpoint was trained under; None for a bot.
+    """Return the rule set that a checkpoint was trained under; None for a bot.
 
     Raises:
         CheckpointError: the file is not a usable checkpoint.
@@ -45,18 +45,18 @@ def ruleset_of(player: str) -> Ruleset | None:
 
 
 def elo_text(value: float) -> str:
-    """An Elo difference for a table."""
+    """Format an Elo difference for a table."""
     return f"{value:+.0f}" if math.isfinite(value) else ("+inf" if value > 0 else "-inf")
 
 
 def milliseconds(match: arena.Match) -> tuple[float, float]:
-    """Wall-clock milliseconds a move of both players; a search uses all cores for a batch."""
+    """Return milliseconds a move of both players; a search uses all cores for a batch."""
     times = [1000 * match.seconds[i] / max(1, match.moves[i]) for i in range(2)]
     return times[0], times[1]
 
 
 def table(matches: list[tuple[str, arena.Match]]) -> str:
-    """The results against each opponent, for people."""
+    """Format the results against each opponent."""
     head = ["opponent", "games", "won", "drawn", "lost", "score", "95 % interval"]
     head += ["Elo", "95 % interval", "LOS", "ms a move"]
     rows = []
@@ -76,7 +76,7 @@ def table(matches: list[tuple[str, arena.Match]]) -> str:
 
 
 def result(opponent: str, match: arena.Match) -> dict[str, Any]:
-    """One opponent's row, for JSON."""
+    """Return one opponent's row for JSON."""
     elo, low, high = (value if math.isfinite(value) else None for value in match.score.elo)
     own_time, other_time = milliseconds(match)
     return {
@@ -93,7 +93,7 @@ def result(opponent: str, match: arena.Match) -> dict[str, Any]:
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """The options of the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m training.evaluate",
         description="Play a checkpoint (or a bot) against opponents in paired games.",

@@ -3,7 +3,7 @@
     python -m training.tournament ... --anchor random --out runs/bao-ladder-1
     python -m training.ladder runs/bao-ladder-1
 
-writes ``agents/arena/ladders/bao-ladder-1.json``. The ladder's openings are others than the
+writes ``agents/arena/ladders/bao-ladder-1.json``. Its openings differ from the
 tournament's.
 """
 
@@ -23,16 +23,16 @@ from bao_env.engine.ruleset import Ruleset
 
 
 def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
-    """A ladder of the players of a tournament.
+    """Make a ladder of the players of a tournament.
 
     Args:
-        name: of the ladder.
+        name: name of the ladder.
         report: the tournament's ``table.json``.
-        openings: how many.
+        openings: number of openings.
 
     Raises:
         KeyError: ``report`` is not the JSON of a tournament.
-        LadderError: no player has Elo 0, or one now plays otherwise than in the tournament.
+        LadderError: no player has Elo 0, or one plays differently now.
         ValueError: a player is unknown, or there are too few openings.
     """
     settings = report["settings"]

@@ -1,4 +1,4 @@
-"""One number for how well a player plays: its rating on a ladder.
+"""Rate a player on a ladder: one number for its strength.
 
     python -m training.rate runs/quick/final.safetensors
     python -m training.rate mine:fullest --path FOLDER_OF_MINE --card card.md
@@ -28,20 +28,20 @@ from agents.arena.report import markdown_table
 from agents.arena.round_robin import fingerprint
 from agents.files import write_atomically
 from agents.provenance import provenance
-from training.won_positions import Blunders
-from training.won_positions import shipped as shipped_positions
+from agents.search.solver.solved_positions import shipped_won_positions
+from training.shares import Blunders
 
 BLUNDER_SECONDS: Final = 10.0
-"""Time of a player's answers in won positions."""
+"""Time that a player gets for won positions."""
 
 
 def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
-    """The rating, and what it was made from, as plain values for JSON.
+    """Return the rating and its games as plain values for JSON.
 
     Args:
-        player: as it was asked for.
-        ladder: that it was rated on.
-        result: what was played.
+        player: its name on the command line.
+        ladder: ladder of the rating.
+        result: result of the rating.
 
     Returns:
         ``elo``, ``low`` and ``high`` are None where they are infinite.
@@ -77,33 +77,35 @@ def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
 
 
 def ask_blunders(player: str, ladder: Ladder, ms_a_move: float) -> Blunders | None:
-    """How often a player gives won games away, in so many of the shipped positions as it answers in
-    :data:`BLUNDER_SECONDS`; None if there are none for the ladder's rules, or after Ctrl-C.
+    """Count how often a player gives won games away in shipped positions.
+
+    It gets as many as it answers in :data:`BLUNDER_SECONDS`. The result is None if there are none
+    for the ladder's rules, or after Ctrl-C.
 
     Args:
-        player: as it was asked for.
-        ladder: that it was rated on.
-        ms_a_move: its time a move.
+        player: its name on the command line.
+        ladder: ladder of the rating.
+        ms_a_move: its milliseconds a move.
 
     Raises:
         ValueError: it chooses an illegal action.
     """
-    won = shipped_positions(ladder.ruleset)
+    won = shipped_won_positions(ladder.ruleset)
     if won is None:
         return None
     won = won[: max(1, int(1000 * BLUNDER_SECONDS / max(ms_a_move, 0.001)))]
     try:
-        return won.blunders(won.mistakes(ladder.load(player)))
+        return Blunders.count(won, won.mistakes(ladder.load(player)))
     except KeyboardInterrupt:
         return None
 
 
 def card(report: dict[str, Any], command: str) -> str:
-    """What :func:`to_dict` returned, for people, as Markdown.
+    """Format the result of :func:`to_dict` as Markdown.
 
     Args:
-        report: what was found.
-        command: that found it.
+        report: the result.
+        command: the command that made it.
     """
     rows = [
         [
@@ -149,7 +151,7 @@ def card(report: dict[str, Any], command: str) -> str:
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """The options of the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m training.rate",
         description="Rate a player on a ladder of bots with fixed ratings.",

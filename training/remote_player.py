@@ -1,7 +1,7 @@
-"""A player in a process of its own, asked through pipes: what ``versus.py`` runs in a checkout.
+"""Run a player of a checkout in a process of its own, for ``versus.py``.
 
-It is run as text in the folder of whatever checkout the player is from, so it imports nothing that
-an old one may lack. A request is the number of positions, int64, then the positions, uint64[N, 6],
+``versus.py`` runs this text in the folder of the player's checkout, so it imports nothing that an
+old one may lack. A request is the number of positions, int64, then the positions, uint64[N, 6],
 and their masks, uint64[N]. The answer is the processor seconds taken, float64, and the actions,
 int64[N].
 """
@@ -15,7 +15,7 @@ import agents
 
 
 def main() -> None:
-    """Answer on stdout what comes from stdin, until that ends."""
+    """Answer requests from stdin on stdout until stdin ends."""
     name, ruleset, seed = sys.argv[1:]
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr

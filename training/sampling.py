@@ -1,4 +1,4 @@
-"""Positions to solve or to learn from: of games still going, and no two the same.
+"""Draw positions of games, all different, to solve or to learn from.
 
 The same seed, players and arguments give the same positions, on any number of threads.
 """
@@ -11,21 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.arena.match import GAME_OVER, MAX_PLIES, play_games
+from agents.search.solver.solved_positions import without_seats
 from bao_env.bots import Agent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import META, MOVER_IS_NORTH, PLY, WORDS, Words, movers
+from bao_env.engine.position import PLY, WORDS, Words, movers
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.openings import Openings, check_opening_plies
 
 _ROUND: Final = 8192
-"""Games that are played at once, at most."""
+"""Highest number of games that are played at once."""
 _YIELD: Final = 0.01
-"""New positions a game; where there are fewer, nearly all have been found."""
+"""New positions per game; below that, nearly all have been found."""
 
 
 class Sample(NamedTuple):
-    """N positions, those of a game side by side and in order."""
+    """N positions; those of a game follow each other in order."""
 
     positions: Words
     """uint64[N, 6]."""
@@ -35,23 +36,6 @@ class Sample(NamedTuple):
     """int64[N], actions played before them."""
 
 
-def without_seats(positions: Words) -> Words:
-    """Positions as the player to move sees them, from whichever seat and after however many plies.
-
-    What the rules allow and who wins depends on nothing else.
-
-    Args:
-        positions: uint64[N, 6].
-
-    Returns:
-        uint64[N, 6], a copy with South to move and ply 0.
-    """
-    found = positions.copy()
-    found[:, META] &= ~MOVER_IS_NORTH
-    found[:, PLY] = 0
-    return found
-
-
 def random_play(
     ruleset: str | Ruleset,
     count: int,
@@ -59,7 +43,7 @@ def random_play(
     plies: tuple[int, int] = (0, MAX_PLIES - 1),
     seed: int | np.random.SeedSequence = 0,
 ) -> Sample:
-    """Positions of random games; see :func:`games`."""
+    """Draw positions of random games; see :func:`games`."""
     players = _sequence(seed).spawn(2)
     return games(
         ruleset,
@@ -84,19 +68,19 @@ def games(
     own_turns: bool = False,
     seed: int | np.random.SeedSequence = 0,
 ) -> Sample:
-    """Positions of games between two players, in which each begins about half of the games.
+    """Draw positions of games between two players. Each begins about half of the games.
 
-    Two positions are the same if :func:`without_seats` makes them so.
+    Two positions count as the same if they are after :func:`without_seats`.
 
     Args:
         ruleset: the rules.
-        player, opponent: the players; may be the same one.
-        count: how many positions.
+        player, opponent: the players, who may be the same.
+        count: number of positions.
         opening_plies: the lowest and the highest number of random plies that open a game.
         plies: the lowest and the highest ply of a position.
-        per_game: positions of a game, at most, drawn from all that it has; None for all of them.
-        own_turns: only positions in which ``player`` is to move.
-        seed: of openings, seats and what is drawn. Players have their own.
+        per_game: highest number of positions drawn from a game; None for all of them.
+        own_turns: keep only positions in which ``player`` is to move.
+        seed: seed of openings, seats and draws. Players have their own.
 
     Returns:
         the first ``count`` positions found.
@@ -147,7 +131,7 @@ def games(
 
 
 def _sequence(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
-    """A sequence of its own, so that what is spawned here changes nothing for the caller."""
+    """Return a copy, so that spawning here does not change the caller's."""
     if isinstance(seed, np.random.SeedSequence):
         return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
     return np.random.SeedSequence(seed)
@@ -156,16 +140,17 @@ def _sequence(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
 def _replay(
     starts: Words, actions: npt.NDArray[np.uint8], engine: Engine, lowest: int
 ) -> tuple[npt.NDArray[np.int64], Words, Words]:
-    """The positions of games from a ply on in which an action was played.
+    """Return the positions of played games, from a ply on.
 
     Args:
         starts: uint64[G, 6].
         actions: uint8[G, longest], :data:`GAME_OVER` after the end.
         engine: the rules.
-        lowest: ply of the first positions wanted.
+        lowest: first ply.
 
     Returns:
-        the game of each, int64[P], in order; positions uint64[P, 6]; and masks uint64[P].
+        the index of each position's game, int64[P], ascending; positions uint64[P, 6]; and masks
+        uint64[P].
     """
     positions = starts.copy()
     masks = np.empty(len(starts), np.uint64)
@@ -190,10 +175,10 @@ def _replay(
 def _some_of_each(
     owners: npt.NDArray[np.int64], per_game: int, rng: np.random.Generator
 ) -> npt.NDArray[np.bool_]:
-    """Which positions to keep, bool[P]: ``per_game`` at random of each game, or all it has."""
+    """Choose up to ``per_game`` random positions of each game; return bool[P]."""
     shuffled = rng.permutation(len(owners))
     order = shuffled[np.argsort(owners[shuffled], kind="stable")]
-    firsts = np.searchsorted(owners, owners)  # where the positions of the game begin
+    firsts = np.searchsorted(owners, owners)  # where each game's positions begin
     kept = np.empty(len(owners), bool)
     kept[order] = np.arange(len(owners)) - firsts < per_game
     return kept

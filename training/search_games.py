@@ -1,4 +1,4 @@
-"""Games of a search against itself, to learn from: what it played, what it thought, who won."""
+"""Play games of a search against itself to learn from, with its choices and values."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from bao_env.engine.ruleset import Ruleset
 OPENINGS: Final = range(2, 42, 4)
 """Random plies before a game."""
 SHORT_OPENINGS: Final = (400, 50)
-"""How many to ask for where there are too few of a length."""
+"""Numbers to ask for where there are too few openings of a length."""
 MAX_PLIES: Final = 250
 """Longer games are not learnt from."""
 HELD_OUT: Final = 20
-"""One game of so many is held out when something is fitted to them."""
+"""One game in twenty is held out of a fit."""
 
 
 class SearchGames(NamedTuple):
@@ -33,10 +33,10 @@ class SearchGames(NamedTuple):
     positions: npt.NDArray[np.uint64]
     """uint64[P, 6], packed."""
     actions: npt.NDArray[np.uint8]
-    """uint8[P], what was played."""
+    """uint8[P], the actions played."""
     values: npt.NDArray[np.int16]
-    """int16[P], what the search said, for the mover;
-    :data:`agents.search.alphabeta.evaluation.SCALE` a logit."""
+    """int16[P], the search's values for the mover;
+    :data:`agents.search.alphabeta.evaluation.SCALE` is a logit."""
     results: npt.NDArray[np.int8]
     """int8[P], 1 where the mover has won, else 0."""
     games: npt.NDArray[np.int32]
@@ -44,13 +44,14 @@ class SearchGames(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: list[SearchGames]) -> SearchGames:
-        """All games of some parts, in their order."""
+        """Join parts in their order."""
         return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     @classmethod
     def join(cls, parts: list[SearchGames]) -> SearchGames:
-        """Parts whose numbers of games each begin at 0, numbered so that no two games share one,
-        and those that are :attr:`held_out` stay so."""
+        """Join parts whose games are each numbered from 0.
+
+        No two games share a number then, and those that are :attr:`held_out` stay so."""
         numbered, first = [], 0
         for part in parts:
             numbered.append(part._replace(games=part.games + np.int32(first)))
@@ -63,7 +64,7 @@ class SearchGames(NamedTuple):
         return self.games % HELD_OUT == 0
 
     def part(self, index: slice | npt.NDArray[np.int64]) -> SearchGames:
-        """Some of the positions, by number."""
+        """Return some of the positions, by number."""
         columns: Any = self
         return SearchGames(*(column[index] for column in columns))
 
@@ -75,27 +76,32 @@ class SearchGames(NamedTuple):
 
     @classmethod
     def read(cls, path: Path) -> SearchGames:
-        """What :meth:`write` has written.
+        """Read what :meth:`write` wrote.
 
         Raises:
-            ValueError: the file holds something else.
+            ValueError: the file is damaged or holds something else.
         """
         try:
             with np.load(path, allow_pickle=False) as archive:
                 arrays: dict[str, Any] = {name: archive[name] for name in cls._fields}
-        except (KeyError, ValueError) as error:
-            raise ValueError(f"{path} holds no games of a search: delete it") from error
-        return cls(**arrays)
+            games = cls(**arrays)
+            shapes = [(len(games.games), *shape) for shape in ((WORDS,), (), (), (), ())]
+            types = ["uint64", "uint8", "int16", "int8", "int32"]
+            if [(a.shape, a.dtype.name) for a in games] != list(zip(shapes, types, strict=True)):
+                raise ValueError("an array has another shape or type")
+        except Exception as error:  # zip, zlib and numpy raise a dozen kinds
+            raise ValueError(f"{path} holds no games of a search ({error!s:.100})") from error
+        return games
 
 
 def play(agent: AlphaBetaAgent, ruleset: Ruleset, games: int, seed: int) -> SearchGames:
-    """Play games of a search against itself, as many from random openings of each length.
+    """Play games of a search against itself, from random openings of all lengths alike.
 
     Args:
-        agent: plays both sides.
+        agent: the player of both sides.
         ruleset: its rules.
-        games: number of games; fewer where there are too few openings of a length.
-        seed: of the openings.
+        games: number of games; fewer if there are too few openings of a length.
+        seed: seed of the openings.
     """
     engine = Engine(ruleset)
     parts, done = [], 0
@@ -108,7 +114,7 @@ def play(agent: AlphaBetaAgent, ruleset: Ruleset, games: int, seed: int) -> Sear
 
 
 def _openings(ruleset: Ruleset, count: int, plies: int, seed: int) -> npt.NDArray[np.uint64]:
-    """Different positions after ``plies`` random actions: ``count``, or fewer if there are few."""
+    """Draw up to ``count`` different positions after ``plies`` random actions."""
     for fewer in (count, *SHORT_OPENINGS):
         with suppress(ValueError):
             return draw_openings(ruleset, min(count, fewer), plies, seed, balance=None).positions
@@ -142,3 +148,8 @@ def _play_on(
         numbers = (first + game).astype(np.int32)
         finished.append(SearchGames(before, played[ended], values[ended], results, numbers))
     return SearchGames.concatenate(finished)
+
+
+def write(agent: AlphaBetaAgent, ruleset: Ruleset, games: int, seed: int, path: Path) -> None:
+    """Write the positions of :func:`play` to a file."""
+    play(agent, ruleset, games, seed).write(path)

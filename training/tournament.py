@@ -1,4 +1,4 @@
-"""A round robin of any players: Elo table, crosstable and plot.
+"""Play a round robin of any players: Elo table, crosstable and plot.
 
     python -m training.tournament random greedy alphabeta:4 mcts:1000 --out runs/ladder
 
@@ -28,7 +28,7 @@ from bao_env.rule_files import RULESET_HELP, ruleset_argument
 
 
 def parse_players(words: Sequence[str]) -> dict[str, str]:
-    """Name and specification of each player on the command line.
+    """Return the name and specification of each player on the command line.
 
     Raises:
         TournamentError: there are fewer than two, or two have the same name.
@@ -51,7 +51,7 @@ def parse_players(words: Sequence[str]) -> dict[str, str]:
 
 
 def parse_pairs_of(words: Sequence[str], players: dict[str, str]) -> dict[str, int]:
-    """The options ``--pairs-of NAME=N``.
+    """Parse the options ``--pairs-of NAME=N``.
 
     Raises:
         TournamentError: no player has that name, or N is not a number of at least 1.

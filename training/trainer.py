@@ -37,6 +37,7 @@ from agents.nets import checkpoint
 from agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError
 from agents.nets.network import PolicyNetwork
 from agents.nets.policy import NetworkAgent
+from agents.search.solver.solved_positions import SolvedPositions
 from training import distributed
 from training.config import ConfigError, MethodConfig, TrainConfig, table_name
 from training.games import Games
@@ -54,7 +55,6 @@ from training.saved import (
     require,
     under,
 )
-from training.won_positions import WonPositions
 
 
 class DivergedError(RuntimeError):
@@ -279,7 +279,7 @@ class Trainer(ABC, Generic[W]):
             scores["blunders"] = float(self._won.mistakes(player).mean())
         return scores
 
-    def _won_positions(self) -> WonPositions | None:
+    def _won_positions(self) -> SolvedPositions | None:
         """The won positions that the settings name.
 
         Raises:
@@ -289,7 +289,7 @@ class Trainer(ABC, Generic[W]):
         if not name:
             return None
         try:
-            return WonPositions.load(name, self.ruleset)
+            return SolvedPositions.load(name, self.ruleset).won
         except ValueError as error:
             raise ConfigError(f"blunder_positions={name!r}: {error}") from error
 

@@ -1,12 +1,12 @@
-"""This checkout's players against those of another one, an older commit say.
+"""Play this checkout's players against those of another checkout, for example an older commit.
 
     git worktree add ../old 0e3acc9
     python -m training.versus guided:zanzibar:72000n --other ../old --pairs 500
 
 Each player runs in a process of its own with the code of its own checkout, on one thread. They
-play every opening from both seats. Beside the score stands the processor time that each took a
-move, so that limits in nodes can be chosen for equal time: the load of the machine then decides
-nothing. ``--json`` keeps the results after every few games, and goes on with what it holds.
+play every opening from both seats. The processor time a move is printed beside the score, so that
+limits in nodes can be chosen for equal time, independent of the machine's load. ``--json`` keeps
+the results after every few games, and the same command continues with them.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ HERE: Final = Path(__file__).parents[1]
 """The folder of this checkout."""
 _SCRIPT: Final = Path(__file__).with_name("remote_player.py")
 PART: Final = 20
-"""Openings played between two looks at the score."""
+"""Number of openings after which the results are kept."""
 _WARM_UP: Final = 4
-"""Positions played before the clock runs, for what compiles on its first call."""
+"""Positions played before the clock runs, so that everything is compiled."""
 
 
 class RemotePlayer:
-    """A player of some checkout, in a process of its own (:mod:`training.remote_player`).
+    """Player of a checkout, in a process of its own (:mod:`training.remote_player`).
 
     Args:
-        name: what :func:`agents.load` takes there.
+        name: player name for :func:`agents.load` there.
         checkout: folder of the checkout.
         ruleset: the rules.
-        seed: of the player's random choices.
+        seed: seed of the player's random choices.
 
     Attributes:
-        seconds: processor time that its choices took.
-        moves: their number.
+        seconds: processor time of its choices.
+        moves: number of its choices.
     """
 
     def __init__(self, name: str, checkout: Path, ruleset: Ruleset, seed: int) -> None:
@@ -64,7 +64,7 @@ class RemotePlayer:
             [sys.executable, "-c", _SCRIPT.read_text("utf-8"), name, ruleset.name, str(seed)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is this process's to answer
+            start_new_session=True,  # only this process answers Ctrl-C
             cwd=checkout,
             env=os.environ | {"PYTHONPATH": str(checkout.resolve()), "OMP_NUM_THREADS": "1"},
         )
@@ -80,7 +80,7 @@ class RemotePlayer:
         """See :meth:`bao_env.bots.Agent.act`.
 
         Raises:
-            ValueError: the process has ended; it has said why on stderr.
+            ValueError: the process has ended; stderr has the reason.
         """
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
@@ -89,7 +89,7 @@ class RemotePlayer:
             stdin.write(count.to_bytes(8, sys.byteorder) + positions.tobytes() + masks.tobytes())
             stdin.flush()
         except BrokenPipeError:
-            pass  # it says nothing then
+            pass  # the answer is empty then
         answer = stdout.read(8 * (1 + count))
         if len(answer) < 8 * (1 + count):
             raise ValueError(f"{self.name} of {self.checkout} has ended; see above for the reason")
@@ -110,15 +110,15 @@ def play(
     report: dict[str, Any],
     path: Path | None,
 ) -> None:
-    """Play the openings that ``report`` has no points of yet.
+    """Play the openings that are missing in ``report``.
 
     Args:
         players: this checkout's and the other's.
-        openings: all of them.
+        openings: all openings.
         ruleset: the rules.
-        report: ``points``, a pair of them for each opening played, is added to; so are
-            ``seconds`` and ``moves`` of both players.
-        path: where to write the report every :data:`PART` openings, or None.
+        report: results so far, changed in place: ``points``, a pair for each opening; ``seconds``
+            and ``moves`` of both players.
+        path: file for the report, written every :data:`PART` openings, or None.
     """
     engine, done = Engine(ruleset), len(report["points"])
     with tqdm(total=2 * len(openings), initial=2 * done, unit="game") as bar:
@@ -135,7 +135,7 @@ def play(
 
 
 def kept(path: Path | None, match: dict[str, Any]) -> dict[str, Any]:
-    """The report that ``path`` holds of a match, or one without games.
+    """Read the report of a match from ``path``, or return one without games.
 
     Raises:
         ValueError: the file is of another match, or no report.
@@ -193,7 +193,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nstopped; with --json the same command goes on", file=sys.stderr)
+        print("\nstopped; with --json the same command continues", file=sys.stderr)
         return 130
     finally:
         for player in players:

@@ -26,17 +26,17 @@ from agents.nets import checkpoint
 from agents.provenance import provenance
 
 BOTS: Final = ("random", "greedy", "alphabeta:2", "alphabeta:5")
-"""Whom each network plays."""
+"""Opponents of each network."""
 PAIRS: Final = 500
 """Openings against each bot."""
 SEED: Final = 1
-"""Of openings and bots."""
+"""Seed of openings and bots."""
 CARD: Final = registry.CHECKPOINTS / "card.json"
-"""What has been measured."""
+"""File of the measurements."""
 
 
 def digest(name: str) -> str:
-    """What a shipped network's file is told from others by."""
+    """Return a digest of a shipped network's file."""
     return hashlib.sha256(_file(name).read_bytes()).hexdigest()[:16]
 
 
@@ -45,7 +45,7 @@ def _file(name: str) -> Path:
 
 
 def measured() -> dict[str, Any]:
-    """What :data:`CARD` holds: for each network what :func:`measure` returned."""
+    """Read :data:`CARD`: the result of :func:`measure` for each network."""
     if not CARD.exists():
         return {}
     found: dict[str, Any] = json.loads(CARD.read_text("utf-8"))
@@ -53,11 +53,11 @@ def measured() -> dict[str, Any]:
 
 
 def measure(name: str, pairs: int = PAIRS) -> dict[str, Any]:
-    """What the card says of a shipped network, as plain values.
+    """Measure a shipped network; return plain values for the card.
 
     Args:
-        name: of the network.
-        pairs: openings against each bot.
+        name: name of the network.
+        pairs: number of openings against each bot.
     """
     loaded = checkpoint.load(_file(name))
     config = loaded.info["config"]
@@ -91,7 +91,7 @@ def measure(name: str, pairs: int = PAIRS) -> dict[str, Any]:
 
 
 def networks_table(card: dict[str, Any]) -> str:
-    """What each network is and has learnt from, as Markdown."""
+    """Return a Markdown table of the networks and their training."""
     lines = [
         "| network | reads | units | numbers | size | learnt from searched positions | seed |",
         "|---|---|---|---:|---:|---|---:|",
@@ -107,7 +107,7 @@ def networks_table(card: dict[str, Any]) -> str:
 
 
 def games_table(card: dict[str, Any]) -> str:
-    """How each network alone fares against the bots, as Markdown: points in percent."""
+    """Return a Markdown table of the networks' points against the bots, in percent."""
     lines = [f"| network | {' | '.join(BOTS)} |", "|---|" + "---:|" * len(BOTS)]
     for name, found in card.items():
         cells = [_points(found["games"][bot]) for bot in BOTS]
@@ -116,7 +116,7 @@ def games_table(card: dict[str, Any]) -> str:
 
 
 def _points(score: dict[str, Any]) -> str:
-    """A score in percent, with its 95 % interval."""
+    """Format a score in percent with its 95 % interval."""
     rate, low, high = (100 * score[key] for key in ("score", "score_low", "score_high"))
     return f"{rate:.1f} ({low:.1f} to {high:.1f})"
 

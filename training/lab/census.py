@@ -1,10 +1,10 @@
-"""Who wins the positions that can arise early in kujifunza: exact counts, and each first move.
+"""Count who wins the early positions of kujifunza, and solve each first move.
 
     python -m training.lab.census --plies 6
 
-It lists the different positions after 0, 1, 2, ... plies, and proves of each who wins it
-(:mod:`agents.search.solver.solver`). Two shortcuts spare it most of the work: a position and its
-mirror image are won by the same player, and whatever follows a lost position is won.
+It lists the different positions after 0, 1, 2, ... plies and proves who wins each
+(:mod:`agents.search.solver.solver`). Two shortcuts save most of the work: a position and its mirror
+image are won by the same player, and every position after a lost one is won.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from tabulate import tabulate
 from tqdm import tqdm
 
 from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
+from agents.search.solver.solved_positions import mirrored
 from agents.search.solver.solver import Solver
 from bao_env.engine.action import unpack_masks
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import MOVER_FRONT, OTHER_BACK, Words
+from bao_env.engine.position import Words
 from bao_env.notation.positions import action_to_move
 
 RULESET: Final = "kujifunza"
 TABLE_BITS: Final = 20
 """Size of the solver's table of positions, as a power of two."""
 _PART: Final = 64
-"""Positions that are solved between two looks at the progress."""
+"""Positions that are solved between two updates of the progress bar."""
 
 
 class Level(NamedTuple):
-    """The positions after so many plies in which the game still goes on."""
+    """The positions after a number of plies in which the game is not over."""
 
     positions: Words
     """uint64[N, 6], all different."""
@@ -45,11 +46,11 @@ class Level(NamedTuple):
 
 
 def census(plies: int, threads: int = 1) -> Iterator[Level]:
-    """The positions of kujifunza after 0, 1, ... ``plies`` plies, and who wins them.
+    """Yield the positions of kujifunza after 0, 1, ... ``plies`` plies, and who wins them.
 
     Args:
-        plies: as far as this.
-        threads: of the solver; the results do not depend on them.
+        plies: the last number of plies.
+        threads: number of threads of the solver; the results do not depend on them.
     """
     engine, solver = Engine(RULESET), Solver(RULESET, table_bits=TABLE_BITS, threads=threads)
     opening, mask = engine.opening()
@@ -60,19 +61,8 @@ def census(plies: int, threads: int = 1) -> Iterator[Level]:
         yield level
 
 
-def mirrored(positions: Words) -> Words:
-    """The positions seen in a mirror, left and right exchanged, uint64[N, 6].
-
-    A word holds the pits of a row in a byte each, so its bytes in reverse are the row in reverse.
-    """
-    rows = slice(MOVER_FRONT, OTHER_BACK + 1)
-    swapped = positions.copy()
-    swapped[:, rows] = positions[:, rows].byteswap()
-    return swapped
-
-
 def _following(engine: Engine, level: Level) -> tuple[Words, Words, npt.NDArray[np.int8]]:
-    """Positions and masks one ply later, and the values that follow from those before."""
+    """Return the positions and masks one ply later, and the values that follow from this level."""
     legal = np.empty((len(level.masks), 64), np.bool_)
     unpack_masks(level.masks, legal)
     before, actions = np.nonzero(legal)
@@ -90,7 +80,7 @@ def _following(engine: Engine, level: Level) -> tuple[Words, Words, npt.NDArray[
 
 
 def _solved(solver: Solver, positions: Words, masks: Words, values: npt.NDArray[np.int8]) -> Level:
-    """The level with these positions, each solved whose value is not known."""
+    """Solve the positions whose value is unknown; return the level."""
     swapped = mirrored(positions)
     pairs = zip(positions.tolist(), swapped.tolist(), strict=True)
     lower = np.array([one <= other for one, other in pairs])
@@ -108,10 +98,10 @@ def _solved(solver: Solver, positions: Words, masks: Words, values: npt.NDArray[
 
 
 def first_moves(solver: Solver) -> list[tuple[str, int, int]]:
-    """Of each first move, who wins after it, and in how many plies, the move itself counted.
+    """Solve each first move: who wins after it, and in how many plies, including the move.
 
     Returns:
-        moves by name; WIN or LOSS, for the player who begins; plies.
+        moves by name; WIN or LOSS for the player who begins; plies.
     """
     found = []
     opening, _ = Engine(RULESET).opening()
@@ -124,7 +114,7 @@ def first_moves(solver: Solver) -> list[tuple[str, int, int]]:
 
 
 def table_of_first_moves() -> str:
-    """:func:`first_moves` in Markdown."""
+    """Return :func:`first_moves` as Markdown."""
     rows = [
         (move, "wins" if value == WIN else "loses", plies)
         for move, value, plies in first_moves(Solver(RULESET))
@@ -133,7 +123,7 @@ def table_of_first_moves() -> str:
 
 
 def counts(ply: int, level: Level) -> tuple[int, int, int]:
-    """How many positions whoever began the game wins, how many the other player; and unknown."""
+    """Return the numbers of positions won by the first player, by the second, and unknown."""
     begins = WIN if ply % 2 == 0 else LOSS
     wins, losses, unknown = (int((level.values == v).sum()) for v in (begins, -begins, UNKNOWN))
     return wins, losses, unknown
@@ -149,7 +139,7 @@ def main(argv: list[str] | None = None) -> int:
         "--plies",
         type=int,
         default=5,
-        help="as far as this (default 5, half a minute; 7, ten minutes)",
+        help="the last number of plies (default 5, half a minute; 7, ten minutes)",
     )
     parser.add_argument("--threads", type=int, default=1, help="results do not depend on them (1)")
     args = parser.parse_args(argv)

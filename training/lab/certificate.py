@@ -1,9 +1,9 @@
-"""The proof that kujifunza is won, small enough to ship, for others to check.
+"""Write the proof that kujifunza is won, small enough to ship and check.
 
     python -m training.lab.certificate
 
-It writes the winner's strategy: every position in which the winner is to move, if they follow it
-from the opening; their move there; and in how many plies the game then ends at the latest. Every
+It writes the winner's strategy: every position in which the winner is to move if they follow it
+from the opening, their move there, and the plies within which the game then ends. Every
 listed move leads to the shortest win, and no strategy that does so has fewer positions: an integer
 program chooses among the moves that win equally fast (SciPy's ``milp``).
 
@@ -40,20 +40,20 @@ class Win(NamedTuple):
     """A position that the player to move wins."""
 
     plies: int
-    """The fewest in which the win can be forced."""
+    """The fewest plies in which the win can be forced."""
     moves: dict[int, list[bytes]]
-    """The actions that do so, each with the positions after the opponent's replies."""
+    """The actions that force it, each with the positions after the opponent's replies."""
 
 
 Wins = dict[bytes, Win]
-"""By packed position."""
+"""Wins by packed position."""
 
 
 def shortest_wins(solver: Solver, opening: Words) -> Wins:
-    """Every position in which the winner is to move after shortest wins so far.
+    """Return every position in which the winner is to move if they follow shortest wins.
 
     Args:
-        solver: of the rules, with enough nodes for all of it.
+        solver: solver of the rules, with sufficient limits.
         opening: uint64[6], won for the player to move. Turns alternate.
 
     Raises:
@@ -153,7 +153,7 @@ def smallest_strategy(wins: Wins, opening: Words) -> dict[bytes, int]:
 
 
 def certificate() -> str:
-    """The certificate of kujifunza as a table with tabs, the opening first."""
+    """Return the certificate of kujifunza as a table with tabs, the opening first."""
     solver = Solver(RULESET)
     opening = packed_opening(solver.ruleset)
     wins = shortest_wins(solver, opening)

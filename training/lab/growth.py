@@ -1,13 +1,13 @@
-"""How strength grows with parameters, data and seconds: networks that imitate a search.
+"""Measure how strength grows with parameters, data and seconds: networks imitate a search.
 
     python -m training.lab.growth --out runs/growth
     python -m training.lab.growth --out runs/growth --report
 
-Guided alpha-beta plays itself. Each network of :data:`NETWORKS` learns from the first so many
-thousand of its positions which action it has chosen, and what to expect from it: half of the target
-is who won, half what the search said. Then it plays the bots, alone and with 64 simulations. Games,
-networks and results are files in ``OUT``; a stopped run goes on with the same command. ``--report``
-writes ``growth.json``, ``growth.png`` and a Markdown table of what there is.
+Guided alpha-beta plays itself. Each network of :data:`NETWORKS` learns from 50,
+200 or 800 thousand positions which action the search chose, and what to expect from it: half of the
+target is who won, half the search's value. Then it plays the bots, alone and with 64 simulations.
+Games, networks and results are files in ``OUT``; a stopped run continues with the same command.
+``--report`` writes ``growth.json``, ``growth.png`` and a Markdown table of the results so far.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import json
 import math
 import sys
 import time
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -28,7 +30,7 @@ from tqdm import tqdm
 
 from agents import registry
 from agents.arena.match import play_match
-from agents.files import hold, write_atomically
+from agents.files import write_atomically
 from agents.nets import checkpoint
 from agents.nets.checkpoint import Checkpoint
 from agents.nets.encoding import encode
@@ -39,32 +41,33 @@ from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import get_ruleset
 from training import search_games
+from training.plot import errorbars
+from training.resumable import Resumable
 from training.search_games import SearchGames
 
 RULES: Final = get_ruleset("zanzibar")
 TEACHER: Final = "zanzibar"
 """The network that guides the search that is imitated."""
-ATTENTION: Final = "training.examples.attention:Attention"
 NETWORKS: Final = {
     "mlp 60 k": NetworkConfig("moves", (128, 32)),
     "residual 120 k": NetworkConfig("moves", (128,) * 3, "residual"),
     "residual 500 k": NetworkConfig("moves", (256,) * 4, "residual"),
     "residual 2.3 M": NetworkConfig("moves", (512,) * 5, "residual"),
 }
-"""What is trained; attention (:data:`ATTENTION`) joins them with ``--attention``."""
+"""The trained networks."""
 GAMES: Final = 1000
 """Games of a part, about 27,000 positions."""
 MINIBATCH: Final = 512
 """Positions of a step."""
 BOTS: Final = ("greedy", "alphabeta:2", "alphabeta:4")
-"""Whom the networks play alone."""
+"""Opponents of the networks alone."""
 SEARCHED: Final = ("alphabeta:6", 64)
-"""Whom they play with search, and their simulations."""
+"""Opponent of the networks with search, and their simulations."""
 SEED: Final = 1
 
 
 class Fit(NamedTuple):
-    """A network that has learnt, and how well it says what the search does."""
+    """A trained network and how well it predicts the search's actions."""
 
     network: PolicyNetwork
     agreement: float
@@ -76,7 +79,7 @@ class Fit(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """Of P positions."""
+    """Losses in P positions."""
 
     policy: Tensor
     """float32[P], cross-entropy of the search's action."""
@@ -86,18 +89,20 @@ class Losses(NamedTuple):
     """float32[P], 1 where the network would choose it, else 0."""
 
 
-def gather(folder: Path, thousands: int, nodes: int) -> SearchGames:
-    """The first ``thousands`` thousand positions of guided self-play; what is missing is played."""
+def gather(folder: Resumable, thousands: int, nodes: int) -> SearchGames:
+    """Return the first ``thousands`` thousand positions of guided self-play; play missing parts."""
     network = checkpoint.load(registry.CHECKPOINTS / f"{TEACHER}.safetensors").network
     agent = AlphaBetaAgent(RULES, nodes=nodes, network=network, threads=1)
     parts: list[SearchGames] = []
     count = 0
     with tqdm(total=1000 * thousands, unit="position", desc="self-play") as bar:
         while count < 1000 * thousands:
-            file = folder / f"{nodes}-nodes-{GAMES}-games-seed-{len(parts)}.npz"
-            if not file.exists():
-                search_games.play(agent, RULES, GAMES, len(parts)).write(file)
-            part = SearchGames.read(file)
+            seed = len(parts)
+            part = folder.part(
+                f"{nodes}-nodes-{GAMES}-games-seed-{seed}.npz",
+                SearchGames.read,
+                partial(search_games.write, agent, RULES, GAMES, seed),
+            )
             parts.append(part)
             count += len(part.results)
             bar.update(len(part.results))
@@ -105,13 +110,13 @@ def gather(folder: Path, thousands: int, nodes: int) -> SearchGames:
 
 
 def targets(data: SearchGames) -> npt.NDArray[np.float32]:
-    """What to expect from the action played, float32[P], -1 to 1: half of it the result."""
+    """Return the expected results of the actions played, float32[P], -1 to 1; half the outcome."""
     said = np.tanh(data.values.astype(np.float32) / (2 * SCALE))
     return (0.5 * said + data.results - 0.5).astype(np.float32)
 
 
 def losses(network: PolicyNetwork, data: SearchGames, expected: Tensor) -> Losses:
-    """How a network differs from the search in some positions.
+    """Compare a network with the search in some positions.
 
     Args:
         network: the network.
@@ -141,7 +146,7 @@ def losses(network: PolicyNetwork, data: SearchGames, expected: Tensor) -> Losse
 
 
 def fit(config: NetworkConfig, data: SearchGames, epochs: int) -> Fit:
-    """Teach a network."""
+    """Train a network."""
     torch.manual_seed(SEED)
     generator = np.random.default_rng(SEED)
     begun = time.process_time()
@@ -178,7 +183,7 @@ def fit(config: NetworkConfig, data: SearchGames, epochs: int) -> Fit:
 
 
 def measure(path: Path, pairs: int) -> dict[str, Any]:
-    """Scores of a saved network against each bot, alone and with search, for JSON."""
+    """Play a saved network against each bot, alone and with search; return scores for JSON."""
     bot, simulations = SEARCHED
     matches = {name: (str(path), name) for name in BOTS}
     matches[f"{bot}, {simulations} simulations"] = (f"search:{path}:{simulations}", bot)
@@ -198,15 +203,10 @@ def measure(path: Path, pairs: int) -> dict[str, Any]:
 
 
 def train_and_measure(
-    name: str, config: NetworkConfig, data: SearchGames, args: argparse.Namespace
+    name: str, config: NetworkConfig, data: SearchGames, args: argparse.Namespace, result: Path
 ) -> None:
-    """One cell of the experiment, unless its result is there already."""
-    thousands = len(data.results) // 1000
-    stem = f"{name} {thousands} k positions".replace(" ", "-")
-    result = args.out / f"{stem}.json"
-    if result.exists():
-        return
-    path = args.out / f"{stem}.safetensors"
+    """Train and measure a network on some data, and write ``result``."""
+    path = result.with_suffix(".safetensors")
     found = fit(config, data, args.epochs)
     checkpoint.save(path, Checkpoint(found.network, RULES, {"steps": len(data.results)}))
     report = {
@@ -225,7 +225,7 @@ def train_and_measure(
 
 
 def table(reports: list[dict[str, Any]]) -> str:
-    """All results, as Markdown: points in percent with half of their 95 % intervals."""
+    """Return all results as Markdown: points in percent, and half of their 95 % intervals."""
     labels = list(reports[0]["scores"])
     head = ["network", "parameters", "positions", "seconds", "agrees", "bits", *labels]
     lines = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
@@ -248,7 +248,7 @@ def table(reports: list[dict[str, Any]]) -> str:
 
 
 def short(number: float) -> str:
-    """A number for people, with three figures at most."""
+    """Format a number with at most three figures."""
     for size, letter in ((1e6, " M"), (1e3, " k"), (1.0, "")):
         if number >= size:
             return f"{number / size:.{0 if number >= 10 * size or size == 1 else 1}f}{letter}"
@@ -256,7 +256,7 @@ def short(number: float) -> str:
 
 
 def plot(reports: list[dict[str, Any]], path: Path) -> None:
-    """Points against ``alphabeta:2`` over parameters, positions and seconds."""
+    """Draw points against ``alphabeta:2`` over parameters, positions and seconds."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import NullFormatter
 
@@ -271,20 +271,10 @@ def plot(reports: list[dict[str, Any]], path: Path) -> None:
     ):
         for group in dict.fromkeys(report[other] for report in reports):
             line = sorted((r for r in reports if r[other] == group), key=lambda r: r[over])
-            scores = [report["scores"][bot] for report in line]
-            rate = np.array([100 * score["score"] for score in scores])
-            low = rate - [100 * score["score_low"] for score in scores]
-            high = np.array([100 * score["score_high"] for score in scores]) - rate
+            keys = ("score", "score_low", "score_high")
+            scores = [tuple(100 * r["scores"][bot][key] for key in keys) for r in line]
             label = f"{group:,} positions" if other == "positions" else group
-            axes.errorbar(
-                [report[over] for report in line],
-                rate,
-                yerr=[low, high],
-                fmt="o-",
-                elinewidth=0.8,
-                capsize=3,
-                label=label,
-            )
+            errorbars(axes, [r[over] for r in line], scores, elinewidth=0.8, label=label)
         axes.set_xscale("log")
         if over != "seconds":
             axes.set_xticks(sorted({report[over] for report in reports}))
@@ -298,7 +288,7 @@ def plot(reports: list[dict[str, Any]], path: Path) -> None:
 
 
 def report(folder: Path) -> str:
-    """Write ``growth.json`` and ``growth.png`` of the results in a folder; their table.
+    """Write ``growth.json`` and ``growth.png`` of the results in a folder; return their table.
 
     Raises:
         ValueError: there is no result yet.
@@ -330,39 +320,32 @@ def main(argv: list[str] | None = None) -> int:
         metavar="N",
         help="thousands of positions to learn from (50 200 800)",
     )
-    parser.add_argument(
-        "--networks",
-        nargs="+",
-        default=list(NETWORKS),
-        choices=list(NETWORKS),
-        metavar="NETWORK",
-        help=f"some of: {', '.join(NETWORKS)} (all)",
-    )
-    parser.add_argument("--attention", action="store_true", help="attention over pits as well")
     parser.add_argument("--epochs", type=int, default=3, help="passes over the positions (3)")
     parser.add_argument("--pairs", type=int, default=250, help="openings a match (250)")
     parser.add_argument("--report", action="store_true", help="train nothing")
     args = parser.parse_args(argv)
     if min(args.nodes, *args.thousands, args.epochs, args.pairs) < 1:
         parser.error("all numbers must be positive")
-    networks = {name: NETWORKS[name] for name in args.networks}
-    if args.attention:
-        registry.allow_architecture(ATTENTION)
-        networks["attention 33 k"] = NetworkConfig("moves", (32, 32, 64), ATTENTION)
     try:
         if not args.report:
             torch.set_num_threads(1)
-            with hold(args.out):
-                data = gather(args.out, max(args.thousands), args.nodes)
-                for thousands in sorted(args.thousands):
-                    for name, config in networks.items():
-                        train_and_measure(name, config, data.part(slice(1000 * thousands)), args)
+            settings = {"nodes": args.nodes, "epochs": args.epochs, "pairs": args.pairs}
+            with Resumable(args.out, settings) as folder:
+                data = gather(folder, max(args.thousands), args.nodes)
+                for thousands, (name, config) in product(sorted(args.thousands), NETWORKS.items()):
+                    part = data.part(slice(1000 * thousands))
+                    stem = f"{name} {thousands} k positions".replace(" ", "-")
+                    folder.part(
+                        f"{stem}.json",
+                        lambda path: json.loads(path.read_bytes()),
+                        partial(train_and_measure, name, config, part, args),
+                    )
         print(report(args.out))
     except (OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nstopped; the same command goes on", file=sys.stderr)
+        print("\nstopped; the same command continues", file=sys.stderr)
         return 130
     return 0
 

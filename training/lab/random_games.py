@@ -1,4 +1,4 @@
-"""What random play looks like under a rule set: lengths, choices, winners, rare events.
+"""Measure random play under a rule set: lengths, choices, winners, rare events.
 
 python -m training.lab.random_games --ruleset kibao --games 1000000
 """

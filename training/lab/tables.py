@@ -38,18 +38,18 @@ NETWORKS: Final = card.CARD.with_name("README.md")
 
 
 def points_of(pairs_by_points: list[int]) -> npt.NDArray[np.float64]:
-    """Return the points of a match, float64[pairs, 2], from its counts of pairs by points.
+    """Return the points of a match, float64[pairs, 2], from its numbers of pairs by points.
 
     Args:
         pairs_by_points: numbers of pairs whose two games brought 0, 0.5, 1, 1.5 and 2 points.
-            How a pair's points were split between its two games is not kept, so both get half.
+            The split of a pair's points between its games is unknown; both get half.
     """
     halves = np.repeat(np.arange(5) / 4, pairs_by_points)
     return np.stack([halves, halves], axis=1)
 
 
-def ladder_table(report: dict[str, Any]) -> str:
-    """Return the Elo table of a tournament's ``table.json`` as Markdown.
+def ladder_tables(report: dict[str, Any]) -> str:
+    """Return the Elo table and the crosstable of a tournament's ``table.json`` as Markdown.
 
     Raises:
         KeyError: ``report`` is not the JSON of a tournament.
@@ -77,8 +77,8 @@ def ladder_table(report: dict[str, Any]) -> str:
 
 
 def tables() -> list[tuple[Path, str, str]]:
-    """Return each table of a document: the document, the table's mark and its text."""
-    ladder = ladder_table(json.loads(LADDER.read_text(encoding="utf-8")))
+    """Return each document with a table, its mark there, and the table."""
+    ladder = ladder_tables(json.loads(LADDER.read_text(encoding="utf-8")))
     runs = summary.RUNS.validate_json(RUNS.read_bytes())
     networks = card.measured()
     return [

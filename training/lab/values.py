@@ -1,12 +1,12 @@
-"""A network that learns who wins from exact values: how often it is right, and what it plays.
+"""Train a network on exact values; measure how often it is right and keeps a win.
 
     python -m training.lab.values kujifunza.npz --observation board replies planes
 
 The file is one of ``python -m training.exact_values``. The network, two layers of 256 units, learns
-from its positions and those after each action, but for those kept for tests. Printed is a Markdown
-table: how often it says rightly who wins, in all test positions and in those of each source; and,
-where some actions win and others lose, how often the action after which it likes its position best
-is one that wins. Below are the same for alpha-beta's evaluation, and for random numbers.
+from its positions and those after each action, except those for tests. It prints a Markdown table:
+how often the network predicts the winner, in all test positions and in those of each source; and,
+where some actions win and others lose, how often the action that it prefers wins. The last rows are
+for alpha-beta's evaluation and for random numbers.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tqdm import tqdm
 
 from agents.arena.elo import wilson_interval
 from agents.search.alphabeta.evaluation import FEATURES, features, load_weights
+from agents.search.solver.solved_positions import SolvedPositions, with_successors
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import Words, movers
 from bao_env.engine.ruleset import Ruleset
@@ -37,11 +38,11 @@ from bao_env.observation.observer import (
     get_observer,
     make_observations,
 )
-from training.exact_values import SOURCES, ExactValues, load, with_successors
+from training.exact_values import SOURCES
 
 BATCH: Final = 1024
 _CERTAIN: Final = np.float32(1e9)
-"""How well a judge likes an action that ends the game with a win."""
+"""Value of an action that ends the game with a win."""
 HEAD: Final = (
     "who judges",
     "says rightly who wins",
@@ -50,25 +51,25 @@ HEAD: Final = (
 )
 
 Judge = Callable[[Words, Words], npt.NDArray[np.float32]]
-"""From positions uint64[B, 6] and masks uint64[B] to float32[B]: the higher, the likelier does the
-player to move win; above 0 if more likely than not."""
+"""Map positions uint64[B, 6] and masks uint64[B] to float32[B]: positive where the player to move
+probably wins, and higher where that is more likely."""
 
 
 def see(observer: Observer, positions: Words, masks: Words) -> torch.Tensor:
-    """What the players to move see, float32[B, inputs]."""
+    """Return the observations of the players to move, float32[B, inputs]."""
     arrays = make_observations(observer, positions, masks, movers(positions))
     parts = arrays.values() if isinstance(arrays, dict) else [arrays]
     return torch.cat([torch.from_numpy(array).flatten(1) for array in parts], dim=1)
 
 
-def learn(data: ExactValues, observer: Observer, steps: int, seed: int) -> Judge:
-    """Train a network; returns its logits of a win.
+def learn(data: SolvedPositions, observer: Observer, steps: int, seed: int) -> Judge:
+    """Train a network; return its logits of a win.
 
     Args:
-        data: to learn from.
-        observer: what the network sees.
-        steps: of :data:`BATCH` positions each.
-        seed: of the weights and of the order of the positions.
+        data: positions to learn from.
+        observer: observation that the network reads.
+        steps: number of steps of :data:`BATCH` positions.
+        seed: seed of the weights and of the order of the positions.
     """
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
@@ -99,7 +100,7 @@ def learn(data: ExactValues, observer: Observer, steps: int, seed: int) -> Judge
 
 
 def evaluation(ruleset: Ruleset) -> Judge:
-    """What alpha-beta thinks of a position without search."""
+    """Return alpha-beta's evaluation without search."""
     weights = load_weights(ruleset).astype(np.float32)
 
     def judge(positions: Words, masks: Words) -> npt.NDArray[np.float32]:
@@ -111,8 +112,8 @@ def evaluation(ruleset: Ruleset) -> Judge:
     return judge
 
 
-def keeps_the_win(data: ExactValues, ruleset: Ruleset, judge: Judge) -> npt.NDArray[np.bool_]:
-    """Whether the action that a judge likes best wins, wherever some do and others lose."""
+def keeps_the_win(data: SolvedPositions, ruleset: Ruleset, judge: Judge) -> npt.NDArray[np.bool_]:
+    """Return whether the action that a judge prefers wins, where some win and others lose."""
     chosen = (data.winning != 0) & (data.winning != data.masks)
     positions, masks, winning = data.positions[chosen], data.masks[chosen], data.winning[chosen]
     after = list_afterstates(Engine(ruleset), get_observer("board", ruleset), positions, masks)
@@ -123,17 +124,17 @@ def keeps_the_win(data: ExactValues, ruleset: Ruleset, judge: Judge) -> npt.NDAr
 
 
 def share(right: npt.NDArray[np.bool_]) -> str:
-    """A share in per cent, with its 95 % interval."""
+    """Format a share in percent with its 95 % interval."""
     if not len(right):
         return ""
     low, high = wilson_interval(float(right.mean()), len(right))
     return f"{right.mean():.1%} ({low:.1%} to {high:.1%})"
 
 
-def row(name: str, data: ExactValues, ruleset: Ruleset, judge: Judge) -> list[str]:
-    """A row of the table, in the order of :data:`HEAD`."""
+def row(name: str, data: SolvedPositions, ruleset: Ruleset, judge: Judge) -> list[str]:
+    """Return a row of the table, in the order of :data:`HEAD`."""
     right = (judge(data.positions, data.masks) > 0) == (data.values > 0)
-    by_source = [share(right[data.source == i]) for i in range(len(SOURCES))]
+    by_source = [share(right[data.source == name]) for name in SOURCES]
     return [name, share(right), *by_source, share(keeps_the_win(data, ruleset, judge))]
 
 
@@ -158,11 +159,11 @@ def main(argv: list[str] | None = None) -> int:
     if args.steps < 1 or args.seed < 0:
         parser.error("--steps must be positive, --seed not negative")
     try:
-        data = load(args.file)
+        data = SolvedPositions.load(args.file)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    ruleset = Ruleset.from_dict(data.metadata["ruleset"])
+    ruleset = data.ruleset
     lessons, tests = data.part(test=False), data.part(test=True)
     rows, stopped = [], False
     try:

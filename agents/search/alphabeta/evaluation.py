@@ -3,7 +3,7 @@
 The value is the sum of one weight for each of 32 pits and one for each of the eight pairs
 of front pits that face each other, from tables indexed by how many seeds lie there and by
 how far the stores have been spent: a logistic model of who wins, with the seeds as
-categories rather than numbers. ``training/fit_evaluation.py`` fits it to the results of
+categories rather than numbers. ``training/fit.py`` fits it to the results of
 self-play and writes ``agents/search/alphabeta/evaluation.npz``.
 
 To read 40 weights takes a search too long. :func:`merge` adds them up in advance for every two

@@ -7,7 +7,7 @@ The others are rectified; half of them are added to it, half of them subtracted.
 follows: as a rectifier passes positive factors on, they are in the rows already.
 
 So an evaluation is 16 additions of 64 bytes, which compile to vector instructions, as in the first
-layer of an NNUE (https://www.chessprogramming.org/NNUE). ``training/fit_value_network.py`` fits the
+layer of an NNUE (https://www.chessprogramming.org/NNUE). ``training/fit.py`` fits the
 rows and writes ``agents/search/alphabeta/value_network.npz``.
 """
 

@@ -1,8 +1,8 @@
-"""The solver as a player: proven wins are won, proven losses resisted as long as possible.
+"""The solver as a player: it wins proven wins and resists proven losses as long as possible.
 
-A part of each position's limit goes to a proof. If there is one, the rest goes to a shorter win, or
-to the action after which the loss takes longest. If there is none, alpha-beta chooses with the rest
-of the limit, among the actions that are not proven to lose.
+An eighth of each position's limit is spent on a proof. If one is found, the rest is spent on a
+shorter win, or on the action after which the loss takes longest. Otherwise alpha-beta chooses with
+the rest of the limit, among the actions that are not proven to lose.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.solver.proof_number import LOSS, UNKNOWN
 from agents.search.solver.proof_search import ProofSearch
-from agents.search.solver.solver import TABLE_BITS
-from agents.search.threads import check_seconds, check_threads, share
+from agents.search.solver.solver import TABLE_BITS, check_limits
+from agents.search.threads import check_threads, share
 from bao_env.engine.action import mask_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import Words, packed_opening
+from bao_env.engine.position import Words
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 if TYPE_CHECKING:
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from agents.nets.network import PolicyNetwork
 
 PROOF_PART: Final = 8
-"""One part in so many of a limit goes to the proof."""
+"""One eighth of a limit is spent on the proof."""
 _LEAST_SECONDS: Final = 0.001
-"""Least time that a search can be given."""
+"""Shortest time for a search."""
 
 
 class SolverAgent:
-    """Wins what it can prove to be won, and plays the best action of an alpha-beta search else.
+    """Player that wins proven wins, and otherwise plays the best action of an alpha-beta search.
 
-    With a limit of nodes its choice depends on the position alone, so that each move needs a proof
-    of its own. With a limit of time it keeps what it has proved from one move to the next.
+    With a limit of nodes its choice depends on the position alone, so each move needs a proof of
+    its own. With a limit of time it keeps what it has proved for the next move.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
-        seconds: time for a position, at most.
-        nodes: positions to visit for it, at most.
-        network: guides the alpha-beta search (:mod:`agents.search.alphabeta.reductions`).
-        threads: positions of a batch are searched on so many threads, each position on one;
-            all cores by default.
+        seconds: limit of time for a position.
+        nodes: limit of positions to visit for it.
+        network: guide of the alpha-beta search (:mod:`agents.search.alphabeta.reductions`).
+        threads: number of threads that share a batch; each position is searched on one. None for
+            all cores.
 
     Raises:
         ValueError: there is no limit, or one is out of range.
@@ -63,19 +63,14 @@ class SolverAgent:
     ) -> None:
         if seconds is None and nodes is None:
             raise ValueError("solver: give a time or a number of nodes")
-        if seconds is not None:
-            check_seconds("solver", seconds)
-        if nodes is not None and nodes < 1:
-            raise ValueError(f"solver: {nodes} nodes: expected at least 1")
+        check_limits(nodes, seconds)
         rules = get_ruleset(ruleset)
         self._seconds = seconds
         self._nodes = nodes
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("player")
         bits = TABLE_BITS if nodes is None else min(TABLE_BITS, nodes.bit_length())
-        self._searches = [ProofSearch(rules, bits) for _ in range(self._threads)]
-        with self._searches[0].answer(1, None) as search:  # compile before a clock runs
-            search.prove(packed_opening(rules))
+        self._searches = ProofSearch.for_threads(rules, bits, self._threads)
         self._alphabeta = AlphaBetaAgent(
             rules,
             seconds=seconds and max(seconds - seconds / PROOF_PART, _LEAST_SECONDS),
@@ -98,15 +93,15 @@ class SolverAgent:
             return self._alphabeta.act(positions, good)
 
     def _good_actions(self, search: ProofSearch, position: Words, mask: int) -> int:
-        """The mask of the actions that alpha-beta may choose from.
+        """Return the bits of the actions that alpha-beta may choose from.
 
         Args:
-            search: of the thread.
+            search: search of the thread.
             position: uint64[6].
-            mask: its legal actions, two or more.
+            mask: its legal actions, at least two.
 
         Returns:
-            one action, if it is known who wins; else all that are not proven to lose.
+            one action if the winner is known, otherwise all that are not proven to lose.
         """
         begun = time.monotonic()
         seconds, nodes = self._seconds, self._nodes

@@ -1,4 +1,4 @@
-"""What one thread proves with: the limits of an answer, distances, and lines of a proof.
+"""Proofs within the limits of an answer: who wins, in how many plies, and by which line.
 
 The search itself is :mod:`agents.search.solver.proof_number`.
 """
@@ -22,7 +22,7 @@ from agents.search.solver.proof_number import (
     prove,
 )
 from agents.search.threads import stop_after
-from bao_env.engine.position import Packed, Words, turn_of
+from bao_env.engine.position import Packed, Words, packed_opening, turn_of
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.successors import (
     ACTION,
@@ -33,7 +33,7 @@ from bao_env.engine.successors import (
 )
 
 _GLANCE: Final = 1
-"""Positions to visit in order to see what the table knows."""
+"""Limit with which a search only reads the table."""
 
 
 class Child(NamedTuple):
@@ -46,29 +46,34 @@ class Child(NamedTuple):
 
 
 class KnownAction(NamedTuple):
-    """What a search knows of an action of its position."""
+    """Knowledge of a search about an action of its position."""
 
     action: int
     value: int
-    """WIN, LOSS or UNKNOWN, for the player who chooses it."""
+    """WIN, LOSS or UNKNOWN for the player who chooses it."""
     plies: int
     """Plies to the end of the game after it, in the proof found."""
 
 
 class Distance(NamedTuple):
-    """How far away a proven win is."""
+    """Distance of a proven win."""
 
     plies: int
     """Plies within which the winner can win."""
     is_shortest: bool
-    """Whether the loser can hold out for so many."""
+    """Whether the loser can hold out this long."""
     action: int | None
-    """The winner's action that wins within so many; the loser's that holds out longest, as far as
-    that is known. None if there is no action."""
+    """The winner's action that wins within these plies, or the loser's that holds out longest, as
+    far as known. None if there is no action."""
 
 
 class ProofSearch:
-    """What a thread searches with, and what is left of the limits of its present answer."""
+    """Search of one thread, with the limits of its present answer.
+
+    Args:
+        ruleset: the rules.
+        table_bits: the table has 2^``table_bits`` slots of 96 bytes.
+    """
 
     def __init__(self, ruleset: Ruleset, table_bits: int) -> None:
         self.table = Table.empty(table_bits, merge(load_weights(ruleset)))
@@ -79,9 +84,17 @@ class ProofSearch:
         self._memory = np.zeros(1, PROOF_MEMORY)
         self._rows = np.empty((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
 
+    @classmethod
+    def for_threads(cls, ruleset: Ruleset, table_bits: int, threads: int) -> list[ProofSearch]:
+        """Return a search for each thread, compiled, so that no clock counts the compilation."""
+        searches = [cls(ruleset, table_bits) for _ in range(threads)]
+        with searches[0].answer(1, None) as search:
+            search.prove(packed_opening(ruleset))
+        return searches
+
     @contextmanager
     def answer(self, nodes: int | None, seconds: float | None) -> Iterator[ProofSearch]:
-        """All that is searched for one answer; its limits are counted from here."""
+        """Begin an answer; its limits are counted from here."""
         self.nodes, self._limit = 0, nodes
         with stop_after(self._memory["stop"], seconds):
             yield self
@@ -91,13 +104,17 @@ class ProofSearch:
         """Plies to the end of the game in the proof just found."""
         return int(self._memory["plies"][0])
 
-    def prove(self, position: Words, bound: int = UNBOUNDED, attacker: int = 0) -> int:
-        """:func:`prove` with what is left of the limits."""
-        left = np.iinfo(np.int64).max if self._limit is None else self._limit - self.nodes
-        return self._prove(position, bound, attacker, max(left, _GLANCE))
-
-    def _prove(self, position: Words, bound: int, attacker: int, nodes: int) -> int:
-        """:func:`prove` with a limit of its own."""
+    def prove(
+        self,
+        position: Words,
+        bound: int = UNBOUNDED,
+        attacker: int = 0,
+        nodes: int | None = None,
+    ) -> int:
+        """Call :func:`prove` with the rest of the limits, or with ``nodes``."""
+        if nodes is None:
+            left = np.iinfo(np.int64).max if self._limit is None else self._limit - self.nodes
+            nodes = max(left, _GLANCE)
         memory = self._memory
         memory["bound"], memory["attacker"], memory["node_limit"] = bound, attacker, nodes
         found = int(prove(self._rules, self.table, memory[0], position))
@@ -105,7 +122,7 @@ class ProofSearch:
         return found
 
     def children(self, position: Words) -> list[Child]:
-        """The positions after the legal actions."""
+        """Return the positions after the legal actions, by action."""
         count = successors(self._rules, Packed.of(position), self._rows, 0)
         children = []
         for row in self._rows[:count]:
@@ -116,12 +133,12 @@ class ProofSearch:
         return sorted(children, key=lambda child: child.action)
 
     def value_of(self, child: Child, position: Words) -> int:
-        """The value of the position after an action, for the player who chooses it."""
+        """Prove the value of an action for the player who chooses it."""
         value = self.prove(child.words)
         return value if turn_of(child.words) == turn_of(position) else -value
 
     def known(self) -> list[KnownAction]:
-        """What the last search, finished or not, knows of each action of its position."""
+        """Return what the last search, finished or not, knows about each action of its position."""
         memory = self._memory[0]
         rows = slice(1, int(memory["frames"][0]["end"]))
         return [
@@ -134,20 +151,20 @@ class ProofSearch:
         ]
 
     def distance(self, value: int) -> Distance:
-        """How far away the win is by the proof just found.
+        """Return the distance of the win in the proof just found.
 
         Args:
-            value: WIN or LOSS, what has been proved.
+            value: the proved value, WIN or LOSS.
         """
         return Distance(self.plies, self.plies <= 1, self._best(value))
 
     def bisect(self, position: Words, value: int, distance: Distance) -> Distance:
-        """The shortest distance, as far as the limits suffice.
+        """Find the shortest distance, as far as the limits suffice.
 
         Args:
-            position: it has been proved.
-            value: WIN or LOSS, what has been proved.
-            distance: by its first proof.
+            position: a proved position.
+            value: its value, WIN or LOSS.
+            distance: the distance in its first proof.
         """
         high, _, action = distance
         low = 0  # no win within `low`, a win within `high`
@@ -165,14 +182,14 @@ class ProofSearch:
         return Distance(high, high - low <= 1, action)
 
     def _best(self, value: int) -> int | None:
-        """Of the actions known to have a value, the quickest win or the slowest loss."""
+        """Return the quickest win or the slowest loss among the actions known to have a value."""
         found = [one for one in self.known() if one.value == value]
         pick = min if value == WIN else max
         best = pick(found, key=lambda one: one.plies, default=None)
         return best and best.action
 
     def line(self, position: Words, value: int, bound: int | None) -> tuple[int, ...]:
-        """A line of the proof, as far as the limits suffice; with a bound, of the shortest win."""
+        """Return a line of the proof, or of the shortest win with a bound, within the limits."""
         line: list[int] = []
         seen = set()
         while position.tobytes() not in seen:
@@ -189,8 +206,11 @@ class ProofSearch:
         return tuple(line)
 
     def _step(self, position: Words, value: int, bound: int | None) -> tuple[Child, int] | None:
-        """An action of the proof and the value after it; None where there is no action, or the
-        limits do not suffice to find one."""
+        """Return an action of the proof and the value after it.
+
+        Returns:
+            None if there is no action, or the limits do not suffice to find one.
+        """
         children = self.children(position)
         for last_try in (False, True):
             found = []
@@ -202,23 +222,24 @@ class ProofSearch:
             if found and (value == WIN or len(found) == len(children)):
                 pick = min if value == WIN else max
                 return pick(found, key=lambda one: one[0])[1:]
-            if not last_try:  # the table does not have it all
+            if not last_try:  # the table has lost a part
                 self.prove(position, bound or UNBOUNDED, 0 if bound is None else value)
         return None
 
     def _plies_after(self, child: Child, value: int, after: int, bound: int | None) -> int | None:
-        """Plies to the end after an action, if the table knows that it keeps the value and, with a
-        bound, the bound.
+        """Return the plies to the end after an action that keeps the value.
+
+        None if the table does not know that it does, or that it keeps the bound.
 
         Args:
             child: the position after the action.
-            value: WIN or LOSS, for the player who chooses it.
-            after: the same for the player who is to move then.
+            value: WIN or LOSS for the player who chooses the action.
+            after: the same value for the player to move after it.
             bound: plies left before the action.
         """
 
         def is_known(bound: int) -> bool:
-            return self._prove(child.words, bound, after, _GLANCE) == after
+            return self.prove(child.words, bound, after, _GLANCE) == after
 
         if child.result:
             return 0 if child.result == value else None

@@ -1,8 +1,7 @@
-"""Exact values: who wins a position, proved, and how.
+"""Prove who wins a position, and how.
 
-A win or a loss that is reported is true for perfect play of both sides, whatever the search's
-limits; an honest answer to what they do not suffice for is "unknown". The search is
-:mod:`agents.search.solver.proof_number`.
+A reported win or loss is true for perfect play of both sides. If the limits are too low for a
+proof, the answer is "unknown". The search is :mod:`agents.search.solver.proof_number`.
 """
 
 from __future__ import annotations
@@ -20,40 +19,40 @@ from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import Words, packed_opening, turn_of
+from bao_env.engine.position import Words, turn_of
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 TABLE_BITS: Final = 18
 """Size of a thread's table: 2^18 slots, 24 MiB."""
 MAX_NODES: Final = 10_000_000
-"""Positions that a search visits by default, if it has no limit of time."""
+"""Limit of visited positions by default, if there is no limit of time."""
 _PART: Final = 16
 """Positions of a batch that a thread solves with one table."""
 
 
 class Solution(NamedTuple):
-    """What is known of a position."""
+    """Result of solving a position."""
 
     winner: int | None
-    """The seat that wins with perfect play, SOUTH (0) or NORTH (1); None if it is not known."""
+    """The seat that wins with perfect play, SOUTH (0) or NORTH (1); None if unknown."""
     plies: int | None
-    """Plies within which the winner can win; None if the winner is not known."""
+    """Plies within which the winner can win; None if the winner is unknown."""
     is_shortest: bool
-    """Whether the loser can hold out for so many."""
+    """Whether the loser can hold out this long."""
     line: tuple[int, ...]
-    """How it may go, as actions. The winner follows the proof, the loser resists as long as that
-    allows. Empty if the winner is not known, or the game is over. If the limits do not suffice for
-    a line of the shortest win, it is of the first proof; if not for all of that, it is cut."""
+    """Actions of a game in which the winner follows the proof and the loser resists as long as the
+    proof allows. Empty if the winner is unknown or the game is over. If the limits do not suffice
+    for a line of the shortest win, this is one of the first proof; it may be cut short."""
     nodes: int
     """Positions visited."""
 
 
 class Judgement(NamedTuple):
-    """What is known of the actions of a batch of positions."""
+    """Values of the actions of a batch of positions."""
 
     values: npt.NDArray[np.int8]
     """int8[B]: WIN (1) if the player to move wins, LOSS (-1) if they lose, UNKNOWN (0) if that is
-    not known or the game is over."""
+    unknown or the game is over."""
     winning: Words
     """uint64[B], masks of the actions after which that player wins."""
     losing: Words
@@ -61,24 +60,36 @@ class Judgement(NamedTuple):
     nodes: npt.NDArray[np.int64]
     """int64[B], positions visited."""
     plies: npt.NDArray[np.int16]
-    """int16[B, 64], plies within which the winner can win if they begin with the action, by the
-    proof found; 0 if it is not known who wins."""
+    """int16[B, 64], plies within which the winner can win after the action, itself included, by the
+    proof found; 0 if the winner is unknown."""
+
+
+def check_limits(nodes: int | None, seconds: float | None) -> None:
+    """Refuse limits that are out of range.
+
+    Raises:
+        ValueError: one is.
+    """
+    if nodes is not None and nodes < 1:
+        raise ValueError(f"solver: {nodes} nodes: expected at least 1")
+    if seconds is not None:
+        check_seconds("solver", seconds)
 
 
 class Solver:
-    """Finds out who wins positions of one rule set.
+    """Prove who wins positions of one rule set.
 
-    :meth:`solve` keeps its table from one position to the next, so that related positions are
-    solved faster. Who wins does not depend on it; numbers of nodes, proofs and their lines may. A
-    batch begins with an empty table, so that it has the same answers on any number of threads. One
-    solver is for one thread of Python.
+    :meth:`solve` keeps its table from one position to the next, so related positions are
+    solved faster. The winner does not depend on it; numbers of nodes, proofs and their lines may. A
+    batch begins with an empty table, so its results are the same on any number of threads. Use a
+    solver from one Python thread only.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
-        nodes: positions to visit for an answer, at most.
-        seconds: time for an answer, at most.
+        nodes: limit of positions to visit for an answer.
+        seconds: limit of time for an answer.
         table_bits: each thread's table has 2^``table_bits`` slots of 96 bytes.
-        threads: among which a batch is divided; all cores by default.
+        threads: number of threads that share a batch; None for all cores.
 
     Raises:
         ValueError: a limit is out of range.
@@ -93,36 +104,31 @@ class Solver:
         table_bits: int = TABLE_BITS,
         threads: int | None = 1,
     ) -> None:
-        if nodes is not None and nodes < 1:
-            raise ValueError(f"solver: {nodes} nodes: expected at least 1")
-        if seconds is not None:
-            check_seconds("solver", seconds)
+        check_limits(nodes, seconds)
         self.ruleset = get_ruleset(ruleset)
         self._seconds = seconds
         self._node_limit = MAX_NODES if nodes is None and seconds is None else nodes
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("Solver")
-        self._searches = [ProofSearch(self.ruleset, table_bits) for _ in range(self._threads)]
-        with self._searches[0].answer(1, None) as search:  # compile before a clock runs
-            search.prove(packed_opening(self.ruleset))
+        self._searches = ProofSearch.for_threads(self.ruleset, table_bits, self._threads)
 
     def clear(self) -> None:
-        """Forget what has been found out."""
+        """Empty the tables."""
         for search in self._searches:
             search.table.clear()
 
     def values(
         self, positions: Words, masks: Words
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
-        """Who wins each position of a batch; each has its own limits.
+        """Prove who wins each position of a batch. Each has its own limits.
 
         Args:
             positions: uint64[B, 6].
             masks: uint64[B], their legal actions; 0 where the game is over.
 
         Returns:
-            values int8[B], 1 if the player to move wins, -1 if they lose, 0 if that is not known;
-            and int64[B], the positions visited. A game that is over is worth 0.
+            values int8[B], 1 if the player to move wins, -1 if they lose, 0 if that is unknown or
+            the game is over; and int64[B], the positions visited.
         """
         positions, masks = as_batch(positions, masks)
         values, nodes = np.zeros(len(masks), np.int8), np.zeros(len(masks), np.int64)
@@ -135,7 +141,7 @@ class Solver:
         return values, nodes
 
     def judge(self, positions: Words, masks: Words) -> Judgement:
-        """Which actions of each position of a batch win, and which lose; each has its own limits.
+        """Prove which actions of each position of a batch win and lose. Each has its own limits.
 
         Args:
             positions: uint64[B, 6].
@@ -167,13 +173,13 @@ class Solver:
     def solve(
         self, position: Words, *, shortest: bool = False, nodes: int | None = None
     ) -> Solution:
-        """Who wins a position, and how.
+        """Prove who wins a position, and how.
 
         Args:
             position: uint64[6]; its game is not over by a capture.
-            shortest: also find the shortest win. That takes many times longer; if the limits do
-                not suffice for it, the answer is the shortest one found.
-            nodes: positions to visit at most, instead of the solver's own limit.
+            shortest: also find the shortest win, which takes many times longer. If the limits do
+                not suffice, the result is the shortest win found.
+            nodes: limit of positions to visit, instead of the solver's own.
         """
         with (
             self._exclusive,
@@ -193,11 +199,11 @@ class Solver:
             return Solution(winner, distance.plies, distance.is_shortest, line, search.nodes)
 
     def within(self, position: Words, plies: int, value: int) -> int:
-        """Whether a player can win within a number of plies.
+        """Prove whether a player can win within a number of plies.
 
         Args:
             position: uint64[6]; its game is not over by a capture.
-            plies: how many, from 1 to :data:`MAX_LINE`.
+            plies: number of plies, from 1 to :data:`MAX_LINE`.
             value: WIN to ask about the player to move, LOSS about the opponent.
 
         Returns:
@@ -217,7 +223,7 @@ class Solver:
             return search.prove(position, plies, value)
 
     def children(self, position: Words) -> list[Child]:
-        """The positions after the legal actions of a position, uint64[6], by action."""
+        """Return the positions after the legal actions of a position, uint64[6], by action."""
         with self._exclusive:
             return self._searches[0].children(position)
 
@@ -243,7 +249,7 @@ def solve(
     nodes: int | None = None,
     shortest: bool = False,
 ) -> Solution:
-    """Who wins a position, proved, and how.
+    """Prove who wins a position, and how.
 
     >>> from agents import solve
     >>> from bao_env import Board
@@ -253,10 +259,10 @@ def solve(
 
     Args:
         board: a board, or a position text.
-        ruleset: of a position text; a board has its own.
-        seconds: time for the answer, at most.
-        nodes: positions to visit, at most; ten million if there is no limit of time either.
-        shortest: also find the shortest win; that takes many times longer.
+        ruleset: rules of a position text; a board has its own.
+        seconds: limit of time.
+        nodes: limit of positions to visit; ten million if there is no limit of time either.
+        shortest: also find the shortest win, which takes many times longer.
 
     Raises:
         ValueError: the text is no position, the rule set is unknown, or a limit is out of range.

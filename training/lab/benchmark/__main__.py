@@ -1,11 +1,11 @@
-"""RL libraries and our own trainers on Bao: rating against steps and against seconds.
+"""Compare RL libraries and our own trainers on Bao: rating against steps and against seconds.
 
     python -m training.lab.benchmark
     python -m training.lab.benchmark --learners ppo sb3 --observations replies moves --seeds 1
 
-trains every learner on everything that it reads, from several seeds, and writes each run into a
-file of its own when it is done. If it is stopped, the same command goes on with the runs that are
-missing. In the end, or at any time with ``--report``, it writes a table and a plot.
+trains every learner on every observation that it reads, from several seeds, and writes a file for
+each finished run. If it is stopped, the same command continues with the missing runs. In the end,
+or at any time with ``--report``, it writes a table and a plot.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from training.lab.benchmark.runs import BenchmarkSettings, Name, Run, run, unfin
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """The options of the command line."""
+    """Parse the command line."""
     lines = [f"  {name:12} {learner.title}" for name, learner in LEARNERS.items()]
     parser = argparse.ArgumentParser(
         prog="python -m training.lab.benchmark",
-        description="Train RL libraries and our own trainers, and rate what they have learnt on a "
-        "ladder of bots. A stopped benchmark goes on with the same command.",
+        description="Train RL libraries and our own trainers, and rate them on a ladder of "
+        "bots. A stopped benchmark continues with the same command.",
         epilog="learners:\n" + "\n".join(lines),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -66,8 +66,8 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         type=float,
         default=defaults.precision,
         metavar="ELO",
-        help="how well a rating on the way is known (default %(default)g); the last one is known "
-        "better by a third",
+        help="precision of ratings on the way (default %(default)g); the last one is a third more "
+        "precise",
     )
     parser.add_argument(
         "--pairs",
@@ -95,7 +95,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def chosen(args: argparse.Namespace) -> list[Name]:
-    """The runs to do, seed by seed.
+    """Return the runs to do, seed by seed.
 
     Raises:
         ValueError: there are none.
@@ -118,7 +118,7 @@ def chosen(args: argparse.Namespace) -> list[Name]:
 
 
 def installed(learners: Iterable[str]) -> list[str]:
-    """Those learners whose library is there, each once; says which are skipped."""
+    """Return the learners whose library is installed; print which are skipped."""
     found = []
     for name in dict.fromkeys(learners):
         learner = LEARNERS[name]
@@ -134,7 +134,7 @@ def installed(learners: Iterable[str]) -> list[str]:
 
 
 def train_all(names: list[Name], settings: BenchmarkSettings, folder: Path, jobs: int) -> int:
-    """Do runs in processes of their own; returns how many failed, and says why.
+    """Do runs in processes of their own; print why runs fail, and return their number.
 
     Raises:
         KeyboardInterrupt, BrokenProcessPool: finished runs are kept.
@@ -153,13 +153,13 @@ def train_all(names: list[Name], settings: BenchmarkSettings, folder: Path, jobs
                     said = f"{last.elo:.0f} Elo, {last.steps:,} steps, {last.seconds:.0f} seconds"
                 except BrokenProcessPool:
                     raise
-                except Exception as error:  # whatever a library raises: the other runs go on
+                except Exception as error:  # of a library: the other runs continue
                     failed += 1
                     said = f"failed: {type(error).__name__}: {error}"
                 tqdm.write(f"{futures[future]}: {said}", file=sys.stderr)
                 bar.update()
     except BaseException:
-        pool.stop()  # otherwise learners would train to their ends, for nothing
+        pool.stop()  # otherwise learners would train to their ends
         raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -184,12 +184,12 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenProcessPool:
         print(
             "error: a process of a run died, perhaps for want of memory: give fewer --jobs; the "
-            "same command goes on",
+            "same command continues",
             file=sys.stderr,
         )
         return 2
     except KeyboardInterrupt:
-        print("\nstopped; the same command goes on", file=sys.stderr)
+        print("\nstopped; the same command continues", file=sys.stderr)
         return 130
     return 1 if failed else 0
 

@@ -22,18 +22,18 @@ from bao_env.self_play import Choose, OpponentPool, PolicyAgent
 from training.examples.measure import AfterUpdate, inputs, masked_argmax
 
 GAMES: Final = 64
-"""Played at once."""
+"""Games played at once."""
 COLLECT: Final = 256
 """Steps between updates."""
 BATCH: Final = 512
-"""Steps that a gradient is of."""
+"""Steps of a minibatch."""
 COPY_EVERY: Final = 10_000
 """Steps after which a copy of the network joins the pool of opponents."""
 Seen = dict[str, np.ndarray]
 
 
 class Masked(gymnasium.Wrapper):
-    """The observation by the names that Tianshou gives its parts, the numbers in a row."""
+    """Wrapper that flattens the observation and names its parts as Tianshou does."""
 
     def _renamed(self, seen: Seen) -> Seen:
         return {"obs": seen["observation"].ravel(), "mask": seen["action_mask"]}
@@ -50,7 +50,7 @@ class Masked(gymnasium.Wrapper):
 
 
 def player(network: Net) -> Choose:
-    """The most valuable action by a network."""
+    """Return a function that chooses the action of the highest value."""
 
     def choose(seen: np.ndarray, masks: np.ndarray) -> np.ndarray:
         with torch.no_grad():

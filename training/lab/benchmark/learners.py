@@ -1,7 +1,7 @@
 """The learners of the benchmark, by name; to add one, write its ``train`` and give it a row.
 
-All networks have two layers of 256 units, but for that of ``alphazero``, which has the layers of
-its configuration.
+All networks have two layers of 256 units, except ``alphazero``, which has the layers of its
+configuration.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ from training.examples.measure import AfterUpdate
 from training.train import load_config, make_trainer
 
 Report = Callable[[int, Agent], None]
-"""Called after each update with the steps so far and the player, which is as it is now."""
+"""Called after each update with the steps so far and the current player."""
 
 CONFIGS: Final = Path(__file__).parents[3] / "configs"
 OBSERVATIONS: Final = ("board", "captures", "replies", "planes")
 """Those of :mod:`bao_env.observation.observer` that are one array."""
 ENCODINGS: Final = ("own-board", "moves")
-"""What our own networks read: ``network_kind`` ``board`` and ``moves``. The first is not the
+"""Inputs of our own networks: ``network_kind`` ``board`` and ``moves``. The first is not the
 observation ``board``: it also says what actions capture (:mod:`agents.nets.features`)."""
 _SHARED: Final = {"games": 512, "rollout": 32, "hidden": 256}
 
 
 @dataclass(frozen=True)
 class Learner:
-    """A way to train."""
+    """A way to train a player."""
 
     title: str
-    """For people."""
+    """Title in tables."""
     module: str
-    """What must be installed: the name that is imported."""
+    """Module that must be installed."""
     distribution: str
-    """And the name that pip knows."""
+    """Its name for pip."""
     observations: tuple[str, ...]
-    """What it can read."""
+    """Observations it can read."""
     train: Callable[[str, int, int, Report], None]
-    """From what it reads, a seed and a number of steps. It calls the last argument after each
-    update, also after the last one."""
+    """Train on an observation, with a seed and a number of steps. The last argument is called after
+    every update."""
     share: float = 1.0
-    """Share of the benchmark's steps that it trains for: less than 1 where a step is dear."""
+    """Share of the benchmark's steps that it trains for: less than 1 if steps are slow."""
 
     @property
     def is_installed(self) -> bool:
-        """Whether its library is there."""
+        """Whether its library is installed."""
         return find_spec(self.module) is not None
 
 
 def _as_agent(report: Report, observation: str) -> AfterUpdate:
-    """``report`` for trainings that know functions of observations."""
+    """Wrap ``report`` for trainings that pass functions of observations."""
 
     def after_update(steps: int, choose: Callable[[Any, npt.NDArray[np.bool_]], Any]) -> None:
         report(steps, PolicyAgent(choose, observation))
@@ -135,4 +135,4 @@ LEARNERS: Final[dict[str, Learner]] = {
         "DQN of Tianshou, against past selves", "tianshou", "tianshou", OBSERVATIONS, _dqn, 0.2
     ),
 }
-"""By name; the cheaper ones first, as they are trained in this order."""
+"""Learners by name, in the order of training: the cheaper ones first."""

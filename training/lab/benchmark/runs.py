@@ -1,7 +1,7 @@
-"""A run of the benchmark: a learner on an observation with a seed, trained and rated; its file.
+"""Train and rate a learner on an observation with a seed, and write its file.
 
-The clock counts processor seconds of this process while it trains. It stands still while the player
-is rated. A tiny training beforehand has compiled what there is to compile.
+The clock counts processor seconds of this process while it trains, but not while the player is
+rated. A tiny training beforehand compiles everything.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from bao_env.signature import machine
 from training.lab.benchmark.learners import LEARNERS
 
 POINTS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
-"""Where a run is rated, as shares of its steps."""
+"""Shares of its steps at which a run is rated."""
 BOTS: Final = ("random", "greedy", "alphabeta:2")
-"""Whom it meets in the end."""
+"""Opponents at the end."""
 
 
 class _Table(BaseModel):
@@ -39,10 +39,10 @@ class _Table(BaseModel):
 
 
 class BenchmarkSettings(_Table):
-    """What the runs of a folder have in common."""
+    """Settings that the runs of a folder share."""
 
     steps: int = 1_000_000
-    """Of each run, rounded up to whole updates; a learner may take a share of it."""
+    """Steps of each run, rounded up to whole updates; a learner may take a share of it."""
     precision: float = 60.0
     """Longer arm of the 95 % interval of a rating on the way, in Elo; at the end two thirds."""
     pairs: int = 500
@@ -50,7 +50,7 @@ class BenchmarkSettings(_Table):
 
 
 class Name(NamedTuple):
-    """Which run."""
+    """Name of a run."""
 
     learner: str
     observation: str
@@ -65,9 +65,9 @@ class Point(_Table):
 
     steps: int
     seconds: float
-    """Processor seconds of training until then."""
+    """Processor seconds of training so far."""
     elo: float
-    """Of an endless score the rating that a draw more would bring."""
+    """Rating; if it is infinite, the one with an additional draw."""
     low: float | None
     high: float | None
     games: int
@@ -82,22 +82,22 @@ class Run(_Table):
     settings: BenchmarkSettings
     points: tuple[Point, ...]
     scores: dict[str, dict[str, Any]]
-    """Against each of :data:`BOTS` (:meth:`agents.arena.elo.Score.to_dict`)."""
+    """Scores against each of :data:`BOTS` (:meth:`agents.arena.elo.Score.to_dict`)."""
     ladder: str
     package: str
-    """Name and version of what trained it."""
+    """Name and version of the library that trained it."""
     machine: dict[str, Any]
     made_with: dict[str, Any]
 
 
 class Recorder:
-    """Rates a player at :data:`POINTS` and keeps the time between; a learner's ``report``.
+    """Rate a player at :data:`POINTS` and measure the time between; a learner's ``report``.
 
     Args:
-        steps: of the run.
-        settings: of the benchmark.
-        ladder: to rate on.
-        bar: shows the steps.
+        steps: steps of the run.
+        settings: settings of the benchmark.
+        ladder: scale of the ratings.
+        bar: progress bar of the steps.
     """
 
     def __init__(self, steps: int, settings: BenchmarkSettings, ladder: Ladder, bar: tqdm) -> None:
@@ -128,13 +128,13 @@ class Recorder:
 
 
 def rated(player: Agent, ladder: Ladder, precision: float, steps: int, seconds: float) -> Point:
-    """The rating of a player on a ladder, found in this process.
+    """Rate a player on a ladder in this process.
 
     Args:
-        player: who is rated.
+        player: the player.
         ladder: the scale.
         precision: longer arm of the 95 % interval, in Elo.
-        steps, seconds: what it was trained with.
+        steps, seconds: training so far.
     """
     session, engine = Session(ladder, seed=1), Engine(ladder.ruleset)
     while units := session.plan(precision):
@@ -155,7 +155,7 @@ def rated(player: Agent, ladder: Ladder, precision: float, steps: int, seconds: 
 
 
 def file_of(folder: Path, name: Name) -> Path:
-    """Where a run is written."""
+    """Return the file of a run."""
     return folder / f"{name}.json"
 
 
@@ -163,10 +163,10 @@ def run(name: Name, settings: BenchmarkSettings, folder: Path, line: int = 0) ->
     """Train, rate and write a run.
 
     Args:
-        name: which one.
-        settings: of the benchmark.
-        folder: it is written there when it is done.
-        line: of the progress bar.
+        name: the run.
+        settings: settings of the benchmark.
+        folder: folder of its file.
+        line: line of the progress bar.
 
     Raises:
         OSError: it cannot be written.
@@ -194,7 +194,7 @@ def run(name: Name, settings: BenchmarkSettings, folder: Path, line: int = 0) ->
 
 
 def load(path: Path) -> Run:
-    """A run from its file.
+    """Read a run from its file.
 
     Raises:
         ValueError: it holds something else.
@@ -212,7 +212,7 @@ def load(path: Path) -> Run:
 
 
 def unfinished(names: Iterable[Name], settings: BenchmarkSettings, folder: Path) -> list[Name]:
-    """The runs that ``folder`` does not hold yet.
+    """Return the runs that ``folder`` does not hold yet.
 
     Raises:
         ValueError: it holds one that was made with other settings, or something else.

@@ -1,4 +1,4 @@
-"""What the runs of the benchmark show: a table and a plot."""
+"""Sum up the runs of the benchmark in a table and a plot."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ COLORS: Final = {
     "moves": "C4",
 }
 AXES: Final = {"steps": "steps", "seconds": "processor seconds of training"}
-"""What ratings are plotted against, by its name in a :class:`~.runs.Point`."""
+"""Labels of the x axes, by field of :class:`~.runs.Point`."""
 ACROSS: Final = 4
 """Learners beside each other in the plot."""
 Groups = dict[tuple[str, str], list[Run]]
 """The runs of each learner and observation, in the order of the table."""
 RUNS: Final = TypeAdapter(list[Run])
-"""To read and write them together."""
+"""Type of the file of all runs."""
 
 
 def load_runs(folder: Path) -> list[Run]:
-    """All runs in a folder.
+    """Read all runs in a folder.
 
     Raises:
         ValueError: there are none, or a file is something else.
@@ -53,7 +53,7 @@ def load_runs(folder: Path) -> list[Run]:
 
 
 def grouped(runs: Iterable[Run]) -> Groups:
-    """Runs that differ in the seed alone, together."""
+    """Group runs that differ in the seed alone."""
     groups: Groups = defaultdict(list)
     for run in runs:
         groups[run.learner, run.observation].append(run)
@@ -64,13 +64,13 @@ def grouped(runs: Iterable[Run]) -> Groups:
 
 
 def _spread(values: Sequence[float], form: str) -> str:
-    """Median, and the range in parentheses."""
+    """Format the median, and the range in parentheses."""
     middle, low, high = (format(f(values), form) for f in (median, min, max))
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
 def table(runs: Sequence[Run]) -> str:
-    """A row for each learner and observation, as Markdown: medians, with the ranges over seeds."""
+    """Return a Markdown table of medians and ranges over seeds by learner and observation."""
     rows = []
     for (learner, observation), group in grouped(runs).items():
         last = [run.points[-1] for run in group]
@@ -96,7 +96,7 @@ def table(runs: Sequence[Run]) -> str:
 
 
 def absent(runs: Sequence[Run]) -> list[str]:
-    """Learners, each with what it could have read but did in none of the runs, as Markdown."""
+    """Return learners with the observations that no run has, as Markdown."""
     done = grouped(runs)
     missing = {
         name: [f"`{kind}`" for kind in learner.observations if (name, kind) not in done]
@@ -106,7 +106,7 @@ def absent(runs: Sequence[Run]) -> list[str]:
 
 
 def plot(runs: Iterable[Run], path: Path) -> None:
-    """Rating against steps, and below it against seconds, for each learner, as PNG.
+    """Draw rating against steps, and below it against seconds, for each learner, as a PNG.
 
     Raises:
         OSError: it cannot be written.
@@ -151,8 +151,7 @@ def plot(runs: Iterable[Run], path: Path) -> None:
 
 
 def _line(axes: Axes, group: list[Run], observation: str, x: str) -> None:
-    """The median of the ratings of some runs over ``x``, a number of their points; shaded as
-    :func:`_shade` says."""
+    """Draw the median rating of some runs over ``x``, a field of their points, with its shade."""
     points = list(zip(*(run.points for run in group), strict=True))
     places = [median(getattr(point, x) for point in same) for same in points]
     middles = [median(point.elo for point in same) for same in points]
@@ -163,7 +162,7 @@ def _line(axes: Axes, group: list[Run], observation: str, x: str) -> None:
 
 
 def _shade(same: Sequence[Point]) -> tuple[float, float]:
-    """The range of the ratings after so many steps; of a single one its 95 % interval."""
+    """Return the range of ratings at the same point; of a single one its 95 % interval."""
     if len(same) > 1:
         return min(point.elo for point in same), max(point.elo for point in same)
     elo, low, high = same[0].elo, same[0].low, same[0].high
@@ -172,7 +171,7 @@ def _shade(same: Sequence[Point]) -> tuple[float, float]:
 
 def write(folder: Path) -> str:
     """Write ``table.md``, ``benchmark.png`` and, with all runs, ``benchmark.json`` into a folder of
-    runs; returns the table.
+    runs; return the table.
 
     Raises:
         ValueError, OSError: see :func:`load_runs`.

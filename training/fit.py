@@ -1,0 +1,322 @@
+"""Fit alpha-beta's evaluations to self-play: the tables, or the network of guided alpha-beta.
+
+    python -m training.fit tables zanzibar
+    python -m training.fit network zanzibar
+    python -m training.fit network zanzibar --teacher network --seed 2000 --parts 30
+
+Alpha-beta plays itself to a shallow depth, from random openings of all lengths. Positions of
+held-out games measure each fit.
+
+The tables have an entry for every count of every pit. Logistic regression fits them to who won, in
+rounds: each round plays with the weights of the round before. In the first there are none, and the
+search sees only wins within its depth.
+
+The network learns a mean of who won and of the search's value. Self-play evaluates with the tables,
+or with the network fitted before, which is a better teacher. In training, a row is a sum of three:
+one for the pair, and one for each of its two pits, so that rare pairs learn from others. In the end
+the three are added up. Its games are written to ``OUT/RULES/``, a file for each part; a stopped run
+continues with those files, and every fit uses all games in the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import math
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from agents.files import write_atomically
+from agents.search.alphabeta import evaluation, value_network
+from agents.search.alphabeta.evaluation import FEATURES, LIMIT, SCALE, WEIGHTS
+from agents.search.alphabeta.player import AlphaBetaAgent
+from agents.search.alphabeta.value_network import (
+    LEVELS,
+    PAIRS,
+    ROW_LIMIT,
+    ROW_SCALE,
+    ROWS,
+    SIGNS,
+    TABLE_ROWS,
+    UNITS,
+    load_rows,
+)
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from training import search_games
+from training.resumable import Resumable
+from training.search_games import SearchGames
+
+BATCH: Final = 8192
+"""Positions of a step."""
+_FACTORS: Final = 2 * ROWS // LEVELS
+"""Rows for one pit of a pair alone."""
+
+
+class Tables(torch.nn.Module):
+    """The tables while they are fitted; :meth:`weights` are those of the search."""
+
+    learning_rate = 0.01
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.EmbeddingBag(WEIGHTS, 1, mode="sum")
+        torch.nn.init.zeros_(self.table.weight)
+
+    def features(self, positions: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
+        """Return the features int32[B, FEATURES] of positions uint64[B, 6]."""
+        features = np.empty((len(positions), FEATURES), np.int32)
+        evaluation.features(positions, features)
+        return features
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return the logits of winning, float32[B], from features int32[B, FEATURES]."""
+        logits: Tensor = self.table(features).squeeze(1)
+        return logits
+
+    def penalty(self) -> Tensor:
+        """Return a weight decay that pulls rare entries to 0."""
+        return 1e-6 * self.table.weight.square().sum()
+
+    def weights(self) -> npt.NDArray[np.int16]:
+        """Return int16[WEIGHTS] of :mod:`agents.search.alphabeta.evaluation`."""
+        weights = (self.table.weight.detach().flatten().numpy() * SCALE).round()
+        return weights.clip(-LIMIT // FEATURES, LIMIT // FEATURES).astype(np.int16)
+
+
+class Network(torch.nn.Module):
+    """The network while it is fitted; :meth:`rows` are those of the search."""
+
+    learning_rate = 0.003
+    signs: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pairs = torch.nn.EmbeddingBag(ROWS, UNITS, mode="sum")
+        self.pits = torch.nn.EmbeddingBag(_FACTORS, UNITS, mode="sum")
+        torch.nn.init.zeros_(self.pairs.weight)
+        torch.nn.init.normal_(self.pits.weight, 0.1 / (2 * PAIRS), 0.03)
+        with torch.no_grad():
+            self.pits.weight[:, 0] = 0.0
+        self.register_buffer("signs", torch.tensor(SIGNS, dtype=torch.float32))
+
+    def features(self, positions: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
+        """Return the features int32[B, PAIRS] of positions uint64[B, 6]."""
+        features = np.empty((len(positions), PAIRS), np.int32)
+        value_network.network_features(positions, features)
+        return features
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return the logits of winning, float32[B], from features int32[B, PAIRS]."""
+        total = self.pairs(features) + self.pits(factors(features))
+        return total[:, 0] + torch.relu(total[:, 1:]) @ self.signs[1:]
+
+    def penalty(self) -> float:
+        """Return 0: the rows do not decay."""
+        return 0.0
+
+    def rows(self) -> npt.NDArray[np.int16]:
+        """Return int16[ROWS, UNITS] of :mod:`agents.search.alphabeta.value_network`."""
+        with torch.inference_mode():
+            every = torch.arange(ROWS, dtype=torch.int32)[:, None]
+            rows = (self.pairs(every) + self.pits(factors(every))).numpy()
+        return (rows * ROW_SCALE).round().clip(-ROW_LIMIT, ROW_LIMIT).astype(np.int16)
+
+
+def factors(features: Tensor) -> Tensor:
+    """Return the rows int32[B, 2N] of both pits of each pair; ``features`` are int32[B, N]."""
+    table = features // TABLE_ROWS * LEVELS
+    first = table + features % LEVELS
+    second = table + features // LEVELS % LEVELS + _FACTORS // 2
+    return torch.cat([first, second], dim=1)
+
+
+def fit(
+    evaluator: Tables | Network, data: SearchGames, epochs: int, search_share: float, seed: int
+) -> float:
+    """Fit an evaluator in place.
+
+    Args:
+        evaluator: the module to fit.
+        data: positions of games, some of which are held out.
+        epochs: number of passes over the positions.
+        search_share: weight of the search's value in the target; the rest is the result's.
+        seed: seed of the order of the positions.
+
+    Returns:
+        the log loss on the results of held-out games, in bits a position.
+
+    Raises:
+        ValueError: there are too few positions.
+    """
+    generator = np.random.default_rng(seed)
+    features = evaluator.features(data.positions)
+    search_values = torch.sigmoid(torch.from_numpy(data.values).float() / SCALE).numpy()
+    targets = search_share * search_values + (1 - search_share) * data.results
+    targets = targets.astype(np.float32)
+    train = np.flatnonzero(~data.held_out)
+    steps = epochs * (len(train) // BATCH)
+    if not steps:
+        raise ValueError(f"{len(train)} positions to learn from: expected {BATCH}; add --games")
+    optimizer = torch.optim.Adam(evaluator.parameters(), evaluator.learning_rate)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: 0.01 + 0.99 * (1 + math.cos(math.pi * step / steps)) / 2
+    )
+    loss_of = torch.nn.functional.binary_cross_entropy_with_logits
+    with tqdm(total=steps, unit="step", desc="fit") as bar:
+        for _ in range(epochs):
+            order = generator.permutation(train)
+            for low in range(0, len(order) - BATCH + 1, BATCH):
+                part = order[low : low + BATCH]
+                logits = evaluator(torch.from_numpy(features[part]))
+                loss = loss_of(logits, torch.from_numpy(targets[part])) + evaluator.penalty()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                schedule.step()
+                bar.update()
+    with torch.inference_mode():
+        logits = evaluator(torch.from_numpy(features[data.held_out]))
+        results = torch.from_numpy(data.results[data.held_out].astype(np.float32))
+        return float(loss_of(logits, results)) / math.log(2)
+
+
+def fit_tables(ruleset: Ruleset, args: argparse.Namespace) -> npt.NDArray[np.int16]:
+    """Play and fit the tables in rounds; return the weights.
+
+    Raises:
+        ValueError: there are too few positions.
+    """
+    weights = np.zeros(WEIGHTS, np.int16)
+    for i in range(args.parts):
+        seed = args.seed + i
+        agent = AlphaBetaAgent(ruleset, depth=args.depth, weights=weights)
+        data = search_games.play(agent, ruleset, args.games, seed)
+        tables = Tables()
+        loss = fit(tables, data, args.epochs, args.search_share, seed)
+        weights = tables.weights()
+        print(f"{ruleset.name} round {i + 1}: {len(data.results)} positions, {loss:.4f} bits")
+    return weights
+
+
+def fit_network(ruleset: Ruleset, args: argparse.Namespace) -> npt.NDArray[np.int16]:
+    """Play the parts that are missing and fit the network to all; return its rows.
+
+    Raises:
+        ValueError: the network is to teach, but none has been fitted; or there are too few
+            positions.
+        OSError: a part cannot be written.
+    """
+    rows = load_rows(ruleset) if args.teacher == "network" else None
+    if args.teacher == "network" and rows is None:
+        raise ValueError(f"{ruleset.name} has no network yet: fit one with --teacher tables")
+    agent = AlphaBetaAgent(ruleset, depth=args.depth, weights=rows)
+    prefix = "" if args.teacher == "tables" else f"{args.teacher}-"
+    with Resumable(args.out / ruleset.name, {"ruleset": ruleset.to_dict()}) as folder:
+        for i in tqdm(range(args.parts), unit="part", desc=f"{ruleset.name}: self-play"):
+            seed = args.seed + i
+            name = f"{prefix}depth-{args.depth}-{args.games}-games-seed-{seed}.npz"
+            folder.part(
+                name,
+                SearchGames.read,
+                partial(search_games.write, agent, ruleset, args.games, seed),
+            )
+        files = sorted(folder.path.glob("*.npz"))
+        data = SearchGames.join([SearchGames.read(file) for file in files])
+        torch.manual_seed(args.seed)
+        network = Network()
+        loss = fit(network, data, args.epochs, args.search_share, args.seed)
+    print(f"{ruleset.name}: {len(data.results)} positions, log loss {loss:.4f} bits")
+    return network.rows()
+
+
+def write(ruleset: Ruleset, weights: npt.NDArray[np.int16], path: Path) -> None:
+    """Write the weights of a rule set to a file, beside those of other rule sets."""
+    kept = {}
+    if path.exists():
+        with np.load(path, allow_pickle=False) as archive:
+            kept = {name: archive[name] for name in archive.files}
+    kept[ruleset.name] = weights
+    memory = io.BytesIO()
+    np.savez_compressed(memory, **kept)
+    write_atomically(path, memory.getvalue())
+
+
+DEFAULTS: Final = {
+    "tables": {
+        "parts": 3,
+        "games": 60_000,
+        "depth": 4,
+        "epochs": 3,
+        "search_share": 0.0,
+        "seed": 0,
+        "file": evaluation.FILE,
+    },
+    "network": {
+        "parts": 18,
+        "games": 15_000,
+        "depth": 5,
+        "epochs": 4,
+        "search_share": 0.8,
+        "seed": 1000,
+        "file": value_network.FILE,
+    },
+}
+"""Options that depend on the evaluator."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line of ``python -m training.fit``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.fit",
+        description="Fit an evaluation of alpha-beta to self-play, and write its file of weights. "
+        f"Defaults: {DEFAULTS}.",
+    )
+    parser.add_argument("evaluator", choices=list(DEFAULTS), help="what is fitted")
+    parser.add_argument("rulesets", nargs="+", metavar="RULES", choices=list(RULESETS))
+    parser.add_argument(
+        "--teacher",
+        choices=["tables", "network"],
+        default="tables",
+        help="evaluation of the self-play that a network learns from (tables)",
+    )
+    parser.add_argument("--parts", type=int, help="parts of self-play, or rounds for the tables")
+    parser.add_argument("--games", type=int, help="games of a part")
+    parser.add_argument("--depth", type=int, help="plies that self-play looks ahead")
+    parser.add_argument("--epochs", type=int, help="passes over the positions")
+    parser.add_argument(
+        "--search-share", type=float, help="weight of the search's value beside the result"
+    )
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--out", type=Path, default=Path("runs/value_network"), help="for games")
+    parser.add_argument("--file", type=Path, help="file of the weights of all rule sets")
+    args = parser.parse_args(argv)
+    for name, value in DEFAULTS[args.evaluator].items():
+        if getattr(args, name) is None:
+            setattr(args, name, value)
+    if min(args.parts, args.depth, args.epochs) < 1 or args.games < 100 or args.seed < 0:
+        parser.error("--parts, --depth and --epochs must be positive, --games at least 100")
+    if not 0 <= args.search_share <= 1:
+        parser.error("--search-share must be between 0 and 1")
+    try:
+        for ruleset in map(get_ruleset, args.rulesets):
+            fit_one = fit_tables if args.evaluator == "tables" else fit_network
+            write(ruleset, fit_one(ruleset, args), args.file)
+    except (OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped; the same command continues a network's games", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
