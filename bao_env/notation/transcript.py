@@ -139,7 +139,7 @@ def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
         try:
             line = line.removesuffix("\r").replace("\t", " ")
             if not (line.isascii() and line.isprintable()):
-                raise NotationError("a line holds printable ASCII only", token=line)
+                raise NotationError("a character is not printable ASCII", token=line)
             line = line.strip()
             if not line:
                 continue
