@@ -71,7 +71,7 @@ class SolvedPositions:
         arrays = {name: np.concatenate([part.arrays()[name] for part in parts]) for name in names}
         return replace(parts[0], **arrays)
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> dict[str, Any]:
         """Return the arrays by their names."""
         return {name: getattr(self, name) for name in _ARRAYS}
 
@@ -290,7 +290,7 @@ def _code() -> str:
 
 # --- files ----------------------------------------------------------------------------------------
 
-_ARRAYS: Final = {
+_ARRAYS: Final[dict[str, type[np.generic]]] = {
     "positions": np.uint64,
     "masks": np.uint64,
     "winning": np.uint64,
@@ -298,7 +298,11 @@ _ARRAYS: Final = {
     "source": np.str_,
 }
 """Arrays of a file and their types."""
-_SOLVED: Final = {"known": np.bool_, "winning": np.uint64, "plies": np.int16}
+_SOLVED: Final[dict[str, type[np.generic]]] = {
+    "known": np.bool_,
+    "winning": np.uint64,
+    "plies": np.int16,
+}
 """Arrays of a file in the cache and their types."""
 
 
