@@ -9,7 +9,7 @@ import numpy as np
 
 
 def errorbars(
-    axes: Any, x: Sequence[float], scores: Sequence[tuple[float, float, float]], **style: Any
+    axes: Any, x: Sequence[float], scores: Sequence[Sequence[float]], **style: Any
 ) -> None:
     """Draw scores with their intervals.
 

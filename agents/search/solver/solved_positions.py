@@ -68,7 +68,9 @@ class SolvedPositions:
     def concatenate(parts: Sequence[SolvedPositions]) -> SolvedPositions:
         """Join parts of the same rules in their order; the metadata is the first one's."""
         names = parts[0].arrays()
-        arrays = {name: np.concatenate([part.arrays()[name] for part in parts]) for name in names}
+        arrays: dict[str, Any] = {
+            name: np.concatenate([part.arrays()[name] for part in parts]) for name in names
+        }
         return replace(parts[0], **arrays)
 
     def arrays(self) -> dict[str, Any]:
