@@ -50,7 +50,7 @@ def elo_text(value: float) -> str:
 
 
 def milliseconds(match: arena.Match) -> tuple[float, float]:
-    """Return milliseconds a move of both players; a search uses all cores for a batch."""
+    """Return wall-clock milliseconds a move of both players; a search uses all cores."""
     times = [1000 * match.seconds[i] / max(1, match.moves[i]) for i in range(2)]
     return times[0], times[1]
 

@@ -63,13 +63,11 @@ def sample(settings: DatasetSettings, number: int, count: int, threads: int) -> 
     seed = np.random.SeedSequence((settings.seed, number))
     if number % len(SOURCES) == 0:
         return random_play(ruleset, count, plies=plies, seed=seed)
-    player, opponent = (
+    first, second = (
         registry.load(name, ruleset=ruleset, seed=number, threads=threads)
         for name in settings.players
     )
-    return games(
-        ruleset, player, opponent, count, opening_plies=OPENING_PLIES, plies=plies, seed=seed
-    )
+    return games(ruleset, first, second, count, opening_plies=OPENING_PLIES, plies=plies, seed=seed)
 
 
 def generate(

@@ -206,6 +206,11 @@ def fit_tables(ruleset: Ruleset, args: argparse.Namespace) -> npt.NDArray[np.int
     return weights
 
 
+def play_part(agent: AlphaBetaAgent, ruleset: Ruleset, games: int, seed: int, path: Path) -> None:
+    """Play the games of a part and write them."""
+    search_games.play(agent, ruleset, games, seed).write(path)
+
+
 def fit_network(ruleset: Ruleset, args: argparse.Namespace) -> npt.NDArray[np.int16]:
     """Play the parts that are missing and fit the network to all; return its rows.
 
@@ -226,7 +231,7 @@ def fit_network(ruleset: Ruleset, args: argparse.Namespace) -> npt.NDArray[np.in
             folder.part(
                 name,
                 SearchGames.read,
-                partial(search_games.write, agent, ruleset, args.games, seed),
+                partial(play_part, agent, ruleset, args.games, seed),
             )
         files = sorted(folder.path.glob("*.npz"))
         data = SearchGames.join([SearchGames.read(file) for file in files])

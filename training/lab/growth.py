@@ -89,6 +89,11 @@ class Losses(NamedTuple):
     """float32[P], 1 where the network would choose it, else 0."""
 
 
+def play_part(agent: AlphaBetaAgent, seed: int, path: Path) -> None:
+    """Play the games of a part and write them."""
+    search_games.play(agent, RULES, GAMES, seed).write(path)
+
+
 def gather(folder: Resumable, thousands: int, nodes: int) -> SearchGames:
     """Return the first ``thousands`` thousand positions of guided self-play; play missing parts."""
     network = checkpoint.load(registry.CHECKPOINTS / f"{TEACHER}.safetensors").network
@@ -101,7 +106,7 @@ def gather(folder: Resumable, thousands: int, nodes: int) -> SearchGames:
             part = folder.part(
                 f"{nodes}-nodes-{GAMES}-games-seed-{seed}.npz",
                 SearchGames.read,
-                partial(search_games.write, agent, RULES, GAMES, seed),
+                partial(play_part, agent, seed),
             )
             parts.append(part)
             count += len(part.results)

@@ -63,19 +63,18 @@ class SolvedPositions:
         return len(self.masks)
 
     def __getitem__(self, index: slice | npt.NDArray[Any]) -> SolvedPositions:
-        rows: dict[str, Any] = {name: array[index] for name, array in self.arrays().items()}
-        return replace(self, **rows)
+        return replace(self, **{name: array[index] for name, array in self.arrays().items()})
 
     @staticmethod
     def concatenate(parts: Sequence[SolvedPositions]) -> SolvedPositions:
         """Join parts of the same rules in their order; the metadata is the first one's."""
-        joined: dict[str, Any] = {
-            name: np.concatenate([part.arrays()[name] for part in parts])
-            for name in parts[0].arrays()
+        names = parts[0].arrays()
+        arrays: dict[str, Any] = {
+            name: np.concatenate([part.arrays()[name] for part in parts]) for name in names
         }
-        return replace(parts[0], **joined)
+        return replace(parts[0], **arrays)
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> dict[str, Any]:
         """Return the arrays by their names."""
         return {name: getattr(self, name) for name in _ARRAYS}
 
@@ -294,7 +293,7 @@ def _code() -> str:
 
 # --- files ----------------------------------------------------------------------------------------
 
-_ARRAYS: Final = {
+_ARRAYS: Final[dict[str, type[np.generic]]] = {
     "positions": np.uint64,
     "masks": np.uint64,
     "winning": np.uint64,
@@ -302,7 +301,11 @@ _ARRAYS: Final = {
     "source": np.str_,
 }
 """Arrays of a file and their types."""
-_SOLVED: Final = {"known": np.bool_, "winning": np.uint64, "plies": np.int16}
+_SOLVED: Final[dict[str, type[np.generic]]] = {
+    "known": np.bool_,
+    "winning": np.uint64,
+    "plies": np.int16,
+}
 """Arrays of a file in the cache and their types."""
 
 
@@ -317,7 +320,7 @@ def _archive(arrays: Arrays) -> bytes:
     return file.getvalue()
 
 
-def _read(file: Path, types: Mapping[str, Any], *others: str) -> Arrays:
+def _read(file: Path, types: Mapping[str, type[np.generic]], *others: str) -> Arrays:
     """Read the arrays of ``types``, and ``others``, and check types, dimensions and lengths."""
     with np.load(file, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in (*types, *others)}
