@@ -96,8 +96,8 @@ def test_unknown_names() -> None:
         ("alfabeta:6", r"\(did you mean 'alphabeta:6'\?\)"),
         ("serch:zanzibar:64", r"\(did you mean 'search:zanzibar:64'\?\)"),
         ("search:zanzibr:64", r"no checkpoint 'zanzibr' \(did you mean 'zanzibar'\?\)"),
-        ("no_such_module:make", "no_such_module:make cannot be loaded: .*No module named"),
-        ("agents.registry:nobody", "agents.registry:nobody cannot be loaded: .* no attribute"),
+        ("no_such_module:make", "no_such_module:make cannot be imported: .*No module named"),
+        ("agents.registry:nobody", "agents.registry:nobody cannot be imported: .* no attribute"),
         (f"{__name__}:make_nothing", "returned 'nothing': expected an object with act"),
         ("runs/nowhere.safetensors", "unknown player 'runs/nowhere.safetensors'"),
         ("../agents/registry", "unknown player"),
@@ -122,14 +122,14 @@ def test_every_example_is_a_player() -> None:
 @pytest.mark.parametrize(
     ("spec", "name", "fields"),
     [
-        ("alphabeta:100 ms", "alphabeta-ms", (None, 100, "")),
+        ("alphabeta:100 ms", "alphabeta", (None, 100, "")),
         ("mcts:7:random", "mcts", (None, 7, "random")),
-        ("mcts:100ms:greedy", "mcts-ms", (None, 100, "greedy")),
+        ("mcts:100ms:greedy", "mcts", (None, 100, "greedy")),
         ("search:zanzibar:64", "search", ("zanzibar", 64, "")),
-        ("guided:kibao:20000n", "guided-nodes", ("kibao", 20000, "")),
+        ("guided:kibao:20000n", "guided", ("kibao", 20000, "")),
         ("solver:2s", "solver", (None, 2, "")),
-        ("solver:2ms", "solver-ms", (None, 2, "")),
-        ("solver:zanzibar:2n", "guided-solver-nodes", ("zanzibar", 2, "")),
+        ("solver:2ms", "solver", (None, 2, "")),
+        ("solver:zanzibar:2n", "guided-solver", ("zanzibar", 2, "")),
         ("kibao", "network", ("kibao", 0, "")),
         (
             f"{CHECKPOINTS}/kibao.safetensors",
@@ -186,9 +186,10 @@ def test_choose_is_legal_and_names_the_end() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        kind.spelling.format(checkpoint="zanzibar", budget=2)
+        kind.fill({"checkpoint": "zanzibar", "budget": "2", "unit": unit})
         for kind in KINDS
-        if kind.name != "function" and not kind.spelling.endswith("{budget}s")  # long, like ms
+        for unit in kind.limits
+        if kind.name != "function" and unit != "s"  # as good as ms, and slower
     ],
 )
 def test_players_check_what_they_are_handed(spec: str) -> None:

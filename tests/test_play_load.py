@@ -50,7 +50,7 @@ class Thinking:
 def bot(monkeypatch: pytest.MonkeyPatch) -> Iterator[Thinking]:
     """The player ``thinking`` of the board."""
     found = Thinking()
-    label = OnBoard({"en": "Thinking"})
+    label = {"": OnBoard({"en": "Thinking"})}
     row = PlayerKind("thinking", "thinking", {}, lambda _: found, on_board=label)
     monkeypatch.setattr("agents.registry.KINDS", (*registry.KINDS, row))
     yield found
@@ -323,7 +323,7 @@ from agents.play.__main__ import main
 class Sleeping:
     def act(self, positions, masks):
         time.sleep(600)
-label = OnBoard({"en": "Sleeping"})
+label = {"": OnBoard({"en": "Sleeping"})}
 row = PlayerKind("sleeping", "sleeping", {}, lambda _: Sleeping(), on_board=label)
 registry.KINDS = (*registry.KINDS, row)
 sys.exit(main(["--no-browser", "--port", "0"]))

@@ -150,7 +150,7 @@ def test_a_new_bot_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
     label = {"en": "First of all", "sw": "Wa kwanza"}
     row = PlayerKind(
-        "first", "first", {"first": "the lowest"}, lambda _: First(), on_board=OnBoard(label)
+        "first", "first", {"first": "the lowest"}, lambda _: First(), on_board={"": OnBoard(label)}
     )
     monkeypatch.setattr("agents.registry.KINDS", (row, *KINDS))
     client = make_client()
@@ -296,7 +296,7 @@ class Failing:
 
 def offer(monkeypatch: pytest.MonkeyPatch, name: str, agent: Any) -> None:
     """Add a player to those of the board."""
-    row = PlayerKind(name, name, {}, lambda _: agent, on_board=OnBoard({"en": name}))
+    row = PlayerKind(name, name, {}, lambda _: agent, on_board={"": OnBoard({"en": name})})
     monkeypatch.setattr("agents.registry.KINDS", (*registry.KINDS, row))
 
 

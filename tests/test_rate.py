@@ -368,7 +368,7 @@ def test_too_few_openings_are_told(
     [
         ("mine:broken", "mine:broken failed against .*: TypeError: my mistake"),
         ("mine:cheat", "mine:cheat failed against .*: the first player chose action 63"),
-        ("mine:missing", "mine:missing cannot be loaded"),
+        ("mine:missing", "mine:missing cannot be imported"),
         ("gready", "did you mean 'greedy'"),
     ],
 )

@@ -202,7 +202,7 @@ def _by_network(
 ) -> tuple[dict[int, float], dict[int, float]]:
     """The policy's probability of each action, and the mover's chance after it."""
     spec = roster.parse(evaluator)
-    if spec.path is None or not (spec.kind.on_board and spec.kind.on_board.gives_hints):
+    if spec.path is None or not spec.kind.gives_hints:
         known = ", ".join(one["value"] for one in evaluators(roster))
         raise Refused(f"{spec} gives no hints: expected one of {known}")
     try:
