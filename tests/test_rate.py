@@ -21,11 +21,10 @@ from scipy.special import expit
 
 from agents import registry
 from agents.arena import placement
-from agents.arena.elo import score_pairs
+from agents.arena.elo import ELO_PER_LOGIT, score_pairs
 from agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, shipped
 from agents.arena.openings import draw_openings
 from agents.arena.placement import Session, place
-from agents.arena.ratings import ELO_PER_LOGIT
 from agents.arena.round_robin import TournamentSettings
 from bao_env.engine.ruleset import RULESETS
 from training import ladder as tool

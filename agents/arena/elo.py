@@ -12,15 +12,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
-import numpy as np
+import numpy as np  # SciPy is imported where it is used: the board in a browser needs none
 import numpy.typing as npt
 
 Z95: Final = 1.959963984540054
 """Standard errors from the middle of a 95 % interval to its ends."""
+ELO_PER_LOGIT: Final = 400.0 / math.log(10.0)
+"""Elo points in one natural logarithm of the odds."""
 _PAIR_SCORES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 _NEVER_SEEN: Final = 1e-3
+
+FloatOrArray = TypeVar("FloatOrArray", float, npt.NDArray[np.float64])
 
 
 @dataclass(frozen=True)
@@ -76,9 +80,11 @@ def elo_difference(rate: float) -> float:
     return 400.0 * math.log10(rate / (1.0 - rate))
 
 
-def expected_score(elo: float) -> float:
-    """Points a game that the logistic Elo model expects at a rating difference; 0..1."""
-    return 1.0 / (1.0 + 10.0 ** (-elo / 400.0))
+def expected_score(elo: FloatOrArray) -> FloatOrArray:
+    """Return the points a game, 0..1, that the logistic Elo model expects at a difference."""
+    from scipy.special import expit
+
+    return expit(elo / ELO_PER_LOGIT)
 
 
 def score_pairs(points: npt.NDArray[np.float64]) -> Score:
@@ -254,7 +260,6 @@ def _tilt(counts: Sequence[float], score: float) -> list[float]:
     Returns:
         1 + x (a - score) for each pair score a.
     """
-    # The board in a browser imports this file, but never needs SciPy.
     from scipy.optimize import brentq
 
     total = math.fsum(counts)

@@ -8,7 +8,6 @@ at every step of each of the bootstrap's fits.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -18,12 +17,10 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from agents.arena.elo import score_pairs
+from agents.arena.elo import ELO_PER_LOGIT, score_pairs
 
 PRIOR: Final = 1.0
 """Virtual games of each player, all drawn, against one of average strength."""
-ELO_PER_LOGIT: Final = 400.0 / math.log(10.0)
-"""Elo points in one natural logarithm of the odds."""
 
 _TOLERANCE: Final = 1e-5
 _STEPS: Final = 200

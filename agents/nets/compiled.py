@@ -87,8 +87,8 @@ def _linear_layers(network: PolicyNetwork) -> list[nn.Linear]:
     """
     from torch import nn
 
-    from agents.nets.mlp import MultilayerPerceptron
     from agents.nets.network import PolicyNetwork
+    from agents.nets.trunks import MultilayerPerceptron
 
     def refuse(found: object) -> NotCompilableError:
         return NotCompilableError(
