@@ -1,9 +1,9 @@
-"""From results to win rate and Elo difference, each with its 95 % interval, and to a verdict.
+"""Win rate and Elo difference of a match, with 95 % intervals, and a sequential test.
 
 Games come in pairs: one opening, played from both seats. The two games of a pair are not
 independent. So the variance is taken over pairs (the pentanomial model of chess engine testing),
 and Wilson's interval is widened or narrowed to match it. Unlike the plain normal interval it does
-not collapse when every game was won. :class:`Sprt` tells during a match whether enough pairs were
+not collapse when every game was won. :class:`Sprt` decides during a match whether enough pairs were
 played.
 """
 
@@ -57,7 +57,7 @@ class Score:
         return elo_difference(self.rate), elo_difference(self.low), elo_difference(self.high)
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain values, for JSON."""
+        """Return the result as plain values, for JSON."""
         return {
             "games": self.games,
             "wins": self.wins,
@@ -72,7 +72,7 @@ class Score:
 
 
 def elo_difference(rate: float) -> float:
-    """The rating difference at which the logistic Elo model expects ``rate`` points a game."""
+    """Return the rating difference at which the logistic model expects ``rate`` points a game."""
     if rate <= 0.0:
         return -math.inf
     if rate >= 1.0:
@@ -88,10 +88,10 @@ def expected_score(elo: FloatOrArray) -> FloatOrArray:
 
 
 def score_pairs(points: npt.NDArray[np.float64]) -> Score:
-    """The score of a match.
+    """Return the score of a match.
 
     Args:
-        points: float64[pairs, 2], what the first player got from each game (1, 1/2 or 0).
+        points: float64[pairs, 2], the first player's points in each game (1, 1/2 or 0).
 
     Raises:
         ValueError: there is no pair.
@@ -130,7 +130,7 @@ def wilson_interval(rate: float, games: float) -> tuple[float, float]:
 
 
 def likelihood_of_superiority(points: npt.NDArray[np.float64]) -> float:
-    """Probability that the first player is the stronger one, by the normal approximation.
+    """Return the probability that the first player is stronger, by the normal approximation.
 
     Phi((mean - 1/2) / its standard error), the error taken over pairs as Fishtest does
     (``get_elo`` in https://github.com/official-stockfish/fishtest,
@@ -235,7 +235,7 @@ class Sprt:
         )
 
     def verdict(self, pair_counts: Sequence[int]) -> Literal["H0", "H1"] | None:
-        """The hypothesis to accept after these pairs, or None to play on.
+        """Return the hypothesis to accept after these pairs, or None to continue.
 
         Args:
             pair_counts: as for :meth:`llr`.
@@ -247,7 +247,7 @@ class Sprt:
 
 
 def _tilt(counts: Sequence[float], score: float) -> list[float]:
-    """Divisors that turn the seen frequencies into the likeliest distribution of mean ``score``.
+    """Return the divisors of the frequencies for the likeliest distribution of mean ``score``.
 
     With frequencies f and pair scores a, the maximum of sum(f log p) subject to sum(p) = 1 and
     sum(p a) = score is p = f / (1 + x (a - score)); the multiplier x is the root of
