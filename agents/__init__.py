@@ -11,7 +11,7 @@ __all__ = ["allow_architecture", "load", "solve"]
 
 
 def __getattr__(name: str) -> Any:
-    """``solve``, imported when it is asked for."""
+    """Import ``solve`` when it is first used."""
     if name != "solve":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from agents.search.solver.solver import solve

@@ -1,8 +1,8 @@
-"""What a player is, and what a kind of player is.
+"""Players, and kinds of players.
 
-A player is an agent with a name; it plays batches of positions and single boards. Its kind says how
-it is named, how it is made, and how the board in a browser offers it. :mod:`agents.registry` lists
-the kinds.
+A player is an agent with a name; it plays batches of positions and single boards. Its kind defines
+how the player is named and made, and how the board in a browser offers it. :mod:`agents.registry`
+lists the kinds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +30,11 @@ Translations = Mapping[str, str]
 
 
 class NamedPlayer:
-    """Any batched agent, with a name.
+    """A batched agent with a name.
 
     Args:
-        name: as tables show it.
-        agent: chooses the actions.
+        name: the name shown in tables.
+        agent: the agent that chooses the actions.
     """
 
     def __init__(self, name: str, agent: Agent) -> None:
@@ -43,11 +43,12 @@ class NamedPlayer:
 
     @property
     def fingerprint(self) -> str | None:
-        """The text that its agent has as ``fingerprint``: as long as it stays the same, the agent
-        plays the same. None if it has none.
+        """The attribute ``fingerprint`` of its agent, a text that changes if its play does.
+
+        None if the agent has none.
 
         Raises:
-            ValueError: it is no text.
+            ValueError: the attribute is not a text.
         """
         found = getattr(self._agent, "fingerprint", None)
         if not isinstance(found, str | None):
@@ -57,81 +58,91 @@ class NamedPlayer:
         return found
 
     def act(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+        self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
-        """See :meth:`bao_env.bots.Agent.act`."""
-        return self._agent.act(positions, masks)
+        """Choose an action in each position; see :meth:`bao_env.bots.Agent.act`."""
+        return self._agent.act(positions, legal)
 
     def choose(self, board: Board) -> int:
-        """The action that the player chooses on ``board``.
+        """Return the action that the player chooses on ``board``.
 
         Raises:
             ValueError: the game is over.
         """
-        legal = board.legal_actions
-        if not legal:
+        actions = board.legal_actions
+        if not actions:
             raise ValueError("the game is over: there is no move to choose")
-        masks = np.array([mask_of(legal)], np.uint64)
-        return int(self.act(board.words[None], masks)[0])
+        legal = np.array([mask_of(actions)], np.uint64)
+        return int(self.act(board.words[None], legal)[0])
 
     def __repr__(self) -> str:
         return f"<player {self.name}>"
 
 
 class LoadRequest(NamedTuple):
-    """What a loader makes a player from."""
+    """The arguments of a loader."""
 
     spec: PlayerSpec
     ruleset: Ruleset
-    """The rules to be played."""
+    """The rules to play."""
     seed: int
-    """Of the player's random choices."""
+    """The seed of the player's random choices."""
     threads: int | None
-    """Among which a search divides a batch; None for all cores."""
+    """The number of threads of a search; None for all cores."""
     network: PolicyNetwork | None
-    """The checkpoint's, for a kind that has one."""
+    """The checkpoint's network, for a kind that has one."""
+
+    @property
+    def limit(self) -> dict[str, Any]:
+        """The limit of a search, as a keyword argument; milliseconds are given as seconds."""
+        argument = self.spec.kind.limits[self.spec.unit]
+        if argument == "milliseconds":
+            return {"seconds": self.spec.budget / 1000}
+        return {argument: self.spec.budget}
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much a player may think at the board in a browser."""
+    """Limits of a search that the board in a browser accepts."""
 
     low: int
     high: int
     default: int
     label: Translations
-    """What is counted."""
+    """The name of the unit."""
 
 
 @dataclass(frozen=True)
 class OnBoard:
-    """How the board in a browser offers a kind of player."""
+    """The entry for a player in the lists of the board in a browser."""
 
     label: Translations
     """The player's name; ``{checkpoint}`` stands for that of its checkpoint."""
     budget: Budget | None = None
-    """If the spelling has one."""
-    gives_hints: bool = False
-    """Whether its network can also evaluate each move for a hint."""
+    """The range of ``{budget}``, if the spelling has it."""
 
 
 @dataclass(frozen=True, eq=False)
 class PlayerKind:
-    """One way to name a player, and how the player is made."""
+    """A kind of player: its spelling and its loader."""
 
     name: str
     spelling: str
     """A text with fields in braces, each at most once: ``checkpoint``, a path or the name of a
-    shipped one; ``budget``, a number; ``module`` and ``function``."""
+    shipped one; ``budget``, a number with a unit; ``module`` and ``function``."""
     examples: Mapping[str, str]
-    """One or more names, each with what it means."""
+    """One or more names, each with its meaning."""
     load: Callable[[LoadRequest], Agent]
-    """Makes the player; raises ValueError if it cannot. Imports only what it needs: torch is slow
-    to import, may be missing, and most bots do without it."""
+    """Makes the player; raises ValueError if it cannot. It imports torch only if it needs it: torch
+    is slow to import, and may be missing."""
+    limits: Mapping[str, str] = field(default_factory=lambda: {"": ""})
+    """The argument of the search that a budget sets, by the unit written behind the number."""
     options: tuple[str, ...] = ()
     """Words that may follow the spelling, after a colon."""
-    on_board: OnBoard | None = None
-    """None: the board in a browser does not offer it."""
+    on_board: Mapping[str, OnBoard] = field(default_factory=dict)
+    """Entries of the board in a browser, by unit; without any, it does not offer the kind."""
+    gives_hints: bool = False
+    """Whether the network can also evaluate each move for a hint."""
 
     @property
     def head(self) -> str:
@@ -151,16 +162,23 @@ class PlayerKind:
             f"(?P<{part}>{_FIELDS[part]})" if i % 2 else re.escape(part)
             for i, part in enumerate(parts)
         )
+        if "budget" in parts:
+            pattern += f"(?P<unit>{'|'.join(self.limits)})"
         if self.options:
             pattern += f"(?::(?P<option>{'|'.join(self.options)}))?"
         return re.compile(pattern)
 
     def match(self, spec: str) -> PlayerSpec | None:
-        """A player's name taken apart; None if it is not of this kind."""
+        """Parse a player's name; None if it is not of this kind."""
         found = self._pattern.fullmatch(spec)
         if found is None:
             return None
         return PlayerSpec(self, {key: text for key, text in found.groupdict().items() if text})
+
+    def fill(self, fields: Mapping[str, str]) -> str:
+        """Return the spelling with the texts of its fields; a unit follows the budget."""
+        budget = fields.get("budget", "") + fields.get("unit", "")
+        return self.spelling.format_map({**fields, "budget": budget})
 
 
 _FIELDS: Final = {
@@ -173,17 +191,17 @@ _FIELDS: Final = {
 
 @dataclass(frozen=True)
 class PlayerSpec:
-    """The name of a player, taken apart."""
+    """The parsed name of a player."""
 
     kind: PlayerKind
     fields: Mapping[str, str] = field(default_factory=dict)
-    """The text of each field of the kind's spelling; ``option``, if one is given."""
+    """The text of each field of the kind's spelling; ``unit`` and ``option``, if given."""
     path: Path | None = None
     """The file of the checkpoint."""
 
     @property
     def checkpoint(self) -> str | None:
-        """The checkpoint as it was named."""
+        """The checkpoint, as written in the name."""
         return self.fields.get("checkpoint")
 
     @property
@@ -192,11 +210,18 @@ class PlayerSpec:
         return int(self.fields.get("budget", 0))
 
     @property
+    def unit(self) -> str:
+        """The unit of the budget, or an empty text."""
+        return self.fields.get("unit", "")
+
+    @property
     def option(self) -> str:
         """The option, or an empty text."""
         return self.fields.get("option", "")
 
     def __str__(self) -> str:
-        numbers = {"budget": str(self.budget)}  # "alphabeta:06" is "alphabeta:6"
-        text = self.kind.spelling.format_map({**self.fields, **numbers})
+        fields = dict(self.fields)
+        if "budget" in fields:
+            fields["budget"] = str(self.budget)  # "alphabeta:06" is "alphabeta:6"
+        text = self.kind.fill(fields)
         return f"{text}:{self.option}" if self.option else text

@@ -1,4 +1,4 @@
-"""Files are replaced whole, or not at all; a folder has one writer at a time."""
+"""Replace files atomically; give a folder one writer at a time."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from filelock import FileLock, Timeout
 
 
 class HeldError(ValueError):
-    """Another process writes into this folder."""
+    """Another process is writing into the folder."""
 
 
 @contextmanager
 def hold(folder: Path) -> Iterator[None]:
-    """Be the only process that writes into ``folder`` until the end of the block.
+    """Hold the lock on ``folder`` until the end of the block.
 
-    The operating system drops the lock of a process that has ended, however it ended.
+    The operating system releases the lock of a process that has ended for any reason.
 
     Args:
-        folder: it is made if it is missing.
+        folder: the folder; it is made if it is missing.
 
     Raises:
         HeldError: another process holds it; the message says which.
@@ -52,7 +52,7 @@ def hold(folder: Path) -> Iterator[None]:
 
 
 def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
-    """Replace a file; whatever happens, ``path`` holds either the old content or the new.
+    """Replace a file; at any moment ``path`` holds either the old content or the new.
 
     Args:
         path: the file; its folder must exist.

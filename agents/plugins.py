@@ -1,4 +1,4 @@
-"""Somebody's own code, by its name ``package.module:name``."""
+"""Users' own code, imported by its name ``package.module:name``."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 
 def is_own(name: object) -> bool:
-    """Whether a name is of somebody's own code, rather than of something that comes with us."""
+    """Return whether a name has the form of a user's own code, ``package.module:name``."""
     return isinstance(name, str) and ":" in name
 
 
 def find(name: str) -> Any:
-    """What ``package.module:name`` names; its module is imported.
+    """Import and return the object ``package.module:name``.
 
     Raises:
-        ValueError: it cannot be imported.
+        ValueError: the object cannot be imported.
     """
     try:
         return pkgutil.resolve_name(name)
-    except Exception as error:  # whatever somebody's own code raises
+    except Exception as error:  # the module is not ours: it may raise anything
         raise ValueError(
             f"{name} cannot be imported: {type(error).__name__}: {error}; expected MODULE:NAME, "
             "with the module's folder in PYTHONPATH"

@@ -1,4 +1,4 @@
-"""What results were made with, for the files that hold them."""
+"""The versions of the code that made results, for the files of results."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from bao_env.signature import signature
 
 @cache
 def current_commit() -> str:
-    """The checkout's commit when this process first asked, or ``unknown``."""
+    """Return the checkout's commit at the first call in this process, or ``unknown``."""
     return commit_of(Path(__file__).parent)
 
 
 def commit_of(checkout: Path) -> str:
-    """The commit of the checkout that a folder is in, or ``unknown``."""
+    """Return the commit of the checkout that contains a folder, or ``unknown``."""
     git = ["git", "-C", str(checkout), "describe", "--always", "--dirty"]
     try:
         return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
@@ -30,10 +30,10 @@ def commit_of(checkout: Path) -> str:
 
 
 def provenance(ruleset: Ruleset) -> dict[str, Any]:
-    """The code that results come from, as plain values.
+    """Return the versions of the code that makes results, as plain values.
 
     Args:
-        ruleset: the rules that were played.
+        ruleset: the rules of the games.
 
     Returns:
         ``commit``; ``rules_version``; ``engine_signature`` (:func:`bao_env.signature.signature`);

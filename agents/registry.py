@@ -1,20 +1,20 @@
-"""From a word to a player: ``"greedy"``, ``"alphabeta:6"``, ``"runs/quick/final.safetensors"``.
+"""Load a player by name: ``"greedy"``, ``"alphabeta:6"``, ``"runs/quick/final.safetensors"``.
 
-:data:`KINDS` is the one table of players. It says which names :func:`load` takes, what help and
-errors list, and which players the board in a browser offers, under which labels. To add a bot,
-write it in a file of its own and give it a row.
+:data:`KINDS` is the one table of players. It defines the names that :func:`load` takes, the lists
+in help and errors, and the players that the board in a browser offers. To add a bot, write it in
+a file of its own and give it a row.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
-import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from agents import plugins
 from agents.base import Budget, LoadRequest, NamedPlayer, OnBoard, PlayerKind, PlayerSpec
 from bao_env.bots import Agent, GreedyAgent, RandomAgent
 from bao_env.engine.ruleset import Ruleset, get_ruleset
@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 CHECKPOINTS: Final = Path(__file__).with_name("checkpoints")
 """Folder of the shipped checkpoints; they are loaded by name, without the suffix."""
 
-# --- loaders ------------------------------------------------------------------------------------
-
-
-def _limit(name: str, request: LoadRequest) -> dict[str, Any]:
-    """A search's limit as its argument; names may have milliseconds, arguments have seconds."""
-    budget = request.spec.budget
-    return {"seconds": budget / 1000} if name == "milliseconds" else {name: budget}
+# --- loaders: each imports only what its player needs ---------------------------------------------
 
 
 def _load_random(request: LoadRequest) -> Agent:
@@ -42,47 +36,32 @@ def _load_greedy(request: LoadRequest) -> Agent:
     return GreedyAgent(request.ruleset)
 
 
-def _load_alphabeta(limit: str) -> Callable[[LoadRequest], Agent]:
-    def load(request: LoadRequest) -> Agent:
-        from agents.search.alphabeta.player import AlphaBetaAgent
+def _load_alphabeta(request: LoadRequest) -> Agent:
+    from agents.search.alphabeta.player import AlphaBetaAgent
 
-        return AlphaBetaAgent(
-            request.ruleset,
-            **_limit(limit, request),
-            network=request.network,
-            threads=request.threads,
-        )
-
-    return load
+    return AlphaBetaAgent(
+        request.ruleset, **request.limit, network=request.network, threads=request.threads
+    )
 
 
-def _load_solver(limit: str) -> Callable[[LoadRequest], Agent]:
-    def load(request: LoadRequest) -> Agent:
-        from agents.search.solver.player import SolverAgent
+def _load_solver(request: LoadRequest) -> Agent:
+    from agents.search.solver.player import SolverAgent
 
-        return SolverAgent(
-            request.ruleset,
-            **_limit(limit, request),
-            network=request.network,
-            threads=request.threads,
-        )
-
-    return load
+    return SolverAgent(
+        request.ruleset, **request.limit, network=request.network, threads=request.threads
+    )
 
 
-def _load_mcts(limit: str) -> Callable[[LoadRequest], Agent]:
-    def load(request: LoadRequest) -> Agent:
-        from agents.search.mcts import MctsAgent
+def _load_mcts(request: LoadRequest) -> Agent:
+    from agents.search.mcts import MctsAgent
 
-        return MctsAgent(
-            request.ruleset,
-            **_limit(limit, request),
-            greedy=request.spec.option == "greedy",
-            seed=request.seed,
-            threads=request.threads,
-        )
-
-    return load
+    return MctsAgent(
+        request.ruleset,
+        **request.limit,
+        greedy=request.spec.option == "greedy",
+        seed=request.seed,
+        threads=request.threads,
+    )
 
 
 def _load_network(request: LoadRequest) -> Agent:
@@ -96,30 +75,30 @@ def _load_search(request: LoadRequest) -> Agent:
     from agents.search.gumbel.player import SearchAgent
 
     assert request.network is not None
-    return SearchAgent(
-        request.network, request.ruleset, request.spec.budget, threads=request.threads
-    )
+    return SearchAgent(request.network, request.ruleset, **request.limit, threads=request.threads)
 
 
 def _load_function(request: LoadRequest) -> Agent:
-    module, function = request.spec.fields["module"], request.spec.fields["function"]
+    name = str(request.spec)
+    make = plugins.find(name)
     try:
-        make = getattr(importlib.import_module(module), function)
         agent = make(ruleset=request.ruleset, seed=request.seed)
-    except Exception as error:  # whatever somebody's own code raises
+    except Exception as error:  # the function is not ours: it may raise anything
         raise ValueError(
-            f"player {module}:{function} cannot be loaded: {type(error).__name__}: {error}"
+            f"player {name} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
     if not callable(getattr(agent, "act", None)):
         raise ValueError(
-            f"player {module}:{function} returned {agent!r}: expected an object with "
-            "act(positions, masks)"
+            f"player {name} returned {agent!r}: expected an object with act(positions, legal)"
         )
     return agent
 
 
 # --- the table ----------------------------------------------------------------------------------
 
+_TREE_LIMITS: Final = {"": "simulations", "ms": "milliseconds"}
+_ALPHABETA_LIMITS: Final = {"": "depth", "ms": "milliseconds", "n": "nodes"}
+_SOLVER_LIMITS: Final = {"s": "seconds", "ms": "milliseconds", "n": "nodes"}
 _MILLISECONDS: Final = Budget(1, 5_000, 500, {"en": "Milliseconds", "sw": "Milisekunde"})
 
 KINDS: Final = (
@@ -128,39 +107,34 @@ KINDS: Final = (
         "random",
         {"random": "uniformly random legal actions"},
         _load_random,
-        on_board=OnBoard({"en": "Random", "sw": "Wa kubahatisha"}),
+        on_board={"": OnBoard({"en": "Random", "sw": "Wa kubahatisha"})},
     ),
     PlayerKind(
         "greedy",
         "greedy",
         {"greedy": "the action that captures most seeds"},
         _load_greedy,
-        on_board=OnBoard({"en": "Greedy", "sw": "Mlafi"}),
+        on_board={"": OnBoard({"en": "Greedy", "sw": "Mlafi"})},
     ),
     PlayerKind(
         "alphabeta",
         "alphabeta:{budget}",
-        {"alphabeta:6": "alpha-beta search of 6 plies"},
-        _load_alphabeta("depth"),
-        on_board=OnBoard(
-            {"en": "Alpha-beta, by depth", "sw": "Alpha-beta, kwa kina"},
-            Budget(1, 10, 4, {"en": "Plies", "sw": "Kina"}),
-        ),
-    ),
-    PlayerKind(
-        "alphabeta-ms",
-        "alphabeta:{budget}ms",
-        {"alphabeta:100ms": "the same for 100 milliseconds a move"},
-        _load_alphabeta("milliseconds"),
-        on_board=OnBoard(
-            {"en": "Alpha-beta, by time", "sw": "Alpha-beta, kwa muda"}, _MILLISECONDS
-        ),
-    ),
-    PlayerKind(
-        "alphabeta-nodes",
-        "alphabeta:{budget}n",
-        {"alphabeta:20000n": "the same for 20,000 nodes a move"},
-        _load_alphabeta("nodes"),
+        {
+            "alphabeta:6": "alpha-beta search of 6 plies",
+            "alphabeta:100ms": "the same for 100 milliseconds a move",
+            "alphabeta:20000n": "the same for 20,000 nodes a move",
+        },
+        _load_alphabeta,
+        limits=_ALPHABETA_LIMITS,
+        on_board={
+            "": OnBoard(
+                {"en": "Alpha-beta, by depth", "sw": "Alpha-beta, kwa kina"},
+                Budget(1, 10, 4, {"en": "Plies", "sw": "Kina"}),
+            ),
+            "ms": OnBoard(
+                {"en": "Alpha-beta, by time", "sw": "Alpha-beta, kwa muda"}, _MILLISECONDS
+            ),
+        },
     ),
     PlayerKind(
         "mcts",
@@ -168,20 +142,17 @@ KINDS: Final = (
         {
             "mcts:1000": "Monte Carlo tree search, 1,000 random playouts a move",
             "mcts:1000:greedy": "the same with greedy playouts",
+            "mcts:100ms": "Monte Carlo tree search for 100 milliseconds a move",
         },
-        _load_mcts("simulations"),
+        _load_mcts,
+        limits=_TREE_LIMITS,
         options=("greedy", "random"),
-        on_board=OnBoard(
-            {"en": "Monte Carlo tree search", "sw": "Utafutaji wa Monte Carlo"},
-            Budget(2, 100_000, 1000, {"en": "Playouts", "sw": "Majaribio"}),
-        ),
-    ),
-    PlayerKind(
-        "mcts-ms",
-        "mcts:{budget}ms",
-        {"mcts:100ms": "Monte Carlo tree search for 100 milliseconds a move"},
-        _load_mcts("milliseconds"),
-        options=("greedy", "random"),
+        on_board={
+            "": OnBoard(
+                {"en": "Monte Carlo tree search", "sw": "Utafutaji wa Monte Carlo"},
+                Budget(2, 100_000, 1000, {"en": "Playouts", "sw": "Majaribio"}),
+            )
+        },
     ),
     PlayerKind(
         "network",
@@ -191,86 +162,76 @@ KINDS: Final = (
             "runs/quick/final.safetensors": "a checkpoint by its path, here and below",
         },
         _load_network,
-        on_board=OnBoard(
-            {"en": "Network {checkpoint}", "sw": "Mtandao {checkpoint}"}, gives_hints=True
-        ),
+        on_board={"": OnBoard({"en": "Network {checkpoint}", "sw": "Mtandao {checkpoint}"})},
+        gives_hints=True,
     ),
     PlayerKind(
         "search",
         "search:{checkpoint}:{budget}",
         {"search:zanzibar:64": "a checkpoint with a search of 64 simulations a move"},
         _load_search,
-        on_board=OnBoard(
-            {
-                "en": "Network {checkpoint} with search",
-                "sw": "Mtandao {checkpoint} na utafutaji",
-            },
-            Budget(2, 2_000, 64, {"en": "Simulations", "sw": "Majaribio"}),
-            gives_hints=True,
-        ),
+        limits={"": "simulations"},
+        on_board={
+            "": OnBoard(
+                {
+                    "en": "Network {checkpoint} with search",
+                    "sw": "Mtandao {checkpoint} na utafutaji",
+                },
+                Budget(2, 2_000, 64, {"en": "Simulations", "sw": "Majaribio"}),
+            )
+        },
+        gives_hints=True,
     ),
     PlayerKind(
         "guided",
         "guided:{checkpoint}:{budget}",
-        {"guided:zanzibar:6": "alpha-beta search of 6 plies, guided by a checkpoint"},
-        _load_alphabeta("depth"),
-    ),
-    PlayerKind(
-        "guided-ms",
-        "guided:{checkpoint}:{budget}ms",
-        {"guided:zanzibar:100ms": "the same for 100 milliseconds a move"},
-        _load_alphabeta("milliseconds"),
-        on_board=OnBoard(
-            {"en": "Network {checkpoint}, alpha-beta", "sw": "Mtandao {checkpoint}, alpha-beta"},
-            _MILLISECONDS,
-        ),
-    ),
-    PlayerKind(
-        "guided-nodes",
-        "guided:{checkpoint}:{budget}n",
-        {"guided:zanzibar:20000n": "the same for 20,000 nodes a move"},
-        _load_alphabeta("nodes"),
+        {
+            "guided:zanzibar:6": "alpha-beta search of 6 plies, guided by a checkpoint",
+            "guided:zanzibar:100ms": "the same for 100 milliseconds a move",
+            "guided:zanzibar:20000n": "the same for 20,000 nodes a move",
+        },
+        _load_alphabeta,
+        limits=_ALPHABETA_LIMITS,
+        on_board={
+            "ms": OnBoard(
+                {
+                    "en": "Network {checkpoint}, alpha-beta",
+                    "sw": "Mtandao {checkpoint}, alpha-beta",
+                },
+                _MILLISECONDS,
+            )
+        },
     ),
     PlayerKind(
         "solver",
-        "solver:{budget}s",
-        {"solver:1s": "plays perfectly what it can prove in a second, else alpha-beta's choice"},
-        _load_solver("seconds"),
-    ),
-    PlayerKind(
-        "solver-ms",
-        "solver:{budget}ms",
-        {"solver:500ms": "the same for 500 milliseconds a move"},
-        _load_solver("milliseconds"),
-        on_board=OnBoard({"en": "Solver, alpha-beta", "sw": "Mtatuzi, alpha-beta"}, _MILLISECONDS),
-    ),
-    PlayerKind(
-        "solver-nodes",
-        "solver:{budget}n",
-        {"solver:200000n": "the same for 200,000 nodes a move"},
-        _load_solver("nodes"),
+        "solver:{budget}",
+        {
+            "solver:1s": "plays perfectly what it can prove in a second, else alpha-beta's choice",
+            "solver:500ms": "the same for 500 milliseconds a move",
+            "solver:200000n": "the same for 200,000 nodes a move",
+        },
+        _load_solver,
+        limits=_SOLVER_LIMITS,
+        on_board={
+            "ms": OnBoard({"en": "Solver, alpha-beta", "sw": "Mtatuzi, alpha-beta"}, _MILLISECONDS)
+        },
     ),
     PlayerKind(
         "guided-solver",
-        "solver:{checkpoint}:{budget}s",
-        {"solver:zanzibar:1s": "the same, with alpha-beta guided by a checkpoint"},
-        _load_solver("seconds"),
-    ),
-    PlayerKind(
-        "guided-solver-ms",
-        "solver:{checkpoint}:{budget}ms",
-        {"solver:zanzibar:500ms": "the same for 500 milliseconds a move"},
-        _load_solver("milliseconds"),
-        on_board=OnBoard(
-            {"en": "Network {checkpoint}, solver", "sw": "Mtandao {checkpoint}, mtatuzi"},
-            _MILLISECONDS,
-        ),
-    ),
-    PlayerKind(
-        "guided-solver-nodes",
-        "solver:{checkpoint}:{budget}n",
-        {"solver:zanzibar:200000n": "the same for 200,000 nodes a move"},
-        _load_solver("nodes"),
+        "solver:{checkpoint}:{budget}",
+        {
+            "solver:zanzibar:1s": "the same, with alpha-beta guided by a checkpoint",
+            "solver:zanzibar:500ms": "the same for 500 milliseconds a move",
+            "solver:zanzibar:200000n": "the same for 200,000 nodes a move",
+        },
+        _load_solver,
+        limits=_SOLVER_LIMITS,
+        on_board={
+            "ms": OnBoard(
+                {"en": "Network {checkpoint}, solver", "sw": "Mtandao {checkpoint}, mtatuzi"},
+                _MILLISECONDS,
+            )
+        },
     ),
     PlayerKind(
         "function",
@@ -284,7 +245,7 @@ KINDS: Final = (
 """Every kind of player. If several match a name, the first is taken."""
 
 PLAYERS: Final = {example: what for kind in KINDS for example, what in kind.examples.items()}
-"""Examples of every kind of player that :func:`load` takes, each with what it is."""
+"""Examples of every kind of player that :func:`load` takes, each with its meaning."""
 
 KNOWN: Final = "; ".join(f"{name} ({what})" for name, what in PLAYERS.items())
 """:data:`PLAYERS` as one line of help."""
@@ -293,15 +254,15 @@ KNOWN: Final = "; ".join(f"{name} ({what})" for name, what in PLAYERS.items())
 
 
 def shipped() -> list[str]:
-    """Names of the checkpoints that come with the project."""
+    """Return the names of the shipped checkpoints."""
     return sorted(path.stem for path in CHECKPOINTS.glob("*.safetensors"))
 
 
 def find_checkpoint(name: str) -> Path | None:
-    """The file of a checkpoint, by path or by the name of a shipped one; None if there is none."""
+    """Return a checkpoint's file, by its path or its shipped name; None if there is none."""
     if name in shipped():
         return CHECKPOINTS / f"{name}.safetensors"
-    return Path(name) if os.path.isfile(name) else None  # False, too, where it cannot be looked up
+    return Path(name) if os.path.isfile(name) else None  # also False if the path is invalid
 
 
 def parse(
@@ -309,15 +270,15 @@ def parse(
     kinds: Sequence[PlayerKind] | None = None,
     checkpoints: Mapping[str, Path] | None = None,
 ) -> PlayerSpec:
-    """Take the name of a player apart.
+    """Parse the name of a player.
 
     Args:
         spec: the name.
-        kinds: the rows of :data:`KINDS` that are allowed; all by default.
-        checkpoints: their files by name; by default the shipped ones and any path.
+        kinds: the allowed rows of :data:`KINDS`; all by default.
+        checkpoints: the allowed files by name; by default the shipped ones and any path.
 
     Raises:
-        ValueError: no player has that name, or there is no such checkpoint.
+        ValueError: no player has that name, or the checkpoint does not exist.
     """
     kinds = KINDS if kinds is None else kinds
     names = shipped() if checkpoints is None else list(checkpoints)
@@ -354,13 +315,13 @@ def parse(
 
 
 def _closest(word: str, names: Sequence[str], rest: str = "") -> str:
-    """For an error message: a question about the most similar name, or nothing."""
+    """Return the question whether the most similar name was meant, or an empty text."""
     found = difflib.get_close_matches(word, names, 1)
     return f" (did you mean {found[0] + rest!r}?)" if found else ""
 
 
 def checkpoint_of(spec: str) -> Path | None:
-    """The file of a player's checkpoint; None without one."""
+    """Return the file of a player's checkpoint; None if it has none."""
     try:
         return parse(spec).path
     except ValueError:
@@ -368,7 +329,7 @@ def checkpoint_of(spec: str) -> Path | None:
 
 
 def allow_architecture(name: str) -> None:
-    """Let checkpoints name an architecture of one's own: import ``package.module:name``.
+    """Let checkpoints use a custom architecture: import ``package.module:name``.
 
     Raises:
         ValueError: it cannot be imported.
@@ -380,7 +341,7 @@ def allow_architecture(name: str) -> None:
 
 
 def add_allow(parser: argparse.ArgumentParser) -> None:
-    """Give a command the option ``--allow``, a list of names for :func:`allow_architecture`."""
+    """Add the option ``--allow``, a list of names for :func:`allow_architecture`, to a command."""
     parser.add_argument(
         "--allow",
         action="append",
@@ -391,10 +352,10 @@ def add_allow(parser: argparse.ArgumentParser) -> None:
 
 
 def read_network(path: Path, ruleset: Ruleset) -> PolicyNetwork:
-    """The network of a checkpoint.
+    """Return the network of a checkpoint.
 
     Raises:
-        CheckpointError: it cannot be used under these rules.
+        CheckpointError: the checkpoint cannot be used under these rules.
         ImportError: torch is not installed.
     """
     from agents.nets import checkpoint
@@ -409,13 +370,13 @@ def load(
     seed: int = 0,
     threads: int | None = None,
 ) -> NamedPlayer:
-    """The player that ``spec`` names; :data:`PLAYERS` has examples of every kind.
+    """Load the player that ``spec`` names; :data:`PLAYERS` has examples of every kind.
 
     Args:
         spec: a bot with its limit, the path or name of a checkpoint, or ``module:function``.
-        ruleset: the rules to be played; a checkpoint trained under others is refused.
-        seed: of the player's random choices.
-        threads: among which a search divides a batch; all cores by default.
+        ruleset: the rules to play; a checkpoint trained under others is refused.
+        seed: the seed of the player's random choices.
+        threads: the number of threads of a search; all cores by default.
 
     Raises:
         ValueError: no player has that name, or the checkpoint cannot be used (a

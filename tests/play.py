@@ -45,6 +45,6 @@ def start(client: httpx2.Client, **how: Any) -> tuple[str, dict[str, Any]]:
 
 def offer(monkeypatch: pytest.MonkeyPatch, agent: Any, **label: str) -> None:
     """Add the player ``mine`` to those of the board."""
-    place = OnBoard({"en": "Mine", **label})
+    place = {"": OnBoard({"en": "Mine", **label})}
     row = PlayerKind("mine", "mine", {}, lambda _: agent, on_board=place)
     monkeypatch.setattr("agents.registry.KINDS", (row, *registry.KINDS))

@@ -87,8 +87,8 @@ def test_unknown_name_raises() -> None:
         ("mcts:10:lucky", "expected something like mcts:1000, mcts:1000:greedy, mcts:100ms"),
         ("alfabeta:6", r"\(did you mean 'alphabeta:6'\?\)"),
         ("search:zanzibr:64", r"no checkpoint 'zanzibr' \(did you mean 'zanzibar'\?\)"),
-        ("no_such_module:make", "no_such_module:make cannot be loaded: .*No module named"),
-        ("agents.registry:nobody", "agents.registry:nobody cannot be loaded: .* no attribute"),
+        ("no_such_module:make", "no_such_module:make cannot be imported: .*No module named"),
+        ("agents.registry:nobody", "agents.registry:nobody cannot be imported: .* no attribute"),
         (f"{__name__}:make_nothing", "returned 'nothing': expected an object with act"),
         ("runs/nowhere.safetensors", "unknown player 'runs/nowhere.safetensors'"),
         ("../agents/registry", "unknown player"),
@@ -113,12 +113,14 @@ def test_every_example_is_a_player() -> None:
 @pytest.mark.parametrize(
     ("spec", "name", "fields"),
     [
-        ("alphabeta:100 ms", "alphabeta-ms", (None, 100, "")),
+        ("alphabeta:100 ms", "alphabeta", (None, 100, "")),
         ("mcts:7:random", "mcts", (None, 7, "random")),
+        ("mcts:100ms:greedy", "mcts", (None, 100, "greedy")),
         ("search:zanzibar:64", "search", ("zanzibar", 64, "")),
-        ("guided:kibao:20000n", "guided-nodes", ("kibao", 20000, "")),
+        ("guided:kibao:20000n", "guided", ("kibao", 20000, "")),
         ("solver:2s", "solver", (None, 2, "")),
-        ("solver:zanzibar:2n", "guided-solver-nodes", ("zanzibar", 2, "")),
+        ("solver:2ms", "solver", (None, 2, "")),
+        ("solver:zanzibar:2n", "guided-solver", ("zanzibar", 2, "")),
         ("kibao", "network", ("kibao", 0, "")),
         (
             f"{CHECKPOINTS}/kibao.safetensors",
@@ -175,9 +177,10 @@ def test_choose() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        kind.spelling.format(checkpoint="zanzibar", budget=2)
+        kind.fill({"checkpoint": "zanzibar", "budget": "2", "unit": unit})
         for kind in KINDS
-        if kind.name != "function" and not kind.spelling.endswith("{budget}s")  # long, like ms
+        for unit in kind.limits
+        if kind.name != "function" and unit != "s"  # as good as ms, and slower
     ],
 )
 def test_players_check_arrays(spec: str) -> None:

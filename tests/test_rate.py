@@ -19,11 +19,10 @@ from scipy.special import expit
 
 from agents import registry
 from agents.arena import placement
-from agents.arena.elo import score_pairs
+from agents.arena.elo import ELO_PER_LOGIT, score_pairs
 from agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, shipped
 from agents.arena.openings import draw_openings
 from agents.arena.placement import Session, Unit, place
-from agents.arena.ratings import ELO_PER_LOGIT
 from agents.arena.round_robin import TournamentSettings
 from bao_env.engine.ruleset import RULESETS
 from training import ladder as tool
@@ -340,7 +339,7 @@ def test_precision_out_of_reach(ladder_file: Path, capsys: pytest.CaptureFixture
     [
         (["mine:broken"], "mine:broken failed against .*: TypeError: my mistake"),
         (["mine:cheat"], "mine:cheat failed against .*: the first player chose action 63"),
-        (["mine:missing"], "mine:missing cannot be loaded"),
+        (["mine:missing"], "mine:missing cannot be imported"),
         (["gready"], "did you mean 'greedy'"),
         (["kibao"], "trained under rule set 'kibao', not 'zanzibar' .small is for zanzibar"),
         (["greedy", "--ladder", "chess"], f"no ladder 'chess': expected .* a file, or {DEFAULT}"),

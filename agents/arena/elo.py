@@ -1,9 +1,9 @@
-"""From results to win rate and Elo difference, each with its 95 % interval, and to a verdict.
+"""Win rate and Elo difference of a match, with 95 % intervals, and a sequential test.
 
 Games come in pairs: one opening, played from both seats. The two games of a pair are not
 independent. So the variance is taken over pairs (the pentanomial model of chess engine testing),
 and Wilson's interval is widened or narrowed to match it. Unlike the plain normal interval it does
-not collapse when every game was won. :class:`Sprt` tells during a match whether enough pairs were
+not collapse when every game was won. :class:`Sprt` decides during a match whether enough pairs were
 played.
 """
 
@@ -12,15 +12,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
-import numpy as np
+import numpy as np  # SciPy is imported where it is used: the board in a browser needs none
 import numpy.typing as npt
 
 Z95: Final = 1.959963984540054
 """Standard errors from the middle of a 95 % interval to its ends."""
+ELO_PER_LOGIT: Final = 400.0 / math.log(10.0)
+"""Elo points in one natural logarithm of the odds."""
 _PAIR_SCORES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 _NEVER_SEEN: Final = 1e-3
+
+FloatOrArray = TypeVar("FloatOrArray", float, npt.NDArray[np.float64])
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Score:
         return elo_difference(self.rate), elo_difference(self.low), elo_difference(self.high)
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain values, for JSON."""
+        """Return the result as plain values, for JSON."""
         return {
             "games": self.games,
             "wins": self.wins,
@@ -68,7 +72,7 @@ class Score:
 
 
 def elo_difference(rate: float) -> float:
-    """The rating difference at which the logistic Elo model expects ``rate`` points a game."""
+    """Return the rating difference at which the logistic model expects ``rate`` points a game."""
     if rate <= 0.0:
         return -math.inf
     if rate >= 1.0:
@@ -76,16 +80,18 @@ def elo_difference(rate: float) -> float:
     return 400.0 * math.log10(rate / (1.0 - rate))
 
 
-def expected_score(elo: float) -> float:
-    """Points a game that the logistic Elo model expects at a rating difference; 0..1."""
-    return 1.0 / (1.0 + 10.0 ** (-elo / 400.0))
+def expected_score(elo: FloatOrArray) -> FloatOrArray:
+    """Return the points a game, 0..1, that the logistic Elo model expects at a difference."""
+    from scipy.special import expit
+
+    return expit(elo / ELO_PER_LOGIT)
 
 
 def score_pairs(points: npt.NDArray[np.float64]) -> Score:
-    """The score of a match.
+    """Return the score of a match.
 
     Args:
-        points: float64[pairs, 2], what the first player got from each game (1, 1/2 or 0).
+        points: float64[pairs, 2], the first player's points in each game (1, 1/2 or 0).
 
     Raises:
         ValueError: there is no pair.
@@ -124,7 +130,7 @@ def wilson_interval(rate: float, games: float) -> tuple[float, float]:
 
 
 def likelihood_of_superiority(points: npt.NDArray[np.float64]) -> float:
-    """Probability that the first player is the stronger one, by the normal approximation.
+    """Return the probability that the first player is stronger, by the normal approximation.
 
     Phi((mean - 1/2) / its standard error), the error taken over pairs as Fishtest does
     (``get_elo`` in https://github.com/official-stockfish/fishtest,
@@ -229,7 +235,7 @@ class Sprt:
         )
 
     def verdict(self, pair_counts: Sequence[int]) -> Literal["H0", "H1"] | None:
-        """The hypothesis to accept after these pairs, or None to play on.
+        """Return the hypothesis to accept after these pairs, or None to continue.
 
         Args:
             pair_counts: as for :meth:`llr`.
@@ -241,7 +247,7 @@ class Sprt:
 
 
 def _tilt(counts: Sequence[float], score: float) -> list[float]:
-    """Divisors that turn the seen frequencies into the likeliest distribution of mean ``score``.
+    """Return the divisors of the frequencies for the likeliest distribution of mean ``score``.
 
     With frequencies f and pair scores a, the maximum of sum(f log p) subject to sum(p) = 1 and
     sum(p a) = score is p = f / (1 + x (a - score)); the multiplier x is the root of
@@ -254,7 +260,6 @@ def _tilt(counts: Sequence[float], score: float) -> list[float]:
     Returns:
         1 + x (a - score) for each pair score a.
     """
-    # The board in a browser imports this file, but never needs SciPy.
     from scipy.optimize import brentq
 
     total = math.fsum(counts)

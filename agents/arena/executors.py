@@ -1,6 +1,6 @@
-"""Where the units of a tournament are played: in local processes, or on a Ray cluster.
+"""Executors for the units of a tournament: local processes, or a Ray cluster.
 
-Both are executors of :mod:`concurrent.futures` that can also drop running work.
+Both follow :mod:`concurrent.futures` and can also stop running work.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def end_with_parent() -> None:
-    """From now on this worker process ends as soon as its parent has ended, however it ended."""
+    """End this worker process as soon as its parent process has ended for any reason."""
     parent = parent_process()
     if parent is None:
         return
@@ -42,7 +42,7 @@ class LocalPool(ProcessPoolExecutor):
     """Processes on this machine, one core each.
 
     Args:
-        processes: how many.
+        processes: the number of processes.
     """
 
     def __init__(self, processes: int) -> None:
@@ -51,7 +51,7 @@ class LocalPool(ProcessPoolExecutor):
         super().__init__(processes, mp_context=get_context("spawn"), initializer=_start_worker)
 
     def stop(self) -> None:
-        """End the processes at once, without waiting for their work."""
+        """End the processes immediately; running work is lost."""
         for process in list((self._processes or {}).values()):
             process.terminate()
 
@@ -60,9 +60,9 @@ class RayPool(Executor):
     """The cores of a Ray cluster. Each of its machines must have this checkout at the same path.
 
     Args:
-        address: of the cluster, ``host:port``. ``local`` starts a new one on this machine. Empty
-            takes the one that Ray finds (``RAY_ADDRESS``, or one on this machine), else starts a
-            new one.
+        address: the cluster's address, ``host:port``. ``local`` starts a new one on this machine.
+            Empty takes the one that Ray finds (``RAY_ADDRESS``, or one on this machine), else
+            starts a new one.
 
     Raises:
         ValueError: Ray is not installed.
@@ -95,7 +95,7 @@ class RayPool(Executor):
         return unit.future()
 
     def stop(self) -> None:
-        """Cancel what runs or waits."""
+        """Cancel running and waiting work."""
         for unit in self._units:
             self._ray.cancel(unit, force=True)
 

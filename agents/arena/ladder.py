@@ -1,7 +1,7 @@
-"""A ladder: anchors, players of known and fixed ratings, and the openings to meet them from.
+"""Ladders: anchors, which are players with fixed ratings, and the openings of games with them.
 
-A ladder is a JSON file, of one rule set. Its ratings are its scale, so they never change under its
-name: when an anchor learns to play otherwise, the ladder gets a new number.
+A ladder is a JSON file for one rule set. Its ratings are its scale, so they never change under its
+name: if an anchor begins to play differently, a new ladder with a new number is made.
 ``python -m training.ladder`` makes one from a tournament.
 """
 
@@ -44,7 +44,7 @@ class Anchor(_Table):
     """A player of known rating."""
 
     player: str
-    """What :func:`agents.registry.load` takes."""
+    """The name of the player for :func:`agents.registry.load`."""
     elo: float
     low: float
     """Lower end of the 95 % interval of ``elo`` in the tournament, against the player at 0."""
@@ -66,12 +66,12 @@ class Ladder(_Table):
     engine_signature: str
     """:func:`bao_env.signature.signature` of the engine that the anchors were rated with."""
     tournament: dict[str, Any]
-    """How the anchors were rated: the tournament's settings, and the code that played it."""
+    """The tournament that rated the anchors: its settings and the versions of the code."""
     openings_seed: int
     """The openings are those of the tournament's length and balance, drawn with this seed."""
     anchors: tuple[Anchor, ...] = Field(min_length=2)
     openings: tuple[str, ...] = Field(min_length=1)
-    """Each the seat that begins, ``south`` or ``north``, and the actions, with spaces between."""
+    """Each the first seat, ``south`` or ``north``, and the actions, separated by spaces."""
 
     @cached_property
     def ruleset(self) -> Ruleset:
@@ -89,10 +89,10 @@ class Ladder(_Table):
 
     @cached_property
     def starts(self) -> MatchOpenings:
-        """The openings, played.
+        """The openings, and the positions after them.
 
         Raises:
-            ValueError: one is not a legal beginning of a game, or they differ in length.
+            ValueError: an opening is not legal, ends the game, or differs in length.
         """
         engine = Engine(self.ruleset)
         words = [text.split() for text in self.openings]
@@ -116,10 +116,10 @@ class Ladder(_Table):
         return self
 
     def load(self, player: str, seed: int = 0) -> NamedPlayer:
-        """A player for the ladder's rules, on one core.
+        """Load a player for the ladder's rules, on one core.
 
         Raises:
-            LadderError: it is unknown, or cannot be used under these rules.
+            LadderError: the player is unknown, or cannot be used under these rules.
         """
         try:
             return registry.load(player, ruleset=self.ruleset, seed=seed, threads=1)
@@ -127,7 +127,7 @@ class Ladder(_Table):
             raise LadderError(f"{error} ({self.name} is for {self.ruleset.name})") from error
 
     def changed(self) -> list[str]:
-        """Anchors that no longer answer as they did when they were rated."""
+        """Return the anchors whose answers have changed since they were rated."""
         return [
             anchor.player
             for anchor in self.anchors
@@ -136,7 +136,7 @@ class Ladder(_Table):
 
 
 def answers(player: NamedPlayer, openings: MatchOpenings, ruleset: Ruleset) -> str:
-    """A hash, 16 hex digits, of the actions that a player chooses after the first openings."""
+    """Return a hash, 16 hex digits, of the player's actions after the first openings."""
     positions = openings.positions[:_ASKED].copy()
     masks = np.empty(len(positions), np.uint64)
     Engine(ruleset).legal_masks(positions, masks, np.empty(len(positions), np.int8))
@@ -145,7 +145,7 @@ def answers(player: NamedPlayer, openings: MatchOpenings, ruleset: Ruleset) -> s
 
 
 def write_openings(openings: MatchOpenings) -> tuple[str, ...]:
-    """The text of each opening, as in :attr:`Ladder.openings`."""
+    """Return the text of each opening, as in :attr:`Ladder.openings`."""
     seats = {number: word for word, number in _SEATS.items()}
     return tuple(
         " ".join([seats[int(first)], *map(str, actions)])
@@ -154,15 +154,15 @@ def write_openings(openings: MatchOpenings) -> tuple[str, ...]:
 
 
 def shipped() -> list[str]:
-    """Names of the ladders that come with the project."""
+    """Return the names of the shipped ladders."""
     return sorted(path.stem for path in LADDERS.glob("*.json"))
 
 
 def load_ladder(name: str = DEFAULT) -> Ladder:
-    """A ladder, for the engine as it is now.
+    """Load a ladder, and check that the engine still plays its rules.
 
     Args:
-        name: of a shipped ladder, or the path of a JSON file.
+        name: the name of a shipped ladder, or the path of a JSON file.
 
     Raises:
         LadderError: there is no such ladder, its file is damaged, or the engine now plays its rules

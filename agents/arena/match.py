@@ -28,7 +28,7 @@ SPRT_PAIRS: Final = 50
 
 @dataclass(frozen=True)
 class MatchGames:
-    """What happened in a batch of games."""
+    """The results of a batch of games."""
 
     actions: npt.NDArray[np.uint8]
     """uint8[G, longest], the actions from each start on; 255 after the end."""
@@ -48,7 +48,7 @@ class Match:
 
     ruleset: Ruleset
     openings: MatchOpenings
-    """Where both games of each pair start."""
+    """The openings, one for both games of each pair."""
     points: npt.NDArray[np.float64]
     """float64[pairs, 2], points of the first player as South and as North."""
     plies: npt.NDArray[np.int64]
@@ -64,10 +64,10 @@ class Match:
     """``"H0"`` or ``"H1"``, if a sequential test ended the match."""
 
     def transcripts(self, names: tuple[str, str]) -> Iterator[str]:
-        """Each game in Donkers' notation, the pairs in order.
+        """Return each game in Donkers' notation, the pairs in order.
 
         Args:
-            names: of the two players, for the head.
+            names: the names of the two players, for the head.
         """
         for pair in range(len(self.points)):
             for game, first_seat in enumerate((SOUTH, NORTH)):
@@ -99,7 +99,7 @@ def play_games(
     max_plies: int = MAX_PLIES,
     progress: Callable[[int], None] = lambda ended: None,
 ) -> MatchGames:
-    """Play a batch of games to their ends.
+    """Play a batch of games to the end.
 
     Args:
         players: each gets all of its positions of a ply in one call.
@@ -171,7 +171,7 @@ def play_match(
         opening_plies: random legal plies that make an opening.
         balance: skip openings that a search finds less balanced than this; see
             :func:`agents.arena.openings.draw_openings`.
-        seed: of the openings. Players have their own.
+        seed: the seed of the openings; players have their own.
         max_plies: a game that reaches this length is a draw.
         sprt: stop as soon as this test has a verdict; it looks every :data:`SPRT_PAIRS` pairs.
         progress: called after each ply with the number of games that have just ended.

@@ -31,7 +31,7 @@ _ROUNDS: Final = 64
 
 @dataclass(frozen=True)
 class MatchOpenings:
-    """Starts of games."""
+    """Openings and the positions after them."""
 
     positions: npt.NDArray[np.uint64]
     """uint64[N, 6], the positions that they lead to."""
@@ -54,7 +54,7 @@ def draw_openings(
     seed: int,
     balance: float | None = BALANCE,
 ) -> MatchOpenings:
-    """Random legal prefixes of games that lead to ``count`` different positions.
+    """Draw random legal prefixes of games that lead to ``count`` different positions.
 
     Args:
         ruleset: the rules.

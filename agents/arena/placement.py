@@ -1,8 +1,8 @@
-"""The rating of one player on a ladder, and the games that find it.
+"""Rate one player on a ladder.
 
-Play goes in rounds: each is planned from the results of those before, against the anchors nearest
+Games are played in rounds, each planned from the earlier results, against the anchors nearest
 to the player. A pair of games depends only on the seed, the opening and the two players. So neither
-the number of processes nor their speed changes a rating, unless the time is up.
+the number of processes nor their speed changes a rating, unless the time runs out.
 """
 
 from __future__ import annotations
@@ -18,16 +18,14 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
-from scipy.special import expit
 from tqdm import tqdm
 
 from agents import registry
-from agents.arena.elo import Z95
+from agents.arena.elo import ELO_PER_LOGIT, Z95, expected_score
 from agents.arena.executors import LocalPool
 from agents.arena.ladder import Ladder, LadderError
 from agents.arena.match import play_openings
 from agents.arena.openings import MatchOpenings
-from agents.arena.ratings import ELO_PER_LOGIT
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 
@@ -36,10 +34,10 @@ FIRST_PAIRS: Final = 20
 UNIT_PAIRS: Final = 25
 """Pairs that a process plays at a time, at most."""
 _REACH: Final = 4000.0
-"""How far beyond the anchors a rating may lie, in Elo."""
+"""Maximum distance of a rating from the anchors, in Elo."""
 
 Ended = Literal["precise", "no openings left", "time is up", "stopped"]
-"""Why no more games were played."""
+"""Reason for the end of the games."""
 
 
 @dataclass(frozen=True)
@@ -73,17 +71,18 @@ def place(
     openings: npt.NDArray[np.int64],
     points: npt.NDArray[np.float64],
 ) -> Placement:
-    """The likeliest rating of a player, given those of its opponents.
+    """Return the most likely rating of a player, given those of its opponents.
 
     The model is that of :func:`agents.arena.ratings.rate`. The interval is Wilson's, as in
-    :func:`agents.arena.elo.score_pairs`, for opponents of different strengths: it holds the ratings
-    at which the points lie within 1.96 standard errors of those expected. The games of an opening
-    are not independent, so the error is taken over openings. The opponents' ratings count as exact.
+    :func:`agents.arena.elo.score_pairs`, for opponents of different strengths: it contains the
+    ratings at which the points lie within 1.96 standard errors of those expected. The games of an
+    opening are not independent, so the error is taken over openings. The opponents' ratings count
+    as exact.
 
     Args:
-        ratings: float64[pairs], of the opponent in each pair of games.
+        ratings: float64[pairs], the opponent's rating in each pair of games.
         openings: int64[pairs], the number of the opening.
-        points: float64[pairs, 2], what the player got from each game (1, 1/2 or 0).
+        points: float64[pairs, 2], the player's points in each game (1, 1/2 or 0).
 
     Raises:
         ValueError: there is no pair.
@@ -94,7 +93,7 @@ def place(
     total = float(points.sum())
 
     def surplus(elo: float) -> float:
-        return total - 2.0 * float(_expected(elo, ratings).sum())
+        return total - 2.0 * float(expected_score(elo - ratings).sum())
 
     if total == 0.0:
         elo = -math.inf
@@ -102,7 +101,7 @@ def place(
         elo = math.inf
     else:
         elo = brentq(surplus, low, high)
-    effect = _design_effect(_expected(elo, ratings), openings, points)
+    effect = _design_effect(expected_score(elo - ratings), openings, points)
 
     def deviation(elo: float) -> float:
         return surplus(elo) / math.sqrt(effect * _information(elo, ratings))
@@ -117,14 +116,9 @@ def place(
     )
 
 
-def _expected(elo: float, ratings: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Points a game that the model expects against players of these ratings."""
-    return expit((elo - ratings) / ELO_PER_LOGIT)
-
-
 def _information(elo: float, ratings: npt.NDArray[np.float64]) -> float:
-    """Variance of the points of independent games, two against each of ``ratings``."""
-    expected = _expected(elo, ratings)
+    """Return the variance of the points of independent games, two against each of ``ratings``."""
+    expected = expected_score(elo - ratings)
     return 2.0 * float((expected * (1.0 - expected)).sum())
 
 
@@ -133,9 +127,9 @@ def _design_effect(
     openings: npt.NDArray[np.int64],
     points: npt.NDArray[np.float64],
 ) -> float:
-    """The variance of the points over openings, relative to that of independent games.
+    """Return the variance of the points over openings, relative to that of independent games.
 
-    At least 1/2, and 1 where too little was seen to tell.
+    It is at least 1/2, and 1 if there are too few games to estimate it.
     """
     independent = 2.0 * float((expected * (1.0 - expected)).sum())
     _, groups = np.unique(openings, return_inverse=True)
@@ -157,20 +151,20 @@ class Unit:
 
 
 class Session:
-    """What a player has shown so far on a ladder, and which games should come next.
+    """The games of a player on a ladder so far, and the plan of the next ones.
 
     Args:
-        ladder: its anchors and openings.
-        seed: of the order in which each anchor's openings are played.
-        player: who is rated. An anchor of that name is left out: who meets himself, and answers
-            always alike, ends every pair even.
+        ladder: the ladder.
+        seed: the seed of the order of each anchor's openings.
+        player: the rated player. An anchor of that name is skipped: a deterministic player that
+            meets itself always draws the pair.
     """
 
     def __init__(self, ladder: Ladder, seed: int = 0, player: str = "") -> None:
         self.ladder = ladder
         self.seed = seed
         self.expected_pairs = 0
-        """Pairs that there will have been in the end, as far as the last plan can tell."""
+        """Estimated number of pairs at the end, from the last plan."""
         count = len(ladder.openings)
         self._orders = [
             np.random.default_rng([seed, zlib.crc32(anchor.player.encode())]).permutation(count)
@@ -189,7 +183,7 @@ class Session:
         return len(self._points)
 
     def add(self, unit: Unit, points: npt.NDArray[np.float64]) -> None:
-        """Take note of the results of a unit, float64[pairs, 2], points of the player."""
+        """Add the results of a unit, float64[pairs, 2], the player's points."""
         self._anchors, self._openings, self._points = (
             np.append(self._anchors, np.full(len(points), unit.anchor)),
             np.append(self._openings, unit.openings),
@@ -197,35 +191,35 @@ class Session:
         )
 
     def points_against(self, anchor: int) -> npt.NDArray[np.float64]:
-        """float64[pairs, 2], the player's points in each game against an anchor."""
+        """Return the player's points in each game against an anchor, float64[pairs, 2]."""
         return self._points[self._anchors == anchor]
 
     def placement(self) -> Placement:
-        """The rating so far.
+        """Return the rating so far.
 
         Raises:
-            ValueError: there is no game yet.
+            ValueError: there are no games yet.
         """
         return place(self.ladder.ratings[self._anchors], self._openings, self._points)
 
     def guess(self) -> float:
-        """A finite rating to plan by: a drawn pair against one of the anchors' mean is added."""
+        """Return a finite rating for the plan: a drawn pair against the anchors' mean is added."""
         ratings = self.ladder.ratings
         opponents = np.append(ratings[self._anchors], ratings.mean())
         openings = np.append(self._openings, -1)
         return place(opponents, openings, np.concatenate([self._points, [[0.5, 0.5]]])).elo
 
     def plan(self, precision: float) -> list[Unit]:
-        """The units of the next round, the slowest anchors first.
+        """Return the units of the next round, the slowest anchors first.
 
-        The anchors are those that tell at least half as much as the one that tells most: about
-        those within 300 Elo of the player. So a rating rests on several kinds of opponents.
+        An anchor is chosen if a pair against it gives at least half of the information that the
+        best one gives: about those within 300 Elo. So a rating uses several kinds of opponents.
 
         Args:
-            precision: the longer arm of the interval that will do, in Elo.
+            precision: the required length of the interval's longer arm, in Elo.
 
         Returns:
-            Nothing if the rating is as precise as that, or all openings are used up.
+            the units; none if the rating is precise enough, or all openings are used.
         """
         if self.pairs and self.placement().margin <= precision:
             return []
@@ -233,10 +227,10 @@ class Session:
         if not left.any():
             return []
         elo = self.guess()
-        expected = _expected(elo, self.ladder.ratings)
-        told = 2.0 * expected * (1.0 - expected)  # by a pair
-        chosen = np.flatnonzero((left > 0) & (told >= told[left > 0].max() / 2.0))
-        missing = self._missing(elo, precision) / float(told[chosen].mean())
+        expected = expected_score(elo - self.ladder.ratings)
+        information = 2.0 * expected * (1.0 - expected)  # of a pair
+        chosen = np.flatnonzero((left > 0) & (information >= information[left > 0].max() / 2.0))
+        missing = self._missing(elo, precision) / float(information[chosen].mean())
         pairs = min(max(FIRST_PAIRS, math.ceil(missing)), max(FIRST_PAIRS, self.pairs))
         each = math.ceil(pairs / len(chosen))
         units = []
@@ -252,9 +246,9 @@ class Session:
         return units
 
     def _missing(self, elo: float, precision: float) -> float:
-        """Information that the interval still lacks, in the units of :func:`_information`."""
+        """Return the missing information, in the units of :func:`_information`."""
         ratings = self.ladder.ratings[self._anchors]
-        effect = _design_effect(_expected(elo, ratings), self._openings, self._points)
+        effect = _design_effect(expected_score(elo - ratings), self._openings, self._points)
         needed = effect * (Z95 * ELO_PER_LOGIT / precision) ** 2
         return max(0.0, needed - _information(elo, ratings))
 
@@ -275,10 +269,10 @@ def play_unit(
     """Play a unit.
 
     Args:
-        player, anchor: what :func:`agents.registry.load` takes.
+        player, anchor: the players' names for :func:`agents.registry.load`.
         ruleset: the rules.
-        openings: those of the unit.
-        seed: of both players.
+        openings: the openings of the unit.
+        seed: the seed of both players.
 
     Raises:
         LadderError: the player failed.
@@ -288,7 +282,7 @@ def play_unit(
     try:
         agent = registry.load(player, ruleset=ruleset, seed=own, threads=1)
         match = play_openings(agent, opponent, openings, Engine(ruleset))
-    except Exception as error:  # whatever somebody's own code raises
+    except Exception as error:  # a player may raise anything
         raise LadderError(
             f"{player} failed against {anchor}: {type(error).__name__}: {error}"
         ) from error
@@ -296,10 +290,10 @@ def play_unit(
 
 
 def _wait(futures: Sequence[Future[Played]], deadline: float, bar: tqdm) -> Ended | None:
-    """Wait for a round.
+    """Wait for the games of a round.
 
     Returns:
-        None if all of it was played, else why not.
+        None if all were played, else the reason why not.
 
     Raises:
         LadderError: the player failed.
@@ -316,13 +310,13 @@ def _wait(futures: Sequence[Future[Played]], deadline: float, bar: tqdm) -> Ende
 
 @dataclass(frozen=True)
 class Result:
-    """All that was played to rate a player."""
+    """The games that rate a player."""
 
     session: Session
     ended: Ended
     ms_a_move: float
-    """Time a move of the player, on one core: the median of the units, for the first one may
-    have had to compile."""
+    """Time a move of the player, on one core: the median over units, because
+    the first one may include compilation."""
 
 
 def rate_player(
@@ -334,15 +328,15 @@ def rate_player(
     seed: int = 1,
     processes: int = 1,
 ) -> Result:
-    """Rate a player on a ladder. Ctrl-C ends it early, with the results until then.
+    """Rate a player on a ladder. Ctrl-C ends it early and keeps the results.
 
     Args:
-        player: what :func:`agents.registry.load` takes.
-        ladder: the scale.
+        player: the player's name for :func:`agents.registry.load`.
+        ladder: the ladder.
         precision: play until the longer arm of the 95 % interval is no longer than this, in Elo.
-        seconds: or until so much time has passed; units that are not finished then do not count.
-        seed: of the openings' order and of the players.
-        processes: play at a time, each player on one core.
+        seconds: the time limit; units that are unfinished then do not count.
+        seed: the seed of the openings' order and of the players.
+        processes: the number of processes, each on one core.
 
     Raises:
         LadderError: the player cannot be loaded, or failed while it played.

@@ -8,7 +8,6 @@ at every step of each of the bootstrap's fits.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -18,12 +17,10 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from agents.arena.elo import score_pairs
+from agents.arena.elo import ELO_PER_LOGIT, score_pairs
 
 PRIOR: Final = 1.0
 """Virtual games of each player, all drawn, against one of average strength."""
-ELO_PER_LOGIT: Final = 400.0 / math.log(10.0)
-"""Elo points in one natural logarithm of the odds."""
 
 _TOLERANCE: Final = 1e-5
 _STEPS: Final = 200
@@ -56,7 +53,7 @@ def rate(
     seed: int = 0,
     prior: float = PRIOR,
 ) -> Ratings:
-    """Elo ratings by maximum likelihood, from a full or partial round robin.
+    """Return Elo ratings by maximum likelihood, from a full or partial round robin.
 
     This is the model of Bradley and Terry ("Rank analysis of incomplete block designs", Biometrika
     39, 1952) on Elo's scale; a draw counts as half a win for each. In it a player who won or lost
@@ -124,7 +121,7 @@ def rate(
 def cycles(
     results: Mapping[tuple[str, str], npt.NDArray[np.float64]],
 ) -> list[tuple[str, str, str]]:
-    """Triples in which each beats the next and the last beats the first, beyond doubt.
+    """Return the triples in which each beats the next, and the last the first, significantly.
 
     A score is beyond doubt if its 95 % interval (:func:`agents.arena.elo.score_pairs`) lies above
     1/2. There is no correction for the number of triples examined.
@@ -153,7 +150,7 @@ def cycles(
 def _merge(
     results: Mapping[tuple[str, str], npt.NDArray[np.float64]],
 ) -> dict[tuple[str, str], npt.NDArray[np.float64]]:
-    """All results of two players under one key, names and keys in order."""
+    """Merge the results of two players under one key, names and keys in order."""
     merged: dict[tuple[str, str], npt.NDArray[np.float64]] = {}
     for (a, b), points in sorted(results.items(), key=lambda result: result[0]):
         if a == b:
@@ -182,7 +179,7 @@ def _check_connected(games: npt.NDArray[np.int64], names: list[str]) -> None:
 def _fit(
     points: npt.NDArray[np.float64], games: npt.NDArray[np.int64], prior: float
 ) -> npt.NDArray[np.float64]:
-    """Maximum likelihood ratings of many samples at once.
+    """Fit the maximum likelihood ratings of many samples at once.
 
     Newton's method with the step length log(1 + d) / d, where d is the largest change of a rating
     difference: the likelihood rises at every step, and near the maximum the steps are full

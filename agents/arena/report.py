@@ -1,4 +1,4 @@
-"""What a tournament found: tables as Markdown and JSON, and a plot."""
+"""Report the results of a tournament: tables as Markdown and JSON, and a plot."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Standing:
 
 
 def _score(standing: Standing, row: str, column: str) -> tuple[float, int] | None:
-    """Points a game of one player against another, and the number of games."""
+    """Return the points a game of one player against another, and the number of games."""
     if (row, column) in standing.results:
         points = standing.results[row, column]
         return float(points.mean()), points.size
@@ -48,7 +48,7 @@ def _time(milliseconds: float) -> str:
 
 
 def markdown(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) -> str:
-    """The tables, and a line that says what they were made from."""
+    """Return the tables, and a line about their sources."""
     games = sum(points.size for points in standing.results.values())
     zero = "the mean of all" if ratings.anchor is None else ratings.anchor
     players = [
@@ -81,13 +81,13 @@ def markdown(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) 
 
 
 def markdown_table(head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table, all columns but the first aligned to the right."""
+    """Return a Markdown table with all columns but the first aligned to the right."""
     align = ["left", *["right"] * (len(head) - 1)]
     return tabulate(rows, head, tablefmt="pipe", colalign=align, disable_numparse=True)
 
 
 def to_dict(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The same as plain values, for JSON."""
+    """Return the tables as plain values, for JSON."""
     pairings = [
         {"first": first, "second": second} | score_pairs(points).to_dict()
         for (first, second), points in standing.results.items()
@@ -116,7 +116,7 @@ def to_dict(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) -
 
 
 def plot(standing: Standing, ratings: Ratings, title: str) -> bytes:
-    """Elo with intervals beside the crosstable, as a PNG."""
+    """Plot Elo with intervals beside the crosstable, as a PNG."""
     from matplotlib.figure import Figure
 
     count = len(ratings.names)

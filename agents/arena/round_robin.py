@@ -22,10 +22,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from tqdm import tqdm
 
 from agents import registry
@@ -45,35 +46,35 @@ FORMAT: Final = 2
 
 
 class TournamentError(ValueError):
-    """A tournament cannot be played or continued as asked."""
+    """The tournament cannot be played, or cannot continue in its folder."""
 
 
 @dataclass(frozen=True)
 class TournamentSettings:
-    """What is played in a tournament."""
+    """Settings of a tournament."""
 
     players: dict[str, str]
     """The players by name, each with what :func:`agents.registry.load` takes."""
     ruleset: Ruleset
     pairs: int
-    """Openings that two players play, each from both seats."""
+    """Number of openings that two players play, each from both seats."""
     pairs_of: dict[str, int] = field(default_factory=dict)
     """A smaller number for every pairing with one of these (slow) players, by name."""
     opening_plies: int = OPENING_PLIES
     balance: float | None = BALANCE
     seed: int = 1
     allow: tuple[str, ...] = ()
-    """For :func:`agents.registry.allow_architecture`, in each process."""
+    """Names for :func:`agents.registry.allow_architecture`, in each process."""
 
     def pairs_between(self, first: str, second: str) -> int:
-        """Pairs of games between two players."""
+        """Return the number of pairs of games between two players."""
         return min(self.pairs, *(self.pairs_of.get(name, self.pairs) for name in (first, second)))
 
     def load(self, name: str, seed: int = 0) -> NamedPlayer:
-        """A player, on one core.
+        """Load a player for one core.
 
         Raises:
-            ValueError: it is unknown or unusable.
+            ValueError: the player is unknown or unusable.
         """
         for architecture in self.allow:
             registry.allow_architecture(architecture)
@@ -81,8 +82,9 @@ class TournamentSettings:
 
     @cached_property
     def description(self) -> Mapping[str, Any]:
-        """The settings, who the players are and what code plays them, as plain values for JSON; as
-        it was when it was first asked for.
+        """The settings, the players' fingerprints and the code's versions, as values for JSON.
+
+        They are computed once.
 
         Raises:
             ValueError: a player is unknown or unusable.
@@ -116,19 +118,19 @@ class Unit:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What identifies it in the file of results."""
+        """Its key in the file of results."""
         return self.first, self.second, self.number
 
 
 def fingerprint(spec: str, player: NamedPlayer) -> str | None:
-    """What changes if a player does: 16 hex digits, empty for a bot that comes with the project.
+    """Return a hash of a player, 16 hex digits; empty for a bot that comes with the project.
 
-    They stand for a checkpoint's file, or for the source file of ``module:function`` and the
-    fingerprint that its agent gives itself. None if the agent gives none: its weights, or what its
-    module imports, may have changed unseen.
+    It covers a checkpoint's file, or the source file of ``module:function`` and the fingerprint of
+    its agent. None if the agent has no fingerprint: its weights, or the modules it imports, may
+    change unnoticed.
 
     Raises:
-        ValueError: the agent's fingerprint is no text.
+        ValueError: the agent's fingerprint is not a text.
     """
     found = registry.parse(spec)
     if found.path is not None:
@@ -143,7 +145,7 @@ def fingerprint(spec: str, player: NamedPlayer) -> str | None:
 
 
 def units(settings: TournamentSettings) -> Iterator[Unit]:
-    """All units of a tournament."""
+    """Yield all units of a tournament."""
     for first, second in combinations(settings.players, 2):
         pairs = settings.pairs_between(first, second)
         for number, low in enumerate(range(0, pairs, UNIT_PAIRS)):
@@ -157,17 +159,17 @@ def play_unit(
     keep: bool,
     known: Mapping[str, Sequence[str | None]],
 ) -> dict[str, Any]:
-    """Play a unit; returns its result, a line of the file of results.
+    """Play a unit; return its result, a line of the file of results.
 
     Args:
-        settings: of the tournament.
-        unit: what to play.
-        openings: those of the unit.
+        settings: the tournament's settings.
+        unit: the unit to play.
+        openings: the openings of the unit.
         keep: add the games as transcripts.
         known: each player's specification and fingerprint, by name.
 
     Raises:
-        TournamentError: a player is no longer the one that is known.
+        TournamentError: a player has changed since the tournament began.
     """
     names = unit.first, unit.second
     players = []
@@ -199,8 +201,49 @@ def play_unit(
     return line
 
 
+_Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+
+
+class _Result(BaseModel):
+    """A line of the file of results."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    first: str
+    second: str
+    unit: int
+    points: list[list[float]]
+    plies: list[list[_Count]]
+    moves: list[_Count] = Field(min_length=2, max_length=2)
+    seconds: list[Annotated[float, Field(ge=0)]] = Field(min_length=2, max_length=2)
+    commit: str
+
+    @model_validator(mode="after")
+    def _check_shapes(self) -> Self:
+        if [len(pair) for pair in self.points] != [len(pair) for pair in self.plies]:
+            raise ValueError("points and plies are of different games")
+        if any(points not in (0.0, 0.5, 1.0) for pair in self.points for points in pair):
+            raise ValueError("a game gives 0, 1/2 or 1 point")
+        return self
+
+
+class _MadeWith(BaseModel):
+    """The versions of the code that played."""
+
+    rules_version: Any
+    engine_signature: Any
+    commit: Any
+
+
+class _Description(BaseModel):
+    """The file ``tournament.json``."""
+
+    made_with: _MadeWith
+    known: dict[str, tuple[str, str | None]]
+
+
 def read_results(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of results, without those that a crash cut short.
+    """Read the lines of a file of results, without those that a crash cut short.
 
     Raises:
         TournamentError: a line is not a result.
@@ -209,10 +252,10 @@ def read_results(path: Path) -> list[dict[str, Any]]:
     for number, text in enumerate(path.read_bytes().splitlines(), 1):
         try:
             line = json.loads(text)
-            _check_line(line)
+            _Result.model_validate(line)
         except json.JSONDecodeError:
             continue
-        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise TournamentError(
                 f"{path}, line {number}: not a result; remove the line, and its games are played "
                 "again"
@@ -221,26 +264,10 @@ def read_results(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def _check_line(line: dict[str, Any]) -> None:
-    """Raises KeyError, TypeError, ValueError or OverflowError if ``line`` is not a result."""
-    if not all(isinstance(line[key], str) for key in ("first", "second", "commit")):
-        raise TypeError
-    points, plies = np.array(line["points"], float), np.array(line["plies"])
-    moves, seconds = np.array(line["moves"]), np.array(line["seconds"], float)
-    if points.ndim != 2 or plies.shape != points.shape or moves.shape != (2,):
-        raise ValueError
-    if type(line["unit"]) is not int or plies.dtype.kind != "i" or moves.dtype.kind != "i":
-        raise TypeError
-    if min(plies.min(initial=0), moves.min()) < 0 or not np.isin(points, (0.0, 0.5, 1.0)).all():
-        raise ValueError
-    if seconds.shape != (2,) or not (np.isfinite(seconds) & (seconds >= 0.0)).all():
-        raise ValueError
-
-
 def belonging(
     lines: Sequence[dict[str, Any]], expected: Mapping[tuple[str, str, int], Unit]
 ) -> list[dict[str, Any]]:
-    """The results of units that belong to the tournament, and have the size that they had."""
+    """Return the results of the expected units, one for each, that have the expected size."""
     found = {}
     for line in lines:
         unit = expected.get((line["first"], line["second"], line["unit"]))
@@ -250,7 +277,7 @@ def belonging(
 
 
 def standing(settings: TournamentSettings, lines: Sequence[dict[str, Any]]) -> Standing:
-    """The results so far; the order in which they came in does not matter."""
+    """Return the results so far; the order of the lines does not matter."""
     points: dict[tuple[str, str], list[npt.NDArray[np.float64]]] = {}
     moves = dict.fromkeys(settings.players, 0)
     seconds = dict.fromkeys(settings.players, 0.0)
@@ -273,36 +300,34 @@ def standing(settings: TournamentSettings, lines: Sequence[dict[str, Any]]) -> S
 
 
 def _read_description(path: Path) -> dict[str, Any]:
-    """What ``tournament.json`` says.
+    """Read ``tournament.json``.
 
     Raises:
         TournamentError: it does not describe a tournament of this version.
     """
     try:
         found = json.loads(path.read_bytes())
-        if found["format"] == FORMAT:
-            made_with = found["made_with"]
-            made_with["rules_version"], made_with["engine_signature"], made_with["commit"]
-            for _spec, _fingerprint in found["known"].values():
-                pass
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        version = found["format"]
+        if version == FORMAT:
+            _Description.model_validate(found)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise TournamentError(
             f"{path} does not describe a tournament: {type(error).__name__} {str(error)[:200]}"
         ) from error
-    if found["format"] != FORMAT:
+    if version != FORMAT:
         raise TournamentError(
-            f"{path} has format {str(found['format'])[:200]}, this version of the project writes "
+            f"{path} has format {str(version)[:200]}, this version of the project writes "
             f"{FORMAT}: choose another --out"
         )
     return found
 
 
 def _check_continues(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Raises TournamentError if the tournament that ``folder`` holds is another one.
+    """Raise TournamentError if ``folder`` holds another tournament.
 
     Args:
-        folder: for the message.
-        old, new: what it holds and what is to be played, as in ``tournament.json``.
+        folder: the folder, for the message.
+        old, new: its tournament and the one to play, as in ``tournament.json``.
     """
     same = json.loads(json.dumps(new))
     fixed = ("ruleset", "opening_plies", "balance", "seed")
@@ -328,13 +353,13 @@ def _note(text: str) -> None:
 def prepare(
     folder: Path, settings: TournamentSettings
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Check that what the folder holds can continue as this tournament.
+    """Check that the tournament in a folder can continue with these settings.
 
     Players may be added or left out, and numbers of pairs changed: results do not depend on them.
-    Results of a player without a fingerprint are dropped, for it may have changed.
+    Results of a player without a fingerprint are dropped: the player may have changed.
 
     Returns:
-        what ``tournament.json`` now says, and the results until now.
+        the new contents of ``tournament.json``, and the results so far.
 
     Raises:
         TournamentError: anything else differs, or a file is damaged.
@@ -359,7 +384,7 @@ def prepare(
             )
             write_atomically(results, "".join(json.dumps(line) + "\n" for line in kept))
             lines = kept
-        new["known"] = old["known"] | new["known"]  # all who ever took part: see their results
+        new["known"] = old["known"] | new["known"]  # every player with results
     elif results.exists():
         raise TournamentError(
             f"{folder} holds results without their tournament.json: put it back, or choose another "
@@ -376,11 +401,11 @@ def run(
     keep_games: bool,
     ray_address: str | None = None,
 ) -> Standing:
-    """Play the units that have not been played yet; returns all results.
+    """Play the remaining units of a tournament; return all results.
 
     Args:
-        settings: what to play.
-        folder: where the results are kept.
+        settings: the tournament's settings.
+        folder: the folder of the results.
         processes: number of processes on this machine.
         keep_games: write every game as a transcript.
         ray_address: play on the Ray cluster there instead
@@ -424,7 +449,7 @@ def run(
                     lines.append(line)
                     bar.update(2 * futures[future].pairs)
         except BaseException:
-            pool.stop()  # otherwise running units would be played to their ends, for nothing
+            pool.stop()  # otherwise running units would be played to the end
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -432,12 +457,12 @@ def run(
 
 
 def save(folder: Path, unit: Unit, line: dict[str, Any]) -> None:
-    """Write the result of a unit to the disk.
+    """Write the result of a unit to disk.
 
     Args:
-        folder: of the tournament.
-        unit: what was played.
-        line: its result; its games, if there are any, go to a file of their own.
+        folder: the tournament's folder.
+        unit: the unit.
+        line: its result; games, if any, go to a file of their own.
 
     Raises:
         TournamentError: it cannot be written.
@@ -467,5 +492,5 @@ def save(folder: Path, unit: Unit, line: dict[str, Any]) -> None:
 
 
 def file_name(name: str) -> str:
-    """A player's name as part of a file name."""
+    """Return a player's name as part of a file name."""
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)

@@ -5,15 +5,15 @@ The file's metadata entry ``bao_env`` is a JSON object::
     {"format": 1, "rules_version": 1, "observation_version": 1, "inputs_version": 1,
      "ruleset": {...}, "network": {...}, "info": {...}}
 
-and its tensors are the network's, named ``model.*``, beside whatever a trainer keeps
+and its tensors are the network's, named ``model.*``, beside a trainer's tensors
 under other names. ``network`` is a :class:`~agents.nets.network.NetworkConfig`. ``info`` is free:
 step, seed, configuration. Other versions than this package's are refused. Files from before there
-was an ``inputs_version`` or an ``architecture`` are of version 1 and of architecture ``mlp``. An
-architecture of somebody's own, ``package.module:name``, is never imported because a checkpoint
-names it (:func:`~agents.nets.network.allow_architecture`).
+was an ``inputs_version`` or an ``architecture`` are of version 1 and of architecture ``mlp``. A
+custom architecture, ``package.module:name``, is never imported because a checkpoint names it
+(:func:`~agents.nets.network.allow_architecture`).
 
-What the header says is checked, types and shapes of the network's tensors included, before a tensor
-is read or a network built. A trainer's tensors are read only when they are asked for.
+The header is checked, types and shapes of the network's tensors included, before a tensor
+is read or a network is built. A trainer's tensors are read only on request.
 """
 
 from __future__ import annotations
@@ -64,36 +64,36 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 class CheckpointError(ValueError):
-    """A file is no checkpoint of this project, or one that this version cannot use."""
+    """The file is not a checkpoint that this version of the project can use."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A network, the rules it was trained under, and what its trainer noted."""
+    """A network, the rules it was trained under, and its trainer's notes."""
 
     network: PolicyNetwork
     ruleset: Ruleset
     info: dict[str, Any] = field(default_factory=dict)
     """Plain values: step, seed, configuration."""
     arrays: Arrays = field(default_factory=dict)
-    """A trainer's other arrays, by name; empty unless :func:`load` was asked for them."""
+    """A trainer's other arrays, by name; empty unless requested from :func:`load`."""
 
 
 class Contents(NamedTuple):
-    """What a checkpoint says of itself."""
+    """The header of a checkpoint."""
 
     ruleset: Ruleset
     """The rules it was trained under."""
     config: NetworkConfig
     """The shape of its network, which its tensors ``model.*`` fit."""
     info: dict[str, Any]
-    """What its trainer noted, unchecked."""
+    """Its trainer's notes, unchecked."""
     tensors: dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
     """Type and shape of every tensor in the file, the network's and the trainer's, by name."""
 
 
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
-    """Write a checkpoint; whatever happens, ``path`` holds either the old file or the new one.
+    """Write a checkpoint; after a failure, ``path`` still holds the old file.
 
     Raises:
         OSError: the file cannot be written.
@@ -119,10 +119,10 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
 
 
 def describe(path: str | os.PathLike[str]) -> Contents:
-    """What a checkpoint says of itself; no tensor is read, however large the file.
+    """Read the header of a checkpoint; no tensor is read.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
         CheckpointError: see :func:`load`.
     """
     path = Path(path)
@@ -142,9 +142,9 @@ def load(
             look at :func:`describe` first.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        CheckpointError: it is no checkpoint, is damaged, has another version, is too large for
-            this machine, or was trained under other rules; the message says which.
+        FileNotFoundError: the file does not exist.
+        CheckpointError: the file is not a checkpoint, is damaged, has another version, is too
+            large for this machine, or was trained under other rules; the message says which.
     """
     path = Path(path)
     with _open(path) as file:
@@ -167,12 +167,12 @@ def load(
 
 
 def _open(path: Path) -> Any:
-    """The file in the hands of safetensors, which has compared its parts with its length."""
+    """Open a file with safetensors, which compares its parts with its length."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         raise FileNotFoundError(f"no checkpoint at {path}") from None
-    if not stat.S_ISREG(mode):  # a pipe, for one, might keep us waiting for ever
+    if not stat.S_ISREG(mode):  # a pipe could block indefinitely
         what = "a folder" if stat.S_ISDIR(mode) else "no regular file"
         raise CheckpointError(f"{path} is {what}; expected a .safetensors file")
     refused = f"{path} is no bao_env checkpoint (a .safetensors file written by training)"
@@ -187,7 +187,7 @@ def _open(path: Path) -> Any:
 
 
 def _contents(path: Path, file: Any) -> Contents:
-    """What the header of an open file says, checked.
+    """Read and check the header of an open file.
 
     Raises:
         CheckpointError: see :func:`load`.
@@ -253,7 +253,7 @@ def _sample_encodings() -> npt.NDArray[np.uint8]:
 
 
 def _check_header(path: Path, text: str) -> tuple[Ruleset, NetworkConfig, dict[str, Any]]:
-    """Rule set, network shape and info of a header."""
+    """Return the rule set, the network's shape and the info of a header."""
     try:
         header = json.loads(text)
     except ValueError as error:
@@ -283,7 +283,7 @@ def _check_header(path: Path, text: str) -> tuple[Ruleset, NetworkConfig, dict[s
 
 
 def _differences(trained: Ruleset, wanted: Ruleset) -> str:
-    """The switches in which two rule sets of the same name differ."""
+    """Describe the switches in which two rule sets of the same name differ."""
     ours, theirs = trained.to_dict(), wanted.to_dict()
     parts = [
         f"{key}={ours[key]!r}, not {theirs[key]!r}" for key in ours if ours[key] != theirs[key]

@@ -54,7 +54,7 @@ class Weights(NamedTuple):
 
 
 class NetworkWorkspace(NamedTuple):
-    """What :func:`forward` works in, for one thread."""
+    """The memory of :func:`forward`, for one thread."""
 
     lines: npt.NDArray[np.int64]
     """int64[ENCODING_SIZE + 1], where in the table the lines are that an encoding adds up."""
@@ -80,15 +80,15 @@ def _features_of_bytes() -> Any:
 
 
 def _linear_layers(network: PolicyNetwork) -> list[nn.Linear]:
-    """The layers of a network that is nothing but linear layers with ReLUs between them.
+    """Return the layers of a network that consists of linear layers with ReLUs between them.
 
     Raises:
-        NotCompilableError: it is anything else.
+        NotCompilableError: the network has other modules.
     """
     from torch import nn
 
-    from agents.nets.mlp import MultilayerPerceptron
     from agents.nets.network import PolicyNetwork
+    from agents.nets.trunks import MultilayerPerceptron
 
     def refuse(found: object) -> NotCompilableError:
         return NotCompilableError(
@@ -119,7 +119,7 @@ def _linear_layers(network: PolicyNetwork) -> list[nn.Linear]:
 
 
 def is_compilable(network: PolicyNetwork) -> bool:
-    """Whether :func:`compile_network` takes this network."""
+    """Return whether :func:`compile_network` accepts this network."""
     try:
         _linear_layers(network)
     except NotCompilableError:
@@ -128,10 +128,10 @@ def is_compilable(network: PolicyNetwork) -> bool:
 
 
 def compile_network(network: PolicyNetwork) -> Weights:
-    """The weights of a network as they are now, laid out for :func:`forward`.
+    """Return the current weights of a network, laid out for :func:`forward`.
 
     Raises:
-        NotCompilableError: it has other layers than those of a ``mlp``.
+        NotCompilableError: the network has other layers than those of a ``mlp``.
     """
     import torch
     from torch.nn.functional import pad
@@ -156,7 +156,7 @@ def compile_network(network: PolicyNetwork) -> Weights:
 
 
 def make_network_workspace(weights: Weights) -> NetworkWorkspace:
-    """For one thread."""
+    """Make the memory of :func:`forward` for one thread."""
     widest = int(weights.widths.max())
     return NetworkWorkspace(
         np.zeros(ENCODING_SIZE + 1, np.int64),
@@ -168,12 +168,12 @@ def make_network_workspace(weights: Weights) -> NetworkWorkspace:
 
 @jit_float
 def forward(weights, encodings, count, workspace, out):
-    """The head's outputs, float32: see :meth:`agents.nets.network.PolicyNetwork.head_outputs`.
+    """Compute the head's outputs; see :meth:`agents.nets.network.PolicyNetwork.head_outputs`.
 
     Args:
         weights: the :class:`Weights`.
         encodings: uint8[R, ENCODING_SIZE].
-        count: how many of them to run it on.
+        count: the number of encodings to evaluate.
         workspace: a :class:`NetworkWorkspace`.
         out: float32[R, 65 or 2], filled for the first ``count`` of them.
     """

@@ -30,8 +30,7 @@ from torch import Tensor, nn
 from agents import plugins
 from agents.nets.features import FEATURES, expand
 from agents.nets.head import logits_and_values, num_outputs
-from agents.nets.mlp import MultilayerPerceptron
-from agents.nets.residual import Residual
+from agents.nets.trunks import MultilayerPerceptron, Residual
 
 KINDS: Final = ("board", "moves")
 

@@ -10,12 +10,16 @@ import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from agents import registry
 
+RUNS: Final = Path("runs")
+"""The folder of training runs, whose checkpoints may play by default."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve the board until it is interrupted."""
+    """Serve the board until Ctrl-C."""
     parser = argparse.ArgumentParser(
         prog="python -m agents.play",
         description="Play Bao in a browser: against people, bots or checkpoints. The server "
@@ -33,11 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--checkpoints",
         type=Path,
         nargs="+",
-        default=[],
         metavar="FOLDER",
-        help="folders whose .safetensors files may play, besides the shipped ones",
+        help="folders whose .safetensors files may play, besides the shipped ones (default: runs, "
+        "if it exists)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the bots (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the bots (%(default)s)")
     registry.add_allow(parser)
     options = parser.parse_args(arguments)
     try:
@@ -49,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for name in options.allow:
             registry.allow_architecture(name)
+        if options.checkpoints is None:
+            options.checkpoints = [RUNS] if RUNS.is_dir() else []
         roster = Roster(options.checkpoints, options.seed)
     except ValueError as error:
         parser.error(str(error))
@@ -57,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((options.host, options.port))
-        listener.listen()  # the address is printed below, and may be called at once
+        listener.listen()  # the address printed below must work at once
     except (OSError, OverflowError) as error:
         parser.error(f"cannot listen on {options.host} port {options.port}: {error}")
     shown, hosts = options.host, [options.host]
@@ -69,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"The board is at {address} (Ctrl-C ends it)", flush=True)
     if not options.no_browser:
         threading.Timer(0.7, webbrowser.open, [address]).start()
-    with suppress(KeyboardInterrupt):  # uvicorn ends in good order, and then raises it
+    with suppress(KeyboardInterrupt):  # uvicorn raises it after an orderly end
         make_server(create_app(roster, hosts)).run(sockets=[listener])
     return 0
 

@@ -1,6 +1,6 @@
-"""What a search or a network thinks of a position: a value for each move, and the best line.
+"""Analyse a position with a search or a network: a value for each move, and the best line.
 
-Who wins is said where the solver can prove it at once, with the plies that it takes.
+If the solver can prove the winner quickly, the analysis gives the winner and the number of plies.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _lock = threading.Lock()
 
 
 def chance(value: float) -> float:
-    """The share of games that an alpha-beta value stands for, 0 to 1."""
+    """Return the share of games, 0 to 1, that an alpha-beta value stands for."""
     if abs(value) > PROVEN:
         return 1.0 if value > 0 else 0.0
     return 1 / (1 + math.exp(-value / SCALE))
@@ -49,7 +49,7 @@ def _searcher(ruleset: Ruleset, nodes: int) -> AlphaBetaAgent:
 
 
 def _search(ruleset: Ruleset, board: Board, nodes: int) -> tuple[float, tuple[int, ...]]:
-    """Value for the player to move, and the best line."""
+    """Return the value for the player to move, and the best line."""
     outcome = board.outcome()
     if outcome is not None:
         return (WIN_VALUE if outcome.winner == board.turn else -WIN_VALUE), ()
@@ -64,7 +64,7 @@ def _solver(ruleset: Ruleset) -> Solver:
 
 
 def _solve(board: Board, nodes: int) -> Solution:
-    """Who wins, and how soon, as far as so many positions show."""
+    """Solve a position with at most ``nodes`` visited positions."""
     outcome = board.outcome()
     if outcome is not None:
         return Solution(outcome.winner, 0, True, (), 0)
@@ -73,11 +73,11 @@ def _solve(board: Board, nodes: int) -> Solution:
 
 
 def _win(solution: Solution, plies_before: int = 0) -> dict[str, Any] | None:
-    """The winner and the plies to the end, as plain values; None if the winner is not known.
+    """Return the winner and the plies to the end, as plain values; None if unknown.
 
     Args:
-        solution: of a position.
-        plies_before: plies that lead there.
+        solution: the solution of a position.
+        plies_before: the number of plies that lead to it.
     """
     if solution.plies is None:
         return None
@@ -86,7 +86,7 @@ def _win(solution: Solution, plies_before: int = 0) -> dict[str, Any] | None:
 
 
 def south_chance(board: Board) -> dict[str, Any]:
-    """For the evaluation bar: South's chance to win, 0 to 1, by proof or by alpha-beta."""
+    """Return South's chance to win, 0 to 1, by proof or by alpha-beta, for the evaluation bar."""
     solution = _solve(board, PROOF_NODES)
     if solution.winner is not None:
         win = _win(solution) if solution.plies else None
@@ -101,17 +101,17 @@ def south_chance(board: Board) -> dict[str, Any]:
 
 
 def evaluators(roster: Roster) -> list[dict[str, Any]]:
-    """The evaluators that :func:`hints` takes, each with a label by language."""
+    """Return the evaluators that :func:`hints` accepts, each with a label by language."""
     return [{"value": SEARCH, "label": SEARCH_LABEL}, *roster.evaluators()]
 
 
 def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
-    """What a search or a network thinks of every legal move, best first.
+    """Evaluate every legal move with a search or a network, best first.
 
     Args:
         board: a game that is not over.
         evaluator: one of :func:`evaluators`, with its default number of simulations or another.
-        roster: finds the checkpoints.
+        roster: the roster of checkpoints.
 
     Raises:
         Refused: the game is over, or the evaluator is unknown or fails.
@@ -158,7 +158,7 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
 
 
 def _texts(board: Board, line: list[int]) -> list[dict[str, Any]]:
-    """A line of actions as move texts, each with the seat that plays it."""
+    """Return a line of actions as move texts, each with its seat."""
     board = board.copy()
     texts = []
     for action in line[:_MAX_LINE]:
@@ -169,7 +169,7 @@ def _texts(board: Board, line: list[int]) -> list[dict[str, Any]]:
 
 
 def _solve_moves(board: Board, legal: list[int]) -> dict[int, Solution]:
-    """Who wins after each action, as far as it can be proved at once."""
+    """Solve the position after each action."""
     solutions = {}
     for action in legal:
         after = board.copy()
@@ -181,7 +181,7 @@ def _solve_moves(board: Board, legal: list[int]) -> dict[int, Solution]:
 def _by_search(
     board: Board, legal: list[int], solutions: dict[int, Solution]
 ) -> tuple[dict[int, float], dict[int, float], dict[int, tuple[int, ...]]]:
-    """No probabilities; the mover's chance after each action, and the line that follows."""
+    """Return no probabilities, the mover's chance after each action, and the line after it."""
     values, lines = {}, {}
     nodes = max(1000, NODES // len(legal))
     for action in legal:
@@ -200,9 +200,9 @@ def _by_search(
 def _by_network(
     board: Board, legal: list[int], evaluator: str, roster: Roster
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """The policy's probability of each action, and the mover's chance after it."""
+    """Return the policy's probability of each action, and the mover's chance after it."""
     spec = roster.parse(evaluator)
-    if spec.path is None or not (spec.kind.on_board and spec.kind.on_board.gives_hints):
+    if spec.path is None or not spec.kind.gives_hints:
         known = ", ".join(one["value"] for one in evaluators(roster))
         raise Refused(f"{spec} gives no hints: expected one of {known}")
     try:

@@ -1,6 +1,6 @@
-"""The requests that the board answers, with plain values in and out.
+"""The requests of the board, with plain values in and out.
 
-Nothing in a request is trusted: every value is checked, here or by the function that takes it.
+Every value of a request is checked, here or by the function that takes it.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ T = TypeVar("T")
 
 @dataclass
 class Tables:
-    """Everything that the server keeps."""
+    """The state of the server."""
 
     roster: Roster
     games: Sessions[Game] = field(default_factory=lambda: Sessions(MAX_GAMES))
     watches: Sessions[Watch] = field(default_factory=lambda: Sessions(MAX_WATCHES))
     computing: Computing = field(default_factory=Computing)
-    """Does what takes long; the rest runs in threads of its own, and so never waits for it."""
+    """Runs long computations; other requests run in their own threads and never wait for it."""
 
 
 Handler = Callable[[Tables, Data, str], Data]
@@ -64,7 +64,7 @@ AsyncHandler = Callable[[Tables, Data, str], Awaitable[Data]]
 
 
 def serving(handler: Handler) -> AsyncHandler:
-    """A handler that runs in another thread, so that the server keeps answering."""
+    """Run a handler in another thread, so the server keeps answering."""
 
     async def answer(tables: Tables, data: Data, name: str) -> Data:
         return await anyio.to_thread.run_sync(handler, tables, data, name)
@@ -73,7 +73,7 @@ def serving(handler: Handler) -> AsyncHandler:
 
 
 def computing(handler: Handler) -> AsyncHandler:
-    """A handler that computes, and so takes its turn with others'."""
+    """Run a handler that computes; it takes its turn with others."""
 
     async def answer(tables: Tables, data: Data, name: str) -> Data:
         return await _compute(tables, name, partial(handler, tables, data, name))
@@ -120,7 +120,7 @@ def _ruleset(data: Data) -> Ruleset:
 
 
 def _board(data: Data) -> Board:
-    """The start that a request describes: the opening, a position, or a game already played."""
+    """Return the board that a request describes: an opening, a position, or a transcript."""
     try:
         if "transcript" in data:
             text = _text(data, "transcript", max_length=MAX_TEXT)
@@ -141,7 +141,7 @@ def _board(data: Data) -> Board:
 
 
 def setup(tables: Tables, data: Data, name: str) -> Data:
-    """Rule sets, players and evaluators to choose from, and the first choice."""
+    """Return the rule sets, players and evaluators to choose from, and the first choice."""
     return {
         "rulesets": [
             {
@@ -173,7 +173,7 @@ def example(tables: Tables, data: Data, name: str) -> Data:
 
 
 def show_game(tables: Tables, data: Data, name: str) -> Data:
-    """The state of a game."""
+    """Return the state of a game."""
     with tables.games.use(name) as game:
         return {"state": game.state()}
 
@@ -202,28 +202,28 @@ def take_seats(tables: Tables, data: Data, name: str) -> Data:
 
 
 def events(tables: Tables, data: Data, name: str) -> Data:
-    """The events of a move of the list."""
+    """Return the events of a move of the list."""
     ply = _integer(data, "ply", 0, 10_000)
     with tables.games.use(name) as game:
         return {"events": game.events(ply)}
 
 
 def choice(tables: Tables, data: Data, name: str) -> Data:
-    """The events of a move up to its house choice."""
+    """Return the events of a move up to its house choice."""
     pit, direction = _integer(data, "pit", 0, 15), _integer(data, "direction", 0, 1)
     with tables.games.use(name) as game:
         return {"events": game.choice(pit, direction)}
 
 
 def why_not(tables: Tables, data: Data, name: str) -> Data:
-    """The rule that forbids a pit and a direction."""
+    """Return the rule that forbids a pit and a direction."""
     pit, direction = _integer(data, "pit", 0, 15), _integer(data, "direction", 0, 1)
     with tables.games.use(name) as game:
         return dict(game.why_not(pit, direction))
 
 
 def transcript(tables: Tables, data: Data, name: str) -> Data:
-    """The game as text."""
+    """Return the game as text."""
     spelling = _text(data, "spelling", "donkers")
     with tables.games.use(name) as game:
         try:
@@ -233,7 +233,7 @@ def transcript(tables: Tables, data: Data, name: str) -> Data:
 
 
 def hints(tables: Tables, data: Data, name: str) -> Data:
-    """What a search or a checkpoint thinks of each move."""
+    """Evaluate each move with a search or a checkpoint."""
     evaluator = _text(data, "evaluator", analysis.SEARCH)
     with tables.games.use(name) as game:
         board, ply = game.board(), game.ply
@@ -241,7 +241,7 @@ def hints(tables: Tables, data: Data, name: str) -> Data:
 
 
 def evaluation(tables: Tables, data: Data, name: str) -> Data:
-    """South's chance, for the evaluation bar."""
+    """Return South's chance, for the evaluation bar."""
     with tables.games.use(name) as game:
         board, ply = game.board(), game.ply
     return {"ply": ply, **analysis.south_chance(board)}

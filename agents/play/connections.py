@@ -1,4 +1,4 @@
-"""Connections that end: nobody is waited for who sends half a request, or none.
+"""Close connections of clients that send an incomplete request, or none, in time.
 
 uvicorn closes a connection that is idle after an answer, but not one that never sends a whole
 request, and it accepts connections until no file can be opened.

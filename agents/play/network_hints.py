@@ -1,4 +1,4 @@
-"""What a checkpoint thinks of one position; a file of its own because it needs torch."""
+"""Evaluate one position with a checkpoint; a file of its own because it needs torch."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bao_env.engine.action import mask_of
 def evaluate(
     networks: Networks, path: Path, board: Board, legal: list[int], simulations: int
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Probability of each legal action and the mover's chance after it, both 0 to 1.
+    """Return the probability of each legal action and the mover's chance after it, both 0 to 1.
 
     Args:
-        networks: keep what has been read.
+        networks: the cache of networks.
         path: the checkpoint.
         board: a game that is not over.
         legal: its legal actions.
-        simulations: of a search with the network; 0 asks the network alone.
+        simulations: the simulations of a search; 0 evaluates with the network alone.
 
     Raises:
         ImportError: torch is not installed.
@@ -43,14 +43,14 @@ def evaluate(
 
 
 def _share(value: float) -> float:
-    """A result between -1 and 1 as a share of games."""
+    """Return a result between -1 and 1 as a share of games."""
     return min(1.0, max(0.0, (value + 1) / 2))
 
 
 def _by_network(
     agent: NetworkAgent, board: Board, legal: list[int]
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Probability of each action and the mover's chance after it, from the network alone."""
+    """Return the result of :func:`evaluate` for the network without a search."""
     mask = np.array([mask_of(legal)], np.uint64)
     found = agent.evaluate(board.words[None], mask)
     actions = [int(legal_action) & 63 for legal_action in found.legal_actions]

@@ -25,11 +25,11 @@ T = TypeVar("T")
 
 
 def file_version(path: Path) -> tuple[Path, int, int]:
-    """A file with its time in nanoseconds and its size, which change when it is rewritten.
+    """Return a file with its time in nanoseconds and its size, which change if it is rewritten.
 
     Raises:
-        OSError: there is no such file.
-        ValueError: it is a folder, a pipe or a device.
+        OSError: the file does not exist.
+        ValueError: the path is a folder, a pipe or a device.
     """
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
@@ -51,10 +51,10 @@ class Networks:
         self._lock = threading.RLock()
 
     def network(self, path: Path, ruleset: Ruleset) -> PolicyNetwork:
-        """The network of a checkpoint; callers share it and must not change it.
+        """Return the network of a checkpoint; callers share it and must not change it.
 
         Raises:
-            OSError, ValueError: it cannot be read, or cannot be used under these rules.
+            OSError, ValueError: the checkpoint cannot be read, or cannot be used under these rules.
             ImportError: torch is not installed.
         """
         key = file_version(path), ruleset
@@ -62,7 +62,7 @@ class Networks:
 
     @contextmanager
     def search(self, path: Path, ruleset: Ruleset, simulations: int) -> Iterator[GumbelSearch]:
-        """A search of one position at a time, for one caller at a time: it reuses its memory.
+        """Lend a search of one position to one caller at a time: it reuses its memory.
 
         Raises:
             OSError, ValueError, ImportError: see :meth:`network`; or the number of simulations

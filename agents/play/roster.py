@@ -1,14 +1,15 @@
-"""Who may play at the board: people, bots with a limit, and checkpoints from a list.
+"""Players at the board: people, bots with a limit, and checkpoints from a list.
 
-A client names a player as :mod:`agents.registry` does, but only of the kinds that the board offers,
-and never by a path or a module. The checkpoints are the shipped ones and those in the folders named
-when the server was started.
+A client names players as :mod:`agents.registry` does, but only of the kinds that the board offers,
+and never by a path or a module. The checkpoints are the shipped ones and those in the folders given
+at the start of the server.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,23 +27,19 @@ from bao_env.engine.ruleset import Ruleset
 
 HUMAN: Final = "human"
 _MAX_LOADED: Final = 8
-"""Players kept, besides those that are thinking."""
+"""Maximum number of idle players."""
 _MAX_WORDS: Final = 300
-"""Longest text of what a player did wrong."""
+"""Maximum length of the message about a failing player, in characters."""
 _MAX_CHECKPOINTS: Final = 200
-
-
-def _offered() -> list[tuple[PlayerKind, OnBoard]]:
-    """The kinds of players that the board offers."""
-    return [(kind, kind.on_board) for kind in registry.KINDS if kind.on_board is not None]
 
 
 class Roster:
     """The players that this server offers.
 
     Args:
-        folders: their ``.safetensors`` files, subfolders included, may play besides the shipped.
-        seed: of the players' random choices.
+        folders: the folders whose ``.safetensors`` files may play besides the shipped ones;
+            subfolders are included.
+        seed: the seed of the players' random choices.
 
     Raises:
         ValueError: one of ``folders`` is not a folder.
@@ -58,111 +55,108 @@ class Roster:
         for folder in folders:
             if not folder.is_dir():
                 raise ValueError(f"{folder} is not a folder; expected one with .safetensors files")
-            # Reading a pipe or a device could take for ever.
+            # Reading a pipe or a device could block indefinitely.
             files = sorted(path for path in folder.rglob("*.safetensors") if path.is_file())
             for path in files[:_MAX_CHECKPOINTS]:
                 name = path.relative_to(folder.parent).with_suffix("").as_posix()
                 self._files.setdefault(name, path)
         self._loaded: LRUCache[Hashable, Agent] = LRUCache(_MAX_LOADED)
-        """Those that are not thinking: a search reuses its memory, so only one game uses it."""
+        """Idle players: a search reuses its memory, so only one game may use it at a time."""
         self._lock = threading.Lock()
 
     def checkpoints(self) -> list[str]:
-        """Names of the checkpoints that may play."""
+        """Return the names of the checkpoints that may play."""
         return list(self._files)
 
-    def choices(self) -> list[dict[str, Any]]:
-        """All players but people, as plain values, for a list to choose from.
+    def _offered(self) -> Iterator[tuple[PlayerKind, str, OnBoard, str]]:
+        """Yield each choice of the board: kind, unit, entry, checkpoint or an empty text."""
+        for name in ("", *self._files):
+            for kind in registry.KINDS:
+                if kind.has_checkpoint == bool(name):
+                    for unit, entry in kind.on_board.items():
+                        yield kind, unit, entry, name
 
-        Each has a unique ``value``, a ``label`` by language, the ``budget`` that it needs or None,
-        and ``spec``: the parts of its name before and after the budget.
+    def choices(self) -> list[dict[str, Any]]:
+        """Return all players but people, as plain values, for a list to choose from.
+
+        Each has a unique ``value``, a ``label`` by language, its ``budget`` or None, and ``spec``:
+        the parts of its name before and after the budget.
         """
-        alone = [(kind, place, "") for kind, place in _offered() if not kind.has_checkpoint]
-        with_network = [
-            (kind, place, name)
-            for name in self._files
-            for kind, place in _offered()
-            if kind.has_checkpoint
-        ]
         return [
             {
-                "value": f"{kind.name}:{name}" if name else kind.name,
-                "label": _label(place, name),
-                "spec": [
-                    part.replace("{checkpoint}", name)
-                    for part in kind.spelling.partition("{budget}")[::2]
-                ],
-                "budget": place.budget
-                and {
-                    "label": dict(place.budget.label),
-                    "low": place.budget.low,
-                    "high": place.budget.high,
-                    "default": place.budget.default,
-                },
+                "value": "-".join(filter(None, [kind.name, unit])) + (name and f":{name}"),
+                "label": _label(entry, name),
+                "spec": kind.fill({"checkpoint": name, "budget": "\0", "unit": unit}).partition(
+                    "\0"
+                )[::2],
+                "budget": entry.budget and asdict(entry.budget),
             }
-            for kind, place, name in alone + with_network
+            for kind, unit, entry, name in self._offered()
         ]
 
     def evaluators(self) -> list[dict[str, Any]]:
-        """The players that give hints, each with its default budget, as plain values."""
+        """Return the players that give hints, each with its default budget, as plain values."""
         found = []
-        for name in self._files:
-            for kind, place in _offered():
-                if place.gives_hints:
-                    fields = {"checkpoint": name}
-                    label = _label(place, name)
-                    if place.budget:
-                        fields["budget"] = str(place.budget.default)
-                        label = {key: f"{text}, {fields['budget']}" for key, text in label.items()}
-                    found.append({"value": str(PlayerSpec(kind, fields)), "label": label})
+        for kind, unit, entry, name in self._offered():
+            if kind.gives_hints:
+                fields = {"checkpoint": name, "unit": unit}
+                label = _label(entry, name)
+                if entry.budget:
+                    fields["budget"] = str(entry.budget.default)
+                    label = {key: f"{text}, {fields['budget']}" for key, text in label.items()}
+                found.append({"value": kind.fill(fields), "label": label})
         return found
 
     def parse(self, spec: str) -> PlayerSpec:
-        """The player that a name means, if it may play here; people excluded.
+        """Parse the name of a player that may play here; people excluded.
 
         Raises:
-            Refused: it is not, or its budget is out of range.
+            Refused: the player may not play here, or its budget is out of range.
         """
+        kinds = [kind for kind in registry.KINDS if kind.on_board]
         try:
-            found = registry.parse(spec, [kind for kind, _ in _offered()], self._files)
+            found = registry.parse(spec, kinds, self._files)
         except ValueError as error:
             raise Refused(str(error)) from error
-        budget = found.kind.on_board and found.kind.on_board.budget
+        entry = found.kind.on_board.get(found.unit)
+        if entry is None:
+            units = " or ".join(repr(unit) for unit in found.kind.on_board)
+            raise Refused(f"unknown player {spec!r}: expected the unit {units} behind the number")
+        budget = entry.budget
         if budget and not budget.low <= found.budget <= budget.high:
             raise Refused(f"player {spec!r}: expected a budget from {budget.low} to {budget.high}")
         return found
 
     def check(self, spec: str) -> str:
-        """The name of a player, if it may play here; people included.
+        """Return the name of a player that may play here; people included.
 
         Raises:
-            Refused: it is not, or its budget is out of range.
+            Refused: the player may not play here, or its budget is out of range.
         """
         return spec if spec == HUMAN else str(self.parse(spec))
 
     def act(self, spec: str, board: Board) -> int:
-        """The action that a player chooses on a board that is not over.
+        """Return the action that a player chooses on a board that is not over.
 
         Raises:
-            Refused: it cannot be loaded, fails, or chooses an illegal action; the message says
-                which.
+            Refused: the player cannot be loaded, fails, or chooses an illegal action.
         """
-        masks = np.array([mask_of(board.legal_actions)], np.uint64)
+        legal = np.array([mask_of(board.legal_actions)], np.uint64)
         key, agent = self._take(self.parse(spec), board.ruleset)
         try:
-            answer = agent.act(board.words[None], masks)
-        except Exception as error:  # whatever a player raises may not stop the server
+            answer = agent.act(board.words[None], legal)
+        except Exception as error:  # no error of a player may stop the server
             words = f"{type(error).__name__}: {error}"[:_MAX_WORDS]
             raise Refused(f"{spec} failed: {words}", 502) from error
         with self._lock:
             self._loaded[key] = agent
         try:
-            return int(check_actions(answer, masks, spec)[0])
-        except Exception as error:  # nor may its answer, whatever it is
+            return int(check_actions(answer, legal, spec)[0])
+        except Exception as error:  # nor may its answer
             raise Refused(str(error)[:_MAX_WORDS], 502) from error
 
     def _take(self, spec: PlayerSpec, ruleset: Ruleset) -> tuple[Hashable, Agent]:
-        """A player for one game, and under which key to keep it afterwards."""
+        """Return a player for one game, and its key in the cache."""
         try:
             version = file_version(spec.path) if spec.path else None
             key = str(spec), version, ruleset
@@ -176,7 +170,7 @@ class Roster:
             raise self.unusable(f"{spec} cannot play", error) from error
 
     def unusable(self, what: str, error: Exception) -> Refused:
-        """The refusal of a checkpoint or a bot that fails, without the paths of its files."""
+        """Return the refusal for a player that fails, without the paths of its files."""
         words = str(error)
         for name, path in self._files.items():
             words = words.replace(str(path), name)
@@ -185,7 +179,7 @@ class Roster:
         return Refused(f"{what}: {words[:_MAX_WORDS]}", 502)
 
 
-def _label(place: OnBoard, checkpoint: str) -> dict[str, str]:
+def _label(entry: OnBoard, checkpoint: str) -> dict[str, str]:
     return {
-        language: text.replace("{checkpoint}", checkpoint) for language, text in place.label.items()
+        language: text.replace("{checkpoint}", checkpoint) for language, text in entry.label.items()
     }

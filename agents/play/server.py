@@ -1,6 +1,6 @@
-"""The server of the board: JSON in and out, and a page of plain files.
+"""The server of the board: JSON requests, and a page of plain files.
 
-It trusts no client: bodies are small JSON objects, files come from one folder, and it answers only
+No client is trusted: bodies are small JSON objects, files come from one folder, and it answers only
 requests that its own page made to this host.
 """
 
@@ -45,7 +45,7 @@ HEADERS: Final = {
 
 
 def _endpoint(tables: Tables, handler: AsyncHandler) -> Callable[[Request], Awaitable[Response]]:
-    """A handler as Starlette calls it."""
+    """Wrap a handler for Starlette."""
 
     async def endpoint(request: Request) -> Response:
         data = await _body(request) if request.method == "POST" else {}
@@ -57,7 +57,7 @@ def _endpoint(tables: Tables, handler: AsyncHandler) -> Callable[[Request], Awai
 def _endpoint_while_connected(
     tables: Tables, handler: AsyncHandler
 ) -> Callable[[Request], Awaitable[Response]]:
-    """:func:`_endpoint` for a handler that is cancelled when its client leaves."""
+    """Wrap a handler that is cancelled when its client disconnects."""
 
     async def endpoint(request: Request) -> Response:
         data = await _body(request)
@@ -76,13 +76,13 @@ def _endpoint_while_connected(
 
 
 async def _left(request: Request) -> None:
-    """Return when the client of a request, whose body has been read, leaves."""
+    """Wait until the client disconnects; the body of its request has been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 async def _error(request: Request, error: Exception) -> Response:
-    """Any failure as a sentence for the person at the board; the server logs unexpected ones."""
+    """Return any failure as a sentence for the user; the server logs unexpected ones."""
     if isinstance(error, Refused):
         return JSONResponse({"error": error.message}, error.status)
     if isinstance(error, HTTPException):  # from the routes and the static files
@@ -93,7 +93,7 @@ async def _error(request: Request, error: Exception) -> Response:
 
 
 async def _body(request: Request) -> Data:
-    """The JSON object of a request."""
+    """Return the JSON object of a request."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if kind != "application/json":
         raise Refused("expected content-type application/json", 415)
@@ -125,7 +125,7 @@ class Guard:
         self._hosts = {host.lower() for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, in ASGI's form."""
+        """Answer one ASGI request."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -156,11 +156,11 @@ def _hostname(address: str) -> str:
 
 
 def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
-    """The server as an ASGI application.
+    """Make the server as an ASGI application.
 
     Args:
-        roster: who may play.
-        hosts: names under which it may be called, besides localhost and its addresses.
+        roster: the players.
+        hosts: the accepted host names, besides localhost and its addresses.
     """
     tables = Tables(roster)
     page = (FOLDER / "index.html").read_bytes()
