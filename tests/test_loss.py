@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from training.loss import (
-    NOT_VISITED,
-    PPO_STATS,
-    SEARCH_STATS,
-    action_targets,
-    advantages,
-    ppo_gradient,
-    search_gradient,
-)
+from training.alphazero import SEARCH_STATS, action_targets, search_gradient
+from training.ppo import PPO_STATS, Decisions, advantages, ppo_gradient
+from training.replay_buffer import NOT_VISITED
 
 
 @pytest.mark.parametrize("per_action", [False, True])
@@ -34,23 +28,19 @@ def test_gradient_is_torchs(per_action: bool) -> None:
     logit_gradient = np.full(len(logits), 9, np.float32)
     value_gradient = np.full(len(values), 9, np.float32)
     stats = np.zeros(len(PPO_STATS))
-    ppo_gradient(
-        logits,
-        values,
+    decisions = Decisions(
         indptr,
         chosen,
         value_index,
         old,
         advantage,
         returns,
-        np.float32(1 / size),
-        np.float32(clip),
-        np.float32(value_weight),
-        np.float32(entropy_weight),
-        logit_gradient,
-        value_gradient,
-        stats,
+        scale=np.float32(1 / size),
+        clip=np.float32(clip),
+        value_weight=np.float32(value_weight),
+        entropy_weight=np.float32(entropy_weight),
     )
+    ppo_gradient(logits, values, decisions, logit_gradient, value_gradient, stats)
 
     flat = torch.tensor(logits, dtype=torch.float64, requires_grad=True)
     judgements = torch.tensor(values, dtype=torch.float64, requires_grad=True)

@@ -1,9 +1,9 @@
-"""Somebody's own network, loss and method, named ``module:name``."""
+"""A network, a loss and a method of the user's own, named ``module:name``."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
 from agents.nets.network import ARCHITECTURES, NetworkConfig, PolicyNetwork
 from training import evaluate, train
-from training.config import ConfigError
-from training.loss import LOSSES, PPO_STATS, PpoBatch, ppo_gradient, torch_gradient
-from training.train import METHODS, load_config
+from training.config import OWN_CODE, ConfigError
+from training.ppo import PPO_STATS, Decisions, PpoBatch, ppo_gradient, torch_gradient
+from training.train import load_config
+from training.worker import ForwardPass
 
 README = (Path(__file__).parent.parent / "training" / "README.md").read_text(encoding="utf-8")
 MODULE = (
@@ -68,7 +69,7 @@ TINY = [
 
 def forget(name: str) -> None:
     """As if this process had never seen the module."""
-    tables: tuple[dict[str, Any], ...] = (ARCHITECTURES, LOSSES, METHODS)
+    tables: tuple[dict[str, Any], ...] = (ARCHITECTURES, OWN_CODE)
     for table in tables:
         for key in [key for key in table if key.startswith(name)]:
             del table[key]
@@ -142,7 +143,7 @@ def test_an_own_loss_and_an_own_method_train_and_resume(
         ("architecture={own}:Missing", "no attribute 'Missing'"),
         ("architecture={own}:number", "is 7: expected a module's class"),
         ("method={own}:Net", "expected a training.trainer.Method"),
-        ("ppo.loss={own}:number", "expected a function of a training.loss.PpoBatch"),
+        ("ppo.loss={own}:number", "expected a function of a training.ppo.PpoBatch"),
         ("ppo.loss=other", "ppo.loss='other' should be one of clipped"),
     ],
 )
@@ -171,17 +172,31 @@ def test_a_loss_in_torch_has_the_compiled_gradient(per_action: bool) -> None:
     rows = indptr[-1] + padding if per_action else size + padding
     logits = rng.normal(0, 2, rows if per_action else indptr[-1]).astype(np.float32)
     values = np.tanh(rng.normal(0, 1, rows)).astype(np.float32)
-    drawn = (rng.normal(0, 1, size).astype(np.float32) for _ in range(3))
-    decided = (indptr, chosen, chosen if per_action else np.arange(size), *drawn)
-    weights = (np.float32(1 / size), np.float32(0.2), np.float32(0.7), np.float32(0.03))
-    results = []
-    gradients: tuple[Callable[..., None], ...] = (ppo_gradient, torch_gradient(clipped))
-    for gradient in gradients:
-        filled = np.zeros_like(logits), np.zeros_like(values), np.zeros(len(PPO_STATS))
-        gradient(logits, values, *decided, *weights, *filled)
-        results.append(filled)
-    for mine, compiled in zip(*results, strict=True):
-        np.testing.assert_allclose(mine, compiled, atol=1e-6)
+    old, advantages, returns = (rng.normal(0, 1, size).astype(np.float32) for _ in range(3))
+    decisions = Decisions(
+        indptr,
+        chosen,
+        chosen if per_action else np.arange(size),
+        old,
+        advantages,
+        returns,
+        scale=np.float32(1 / size),
+        clip=np.float32(0.2),
+        value_weight=np.float32(0.7),
+        entropy_weight=np.float32(0.03),
+    )
+    compiled = np.zeros_like(logits), np.zeros_like(values)
+    ppo_gradient(logits, values, decisions, *compiled, np.zeros(len(PPO_STATS)))
+    forward = ForwardPass(
+        (torch.zeros(0), torch.zeros(0)),
+        logits,
+        values,
+        np.zeros_like(logits),
+        np.zeros_like(values),
+    )
+    torch_gradient(clipped, forward, decisions)
+    np.testing.assert_allclose(forward.logit_gradient, compiled[0], atol=1e-6)
+    np.testing.assert_allclose(forward.value_gradient, compiled[1], atol=1e-6)
 
 
 def test_attention_over_pits_learns() -> None:
