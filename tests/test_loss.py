@@ -1,82 +1,76 @@
-"""The compiled objectives against torch, and advantages against their definition."""
+"""The compiled PPO objective against torch, and advantages against their definition."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
-from training.loss import (
-    NOT_VISITED,
-    PPO_STATS,
-    PpoBatch,
-    action_targets,
-    advantages,
-    ppo_gradient,
-    search_gradient,
-    torch_gradient,
-)
-
-
-def clipped(batch: PpoBatch) -> Tensor:
-    """Return PPO's objective."""
-    ratio = (batch.log_probs[batch.chosen] - batch.old_log_probs).exp()
-    limited = ratio.clamp(1 - batch.clip, 1 + batch.clip)
-    policy = -torch.minimum(ratio * batch.advantages, limited * batch.advantages).sum()
-    value = 0.5 * (batch.values - batch.returns).square().sum()
-    entropy = -(batch.log_probs.exp() * batch.log_probs).sum()
-    return policy + batch.value_weight * value - batch.entropy_weight * entropy
+from training.alphazero import SEARCH_STATS, action_targets, search_gradient
+from training.ppo import PPO_STATS, Decisions, advantages, ppo_gradient
+from training.replay_buffer import NOT_VISITED
 
 
 @pytest.mark.parametrize("per_action", [False, True])
-def test_ppo_gradient_is_torchs(per_action: bool) -> None:
-    """With values of positions (``board``) and of legal actions (``moves``), and padding."""
+def test_gradient_is_torchs(per_action: bool) -> None:
+    """Values of positions (``board``) and of legal actions (``moves``)."""
     rng = np.random.default_rng(0)
-    size, padding = 500, 30
+    size, clip, value_weight, entropy_weight = 500, 0.2, 0.7, 0.03
     counts = rng.integers(1, 9, size)
     indptr = np.concatenate([[0], np.cumsum(counts)])
     chosen = indptr[:-1] + rng.integers(0, counts)
-    rows = indptr[-1] + padding if per_action else size + padding
-    logits = rng.normal(0, 2, rows if per_action else indptr[-1]).astype(np.float32)
-    values = np.tanh(rng.normal(0, 1, rows)).astype(np.float32)
+    value_index = chosen if per_action else np.arange(size)
+    logits = rng.normal(0, 2, indptr[-1]).astype(np.float32)
+    values = np.tanh(rng.normal(0, 1, indptr[-1] if per_action else size)).astype(np.float32)
     old = (-rng.exponential(1.0, size)).astype(np.float32)
-    advantage, returns = rng.normal(0, 1, (2, size)).astype(np.float32)
-    arguments = (logits, values, indptr, chosen, chosen if per_action else np.arange(size))
-    weights = np.array([1 / size, 0.2, 0.7, 0.03], np.float32)  # scale, clip, value, entropy
-    batches: list[PpoBatch] = []
+    advantage = rng.normal(0, 1, size).astype(np.float32)
+    returns = rng.normal(0, 1, size).astype(np.float32)
+    logit_gradient = np.full(len(logits), 9, np.float32)
+    value_gradient = np.full(len(values), 9, np.float32)
+    stats = np.zeros(len(PPO_STATS))
+    decisions = Decisions(
+        indptr,
+        chosen,
+        value_index,
+        old,
+        advantage,
+        returns,
+        scale=np.float32(1 / size),
+        clip=np.float32(clip),
+        value_weight=np.float32(value_weight),
+        entropy_weight=np.float32(entropy_weight),
+    )
+    ppo_gradient(logits, values, decisions, logit_gradient, value_gradient, stats)
 
-    def loss(batch: PpoBatch) -> Tensor:
-        batches.append(batch)
-        return clipped(batch)
-
-    filled: list[list[np.ndarray]] = []
-    gradients: list[Callable[..., None]] = [ppo_gradient, torch_gradient(loss)]
-    for gradient in gradients:
-        filled.append([np.zeros_like(logits), np.zeros_like(values), np.zeros(len(PPO_STATS))])
-        gradient(*arguments, old, advantage, returns, *weights, *filled[-1])
-    compiled, torchs = filled
-    np.testing.assert_allclose(compiled[0], torchs[0], atol=1e-6)
-    np.testing.assert_allclose(compiled[1], torchs[1], atol=1e-6)
-
-    [batch] = batches
-    for low, high in pairwise(indptr):
-        expected = torch.from_numpy(logits[low:high]).log_softmax(0)
-        torch.testing.assert_close(batch.log_probs[low:high], expected)
-    change = batch.log_probs[chosen] - batch.old_log_probs
+    flat = torch.tensor(logits, dtype=torch.float64, requires_grad=True)
+    judgements = torch.tensor(values, dtype=torch.float64, requires_grad=True)
+    dense = torch.full((size, 8), -torch.inf, dtype=torch.float64)
+    owner = np.repeat(np.arange(size), counts)
+    column = np.arange(len(logits)) - indptr[owner]
+    dense[owner, column] = flat
+    logs = dense.log_softmax(1)
+    change = logs[np.arange(size), chosen - indptr[:-1]] - torch.tensor(old)
     ratio = change.exp()
-    plain = batch._replace(value_weight=0.0, entropy_weight=0.0)
-    stats = [
-        clipped(plain),
-        clipped(plain._replace(value_weight=1.0)) - clipped(plain),
-        clipped(plain) - clipped(plain._replace(entropy_weight=1.0)),
+    gain = torch.tensor(advantage)
+    policy_loss = -torch.minimum(ratio * gain, ratio.clamp(1 - clip, 1 + clip) * gain)
+    value_loss = 0.5 * (judgements[value_index] - torch.tensor(returns)) ** 2
+    entropy = -(logs.exp() * logs.masked_fill(torch.isinf(logs), 0.0)).sum(1)
+    loss = (policy_loss + value_weight * value_loss - entropy_weight * entropy).mean()
+    loss.backward()
+
+    assert flat.grad is not None and judgements.grad is not None
+    np.testing.assert_allclose(logit_gradient, flat.grad, atol=2e-7)
+    np.testing.assert_allclose(value_gradient, judgements.grad, atol=1e-7)
+    expected = [
+        policy_loss.sum(),
+        value_loss.sum(),
+        entropy.sum(),
         (ratio - 1 - change).sum(),
-        ((ratio - 1).abs() > batch.clip).sum(),
+        ((ratio - 1).abs() > clip).sum(),
     ]
-    np.testing.assert_allclose(compiled[2], [stat.item() for stat in stats], rtol=1e-4)
+    np.testing.assert_allclose(stats, [x.item() for x in expected], rtol=1e-4)
 
 
 @pytest.mark.parametrize("gamma, lam", [(1.0, 1.0), (0.99, 0.9), (1.0, 0.0)])
@@ -113,43 +107,67 @@ def test_advantages_follow_their_definition(gamma: float, lam: float) -> None:
 def test_search_gradient_is_torchs(per_action: bool) -> None:
     rng = np.random.default_rng(5)
     size = 40
-    legal = rng.random((size, 64)) < 0.06
-    legal[:, 7] = True
-    place = np.nonzero(legal)
-    indptr = np.concatenate([[0], np.cumsum(legal.sum(axis=1))])
-    legal_actions = place[0] * 64 + place[1]
-    policies = np.where(legal, rng.integers(1, 200, legal.shape), 0).astype(np.uint8)
-    actions = legal.argmax(axis=1).astype(np.uint8)
+    counts = rng.integers(1, 7, size)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    legal_actions = np.concatenate(
+        [i * 64 + np.sort(rng.choice(64, n, replace=False)) for i, n in enumerate(counts)]
+    )
+    policies = np.zeros((size, 64), np.uint8)
+    policies[legal_actions >> 6, legal_actions & 63] = rng.integers(1, 200, len(legal_actions))
+    actions = (legal_actions[indptr[:-1]] & 63).astype(np.uint8)
     results = rng.uniform(-1, 1, size).astype(np.float32)
-    visited = legal & (rng.random(legal.shape) < 0.5)
-    qvalues = np.where(visited, rng.integers(-127, 128, legal.shape), NOT_VISITED).astype(np.int8)
+    qvalues = np.full((size, 64), NOT_VISITED, np.int8)
+    half = legal_actions[rng.random(len(legal_actions)) < 0.5]
+    qvalues[half >> 6, half & 63] = rng.integers(-127, 128, len(half))
     targets, weights = results, np.ones(size, np.float32)
     if per_action:
-        targets, weights = np.empty((2, len(legal_actions)), np.float32)
+        targets = np.empty(len(legal_actions), np.float32)
+        weights = np.empty(len(legal_actions), np.float32)
         action_targets(legal_actions, actions, results, qvalues, np.float32(0.3), targets, weights)
-        played, other = actions[place[0]] == place[1], visited[place]
-        np.testing.assert_array_equal(targets[played], results)
-        expected = qvalues[place] / 127
-        np.testing.assert_allclose(targets[other & ~played], expected[other & ~played], rtol=1e-6)
-        np.testing.assert_allclose(weights, np.where(played, 1, np.where(other, 0.3, 0)))
+        for k, legal_action in enumerate(legal_actions):
+            i, action = divmod(int(legal_action), 64)
+            if action == actions[i]:
+                assert (targets[k], weights[k]) == (results[i], 1.0)
+            elif qvalues[i, action] == NOT_VISITED:
+                assert weights[k] == 0.0
+            else:
+                assert targets[k] == pytest.approx(qvalues[i, action] / 127)
+                assert weights[k] == pytest.approx(0.3)
     logits = rng.normal(0, 1, len(legal_actions)).astype(np.float32)
     values = rng.uniform(-1, 1, len(targets)).astype(np.float32)
-    found: list[np.ndarray] = [np.empty_like(logits), np.empty_like(values), np.zeros(4)]
-    data = (logits, values, indptr, legal_actions, policies, targets, weights)
-    search_gradient(*data, np.float32(0.25), np.float32(0.7), *found)
+    found: list[Any] = [np.empty_like(logits), np.empty_like(values)]
+    stats = np.zeros(len(SEARCH_STATS))
+    scale, weight = np.float32(0.25), np.float32(0.7)
+    search_gradient(
+        logits,
+        values,
+        indptr,
+        legal_actions,
+        policies,
+        targets,
+        weights,
+        scale,
+        weight,
+        *found,
+        stats,
+    )
 
-    x, v = torch.tensor(logits, requires_grad=True), torch.tensor(values, requires_grad=True)
-    dense = torch.full(legal.shape, -torch.inf)
-    dense[place] = x
-    log_probs = dense.log_softmax(1)[place]
-    target = torch.from_numpy(policies / policies.sum(axis=1, keepdims=True))[place]
-    policy_loss = -(target * log_probs).sum()
-    error = ((v - torch.tensor(targets)).square() * torch.tensor(weights)).sum()
-    (0.25 * (policy_loss + 0.7 * error)).backward()
-    for gradient, variable in zip(found, (x, v), strict=False):
-        assert variable.grad is not None
-        np.testing.assert_allclose(gradient, variable.grad.numpy(), atol=1e-6)
-    entropy = -(log_probs.exp() * log_probs).sum()
-    agreement = (dense.argmax(1).numpy() == policies.argmax(axis=1)).sum()
-    stats = [policy_loss.item(), error.item(), entropy.item(), agreement]
-    np.testing.assert_allclose(found[2], stats, rtol=1e-4)
+    x = torch.tensor(logits, requires_grad=True)
+    v = torch.tensor(values, requires_grad=True)
+    policy_loss = torch.zeros(())
+    entropy = torch.zeros(())
+    agreement = 0
+    for i in range(size):
+        part = slice(indptr[i], indptr[i + 1])
+        target = torch.tensor(policies[i, legal_actions[part] & 63].astype(np.float32))
+        log_probabilities = x[part].log_softmax(0)
+        policy_loss = policy_loss - (target / target.sum() * log_probabilities).sum()
+        entropy = entropy - (log_probabilities.exp() * log_probabilities).sum()
+        agreement += int(x[part].argmax()) == int(target.argmax())
+    error = (v - torch.tensor(targets)).square() * torch.tensor(weights)
+    (float(scale) * (policy_loss + float(weight) * error.sum())).backward()
+    np.testing.assert_allclose(found[0], np.asarray(x.grad), atol=1e-6)
+    np.testing.assert_allclose(found[1], np.asarray(v.grad), atol=1e-6)
+    sums = (policy_loss, error.sum(), entropy)
+    expected = [*(value.item() for value in sums), agreement]
+    np.testing.assert_allclose(stats, expected, rtol=1e-4)

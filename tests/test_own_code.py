@@ -1,4 +1,4 @@
-"""The user's own network, loss and training method, named ``module:name``."""
+"""A network, a loss and a method of the user's own, named ``module:name``."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 import agents
 from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
 from agents.nets.network import ARCHITECTURES, NetworkConfig, PolicyNetwork
 from training import evaluate, train
-from training.config import ConfigError
-from training.loss import LOSSES
-from training.train import METHODS, load_config
+from training.config import OWN_CODE, ConfigError
+from training.ppo import PPO_STATS, Decisions, PpoBatch, ppo_gradient, torch_gradient
+from training.train import load_config
+from training.worker import ForwardPass
 
 README = (Path(__file__).parent.parent / "training" / "README.md").read_text(encoding="utf-8")
 MODULE = (
@@ -65,8 +68,8 @@ TINY = [
 
 
 def forget(name: str) -> None:
-    """Undo the import of a module."""
-    tables: tuple[dict[str, Any], ...] = (ARCHITECTURES, LOSSES, METHODS)
+    """As if this process had never seen the module."""
+    tables: tuple[dict[str, Any], ...] = (ARCHITECTURES, OWN_CODE)
     for table in tables:
         for key in [key for key in table if key.startswith(name)]:
             del table[key]
@@ -75,7 +78,7 @@ def forget(name: str) -> None:
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Write a module into the current folder, and return its name."""
+    """The name of a module of one's own, not yet imported; its folder is the current one."""
     name = "own_code_of_a_test"
     (tmp_path / f"{name}.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
@@ -90,7 +93,7 @@ def run(*settings: str, resume: bool = False) -> int:
 
 
 @pytest.mark.slow
-def test_own_network_is_loaded_only_when_allowed(
+def test_an_own_network_trains_and_is_loaded_only_when_allowed(
     own: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     net, path = f"{own}:Net", "runs/own/final.safetensors"
@@ -112,7 +115,9 @@ def test_own_network_is_loaded_only_when_allowed(
 
 
 @pytest.mark.slow
-def test_own_loss_and_method_train_and_resume(own: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_own_loss_and_an_own_method_train_and_resume(
+    own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     settings = [
         f"method={own}:Mine",
         "Mine.times=5",
@@ -138,17 +143,64 @@ def test_own_loss_and_method_train_and_resume(own: str, capsys: pytest.CaptureFi
         ("architecture={own}:Missing", "no attribute 'Missing'"),
         ("architecture={own}:number", "is 7: expected a module's class"),
         ("method={own}:Net", "expected a training.trainer.Method"),
-        ("ppo.loss={own}:number", "expected a function of a training.loss.PpoBatch"),
+        ("ppo.loss={own}:number", "expected a function of a training.ppo.PpoBatch"),
         ("ppo.loss=other", "ppo.loss='other' should be one of clipped"),
     ],
 )
-def test_invalid_own_code(own: str, setting: str, message: str) -> None:
+def test_what_cannot_be_used_is_refused(own: str, setting: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_config(None, [setting.format(own=own)])
 
 
-def test_attention_example() -> None:
-    """Every parameter is used, and an encoding's outputs do not depend on the batch."""
+def clipped(batch: PpoBatch) -> Tensor:
+    """PPO's objective in torch."""
+    ratio = (batch.log_probs[batch.chosen] - batch.old_log_probs).exp()
+    limited = ratio.clamp(1 - batch.clip, 1 + batch.clip)
+    policy = -torch.minimum(ratio * batch.advantages, limited * batch.advantages).sum()
+    value = 0.5 * (batch.values - batch.returns).square().sum()
+    entropy = -(batch.log_probs.exp() * batch.log_probs).sum()
+    return policy + batch.value_weight * value - batch.entropy_weight * entropy
+
+
+@pytest.mark.parametrize("per_action", [False, True])
+def test_a_loss_in_torch_has_the_compiled_gradient(per_action: bool) -> None:
+    rng = np.random.default_rng(0)
+    size, padding = 200, 30
+    counts = rng.integers(1, 9, size)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    chosen = indptr[:-1] + rng.integers(0, counts)
+    rows = indptr[-1] + padding if per_action else size + padding
+    logits = rng.normal(0, 2, rows if per_action else indptr[-1]).astype(np.float32)
+    values = np.tanh(rng.normal(0, 1, rows)).astype(np.float32)
+    old, advantages, returns = (rng.normal(0, 1, size).astype(np.float32) for _ in range(3))
+    decisions = Decisions(
+        indptr,
+        chosen,
+        chosen if per_action else np.arange(size),
+        old,
+        advantages,
+        returns,
+        scale=np.float32(1 / size),
+        clip=np.float32(0.2),
+        value_weight=np.float32(0.7),
+        entropy_weight=np.float32(0.03),
+    )
+    compiled = np.zeros_like(logits), np.zeros_like(values)
+    ppo_gradient(logits, values, decisions, *compiled, np.zeros(len(PPO_STATS)))
+    forward = ForwardPass(
+        (torch.zeros(0), torch.zeros(0)),
+        logits,
+        values,
+        np.zeros_like(logits),
+        np.zeros_like(values),
+    )
+    torch_gradient(clipped, forward, decisions)
+    np.testing.assert_allclose(forward.logit_gradient, compiled[0], atol=1e-6)
+    np.testing.assert_allclose(forward.value_gradient, compiled[1], atol=1e-6)
+
+
+def test_attention_over_pits_learns() -> None:
+    """The example: every parameter takes part, and no encoding depends on the others."""
     name = "training.examples.attention:Attention"
     agents.allow_architecture(name)
     torch.manual_seed(0)

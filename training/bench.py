@@ -1,11 +1,11 @@
-"""Measure training: environment steps a second, end to end, and where the time goes.
+"""Measure training: environment steps per second, end to end, and the share of each part.
 
     python -m training.bench
 
 The reference is a 2x256 network that reads the board, with one epoch, on one worker (one core),
 then on all. ``--set`` changes any setting. ``--config`` measures a whole configuration, for example
-configs/zanzibar.toml: there a step is a searched action, and the network's time within the searches
-is shown separately.
+configs/zanzibar.toml. There a step is a searched action, and the table shows the network's time
+within the searches separately.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ REFERENCE = (
     "minibatch=8192",
     "ppo.epochs=1",
 )
-"""Settings of the reference: the network reads each position once, and learns from it once."""
+"""Settings of the reference, in which the network reads each position once while it learns."""
 WARM_UP_UPDATES = 3
 
 
 def seconds_per_encoding(trainer: Trainer[Any]) -> float:
-    """Seconds that the compiled network takes for an encoding of the running games, on one core."""
+    """Measure the seconds that the compiled network takes for one encoding, on one core."""
     games = trainer.workers[0].games
     per_action = trainer.network.config.per_action
     encodings, legal_actions, _ = encode(
-        games.engine.rules, games.positions, games.masks, per_action
+        games.engine.rules, games.positions, games.legal, per_action
     )
     weights = compile_network(trainer.network)
     count = len(legal_actions) if per_action else len(games)
@@ -62,14 +62,14 @@ def seconds_per_encoding(trainer: Trainer[Any]) -> float:
 
 
 def encodings_searched(trainer: Trainer[Any]) -> int:
-    """Encodings that the network has read in the searches of all workers; 0 without searches."""
+    """Count the encodings that the network has read in all searches; 0 without searches."""
     if not isinstance(trainer, AlphaZeroTrainer):
         return 0
     return sum(worker.search.encodings_read for worker in trainer.workers)
 
 
 def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict[str, Any]:
-    """Median steps a second of some updates after the warm-up, and the share of each part.
+    """Measure the median steps per second of updates after the warm-up, and the share of each part.
 
     Raises:
         ConfigError: the settings cannot be used.
@@ -111,7 +111,7 @@ def main(argv: list[str] | None = None) -> int:
     """Command line of ``python -m training.bench``."""
     parser = argparse.ArgumentParser(
         prog="python -m training.bench",
-        description="Environment steps a second of training, end to end.",
+        description="Environment steps per second of training, end to end.",
     )
     parser.add_argument("--config", metavar="FILE", help="a configuration instead of the reference")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])

@@ -1,4 +1,4 @@
-"""The settings of a training run: their defaults, meanings and bounds, and how they are read.
+"""The settings of a training run: defaults, meanings, bounds, and how they are read.
 
 Settings come in tables. The common ones, :class:`TrainConfig`, are the keys at the top of a TOML
 file. Each method has its own table (``[ppo]``, ``[alphazero]``), declared beside its algorithm as a
@@ -13,13 +13,17 @@ import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agents.nets.network import NetworkConfig
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
+
+OWN_CODE: Final[dict[str, Any]] = {}
+"""The user's own methods and losses, by ``package.module:name``. Only names that --config or --set
+gives get here: a name in a checkpoint imports nothing."""
 
 
 class ConfigError(ValueError):
@@ -43,7 +47,7 @@ class Settings(BaseModel):
     )
 
     def to_dict(self) -> dict[str, Any]:
-        """Every setting as a plain value, for TOML or JSON."""
+        """Return every setting as a plain value, for TOML or JSON."""
         return self.model_dump(mode="json")
 
 
@@ -51,19 +55,19 @@ class TrainConfig(Settings):
     """The common settings: the keys at the top of a configuration."""
 
     ruleset: str = "zanzibar"
-    """Name of the rule set to learn."""
+    """The rule set to learn."""
     rules: dict[str, Any] = Field(default_factory=dict)
     """Rule switches that differ from that rule set (see ``bao_env.Ruleset``)."""
     method: str = "ppo"
-    """Training method: ``ppo``, or ``alphazero``, which is guided by search, or one of your own
+    """Training method: ``ppo``, ``alphazero`` (guided by search), or your own
     (``package.module:name``, a :class:`training.trainer.Method`). The table of that name (for your
-    own ``[name]``) holds its settings; tables of other methods are checked but not used."""
+    own, ``[name]``) holds its settings; tables of other methods are checked but not used."""
     network_kind: str = "moves"
-    """What the network sees: the ``board``, or the board after each of the legal ``moves``."""
+    """Input of the network: the ``board``, or the board after each of the legal ``moves``."""
     hidden: Annotated[tuple[int, ...], Field(strict=False)] = (256, 256)
     """Units of each hidden layer."""
     architecture: str = "mlp"
-    """Name of the network's trunk (:data:`agents.nets.network.ARCHITECTURES`), or your own
+    """The network's trunk: a name in :data:`agents.nets.network.ARCHITECTURES`, or your own
     (``package.module:name``)."""
     start: str = ""
     """Start with the network of this checkpoint: a path, or the name of a shipped one. It must have
@@ -73,8 +77,8 @@ class TrainConfig(Settings):
     steps: int = Field(50_000_000, ge=1, le=10**15)
     """Environment steps (actions played) of the whole run."""
     workers: int = Field(2, ge=1, le=256)
-    """Threads that play and learn side by side, one a core. Results depend on this number, because
-    the games are divided among them, but not on their timing."""
+    """Threads that play and learn side by side, one per core. The games are divided among them, so
+    results depend on this number, but not on the threads' timing."""
     envs: int = Field(2048, ge=1, le=1 << 20)
     """Games played at once, over all workers."""
     rollout: int = Field(32, ge=1, le=4096)
@@ -90,27 +94,27 @@ class TrainConfig(Settings):
     value_weight: float = Field(1.0, ge=0, le=100)
     """Weight of the value loss."""
     gamma: float = Field(0.998, ge=0, le=1)
-    """Discount a ply; below 1, earlier wins count more."""
+    """Discount per ply; below 1, earlier wins count more."""
     opening_plies: int = Field(20, ge=0, le=MAX_OPENING_PLIES)
     """Games start after up to this many random actions."""
     max_plies: int = Field(500, ge=10, le=100_000)
     """A game that reaches this length is cut off as a draw."""
     bfloat16: bool = True
-    """Compute the network in bfloat16 where the device has it in hardware, else in float32; its
+    """Compute the network in bfloat16 if the device has it in hardware, else in float32. The
     weights stay float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where the network computes; ``auto`` takes a GPU if there is one."""
+    """The device of the network; ``auto`` takes a GPU if there is one."""
     evaluate_every: int = Field(10_000_000, ge=0, le=10**15)
     """Environment steps between two evaluations against bots; 0 evaluates only at the end."""
     evaluate_pairs: int = Field(250, ge=1, le=10_000)
     """Pairs of games in each of these evaluations."""
     blunder_positions: str = ""
-    """Won positions in which each evaluation counts how often the network gives the win away, as
-    ``blunders`` in the metrics: ``kujifunza`` or ``zanzibar``, which are shipped, or a file that
+    """Won positions for the metric ``blunders``: each evaluation counts how often the network gives
+    the win away. ``kujifunza`` or ``zanzibar``, which are shipped, or a file that
     ``python -m training.blunders --won`` wrote. Empty: none."""
     keep_every: int = Field(0, ge=0, le=10**15)
-    """Environment steps between two generations of the network, which are kept as
-    ``step-STEPS.safetensors``; 0 keeps none."""
+    """Environment steps between two saved generations of the network, ``step-STEPS.safetensors``;
+    0 saves none."""
     checkpoint_every: float = Field(30.0, ge=0, le=1e9)
     """Seconds between two checkpoints. A resumed run continues from the last one."""
 
@@ -138,15 +142,15 @@ class TrainConfig(Settings):
 
     @property
     def steps_per_update(self) -> int:
-        """Environment steps of one update."""
+        """Return the environment steps of one update."""
         return self.envs * self.rollout
 
     def network_config(self) -> NetworkConfig:
-        """Shape of the network."""
+        """Return the shape of the network."""
         return NetworkConfig(self.network_kind, self.hidden, self.architecture)
 
     def get_ruleset(self) -> Ruleset:
-        """The rules to learn."""
+        """Return the rules to learn."""
         ruleset = get_ruleset(self.ruleset)
         return ruleset.replace(**self.rules) if self.rules else ruleset
 
@@ -160,10 +164,10 @@ class MethodConfig(Settings):
         Raises:
             ConfigError: they do not.
         """
-        del config  # anything fits, unless a method says otherwise
+        del config  # a method may override this
 
     def memory(self, config: TrainConfig) -> int:
-        """Bytes that the games of all workers need at least, beside the network."""
+        """Return the bytes that the games of all workers need at least, beside the network."""
         del config
         return 0
 
@@ -172,12 +176,12 @@ S = TypeVar("S", bound=Settings)
 
 
 def table_name(method: str) -> str:
-    """The table that holds a method's settings: of ``package.module:name`` it is ``[name]``."""
+    """Return the name of a method's table; for ``package.module:name`` it is ``name``."""
     return method.rpartition(":")[2]
 
 
 def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str, Any]:
-    """The settings of a TOML file, overridden by ``key=value`` strings with TOML values.
+    """Read the settings of a TOML file, overridden by ``key=value`` strings with TOML values.
 
     A key may be in a table: ``ppo.epochs=1``. A value that is not TOML counts as a string.
 
@@ -212,11 +216,11 @@ def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str
 def check_settings(
     settings: Mapping[str, Any], methods: Mapping[str, type[MethodConfig]]
 ) -> tuple[TrainConfig, MethodConfig]:
-    """The common settings and those of the chosen method; missing keys keep their defaults.
+    """Make the common settings and those of the chosen method; missing keys keep their defaults.
 
     Args:
         settings: plain values, each method's in a table of its own.
-        methods: the table's class for each method.
+        methods: the class of each method's table, by the method's name.
 
     Raises:
         ConfigError: a key is unknown, or a value has the wrong type or is out of bounds.
@@ -242,7 +246,7 @@ def check_settings(
 
 
 def _validate(table: type[S], settings: Any, prefix: str, names: Sequence[str]) -> S:
-    """A table from plain values; ``prefix`` and ``names`` are for the error message."""
+    """Make a table from plain values; ``prefix`` and ``names`` are for the error message."""
     try:
         return table.model_validate(settings)
     except ValidationError as error:
@@ -261,7 +265,7 @@ def _validate(table: type[S], settings: Any, prefix: str, names: Sequence[str]) 
 
 
 def _suggestion(key: str, names: Sequence[str]) -> str:
-    """For an unknown key: the most similar one, possibly in another table."""
+    """Suggest the key most similar to an unknown one, possibly in another table."""
     ends = {name.rpartition(".")[2]: name for name in names}
     end = key.rpartition(".")[2]
     near = difflib.get_close_matches(key, names, n=1, cutoff=0.75)
@@ -270,7 +274,7 @@ def _suggestion(key: str, names: Sequence[str]) -> str:
 
 
 def describe(table: type[Settings]) -> str:
-    """Each setting of a table with its default and its meaning, for ``--help``."""
+    """Describe each setting of a table, with its default, for ``--help``."""
     defaults = table().to_dict()
     lines = []
     for key, setting in table.model_fields.items():
@@ -281,7 +285,7 @@ def describe(table: type[Settings]) -> str:
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML writes it."""
+    """Format a value for TOML."""
     if isinstance(value, bool):
         return str(value).lower()
     return f'"{value}"' if isinstance(value, str) else str(value)

@@ -1,9 +1,9 @@
-"""One run on several processes, started by ``torchrun``, which share its workers.
+"""Share one run's workers among several processes, started by ``torchrun``.
 
-A run has ``workers`` workers whatever the number of processes, and each process has an equal part
-of them. Every process gathers the results of all workers, in the workers' order, and the sum of
-their gradients. So every process takes the same step and holds the same network. Without torchrun a
-run is one process, and the functions here do nothing.
+The number of workers does not depend on the number of processes; each process has an equal part of
+them. Every process gathers the results of all workers, in the workers' order, and the sum of their
+gradients. So every process takes the same step and holds the same network. Without torchrun a run
+is one process, and the functions here do nothing.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from torch import Tensor
 from agents import files
 
 _TIMEOUT: Final = timedelta(minutes=30)
-"""How long a process waits for the others; meanwhile the first one may evaluate and save."""
+"""The longest time that a process waits for the others, while the first one evaluates or saves."""
 
 
 class ProcessLost(RuntimeError):
-    """Another process of the run has ended or cannot be reached."""
+    """Another process of the run has ended, or cannot be reached."""
 
 
 @contextmanager
@@ -58,22 +58,22 @@ def process_group() -> Iterator[None]:
 
 
 def world_size() -> int:
-    """The number of processes of the run."""
+    """Return the number of processes of the run."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def rank() -> int:
-    """The number of this process; 0 writes files and messages."""
+    """Return the number of this process. Process 0 writes files and messages."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 @contextmanager
 def hold(folder: Path) -> Iterator[None]:
-    """Be the only run that writes into ``folder`` until the end of the block. The first process
-    holds it for all.
+    """Keep other runs from writing into ``folder`` until the end of the block. The first process
+    holds the folder for all.
 
     Raises:
-        HeldError: another run has it.
+        HeldError: another run holds it.
         OSError: the folder cannot be made or written.
     """
     with ExitStack() as stack:
@@ -89,10 +89,10 @@ def hold(folder: Path) -> Iterator[None]:
 
 
 def gather(results: list[Any]) -> list[Any]:
-    """The results of all processes' workers, in the order of the workers.
+    """Return the results of all processes' workers, in the order of the workers.
 
     Raises:
-        ProcessLost: one of them has ended. The functions below raise it, too.
+        ProcessLost: another process has ended. The functions below raise it, too.
     """
     if world_size() == 1:
         return results
@@ -114,7 +114,7 @@ def all_reduce_sum(tensors: Sequence[Tensor]) -> None:
 
 
 def any_rank(*flags: bool) -> list[bool]:
-    """Each flag: whether it is set on any process."""
+    """Return for each flag whether it is set on any process."""
     if world_size() == 1:
         return list(flags)
     shared = torch.tensor(flags, dtype=torch.int32)

@@ -1,8 +1,8 @@
-"""Whether a run fits into memory, and keeping the memory that the process has.
+"""Check that a run fits into memory, and let the process keep the memory that it has.
 
 Training allocates the same large tensors again and again. glibc returns large blocks to the system
-as soon as they are freed. The system must map and zero every page before the next use; that took a
-fifth of the training time when measured.
+as soon as they are freed, and the system maps and zeroes every page before its next use. That took
+a fifth of the training time when measured.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def keep_freed_memory() -> bool:
 
 
 def free_memory(device: torch.device) -> int:
-    """Bytes that this process can still get on a device; without Linux, all that the CPU has."""
+    """Return the bytes that this process can still get on a device; without Linux, all of the
+    CPU's memory."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     try:
@@ -56,17 +57,17 @@ def free_memory(device: torch.device) -> int:
 def check_memory(
     config: TrainConfig, method_config: MethodConfig, device: torch.device, workers: int
 ) -> None:
-    """Refuse a run that cannot fit into memory, before anything of it is built.
+    """Refuse a run that cannot fit into memory, before any of it is built.
 
-    The estimate is low: what is certainly needed at once, without activations or search trees.
+    The estimate is low: it leaves out activations and search trees.
 
     Args:
         config, method_config: the settings.
-        device: where the network computes.
-        workers: those of this process.
+        device: the device of the network.
+        workers: the number of workers in this process.
 
     Raises:
-        ConfigError: it needs more than there is.
+        ConfigError: the run needs more memory than is free.
     """
     numbers = num_parameters(config.network_config())
     # Weights, gradients and Adam's two means; each worker's gradients and, at least, bfloat16 copy.

@@ -1,4 +1,4 @@
-"""The metrics of a run: a CSV file for people and scripts, and TensorBoard's log."""
+"""Write the metrics of a run: a CSV file for people and scripts, and TensorBoard's log."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from agents.files import write_atomically
 
 
 class MetricsError(ValueError):
-    """A run's ``metrics.csv`` is not one."""
+    """A run's ``metrics.csv`` is not a table of metrics."""
 
 
 class Metrics:
-    """One row an update, in ``metrics.csv`` and in TensorBoard.
+    """Writer of one row per update, in ``metrics.csv`` and in TensorBoard.
 
     Args:
-        folder: of the run.
-        columns: of the file, ``update`` first.
-        update: the update from which the run continues; later rows, which an earlier start wrote
+        folder: the folder of the run.
+        columns: the columns of the file, ``update`` first.
+        update: the update from which the run continues. Later rows, which an earlier process wrote
             after its last checkpoint, are dropped.
 
     Raises:
@@ -54,10 +54,10 @@ class Metrics:
         self._hook, threading.excepthook = threading.excepthook, _report
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Add a row; columns that it leaves out stay empty.
+        """Add a row; missing columns stay empty.
 
         Raises:
-            OSError: it cannot be written, or an earlier one could not.
+            OSError: this row or an earlier one cannot be written.
         """
         self._writer.writerow(
             {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
@@ -71,7 +71,7 @@ class Metrics:
         """Flush and close both.
 
         Raises:
-            OSError: what is left cannot be written.
+            OSError: the last rows cannot be written.
         """
         try:
             self._file.close()
@@ -81,14 +81,14 @@ class Metrics:
 
 
 def _report(error: threading.ExceptHookArgs) -> None:
-    """Print what ended a thread, unless it could not write: that TensorBoard's thread raises again
-    in the next :meth:`Metrics.write`."""
+    """Print the error that ended a thread, unless it is an OSError: TensorBoard's thread raises
+    that again in the next :meth:`Metrics.write`."""
     if not issubclass(error.exc_type, OSError):
         threading.__excepthook__(error)
 
 
 def _update_of(row: Mapping[str, str | None]) -> int:
-    """The update of a row; a row that a killed process cut short counts as later than all."""
+    """Return the update of a row; a row that a killed process cut short counts as the latest."""
     try:
         return 1 << 62 if None in row.values() else int(row["update"] or "")
     except (KeyError, ValueError):

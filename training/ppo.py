@@ -1,31 +1,38 @@
-"""Masked PPO by self-play (Schulman et al. 2017), read from top to bottom.
+"""Masked PPO by self-play (Schulman et al. 2017), to be read from top to bottom.
 
 An update (:meth:`PpoTrainer.train_update`):
 
 1. Every worker plays ``rollout`` actions in each of its games (:meth:`PpoWorker.collect`). The
    policy plays itself; in some games a past self, or a fixed opponent, has one seat.
-2. Each action gets its generalised advantage (:func:`training.loss.advantages`).
+2. Each action gets its generalised advantage (:func:`advantages`).
 3. In each of ``epochs`` passes the decisions are split into minibatches. Every worker computes
-   its part of a minibatch's gradient (:meth:`PpoWorker.gradient`), and the network takes a step.
-4. Now and then the network joins the pool of past selves.
+   its part of a minibatch's gradient (:meth:`PpoWorker.gradient`, :func:`ppo_gradient`), and the
+   network takes a step.
+4. Every ``opponent_pool_every`` updates the network joins the pool of past selves.
 
-The actions of the past self are recorded but not ``trainable``: the network does not learn from
-them.
+The actions of a past self are recorded but not ``trainable``: the network does not learn from them.
+
+The objective is eq. 7 and 9 of Schulman et al. 2017, "Proximal Policy Optimization Algorithms". Its
+gradient with respect to the network's logits and values is written by hand and compiled, because
+only about four of 64 actions are legal; autograd does the rest. ``tests/test_loss.py`` compares it
+with torch's. A loss of your own is written in torch (:class:`PpoBatch`).
 """
 
 from __future__ import annotations
 
 import copy
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from pydantic import Field, field_validator
 from torch import Tensor
+from typing_extensions import override
 
 from agents.nets.checkpoint import Arrays
 from agents.nets.encoding import encode, padded_encodings
@@ -37,356 +44,19 @@ from agents.nets.legal_actions import (
     sample_actions,
 )
 from agents.nets.network import PolicyNetwork
-from training.config import MethodConfig, TrainConfig
-from training.games import Games
-from training.loss import LOSSES, PPO_STATS, advantages
-from training.replica import Replica, chunks
-from training.saved import Layout, require
+from bao_env.engine.compile import jit
+from training.config import OWN_CODE, MethodConfig, TrainConfig
+from training.saved import join, part
 from training.trainer import Trainer
+from training.worker import ForwardPass, Games, Replica, chunks
+
+PPO_STATS: Final = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
+"""The statistics that :func:`ppo_gradient` sums up, in this order."""
+_MAX_LOG_RATIO: Final = np.float32(20.0)
+"""Limit of a log probability's change, so that its exponential stays finite."""
 
 
-class PpoConfig(MethodConfig):
-    """The table ``[ppo]``."""
-
-    epochs: int = Field(2, ge=1, le=100)
-    """Passes over each rollout."""
-    gae_lambda: float = Field(0.95, ge=0, le=1)
-    """Lambda of the generalised advantages."""
-    clip: float = Field(0.2, ge=0, le=1)
-    """How far the probability of an action may move in one update: PPO's epsilon."""
-    loss: str = "clipped"
-    """The loss: PPO's clipped objective, or your own (``package.module:name``, a function of a
-    :class:`training.loss.PpoBatch`)."""
-    entropy_weight: float = Field(0.03, ge=0, le=10)
-    """Weight of the entropy bonus at the start; it falls with the learning rate."""
-    opponent_pool_share: float = Field(0.2, ge=0, le=1)
-    """Share of the games against past selves."""
-    opponent_pool_size: int = Field(8, ge=2, le=1000)
-    """Past selves kept: the untrained one stays; newer ones replace others at random."""
-    opponent_pool_every: int = Field(20, ge=1, le=1_000_000)
-    """Updates between two new past selves."""
-    fixed_opponent: str = ""
-    """Play against this checkpoint (a path, or the name of a shipped one) instead of past selves.
-    It plays its most probable actions. With ``opponent_pool_share = 1`` the run trains an adversary
-    against it."""
-
-    @field_validator("loss")
-    @classmethod
-    def _check_loss(cls, loss: str) -> str:
-        if loss not in LOSSES:
-            raise ValueError(
-                f"ppo.loss={loss!r:.200} should be one of {', '.join(LOSSES)}; your own, "
-                "MODULE:NAME, is imported only if --config or --set names it"
-            )
-        return loss
-
-    def memory(self, config: TrainConfig) -> int:
-        """See :meth:`MethodConfig.memory`."""
-        return config.steps_per_update * ENCODING_SIZE  # one encoding a step, or several
-
-
-@dataclass
-class Rollout:
-    """T actions in each of B games; every array is [T, B] unless noted."""
-
-    encodings: npt.NDArray[np.uint8]
-    """uint8[capacity, ENCODING_SIZE], what the network read for all decisions in order: one
-    encoding a decision, or one for each of its legal actions."""
-    starts: npt.NDArray[np.int64]
-    """Where the encodings of a decision start."""
-    masks: npt.NDArray[np.uint64]
-    actions: npt.NDArray[np.int64]
-    log_probs: npt.NDArray[np.float32]
-    values: npt.NDArray[np.float32]
-    """The result that the network expected for the player who acts."""
-    rewards: npt.NDArray[np.float32]
-    """+1 or -1 to the player whose action ends the game, else 0."""
-    dones: npt.NDArray[np.bool_]
-    """The game ended with this action."""
-    turn_passed: npt.NDArray[np.bool_]
-    """The turn passed to the other player."""
-    trainable: npt.NDArray[np.bool_]
-    """The action was the policy's own."""
-    advantages: npt.NDArray[np.float32]
-    size: int = 0
-    """Encodings kept so far."""
-
-    @classmethod
-    def empty(cls, steps: int, games: int, per_action: bool) -> Rollout:
-        """Room for ``steps`` actions in each of ``games`` games."""
-        shape = (steps, games)
-        return cls(
-            encodings=np.empty((steps * games * (6 if per_action else 1), ENCODING_SIZE), np.uint8),
-            starts=np.empty(shape, np.int64),
-            masks=np.empty(shape, np.uint64),
-            actions=np.empty(shape, np.int64),
-            log_probs=np.empty(shape, np.float32),
-            values=np.empty(shape, np.float32),
-            rewards=np.empty(shape, np.float32),
-            dones=np.empty(shape, np.bool_),
-            turn_passed=np.empty(shape, np.bool_),
-            trainable=np.empty(shape, np.bool_),
-            advantages=np.empty(shape, np.float32),
-        )
-
-    def keep_encodings(self, t: int, read: RolloutOutput, per_action: bool) -> None:
-        """Keep what the network read in step ``t``; allocates more memory if needed."""
-        first = read.indptr[:-1] if per_action else np.arange(len(read.masks))
-        count = int(read.indptr[-1]) if per_action else len(read.masks)
-        end = self.size + count
-        if end > len(self.encodings):
-            capacity = max(end, 2 * len(self.encodings))
-            larger = np.empty((capacity, ENCODING_SIZE), np.uint8)
-            larger[: self.size] = self.encodings[: self.size]
-            self.encodings = larger
-        self.encodings[self.size : end] = read.encodings[:count]
-        self.starts[t] = self.size + first
-        self.size = end
-
-
-class RolloutOutput(NamedTuple):
-    """What a network read and said about B positions with K legal actions in all."""
-
-    encodings: npt.NDArray[np.uint8]
-    """uint8[R, ENCODING_SIZE], padded."""
-    indptr: npt.NDArray[np.int64]
-    """int64[B + 1], where the legal actions of each position lie."""
-    masks: npt.NDArray[np.uint64]
-    """uint64[B]."""
-    logits: npt.NDArray[np.float32]
-    """float32[K]."""
-    values: npt.NDArray[np.float32]
-    """float32[R]."""
-
-
-class ActionSample(NamedTuple):
-    """What was drawn for B positions."""
-
-    actions: npt.NDArray[np.int64]
-    """int64[B]."""
-    log_probs: npt.NDArray[np.float32]
-    """float32[B]."""
-    expected: npt.NDArray[np.float32]
-    """float32[B], the result expected for the player to move."""
-
-
-@dataclass
-class GameTotals:
-    """Sums over the games that ended in a worker's rollout."""
-
-    games: int = 0
-    plies: int = 0
-    past_self_games: int = 0
-    """Games against a past self or the fixed opponent."""
-    past_self_points: float = 0.0
-    """The policy's points in those: 1 for a win, 1/2 for a draw."""
-
-
-class PpoWorker:
-    """One thread's games, its copy of the network, and the rollout it learns from.
-
-    Args:
-        config: the common settings.
-        ppo: the method's.
-        network: the float32 network to copy.
-        seed: of this worker's games.
-    """
-
-    def __init__(
-        self,
-        config: TrainConfig,
-        ppo: PpoConfig,
-        network: PolicyNetwork,
-        seed: np.random.SeedSequence,
-    ) -> None:
-        self.config, self.ppo = config, ppo
-        self.replica = Replica(network, config.bfloat16)
-        self.games = Games(config, seed)
-        self.past_self = copy.deepcopy(self.replica.network).requires_grad_(False)
-        size = len(self.games)
-        self.games.reset(np.arange(size))
-        # The seat of the past self in each game; -1 = none. Both seats occur equally often.
-        past_self_games = round(ppo.opponent_pool_share * size)
-        self.past_self_seats = np.full(size, -1, np.int8)
-        self.past_self_seats[:past_self_games] = np.arange(past_self_games) % 2
-        self.rollout = Rollout.empty(config.rollout, size, self.replica.per_action)
-        self._loss_gradient = LOSSES[ppo.loss]
-        self._minibatches: list[npt.NDArray[np.int64]] = []
-
-    def choose_past_self(self, pool: list[dict[str, Tensor]]) -> None:
-        """Draw the past self that this worker's next rollout meets."""
-        self.past_self.load_state_dict(pool[int(self.games.generator.integers(len(pool)))])
-
-    # Play.
-
-    def _evaluate(
-        self, network: PolicyNetwork, index: npt.NDArray[np.int64] | None = None
-    ) -> RolloutOutput:
-        """What a network says about all games, or about games int64[N]."""
-        positions, masks = self.games.positions, self.games.masks
-        if index is not None:
-            positions, masks = positions[index], masks[index]
-        rules = self.games.engine.rules
-        encodings, legal_actions, indptr = encode(rules, positions, masks, self.replica.per_action)
-        with torch.inference_mode():
-            logits, values = network(self.replica.make_inputs(encodings, legal_actions))
-        return RolloutOutput(encodings, indptr, masks, logits.cpu().numpy(), values.cpu().numpy())
-
-    def _sample(self, output: RolloutOutput, rng: npt.NDArray[np.uint64]) -> ActionSample:
-        """An action for each position, drawn by ``rng`` uint64[B], advanced in place."""
-        size = len(output.masks)
-        sample = ActionSample(
-            np.empty(size, np.int64), np.empty(size, np.float32), np.empty(size, np.float32)
-        )
-        sample_actions(
-            output.logits,
-            output.values,
-            output.indptr,
-            output.masks,
-            self.replica.per_action,
-            rng,
-            *sample,
-        )
-        return sample
-
-    def _past_self_actions(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """What the past self, or the fixed opponent, plays in games int64[N]."""
-        output = self._evaluate(self.past_self, index)
-        if self.ppo.fixed_opponent:
-            actions = np.empty(len(index), np.int64)
-            best_legal_actions(output.logits, output.indptr, output.masks, actions)
-            return actions
-        rng = self.games.rng[index]
-        actions = self._sample(output, rng).actions
-        self.games.rng[index] = rng
-        return actions
-
-    def collect(self) -> GameTotals:
-        """Play ``config.rollout`` actions in every game and record them in :attr:`rollout`; returns
-        sums over the ended games."""
-        roll, games, totals = self.rollout, self.games, GameTotals()
-        roll.size = 0
-        for t in range(self.config.rollout):
-            seats = games.seats
-            output = self._evaluate(self.replica.network)
-            roll.keep_encodings(t, output, self.replica.per_action)
-            roll.masks[t] = games.masks
-            roll.actions[t], roll.log_probs[t], roll.values[t] = self._sample(output, games.rng)
-            by_past_self = np.flatnonzero(self.past_self_seats == seats)
-            if len(by_past_self):
-                roll.actions[t, by_past_self] = self._past_self_actions(by_past_self)
-            roll.trainable[t] = self.past_self_seats != seats
-
-            games.step(roll.actions[t])
-            won = games.winners >= 0
-            roll.rewards[t] = np.where(won, np.where(games.winners == seats, 1.0, -1.0), 0.0)
-            roll.dones[t] = won | (games.plies >= self.config.max_plies)
-            roll.turn_passed[t] = games.seats != seats
-            ended = np.flatnonzero(roll.dones[t])
-            if len(ended):
-                self._count(ended, totals)
-                games.reset(ended)
-        # A copy of the random states: this draw is only for the expected results.
-        last = self._sample(self._evaluate(self.replica.network), games.rng.copy())
-        advantages(
-            roll.rewards,
-            roll.values,
-            last.expected,
-            roll.dones,
-            roll.turn_passed,
-            np.float32(self.config.gamma),
-            np.float32(self.ppo.gae_lambda),
-            roll.advantages,
-        )
-        return totals
-
-    def _count(self, ended: npt.NDArray[np.int64], totals: GameTotals) -> None:
-        """Add the ended games int64[N] to ``totals``."""
-        totals.games += len(ended)
-        totals.plies += int(self.games.plies[ended].sum())
-        met = ended[self.past_self_seats[ended] >= 0]
-        totals.past_self_games += len(met)
-        winners = self.games.winners[met]
-        points = np.where(winners < 0, 0.5, winners != self.past_self_seats[met])
-        totals.past_self_points += float(points.sum())
-
-    # Learn.
-
-    def trainable_values(self) -> npt.NDArray[np.float32]:
-        """The result expected before each trainable action, float32[N]."""
-        return self.rollout.values[self.rollout.trainable]
-
-    def trainable_advantages(self) -> npt.NDArray[np.float32]:
-        """The advantages of the trainable actions, float32[N]."""
-        return self.rollout.advantages[self.rollout.trainable]
-
-    def split_minibatches(self, count: int) -> list[int]:
-        """Shuffle the trainable decisions into ``count`` parts; returns their sizes."""
-        decisions = self.games.generator.permutation(np.flatnonzero(self.rollout.trainable))
-        self._minibatches = np.array_split(decisions, count)
-        return [len(part) for part in self._minibatches]
-
-    def gradient(
-        self, minibatch: int, decisions: int, mean: float, deviation: float, entropy_weight: float
-    ) -> npt.NDArray[np.float64]:
-        """Compute this worker's part of a minibatch's gradient, into ``replica.gradients``.
-
-        Args:
-            minibatch: its index.
-            decisions: its decisions, over all workers.
-            mean, deviation: of the advantages, to normalise them.
-            entropy_weight: of the entropy bonus.
-
-        Returns:
-            sums of :data:`training.loss.PPO_STATS` over this worker's decisions, float64[5].
-        """
-        roll, per_action = self.rollout, self.replica.per_action
-        stats = np.zeros(len(PPO_STATS))
-        self.replica.clear_gradients()
-        for index in chunks(self._minibatches[minibatch]):
-            masks, actions = roll.masks.reshape(-1)[index], roll.actions.reshape(-1)[index]
-            indptr, legal_actions, chosen = find_legal_actions(masks, actions)
-            counts = np.diff(indptr) if per_action else np.ones(len(index), np.int64)
-            encodings = padded_encodings(int(counts.sum()))
-            gather_encodings(roll.encodings, roll.starts.reshape(-1)[index], counts, encodings)
-            advantage = roll.advantages.reshape(-1)[index]
-            forward = self.replica.forward(encodings, legal_actions)
-            self._loss_gradient(
-                forward.logits,
-                forward.values,
-                indptr,
-                chosen,
-                chosen if per_action else np.arange(len(index)),
-                roll.log_probs.reshape(-1)[index],
-                (advantage - np.float32(mean)) / np.float32(deviation),
-                advantage + roll.values.reshape(-1)[index],
-                np.float32(1.0 / decisions),
-                np.float32(self.ppo.clip),
-                np.float32(self.config.value_weight),
-                np.float32(entropy_weight),
-                forward.logit_gradient,
-                forward.value_gradient,
-                stats,
-            )
-            self.replica.backward(forward)
-        return stats
-
-    # How it is saved.
-
-    def state(self) -> tuple[Arrays, dict[str, Any]]:
-        """See :meth:`training.trainer.Worker.state`. The rollout is not needed any more."""
-        return self.games.state()
-
-    def check(self, arrays: Arrays) -> None:
-        """See :meth:`training.trainer.Worker.check`."""
-        self.games.check(arrays)
-
-    def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
-        """See :meth:`training.trainer.Worker.restore`."""
-        self.games.restore(arrays, generator)
-
-
-class PpoTrainer(Trainer[PpoWorker]):
+class PpoTrainer(Trainer["PpoWorker"]):
     """A run of PPO; see the module's docstring."""
 
     COLUMNS: ClassVar = (
@@ -414,12 +84,12 @@ class PpoTrainer(Trainer[PpoWorker]):
         else:
             self._remember()
 
+    @override
     def make_worker(self, seed: np.random.SeedSequence) -> PpoWorker:
-        """See :meth:`Trainer.make_worker`."""
         return PpoWorker(self.config, self.ppo, self.network, seed)
 
+    @override
     def train_update(self) -> dict[str, float]:
-        """One rollout, and the learning from it; returns the row of metrics."""
         start = time.perf_counter()
         rate = self.set_learning_rate()
         with self.timed("play"):
@@ -441,7 +111,7 @@ class PpoTrainer(Trainer[PpoWorker]):
         return row
 
     def _learn(self, entropy_weight: float) -> dict[str, float]:
-        """Learn from the rollouts for ``epochs`` passes; returns columns of the metrics."""
+        """Learn from the rollouts for ``epochs`` passes, and return columns of the metrics."""
         config, epochs = self.config, self.ppo.epochs
         advantages = np.concatenate(self.map_workers(PpoWorker.trainable_advantages))
         values = np.concatenate(self.map_workers(PpoWorker.trainable_values))
@@ -477,38 +147,540 @@ class PpoTrainer(Trainer[PpoWorker]):
         else:
             self.pool[int(self.generator.integers(1, len(self.pool)))] = past
 
-    def _pool_size(self, update: int) -> int:
-        """The number of past selves after so many updates."""
-        if self.ppo.fixed_opponent:
-            return 1
-        return min(1 + update // self.ppo.opponent_pool_every, self.ppo.opponent_pool_size)
+    # How it is saved.
 
-    def extra_state(self) -> Arrays:
-        """See :meth:`Trainer.extra_state`."""
-        return {
-            f"pool.{i}.{name}": t.cpu().numpy()
-            for i, past in enumerate(self.pool)
-            for name, t in past.items()
-        }
+    @override
+    def set_update(self, update: int) -> None:
+        super().set_update(update)
+        if not self.ppo.fixed_opponent:
+            size = min(1 + update // self.ppo.opponent_pool_every, self.ppo.opponent_pool_size)
+            self.pool = self.pool[:1] * size
 
-    def extra_layout(self, update: int) -> Layout:
-        """See :meth:`Trainer.extra_layout`."""
-        return {
-            f"pool.{i}.{name}": (np.dtype(np.float32), tuple(t.shape))
-            for i in range(self._pool_size(update))
-            for name, t in self.network.state_dict().items()
-        }
+    @override
+    def state(self) -> Arrays:
+        arrays = super().state()
+        for i, past in enumerate(self.pool):
+            arrays |= join(f"pool.{i}", {name: t.cpu().numpy() for name, t in past.items()})
+        return arrays
 
-    def load_extra_state(self, arrays: Arrays) -> None:
-        """See :meth:`Trainer.load_extra_state`."""
-        names = list(self.network.state_dict())
-        pool = [
-            {name: arrays[f"pool.{i}.{name}"] for name in names}
-            for i in range(self._pool_size(self.update))
-        ]
-        for i, past in enumerate(pool):
-            for name, array in past.items():
-                require(f"pool.{i}.{name}", (np.isfinite(array).all(), "finite numbers"))
+    @override
+    def load(self, arrays: Arrays) -> None:
+        super().load(arrays)
         self.pool = [
-            {name: torch.from_numpy(array.copy()) for name, array in past.items()} for past in pool
+            {n: torch.from_numpy(a.copy()) for n, a in part(f"pool.{i}", arrays).items()}
+            for i in range(len(self.pool))
         ]
+
+
+class PpoWorker:
+    """One thread's games, its copy of the network, and the rollout it learns from.
+
+    Args:
+        config: the common settings.
+        ppo: the settings of PPO.
+        network: the float32 network to copy.
+        seed: the seed of this worker's games.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        ppo: PpoConfig,
+        network: PolicyNetwork,
+        seed: np.random.SeedSequence,
+    ) -> None:
+        self.config, self.ppo = config, ppo
+        self.replica = Replica(network, config.bfloat16)
+        self.games = Games(config, seed)
+        self.past_self = copy.deepcopy(self.replica.network).requires_grad_(False)
+        size = len(self.games)
+        self.games.reset(np.arange(size))
+        # The seat of the past self in each game; -1 for none. Both seats occur equally often.
+        past_self_games = round(ppo.opponent_pool_share * size)
+        self.past_self_seats = np.full(size, -1, np.int8)
+        self.past_self_seats[:past_self_games] = np.arange(past_self_games) % 2
+        self.rollout = Rollout(config.rollout, size, self.replica.per_action)
+        self._minibatches: list[npt.NDArray[np.int64]] = []
+
+    def choose_past_self(self, pool: list[dict[str, Tensor]]) -> None:
+        """Draw the past self for this worker's next rollout."""
+        self.past_self.load_state_dict(pool[int(self.games.generator.integers(len(pool)))])
+
+    # Play.
+
+    def _evaluate(
+        self, network: PolicyNetwork, index: npt.NDArray[np.int64] | None = None
+    ) -> RolloutOutput:
+        """Run a network on all games, or on games int64[N]."""
+        positions, legal = self.games.positions, self.games.legal
+        if index is not None:
+            positions, legal = positions[index], legal[index]
+        rules = self.games.engine.rules
+        encodings, legal_actions, indptr = encode(rules, positions, legal, self.replica.per_action)
+        with torch.inference_mode():
+            logits, values = network(self.replica.make_inputs(encodings, legal_actions))
+        return RolloutOutput(encodings, indptr, legal, logits.cpu().numpy(), values.cpu().numpy())
+
+    def _sample(self, output: RolloutOutput, rng: npt.NDArray[np.uint64]) -> ActionSample:
+        """Draw an action for each position; advances ``rng`` uint64[B] in place."""
+        size = len(output.legal)
+        sample = ActionSample(
+            np.empty(size, np.int64), np.empty(size, np.float32), np.empty(size, np.float32)
+        )
+        sample_actions(
+            output.logits,
+            output.values,
+            output.indptr,
+            output.legal,
+            self.replica.per_action,
+            rng,
+            *sample,
+        )
+        return sample
+
+    def _past_self_actions(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Choose the actions of the past self, or of the fixed opponent, in games int64[N]."""
+        output = self._evaluate(self.past_self, index)
+        if self.ppo.fixed_opponent:
+            actions = np.empty(len(index), np.int64)
+            best_legal_actions(output.logits, output.indptr, output.legal, actions)
+            return actions
+        rng = self.games.rng[index]
+        actions = self._sample(output, rng).actions
+        self.games.rng[index] = rng
+        return actions
+
+    def collect(self) -> GameTotals:
+        """Play ``config.rollout`` actions in every game, and record them in :attr:`rollout`.
+
+        Returns:
+            sums over the games that ended.
+        """
+        roll, games, totals = self.rollout, self.games, GameTotals()
+        roll.size = 0
+        for t in range(self.config.rollout):
+            seats = games.seats
+            output = self._evaluate(self.replica.network)
+            roll.record_encodings(t, output)
+            roll.legal[t] = games.legal
+            roll.actions[t], roll.log_probs[t], roll.values[t] = self._sample(output, games.rng)
+            by_past_self = np.flatnonzero(self.past_self_seats == seats)
+            if len(by_past_self):
+                roll.actions[t, by_past_self] = self._past_self_actions(by_past_self)
+            roll.trainable[t] = self.past_self_seats != seats
+
+            games.step(roll.actions[t])
+            won = games.winners >= 0
+            roll.rewards[t] = np.where(won, np.where(games.winners == seats, 1.0, -1.0), 0.0)
+            roll.dones[t] = won | (games.plies >= self.config.max_plies)
+            roll.turn_passed[t] = games.seats != seats
+            ended = np.flatnonzero(roll.dones[t])
+            if len(ended):
+                self._count(ended, totals)
+                games.reset(ended)
+        # Only the expected results of this draw count, so it must not advance the games' states.
+        last = self._sample(self._evaluate(self.replica.network), games.rng.copy())
+        advantages(
+            roll.rewards,
+            roll.values,
+            last.expected,
+            roll.dones,
+            roll.turn_passed,
+            np.float32(self.config.gamma),
+            np.float32(self.ppo.gae_lambda),
+            roll.advantages,
+        )
+        return totals
+
+    def _count(self, ended: npt.NDArray[np.int64], totals: GameTotals) -> None:
+        """Add the ended games int64[N] to ``totals``."""
+        totals.games += len(ended)
+        totals.plies += int(self.games.plies[ended].sum())
+        met = ended[self.past_self_seats[ended] >= 0]
+        totals.past_self_games += len(met)
+        winners = self.games.winners[met]
+        points = np.where(winners < 0, 0.5, winners != self.past_self_seats[met])
+        totals.past_self_points += float(points.sum())
+
+    # Learn.
+
+    def trainable_values(self) -> npt.NDArray[np.float32]:
+        """Return the result expected before each trainable action, float32[N]."""
+        return self.rollout.values[self.rollout.trainable]
+
+    def trainable_advantages(self) -> npt.NDArray[np.float32]:
+        """Return the advantages of the trainable actions, float32[N]."""
+        return self.rollout.advantages[self.rollout.trainable]
+
+    def split_minibatches(self, count: int) -> list[int]:
+        """Shuffle the trainable decisions into ``count`` parts, and return their sizes."""
+        shuffled = self.games.generator.permutation(np.flatnonzero(self.rollout.trainable))
+        self._minibatches = np.array_split(shuffled, count)
+        return [len(part) for part in self._minibatches]
+
+    def gradient(
+        self, minibatch: int, size: int, mean: float, deviation: float, entropy_weight: float
+    ) -> npt.NDArray[np.float64]:
+        """Compute this worker's part of a minibatch's gradient, into ``replica.gradients``.
+
+        Args:
+            minibatch: the index of the minibatch.
+            size: the number of its decisions, over all workers.
+            mean, deviation: mean and standard deviation of the advantages, to normalise them.
+            entropy_weight: the weight of the entropy bonus.
+
+        Returns:
+            sums of :data:`PPO_STATS` over this worker's decisions, float64[5].
+        """
+        roll, per_action = self.rollout, self.replica.per_action
+        stats = np.zeros(len(PPO_STATS))
+        self.replica.clear_gradients()
+        for index in chunks(self._minibatches[minibatch]):
+            legal, actions = roll.legal.reshape(-1)[index], roll.actions.reshape(-1)[index]
+            indptr, legal_actions, chosen = find_legal_actions(legal, actions)
+            counts = np.diff(indptr) if per_action else np.ones(len(index), np.int64)
+            encodings = padded_encodings(int(counts.sum()))
+            gather_encodings(roll.encodings, roll.starts.reshape(-1)[index], counts, encodings)
+            advantage = roll.advantages.reshape(-1)[index]
+            forward = self.replica.forward(encodings, legal_actions)
+            decisions = Decisions(
+                indptr=indptr,
+                chosen=chosen,
+                value_index=chosen if per_action else np.arange(len(index)),
+                old_log_probs=roll.log_probs.reshape(-1)[index],
+                advantages=(advantage - np.float32(mean)) / np.float32(deviation),
+                returns=advantage + roll.values.reshape(-1)[index],
+                scale=np.float32(1.0 / size),
+                clip=np.float32(self.ppo.clip),
+                value_weight=np.float32(self.config.value_weight),
+                entropy_weight=np.float32(entropy_weight),
+            )
+            ppo_gradient(
+                forward.logits,
+                forward.values,
+                decisions,
+                forward.logit_gradient,
+                forward.value_gradient,
+                stats,
+            )
+            if self.ppo.loss != "clipped":
+                torch_gradient(OWN_CODE[self.ppo.loss], forward, decisions)
+            self.replica.backward(forward)
+        return stats
+
+    # How it is saved. Nothing of the rollout is needed again.
+
+    def state(self) -> Arrays:
+        """Return what a resumed worker needs."""
+        return self.games.state()
+
+    def load(self, arrays: Arrays) -> None:
+        """Continue from what :meth:`state` returned."""
+        self.games.load(arrays)
+
+
+@jit
+def advantages(rewards, values, next_values, dones, turn_passed, gamma, lam, out):
+    """Compute generalised advantages, for the player who acts at each step.
+
+    The source is Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized
+    Advantage Estimation", eq. 16. The sign changes whenever the turn passes: one player expects to
+    lose what the other expects to win.
+
+    Args:
+        rewards: float32[T, B], the reward of the player who acts.
+        values: float32[T, B], the result expected for the player who acts.
+        next_values: float32[B], the result expected after the last step, for the player to move.
+        dones: bool[T, B], the game ended with this action.
+        turn_passed: bool[T, B], the turn passed to the other player after this action.
+        gamma: the discount per ply.
+        lam: lambda of the generalised advantages.
+        out: float32[T, B], filled.
+    """
+    for b in range(rewards.shape[1]):
+        following = np.float32(0.0)
+        expected = next_values[b]
+        for t in range(rewards.shape[0] - 1, -1, -1):
+            sign = np.float32(-1.0) if turn_passed[t, b] else np.float32(1.0)
+            if dones[t, b]:
+                sign = np.float32(0.0)
+            delta = rewards[t, b] + gamma * sign * expected - values[t, b]
+            following = delta + gamma * lam * sign * following
+            out[t, b] = following
+            expected = values[t, b]
+
+
+class Decisions(NamedTuple):
+    """B decisions with K legal actions in all, of which :func:`ppo_gradient` takes the loss."""
+
+    indptr: npt.NDArray[np.int64]
+    """int64[B + 1], where each decision's legal actions lie."""
+    chosen: npt.NDArray[np.int64]
+    """int64[B], the legal action taken, as an index of the logits."""
+    value_index: npt.NDArray[np.int64]
+    """int64[B], the index of the value that is compared with the decision's return."""
+    old_log_probs: npt.NDArray[np.float32]
+    """float32[B], log probabilities of these actions when they were taken."""
+    advantages: npt.NDArray[np.float32]
+    """float32[B], normalised."""
+    returns: npt.NDArray[np.float32]
+    """float32[B], targets of the expected results."""
+    scale: np.float32
+    """1 / decisions of the whole minibatch."""
+    clip: np.float32
+    """PPO's epsilon."""
+    value_weight: np.float32
+    """The weight of the value loss."""
+    entropy_weight: np.float32
+    """The weight of the entropy bonus; it falls with the learning rate."""
+
+
+@jit
+def ppo_gradient(logits, values, decisions, logit_gradient, value_gradient, stats):
+    """Compute the gradient of the PPO loss, summed over decisions and multiplied by ``scale``.
+
+    A decision's loss is the clipped surrogate, plus ``value_weight`` times half the squared
+    value error, minus ``entropy_weight`` times the entropy over its legal actions.
+
+    Args:
+        logits: float32[K], of the legal actions (:mod:`agents.nets.legal_actions`).
+        values: float32[R], expected results.
+        decisions: the B :class:`Decisions`.
+        logit_gradient: float32[K], filled.
+        value_gradient: float32[R], filled.
+        stats: float64[5], sums over decisions of :data:`PPO_STATS`, added to.
+    """
+    scale, clip = decisions.scale, decisions.clip
+    value_gradient[:] = 0.0
+    for i in range(decisions.chosen.shape[0]):
+        low, high, chosen = decisions.indptr[i], decisions.indptr[i + 1], decisions.chosen[i]
+        top = logits[low]
+        for k in range(low + 1, high):
+            top = max(top, logits[k])
+        total = np.float32(0.0)
+        for k in range(low, high):
+            total += np.float32(math.exp(logits[k] - top))
+        log_total = top + np.float32(math.log(total))
+        entropy = np.float32(0.0)
+        for k in range(low, high):
+            log_prob = logits[k] - log_total
+            entropy -= np.float32(math.exp(log_prob)) * log_prob
+
+        log_ratio = logits[chosen] - log_total - decisions.old_log_probs[i]
+        ratio = np.float32(math.exp(min(log_ratio, _MAX_LOG_RATIO)))
+        advantage = decisions.advantages[i]
+        clipped = min(max(ratio, np.float32(1.0) - clip), np.float32(1.0) + clip)
+        # The derivative of the surrogate by the log probability: 0 where clipping decides.
+        outside = (advantage >= 0.0 and ratio > 1.0 + clip) or (
+            advantage < 0.0 and ratio < 1.0 - clip
+        )
+        slope = np.float32(0.0) if outside else -advantage * ratio
+        for k in range(low, high):
+            log_prob = logits[k] - log_total
+            p = np.float32(math.exp(log_prob))
+            logit_gradient[k] = scale * (
+                -slope * p + decisions.entropy_weight * p * (log_prob + entropy)
+            )
+        logit_gradient[chosen] += scale * slope
+        value = decisions.value_index[i]
+        error = values[value] - decisions.returns[i]
+        value_gradient[value] += scale * decisions.value_weight * error
+
+        stats[0] -= min(ratio * advantage, clipped * advantage)
+        stats[1] += 0.5 * error * error
+        stats[2] += entropy
+        stats[3] += ratio - 1.0 - log_ratio
+        stats[4] += 1.0 if abs(ratio - 1.0) > clip else 0.0
+
+
+class PpoBatch(NamedTuple):
+    """B decisions with K legal actions in all, for a loss of your own; float32 on the CPU."""
+
+    log_probs: Tensor
+    """float[K], log probabilities of the legal actions, decision after decision; with gradient."""
+    values: Tensor
+    """float[B], expected results; with gradient."""
+    decisions: Tensor
+    """int64[K], the decision that each legal action belongs to."""
+    chosen: Tensor
+    """int64[B], the legal action taken, as an index of ``log_probs``."""
+    old_log_probs: Tensor
+    """float[B], log probabilities of these actions when they were taken."""
+    advantages: Tensor
+    """float[B], normalised."""
+    returns: Tensor
+    """float[B], targets of the expected results."""
+    clip: float
+    """PPO's epsilon."""
+    value_weight: float
+    """The weight of the value loss."""
+    entropy_weight: float
+    """The weight of the entropy bonus; it falls with the learning rate."""
+
+
+def torch_gradient(
+    loss: Callable[[PpoBatch], Tensor], forward: ForwardPass, decisions: Decisions
+) -> None:
+    """Fill in the two gradients of another loss than PPO's, by torch's autograd.
+
+    Args:
+        loss: the loss, summed over the decisions of a batch.
+        forward: the outputs of the network; its gradients are filled.
+        decisions: the decisions, as for :func:`ppo_gradient`.
+    """
+    indptr, chosen, value_index = decisions[:3]
+    legal = forward.logits[: indptr[-1]]
+    logits = torch.from_numpy(legal).requires_grad_()
+    values = torch.from_numpy(forward.values[value_index]).requires_grad_()
+    owners = torch.from_numpy(np.repeat(np.arange(len(chosen)), np.diff(indptr)))
+    above = logits - torch.from_numpy(np.maximum.reduceat(legal, indptr[:-1]))[owners]
+    total = torch.zeros(len(chosen)).index_add(0, owners, above.exp())
+    batch = PpoBatch(
+        log_probs=above - total.log()[owners],
+        values=values,
+        decisions=owners,
+        chosen=torch.from_numpy(chosen),
+        old_log_probs=torch.from_numpy(decisions.old_log_probs),
+        advantages=torch.from_numpy(decisions.advantages),
+        returns=torch.from_numpy(decisions.returns),
+        clip=float(decisions.clip),
+        value_weight=float(decisions.value_weight),
+        entropy_weight=float(decisions.entropy_weight),
+    )
+    gradients = torch.autograd.grad(
+        loss(batch), (logits, values), allow_unused=True, materialize_grads=True
+    )
+    forward.logit_gradient[: len(legal)] = decisions.scale * gradients[0].numpy()
+    forward.value_gradient[:] = 0.0
+    forward.value_gradient[value_index] = decisions.scale * gradients[1].numpy()
+
+
+class PpoConfig(MethodConfig):
+    """The table ``[ppo]``."""
+
+    epochs: int = Field(2, ge=1, le=100)
+    """Passes over each rollout."""
+    gae_lambda: float = Field(0.95, ge=0, le=1)
+    """Lambda of the generalised advantages."""
+    clip: float = Field(0.2, ge=0, le=1)
+    """PPO's epsilon: how far the probability of an action may move in one update."""
+    loss: str = "clipped"
+    """The loss: PPO's clipped objective, or your own (``package.module:name``, a function of a
+    :class:`training.ppo.PpoBatch`)."""
+    entropy_weight: float = Field(0.03, ge=0, le=10)
+    """Weight of the entropy bonus at the start; it falls with the learning rate."""
+    opponent_pool_share: float = Field(0.2, ge=0, le=1)
+    """Share of the games against past selves."""
+    opponent_pool_size: int = Field(8, ge=2, le=1000)
+    """Past selves kept: the untrained one stays; newer ones replace others at random."""
+    opponent_pool_every: int = Field(20, ge=1, le=1_000_000)
+    """Updates between two new past selves."""
+    fixed_opponent: str = ""
+    """Play against this checkpoint (a path, or the name of a shipped one) instead of past selves.
+    It plays its most probable actions. With ``opponent_pool_share = 1`` the run trains an adversary
+    against it."""
+
+    @field_validator("loss")
+    @classmethod
+    def _check_loss(cls, loss: str) -> str:
+        if loss != "clipped" and loss not in OWN_CODE:
+            raise ValueError(
+                f"ppo.loss={loss!r:.200} should be one of clipped; your own, MODULE:NAME, is "
+                "imported only if --config or --set names it"
+            )
+        return loss
+
+    @override
+    def memory(self, config: TrainConfig) -> int:
+        return config.steps_per_update * ENCODING_SIZE  # one encoding a step, or several
+
+
+class Rollout:
+    """T actions in each of B games; every array is [T, B] unless noted.
+
+    Args:
+        steps: T.
+        games: B.
+        per_action: whether the network reads each legal action, not each position.
+    """
+
+    def __init__(self, steps: int, games: int, per_action: bool) -> None:
+        shape = (steps, games)
+        self.per_action = per_action
+        self.encodings = np.empty(
+            (steps * games * (6 if per_action else 1), ENCODING_SIZE), np.uint8
+        )
+        """uint8[capacity, ENCODING_SIZE], the encodings that the network read for all decisions in
+        order: one for each decision, or one for each of its legal actions."""
+        self.size = 0
+        """Encodings recorded so far."""
+        self.starts = np.empty(shape, np.int64)
+        """Where the encodings of a decision start."""
+        self.legal = np.empty(shape, np.uint64)
+        """The legal actions as bits."""
+        self.actions = np.empty(shape, np.int64)
+        self.log_probs = np.empty(shape, np.float32)
+        self.values = np.empty(shape, np.float32)
+        """The result that the network expected for the player who acts."""
+        self.rewards = np.empty(shape, np.float32)
+        """+1 or -1 for the player whose action ends the game, else 0."""
+        self.dones = np.empty(shape, np.bool_)
+        """Whether the game ended with this action."""
+        self.turn_passed = np.empty(shape, np.bool_)
+        """Whether the turn passed to the other player."""
+        self.trainable = np.empty(shape, np.bool_)
+        """Whether the action was the policy's own."""
+        self.advantages = np.empty(shape, np.float32)
+
+    def record_encodings(self, t: int, output: RolloutOutput) -> None:
+        """Record the encodings that the network read in step ``t``; gets more memory if needed."""
+        games = len(output.legal)
+        first = output.indptr[:-1] if self.per_action else np.arange(games)
+        count = int(output.indptr[-1]) if self.per_action else games
+        end = self.size + count
+        if end > len(self.encodings):
+            capacity = max(end, 2 * len(self.encodings))
+            larger = np.empty((capacity, ENCODING_SIZE), np.uint8)
+            larger[: self.size] = self.encodings[: self.size]
+            self.encodings = larger
+        self.encodings[self.size : end] = output.encodings[:count]
+        self.starts[t] = self.size + first
+        self.size = end
+
+
+class RolloutOutput(NamedTuple):
+    """The inputs and outputs of a network for B positions with K legal actions in all."""
+
+    encodings: npt.NDArray[np.uint8]
+    """uint8[R, ENCODING_SIZE], padded."""
+    indptr: npt.NDArray[np.int64]
+    """int64[B + 1], where the legal actions of each position lie."""
+    legal: npt.NDArray[np.uint64]
+    """uint64[B]."""
+    logits: npt.NDArray[np.float32]
+    """float32[K]."""
+    values: npt.NDArray[np.float32]
+    """float32[R]."""
+
+
+class ActionSample(NamedTuple):
+    """The actions drawn for B positions."""
+
+    actions: npt.NDArray[np.int64]
+    """int64[B]."""
+    log_probs: npt.NDArray[np.float32]
+    """float32[B]."""
+    expected: npt.NDArray[np.float32]
+    """float32[B], the result expected for the player to move."""
+
+
+@dataclass
+class GameTotals:
+    """Sums over the games that ended in a worker's rollout."""
+
+    games: int = 0
+    plies: int = 0
+    past_self_games: int = 0
+    """Games against a past self or the fixed opponent."""
+    past_self_points: float = 0.0
+    """The policy's points in those: 1 for a win, 1/2 for a draw."""

@@ -2,20 +2,19 @@
 
     python -m training.train --config configs/quick.toml
 
-``method`` chooses the method: masked PPO (:mod:`training.ppo`), or self-play guided by search
-(:mod:`training.alphazero`). :data:`METHODS` is the table of them; ``package.module:name`` names
-one of your own. In each update every worker, a
-thread, plays its games. Then the network takes one Adam step a minibatch, on gradients that the
+``method`` chooses the method: masked PPO (:mod:`training.ppo`), self-play guided by search
+(:mod:`training.alphazero`), or your own, ``package.module:name``. In each update every worker, a
+thread, plays its games. Then the network takes one Adam step per minibatch, on gradients that the
 workers compute side by side and that are added up in a fixed order.
 
 ``runs/NAME/`` keeps the configuration, the commit, metrics.csv, TensorBoard's log,
 ``last.safetensors`` (everything needed to resume) and, at the end, ``final.safetensors``. A run
 that was stopped at any moment, even by SIGKILL, continues with ``--resume`` from its last
-checkpoint and ends with the same weights as if it had never stopped. Only search-guided training
-with ``alphazero.keep_buffer = false`` does not: it fills its buffer again.
+checkpoint and ends with the same weights as if it had never stopped. The exception is search-guided
+training with ``alphazero.keep_buffer = false``, which fills its buffer again.
 
-One training at a time writes into a run's folder. If it cannot write, or its network is no longer
-made of finite numbers, it stops, and the checkpoint before stays as it was.
+Only one process may train in a run's folder. If it cannot write, or its network is no longer
+finite, it stops and leaves the last checkpoint as it was.
 
 Under torchrun the processes share the run's workers (:mod:`training.distributed`), with the same
 result::
@@ -34,7 +33,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,6 +49,7 @@ from agents.provenance import current_commit
 from training import distributed
 from training.alphazero import AlphaZeroConfig, AlphaZeroTrainer
 from training.config import (
+    OWN_CODE,
     ConfigError,
     MethodConfig,
     TrainConfig,
@@ -58,110 +58,118 @@ from training.config import (
     read_settings,
     table_name,
 )
-from training.loss import allow_loss
 from training.metrics import Metrics, MetricsError
 from training.ppo import PpoConfig, PpoTrainer
 from training.trainer import DivergedError, Method, Trainer
 
-METHODS: dict[str, Method] = {
+METHODS: Final = {
     "ppo": Method(PpoConfig, PpoTrainer),
     "alphazero": Method(AlphaZeroConfig, AlphaZeroTrainer),
 }
-"""Every training method, by the name that ``method`` and its table have. A new one is a file like
-:mod:`training.ppo` and a line here; or anywhere else, see :func:`allow_method`."""
-
-
+"""The built-in methods, by the name that ``method`` and their table have. A new one is a file like
+:mod:`training.ppo` and a line here."""
 LAST: Final = "last.safetensors"
-"""In a run's folder: everything that it needs to resume."""
+"""The file in a run's folder with everything that it needs to resume."""
+
+
+# Settings.
+
+
+def methods() -> dict[str, Method]:
+    """Return the built-in methods, and the user's own that have been imported, by name."""
+    own = {name: code for name, code in OWN_CODE.items() if isinstance(code, Method)}
+    return METHODS | own
+
+
+def import_own_code(settings: Mapping[str, Any]) -> None:
+    """Import the user's own code that settings name: architecture, method, loss of PPO.
+
+    Only for settings that the user wrote: the settings in a checkpoint must not import anything.
+
+    Raises:
+        ConfigError: it cannot be imported, or is something else.
+    """
+    architecture: Any = settings.get("architecture")
+    method: Any = settings.get("method")
+    ppo = settings.get("ppo")
+    loss: Any = ppo.get("loss") if isinstance(ppo, dict) else None
+    try:
+        if plugins.is_own(architecture):
+            allow_architecture(architecture)
+        if plugins.is_own(method):
+            code = plugins.find(method)
+            if not isinstance(code, Method):
+                raise ValueError(
+                    f"method={method} is {code!r:.200}: expected a training.trainer.Method of its "
+                    "settings and its trainer"
+                )
+            others = [table_name(name) for name in methods() if name != method]
+            if table_name(method) in {*TrainConfig.model_fields, *others}:
+                raise ValueError(
+                    f"method={method}: there is a setting or a method called "
+                    f"{table_name(method)!r}; expected another name after the colon"
+                )
+            OWN_CODE[method] = code
+        if plugins.is_own(loss):
+            code = plugins.find(loss)
+            if not callable(code):
+                raise ValueError(
+                    f"ppo.loss={loss} is {code!r:.200}: expected a function of a "
+                    "training.ppo.PpoBatch"
+                )
+            OWN_CODE[loss] = code
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
 
 
 def config_from_dict(settings: dict[str, Any]) -> tuple[TrainConfig, Any]:
-    """The common settings and those of the chosen method, from plain values; missing keys keep
+    """Make the common settings and those of the chosen method from plain values; missing keys keep
     their defaults.
 
     Raises:
         ConfigError: a key is unknown, or a value has the wrong type or is out of bounds.
     """
-    return check_settings(settings, {name: method.config for name, method in METHODS.items()})
-
-
-def allow_method(name: str) -> None:
-    """Import a :class:`~training.trainer.Method` of one's own, ``package.module:name``, and enter
-    it in :data:`METHODS`.
-
-    Raises:
-        ValueError: it cannot be imported, or is something else.
-    """
-    if name in METHODS:
-        return
-    method = plugins.find(name)
-    if not isinstance(method, Method):
-        raise ValueError(
-            f"method={name} is {method!r:.200}: expected a training.trainer.Method of its settings "
-            "and its trainer"
-        )
-    if table_name(name) in {*TrainConfig.model_fields, *map(table_name, METHODS)}:
-        raise ValueError(
-            f"method={name}: there is a setting or a method called {table_name(name)!r}; expected "
-            "another name after the colon"
-        )
-    METHODS[name] = method
-
-
-def allow_own_code(settings: Mapping[str, Any]) -> None:
-    """Import the user's own code that settings name: architecture, method, loss of PPO.
-
-    For settings that the user wrote; those in a checkpoint are not to import anything.
-
-    Raises:
-        ConfigError: it cannot be imported.
-    """
-    ppo = settings.get("ppo")
-    loss = ppo.get("loss") if isinstance(ppo, dict) else None
-    named: tuple[tuple[Callable[[str], None], Any], ...] = (
-        (allow_architecture, settings.get("architecture")),
-        (allow_method, settings.get("method")),
-        (allow_loss, loss),
-    )
-    for allow, name in named:
-        if plugins.is_own(name):
-            try:
-                allow(name)
-            except ValueError as error:
-                raise ConfigError(str(error)) from error
+    return check_settings(settings, {name: method.config for name, method in methods().items()})
 
 
 def load_config(
     path: str | Path | None = None, overrides: Sequence[str] = ()
 ) -> tuple[TrainConfig, Any]:
-    """The common settings and those of the chosen method: defaults, then a TOML file, then
-    ``key=value`` strings with TOML values. The user's own code that they name is imported.
+    """Read the common settings and those of the chosen method: defaults, then a TOML file, then
+    ``key=value`` strings with TOML values. Imports the user's own code that they name.
 
     Raises:
         ConfigError: the file cannot be read, a key is unknown, or a value has the wrong type or is
             out of bounds.
     """
     settings = read_settings(path, overrides)
-    allow_own_code(settings)
+    import_own_code(settings)
     return config_from_dict(settings)
 
 
 def make_trainer(config: TrainConfig, method_config: MethodConfig) -> Trainer[Any]:
-    """A new trainer for a configuration.
+    """Make a trainer for a configuration.
 
     Raises:
         ConfigError, CheckpointError: see :class:`Trainer` and its ``load_weights``.
     """
-    return METHODS[config.method].trainer(config, method_config)
+    return methods()[config.method].trainer(config, method_config)
+
+
+# A run: started or resumed, then trained.
 
 
 def start_run(folder: Path, config: TrainConfig, method_config: MethodConfig) -> Trainer[Any]:
-    """A new run in ``folder``.
+    """Start a run in ``folder``.
 
     Raises:
         ConfigError, CheckpointError: it cannot be started.
         OSError: the folder cannot be written.
     """
+    if (folder / LAST).exists():
+        raise ConfigError(
+            f"{folder} already holds a run: continue it with --resume, or choose another --run"
+        )
     trainer = make_trainer(config, method_config)
     if distributed.rank() == 0:
         folder.mkdir(parents=True, exist_ok=True)
@@ -175,32 +183,15 @@ def start_run(folder: Path, config: TrainConfig, method_config: MethodConfig) ->
 
 
 def resume_run(folder: Path) -> Trainer[Any]:
-    """The run in ``folder``, where its last checkpoint left it.
+    """Continue the run in ``folder`` from its last checkpoint.
 
     Raises:
         CheckpointError: it has no checkpoint that can be resumed.
         ConfigError: this machine cannot run it.
     """
     path = folder / LAST
-    said = checkpoint.describe(path)
-    config, method_config = _settings_of(path, said)
-    trainer = make_trainer(config, method_config)
-    arrays = {name: kind for name, kind in said.tensors.items() if not name.startswith("model.")}
-    try:
-        trainer.check_header(said.info, arrays)
-        trainer.restore(checkpoint.load(path, said.ruleset, arrays=True))
-    except CheckpointError as error:
-        raise CheckpointError(f"{path}: {error}") from error
-    return trainer
-
-
-def _settings_of(path: Path, said: checkpoint.Contents) -> tuple[TrainConfig, MethodConfig]:
-    """The settings of a run, compared with what else its checkpoint says of itself.
-
-    Raises:
-        CheckpointError: there are none, or they are of another run or another version.
-    """
-    settings = said.info.get("config")
+    saved = checkpoint.load(path, arrays=True)
+    settings = saved.info.get("config")
     if not isinstance(settings, dict):
         raise CheckpointError(f"{path} holds no run: it has no settings")
     try:
@@ -210,20 +201,22 @@ def _settings_of(path: Path, said: checkpoint.Contents) -> tuple[TrainConfig, Me
             f"{path} is of a run that cannot be resumed here: {error}. A run is resumed by the "
             "version of the project that started it; start a new one with another --run"
         ) from error
-    for what, its, expected in (
-        ("rule set", said.ruleset, config.get_ruleset()),
-        ("network", said.config, config.network_config()),
-    ):
-        if its != expected:
-            raise CheckpointError(f"{path}: its {what} is not the one that its settings name")
-    return config, method_config
+    trainer = make_trainer(config, method_config)
+    try:
+        trainer.restore(saved)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    return trainer
 
 
 def run(trainer: Trainer[Any], folder: Path) -> bool:
-    """Train until the run is finished or interrupted; returns whether it is finished.
+    """Train until the run is finished or interrupted.
+
+    Returns:
+        whether it is finished.
 
     Raises:
-        DivergedError: the network is no longer finite; the last checkpoint stays as it was.
+        DivergedError: the network is no longer finite. The last checkpoint stays as it was.
         MetricsError, OSError: a file of the run cannot be read or written.
         ProcessLost: another process of the run has ended.
     """
@@ -291,11 +284,10 @@ def run(trainer: Trainer[Any], folder: Path) -> bool:
 
 
 def describe_settings() -> str:
-    """All settings with their defaults and meanings, table by table."""
+    """Describe all settings, with their defaults, table by table."""
     tables = [f"settings:\n{describe(TrainConfig)}"]
     tables += [
-        f"settings of [{table_name(name)}]:\n{describe(method.config)}"
-        for name, method in METHODS.items()
+        f"settings of [{name}]:\n{describe(method.config)}" for name, method in METHODS.items()
     ]
     return "\n\n".join(tables)
 
@@ -322,18 +314,12 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     name = args.run or (Path(args.config).stem if args.config else "default")
     with distributed.process_group():
-        return _train(Path(args.runs), name, args)
+        return _train(Path(args.runs) / name, name, args)
 
 
-def _say(text: str) -> None:
-    """A message on stderr, from the first process alone."""
-    if distributed.rank() == 0:
-        print(text, file=sys.stderr)
-
-
-def _train(runs: Path, name: str, args: argparse.Namespace) -> int:
-    """Start or continue a run; returns the exit status."""
-    folder = runs / name
+def _train(folder: Path, name: str, args: argparse.Namespace) -> int:
+    """Start or resume a run, train it, and report how it ends; returns the exit status."""
+    goes_on = f"continue with --run {name} --resume"
     try:
         if len(Path(name).parts) != 1 or not Path(name).name.strip(".") or len(name) > 200:
             raise ConfigError(
@@ -341,65 +327,51 @@ def _train(runs: Path, name: str, args: argparse.Namespace) -> int:
                 "without slashes; --runs says where it lies"
             )
         resuming = args.resume and (folder / LAST).exists()
-        settings = None if resuming else load_config(args.config, args.set)
-        if resuming:
-            allow_own_code(read_settings(args.config, args.set))
+        given = read_settings(args.config, args.set)
+        import_own_code(given)
+        settings = None if resuming else config_from_dict(given)
         with distributed.hold(folder):
-            for begun in folder.glob(".*.tmp"):  # by a write that was killed
-                begun.unlink(missing_ok=True)
-            return _run(_prepare(folder, settings, args), folder)
+            for unfinished in folder.glob(".*.tmp"):  # by a write that was killed
+                unfinished.unlink(missing_ok=True)
+            if settings is not None:
+                trainer = start_run(folder, *settings)
+            else:
+                if args.config or args.set:
+                    _say("resuming with the run's own configuration")
+                trainer = resume_run(folder)
+                _say(f"resumed {folder} at step {trainer.steps:,}")
+            finished = run(trainer, folder)
     except (ConfigError, CheckpointError, HeldError, MetricsError) as error:
         _say(f"error: {error}")
         return 2
-    except OSError as error:
-        _say(f"error: {error!s:.400}; {_what_is_left(folder)}")
-        return 1
-
-
-def _prepare(
-    folder: Path, settings: tuple[TrainConfig, MethodConfig] | None, args: argparse.Namespace
-) -> Trainer[Any]:
-    """The trainer of a new run with these settings or, without any, of the run to resume."""
-    if settings is not None:
-        if (folder / LAST).exists():
-            raise ConfigError(
-                f"{folder} already holds a run: continue it with --resume, or choose another --run"
-            )
-        return start_run(folder, *settings)
-    if args.config or args.set:
-        _say("resuming with the run's own configuration")
-    trainer = resume_run(folder)
-    _say(f"resumed {folder} at step {trainer.steps:,}")
-    return trainer
-
-
-def _run(trainer: Trainer[Any], folder: Path) -> int:
-    """:func:`run`, and what to say when it ends; returns the exit status."""
-    try:
-        finished = run(trainer, folder)
     except distributed.ProcessLost as error:
-        print(f"error: {error}; continue with --run {folder.name} --resume", file=sys.stderr)
+        print(f"error: {error}; {goes_on}", file=sys.stderr)
         return 1
-    except DivergedError as error:
-        _say(
-            f"error: {error}: training has diverged and stops; {_what_is_left(folder)}, or, as "
-            "that may end here again, start another run from it (--set start=FILE) with a smaller "
-            "learning_rate"
-        )
+    except (DivergedError, OSError) as error:
+        last = folder / LAST
+        # Unlike Path.exists, os.path.exists takes any error for a no.
+        left = f"the last good checkpoint is {last}: {goes_on}"
+        left = left if os.path.exists(last) else "no checkpoint had been written"
+        if isinstance(error, DivergedError):
+            _say(
+                f"error: {error}: training has diverged and stops; {left}, or, as that may end "
+                "here again, start another run from it (--set start=FILE) with a smaller "
+                "learning_rate"
+            )
+        else:
+            _say(f"error: {error!s:.400}; {left}")
         return 1
     if not finished:
-        _say(f"stopped; continue with --run {folder.name} --resume")
+        _say(f"stopped; {goes_on}")
         return 128 + signal.SIGINT
     _say(f"finished: {folder / 'final.safetensors'}")
     return 0
 
 
-def _what_is_left(folder: Path) -> str:
-    """After an error: which checkpoint is whole."""
-    last = folder / LAST
-    if not os.path.exists(last):  # unlike Path.exists, it takes any error for a no
-        return "no checkpoint had been written"
-    return f"the last good checkpoint is {last}: continue with --run {folder.name} --resume"
+def _say(text: str) -> None:
+    """Print a message on stderr, from the first process alone."""
+    if distributed.rank() == 0:
+        print(text, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What all trainers share: network, optimiser, workers, counters; and how a run is saved.
+"""Share what all training methods need: network, optimiser, workers, counters, saving.
 
-A training method is a :class:`Trainer` and its :class:`Worker` (:mod:`training.ppo`,
-:mod:`training.alphazero`). Workers play and compute gradients side by side, each in its own thread;
-the trainer updates the network.
+A training method is a :class:`Trainer` and its :class:`~training.worker.Worker`
+(:mod:`training.ppo`, :mod:`training.alphazero`). Workers play and compute gradients side by side,
+each in its own thread; the trainer updates the network.
 """
 
 from __future__ import annotations
@@ -11,21 +11,11 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import (
-    Any,
-    ClassVar,
-    Concatenate,
-    Final,
-    Generic,
-    NamedTuple,
-    ParamSpec,
-    Protocol,
-    TypeVar,
-)
+from typing import Any, ClassVar, Concatenate, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -40,49 +30,25 @@ from agents.nets.policy import NetworkAgent
 from agents.search.solver.solved_positions import SolvedPositions
 from training import distributed
 from training.config import ConfigError, MethodConfig, TrainConfig, table_name
-from training.games import Games
 from training.memory import check_memory, keep_freed_memory
-from training.replica import Replica
 from training.saved import (
-    ADAM,
-    Layout,
-    RunState,
-    adam_layout,
-    check_adam,
-    check_layout,
-    layout_of,
-    read_state,
-    require,
-    under,
+    check_arrays,
+    digest,
+    generator_state,
+    join,
+    part,
+    set_generator_state,
 )
+from training.worker import Worker
+
+_BOT_SEED: Final = 1
+_MATCH_SEED: Final = 12345
+"""Seeds of every evaluation, so that two evaluations of a run play the same openings."""
 
 
 class DivergedError(RuntimeError):
-    """The network is no longer made of finite numbers, and there is no way on from there."""
+    """The network is no longer finite, so the run cannot continue."""
 
-
-class Worker(Protocol):
-    """What a trainer needs of a worker: one thread's games and its copy of the network."""
-
-    games: Games
-    replica: Replica
-
-    def state(self) -> tuple[Arrays, dict[str, Any]]:
-        """What a resumed worker needs: arrays, and plain values for JSON."""
-
-    def check(self, arrays: Arrays) -> None:
-        """Check the content of arrays that have the types and shapes of :meth:`state`'s.
-
-        Raises:
-            ValueError: it is not what a worker of this run would have saved.
-        """
-
-    def restore(self, arrays: Arrays, generator: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state` returned and :meth:`check` has accepted."""
-
-
-_PREFIX: Final = "worker.{}."
-"""How the names of a worker's arrays begin in a checkpoint."""
 
 W = TypeVar("W", bound=Worker)
 P = ParamSpec("P")
@@ -90,7 +56,7 @@ T = TypeVar("T")
 
 
 class Trainer(ABC, Generic[W]):
-    """The state of a run.
+    """The state of a run, without what a method adds.
 
     Args:
         config: the common settings.
@@ -102,9 +68,9 @@ class Trainer(ABC, Generic[W]):
     """
 
     COLUMNS: ClassVar[tuple[str, ...]]
-    """The columns of metrics.csv, but for ``blunders``."""
+    """The columns of metrics.csv without ``blunders``."""
     OPPONENTS: ClassVar[tuple[str, ...]] = ("random", "greedy")
-    """The players against which the network alone is evaluated."""
+    """The opponents of the network alone in each evaluation."""
 
     def __init__(self, config: TrainConfig, method_config: MethodConfig) -> None:
         keep_freed_memory()
@@ -128,12 +94,18 @@ class Trainer(ABC, Generic[W]):
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
         )
+        for parameter in self.network.parameters():  # from the start, so that it can be saved
+            self.optimizer.state[parameter] = {
+                "step": torch.zeros((), device=self.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
         self.update = 0
         self.steps = 0
         self.seconds = 0.0
         self.part_seconds: dict[str, float] = defaultdict(float)
-        """Seconds that this process has spent in each part of the updates: ``play``, ``learn``, and
-        others that a method times."""
+        """Seconds that this process has spent in each part of its updates: ``play``, ``learn``, and
+        those that a method adds."""
         self._threads = ThreadPoolExecutor(
             len(self._here), initializer=torch.set_num_threads, initargs=(1,)
         )
@@ -142,47 +114,59 @@ class Trainer(ABC, Generic[W]):
 
     @abstractmethod
     def make_worker(self, seed: np.random.SeedSequence) -> W:
-        """A new worker. The base class calls this when all its attributes but the workers exist."""
+        """Make a worker. All attributes of this class but :attr:`workers` exist by then."""
 
     @abstractmethod
     def train_update(self) -> dict[str, float]:
-        """Play, learn, and return the row of metrics.
+        """Play, learn, and return a row of metrics.
 
         Raises:
-            DivergedError: the network is no longer finite; it must not be saved.
+            DivergedError: the network is no longer finite, and must not be saved.
         """
 
-    def extra_state(self) -> Arrays:
-        """The arrays that a method saves besides the rest."""
-        return {}
+    def set_update(self, update: int) -> None:
+        """Set the number of updates done, and with it the shapes of what :meth:`state` returns."""
+        self.update = update
+        self.steps = update * self.config.steps_per_update
 
-    def extra_layout(self, update: int) -> Layout:
-        """Types and shapes of :meth:`extra_state`'s arrays after so many updates."""
-        del update
-        return {}
+    def state(self) -> Arrays:
+        """Return everything that a resumed run needs beside the network. All processes of a run
+        call this."""
+        arrays = {"generator": generator_state(self.generator)}
+        for i, worker in enumerate(self.map_workers(lambda worker: worker.state())):
+            arrays |= join(f"worker.{i}", worker)
+        for i, parameter in enumerate(self.network.parameters()):
+            adam = self.optimizer.state[parameter]
+            # A checkpoint has no scalars.
+            flat = {name: tensor.cpu().numpy().reshape(-1) for name, tensor in adam.items()}
+            arrays |= join(f"adam.{i}", flat)
+        return arrays
 
-    def load_extra_state(self, arrays: Arrays) -> None:
-        """Restore what :meth:`extra_state` returned, from arrays of the right types and shapes.
-
-        Raises:
-            ValueError: their content is not what a run would have saved.
-        """
-        del arrays  # nothing to restore, unless a method saves more
+    def load(self, arrays: Arrays) -> None:
+        """Continue from what :meth:`state` returned."""
+        set_generator_state(self.generator, arrays["generator"])
+        for i, worker in zip(self._here, self.workers, strict=True):
+            worker.load(part(f"worker.{i}", arrays))
+            worker.replica.sync_weights(self.network)
+        for i, parameter in enumerate(self.network.parameters()):
+            adam = self.optimizer.state[parameter]
+            for name, array in part(f"adam.{i}", arrays).items():
+                adam[name].copy_(torch.from_numpy(array).view_as(adam[name]))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of this run's metrics.csv."""
+        """Return the columns of this run's metrics.csv."""
         return (*self.COLUMNS, *(["blunders"] if self._won else []))
 
     # The parts of an update.
 
     @property
     def updates(self) -> int:
-        """Updates in the whole run."""
+        """Return the number of updates in the whole run."""
         return math.ceil(self.config.steps / self.config.steps_per_update)
 
     def set_learning_rate(self) -> float:
-        """Set this update's learning rate, on a half cosine; returns it."""
+        """Set this update's learning rate, on a half cosine, and return it."""
         config = self.config
         fall = 0.5 * (1.0 + math.cos(math.pi * self.update / max(1, self.updates)))
         rate = config.final_learning_rate + fall * (
@@ -195,16 +179,17 @@ class Trainer(ABC, Generic[W]):
     def map_workers(
         self, method: Callable[Concatenate[W, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> list[T]:
-        """Call a method of all workers side by side, for example
-        ``self.map_workers(PpoWorker.collect)``. Returns the results in the workers' order, those of
-        other processes included."""
+        """Call a method of all workers side by side, and return the results in the workers'
+        order, including those of other processes: ``self.map_workers(PpoWorker.collect)``."""
         return distributed.gather(
             list(self._threads.map(lambda worker: method(worker, *args, **kwargs), self.workers))
         )
 
     def optimizer_step(self) -> float:
-        """Add up the workers' gradients, take one step and give the workers the new weights;
-        returns the gradient's norm before clipping.
+        """Add up the workers' gradients, take one step, and give the workers the new weights.
+
+        Returns:
+            the gradient's norm before clipping.
 
         Raises:
             DivergedError: the gradient is not finite; no step was taken.
@@ -229,7 +214,7 @@ class Trainer(ABC, Generic[W]):
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
-        """Count the time spent inside as part of :attr:`part_seconds`."""
+        """Add the time spent inside to :attr:`part_seconds`."""
         start = time.perf_counter()
         try:
             yield
@@ -237,10 +222,10 @@ class Trainer(ABC, Generic[W]):
             self.part_seconds[part] += time.perf_counter() - start
 
     def finish_update(self, start: float) -> dict[str, float]:
-        """Count the update that began at ``start``; returns the first columns of its metrics.
+        """Count the update that began at ``start``, and return the first columns of its metrics.
 
         Raises:
-            DivergedError: the update has left weights that are not finite.
+            DivergedError: the weights are no longer finite.
         """
         if not all(bool(p.isfinite().all()) for p in self.network.parameters()):
             raise DivergedError(f"the weights after update {self.update + 1} are not finite")
@@ -256,12 +241,14 @@ class Trainer(ABC, Generic[W]):
             "steps_per_second": steps / seconds,
         }
 
-    # Other networks: the bots it is measured against, checkpoints that a setting names.
+    # Other players and checkpoints.
 
     def evaluate(self) -> dict[str, float]:
-        """Scores of the network alone against :attr:`OPPONENTS`, in paired games; and its
-        ``blunders``, the share of moves from won positions that give the win away, if the settings
-        name such positions."""
+        """Return the network's scores, without search, against :attr:`OPPONENTS` in paired games.
+
+        If the settings name won positions, also return its ``blunders``: the share of its moves
+        from them that give the win away.
+        """
         network = PolicyNetwork(self.config.network_config())
         network.load_state_dict(self.network.state_dict())
         player = NetworkAgent(network, self.ruleset)
@@ -269,10 +256,10 @@ class Trainer(ABC, Generic[W]):
         for name in self.OPPONENTS:
             match = play_match(
                 player,
-                registry.load(name, ruleset=self.ruleset, seed=1),
+                registry.load(name, ruleset=self.ruleset, seed=_BOT_SEED),
                 ruleset=self.ruleset,
                 pairs=self.config.evaluate_pairs,
-                seed=12345,
+                seed=_MATCH_SEED,
             )
             scores[f"score_against_{name}"] = match.score.rate
         if self._won is not None:
@@ -283,7 +270,7 @@ class Trainer(ABC, Generic[W]):
         """The won positions that the settings name.
 
         Raises:
-            ConfigError: there is no such file, or it is of other rules.
+            ConfigError: the file does not exist, or is for other rules.
         """
         name = self.config.blunder_positions
         if not name:
@@ -294,10 +281,14 @@ class Trainer(ABC, Generic[W]):
             raise ConfigError(f"blunder_positions={name!r}: {error}") from error
 
     def load_weights(self, key: str, name: str) -> dict[str, Tensor]:
-        """The weights of a checkpoint that the setting ``key`` names.
+        """Read the weights of a checkpoint that a setting names.
+
+        Args:
+            key: the name of the setting, for error messages.
+            name: its value: a path, or the name of a shipped checkpoint.
 
         Raises:
-            ConfigError: there is none, or its network differs from this run's.
+            ConfigError: the checkpoint does not exist, or its network differs from this run's.
             CheckpointError: it cannot be read, or was trained under other rules.
         """
         path = registry.find_checkpoint(name)
@@ -316,7 +307,7 @@ class Trainer(ABC, Generic[W]):
     # How a run is saved.
 
     def settings(self) -> dict[str, Any]:
-        """All settings of the run as plain values, the method's in its table."""
+        """Return all settings of the run as plain values, the method's in its table."""
         table = table_name(self.config.method)
         return self.config.to_dict() | {table: self.method_config.to_dict()}
 
@@ -330,122 +321,52 @@ class Trainer(ABC, Generic[W]):
     def save(self, path: Path) -> None:
         """Write everything that the run needs to resume. All processes of a run call this; the
         first one writes."""
-        arrays: Arrays = {}
-        generators = []
-        for i, (state, generator) in enumerate(self.map_workers(lambda worker: worker.state())):
-            arrays |= {_PREFIX.format(i) + name: array for name, array in state.items()}
-            generators.append(generator)
-        for i, state in self.optimizer.state_dict()["state"].items():
-            arrays |= {
-                f"adam.{i}.{name}": t.cpu().numpy().reshape(t.shape or 1)
-                for name, t in state.items()
-            }
-        info = self._info() | {
-            "update": self.update,
-            "learnt": bool(self.optimizer.state_dict()["state"]),
-            "generator": self.generator.bit_generator.state,
-            "workers": generators,
-        }
-        arrays |= self.extra_state()
+        arrays = self.state()
         if distributed.rank() == 0:
+            info = self._info() | {"update": self.update}
+            info["digest"] = digest(info, arrays | _weights(self.network))
             checkpoint.save(path, Checkpoint(self.network, self.ruleset, info, arrays))
 
-    def check_header(self, info: Mapping[str, Any], layout: Layout) -> RunState:
-        """Compare what a checkpoint says of itself with what this run would write.
-
-        Args:
-            info: its plain values.
-            layout: types and shapes of its arrays, without the network's.
-
-        Returns:
-            the plain values that the run resumes from.
-
-        Raises:
-            CheckpointError: it holds no run, or one that does not fit.
-        """
-        with _refusing():
-            state = read_state(info)
-            steps = state.update * self.config.steps_per_update
-            require("info.steps", (state.steps == steps, f"{steps} after {state.update} updates"))
-            require("info.update", (state.update <= self.updates, f"at most {self.updates}"))
-            workers = self.config.workers
-            require("info.workers", (len(state.workers) == workers, f"the states of {workers}"))
-            check_layout(layout, self._layout(state))
-            return state
-
-    def _layout(self, state: RunState) -> Layout:
-        """The arrays that :meth:`save` writes in this state."""
-        shapes = [tuple(p.shape) for p in self.network.parameters()] if state.learnt else []
-        worker = layout_of(self.workers[0].state()[0])
-        workers = {
-            _PREFIX.format(i) + name: kind
-            for i in range(self.config.workers)
-            for name, kind in worker.items()
-        }
-        return workers | adam_layout(shapes) | self.extra_layout(state.update)
-
     def restore(self, saved: Checkpoint) -> None:
-        """Restore what :meth:`save` wrote.
+        """Continue from what :meth:`save` wrote.
 
         Raises:
-            CheckpointError: it holds no run, or one that does not fit.
+            CheckpointError: it is damaged, or holds no run or another one.
         """
-        arrays = saved.arrays
-        state = self.check_header(saved.info, layout_of(arrays))
-        parameters = list(self.network.parameters())
-        worker_arrays = [under(_PREFIX.format(i), arrays) for i in range(self.config.workers)]
-        with _refusing():
-            if state.learnt:
-                check_adam(arrays, len(parameters))
-            for i, mine in enumerate(worker_arrays):  # those of other processes, too
-                try:
-                    self.workers[0].check(mine)
-                except ValueError as error:
-                    raise ValueError(f"worker {i}: {error}") from None
-            self.update, self.steps, self.seconds = state.update, state.steps, state.seconds
-            self.load_extra_state(arrays)
+        info, arrays = saved.info, saved.arrays
+        try:
+            if "digest" not in info:
+                raise ValueError("it holds a network alone, or is of another version")
+            if info["digest"] != digest(info, arrays | _weights(saved.network)):
+                raise ValueError("it is damaged: its digest is another one")
+            self.set_update(info["update"])
+            self.seconds = info["seconds"]
+            check_arrays(arrays, self.state())
+        except ValueError as error:
+            raise CheckpointError(f"the checkpoint does not hold this run: {error}") from error
         self.network.load_state_dict(saved.network.state_dict())
-        self.generator.bit_generator.state = state.generator.model_dump()
-        for i, worker in zip(self._here, self.workers, strict=True):
-            worker.restore(worker_arrays[i], state.workers[i].model_dump())
-            worker.replica.sync_weights(self.network)
-        if state.learnt:
-            adam = self.optimizer.state_dict()
-            adam["state"] = {
-                i: {
-                    part: torch.from_numpy(arrays[f"adam.{i}.{part}"].copy()).view(
-                        () if part == "step" else parameter.shape
-                    )
-                    for part in ADAM
-                }
-                for i, parameter in enumerate(parameters)
-            }
-            self.optimizer.load_state_dict(adam)
+        self.load(arrays)
 
 
 class Method(NamedTuple):
-    """A way to train."""
+    """A training method."""
 
     config: type[MethodConfig]
-    """Its table of settings."""
+    """The class of its table of settings."""
     trainer: type[Trainer[Any]]
-    """Takes the common settings and the method's."""
+    """Its trainer, made from the common settings and the method's."""
 
 
-@contextmanager
-def _refusing() -> Iterator[None]:
-    """Turn a fault that a check has found into a CheckpointError."""
-    try:
-        yield
-    except ValueError as error:
-        raise CheckpointError(f"the checkpoint does not hold this run: {error}") from error
+def _weights(network: PolicyNetwork) -> Arrays:
+    """Return the weights of a network as arrays, under the names that a checkpoint gives them."""
+    return join("model", {name: t.cpu().numpy() for name, t in network.state_dict().items()})
 
 
 def _workers_here(workers: int) -> range:
-    """Which of the run's workers this process has.
+    """Return the indices of this process's workers.
 
     Raises:
-        ConfigError: the processes cannot all have the same number.
+        ConfigError: the workers cannot be divided evenly among the processes.
     """
     count = distributed.world_size()
     if workers % count:
@@ -458,10 +379,10 @@ def _workers_here(workers: int) -> range:
 
 
 def pick_device(name: str) -> torch.device:
-    """The device of a configuration: ``auto`` takes a GPU if there is one.
+    """Return the device of a configuration; ``auto`` is a GPU if there is one.
 
     Raises:
-        ConfigError: ``cuda`` was asked for and there is none.
+        ConfigError: ``name`` is ``cuda``, and there is no GPU.
     """
     if name == "cuda" and not torch.cuda.is_available():
         raise ConfigError("device='cuda', but torch sees no CUDA device; use device='cpu'")

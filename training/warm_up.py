@@ -1,4 +1,4 @@
-"""Compile beforehand, and keep on disk, what players and training need.
+"""Compile the code of players and training ahead of time, and keep it on disk.
 
 python -m training.warm_up
 """
@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
     """Command line of ``python -m training.warm_up``."""
     parser = argparse.ArgumentParser(
         prog="python -m training.warm_up",
-        description="Compile what environments, players and training need, and keep it on disk.",
+        description="Compile the code of environments, players and training, and keep it on disk.",
     )
     parser.parse_args(argv)
     compile_all({**ENVIRONMENTS, "players": players, "training": training})

@@ -1,0 +1,216 @@
+"""The parts of a worker: its games, and its copy of the network with the gradients."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from agents.nets.checkpoint import Arrays
+from agents.nets.network import Inputs, PolicyNetwork
+from bao_env.engine.batch import Engine
+from bao_env.engine.position import PLY, WORDS, movers
+from bao_env.engine.sampling import random_actions, random_states
+from bao_env.envs.openings import Openings
+from training.config import TrainConfig
+from training.saved import generator_state, set_generator_state
+
+_MAX_CHUNK: Final = 2048
+"""Decisions that go through the network at a time while learning: their activations fit into the
+second-level cache."""
+
+
+class Games:
+    """The B games that one worker plays at once.
+
+    Args:
+        config: the common settings.
+        seed: the seed of all random numbers in these games.
+    """
+
+    def __init__(self, config: TrainConfig, seed: np.random.SeedSequence) -> None:
+        size = config.envs // config.workers
+        generator_seed, game_seed = seed.spawn(2)
+        self.engine = Engine(config.get_ruleset())
+        self.generator = np.random.Generator(np.random.PCG64(generator_seed))
+        """For random numbers of the worker as a whole."""
+        self.rng = random_states(size, game_seed)
+        """uint64[B], the random state of each game."""
+        self.positions = np.empty((size, WORDS), np.uint64)
+        """uint64[B, 6], packed (:mod:`bao_env.engine.position`)."""
+        self.legal = np.zeros(size, np.uint64)
+        """uint64[B], the legal actions as bits; 0 where a game is over."""
+        self.winners = np.full(size, -1, np.int8)
+        """int8[B], the seat that has won; -1 while the game runs."""
+        opening_plies = min(config.opening_plies, config.max_plies - 1)
+        self._openings = Openings(self.engine.ruleset, (0, opening_plies))
+
+    def __len__(self) -> int:
+        return len(self.legal)
+
+    @property
+    def seats(self) -> npt.NDArray[np.int8]:
+        """int8[B], the seat to move in each game."""
+        return movers(self.positions)
+
+    @property
+    def plies(self) -> npt.NDArray[np.uint64]:
+        """uint64[B], the actions played so far in each game."""
+        return self.positions[:, PLY]
+
+    def reset(self, index: npt.NDArray[np.int64]) -> None:
+        """Restart games int64[N], each after some random actions that do not end it."""
+        starts = self._openings.draw(len(index), self.generator)
+        self.positions[index], self.legal[index] = starts
+        self.winners[index] = -1
+
+    def step(self, actions: npt.NDArray[np.int64]) -> None:
+        """Play an action, int64[B], in every game that is not over."""
+        self.engine.step(self.positions, actions, self.legal, self.winners)
+
+    def step_randomly(self, chosen: npt.NDArray[np.bool_]) -> None:
+        """Play a random legal action in each of the games bool[B] that are not over."""
+        legal = np.where(chosen, self.legal, np.uint64(0))
+        actions = np.zeros(len(legal), np.int64)
+        random_actions(legal, self.rng, actions)
+        self.engine.step(self.positions, actions, legal, self.winners)
+        self.legal = np.where(chosen, legal, self.legal)
+
+    def state(self) -> Arrays:
+        """Return the running games and their random numbers."""
+        return {
+            "positions": self.positions.copy(),
+            "legal": self.legal.copy(),
+            "rng": self.rng.copy(),
+            "generator": generator_state(self.generator),
+        }
+
+    def load(self, arrays: Arrays) -> None:
+        """Continue the games that :meth:`state` returned."""
+        self.positions[:] = arrays["positions"]
+        self.legal[:] = arrays["legal"]
+        self.rng[:] = arrays["rng"]
+        set_generator_state(self.generator, arrays["generator"])
+
+
+class ForwardPass(NamedTuple):
+    """The network's outputs for the K legal actions of a batch, and room for the loss's gradients.
+
+    R is the number of encodings that the network read, padding included: one for each position, or
+    one for each legal action.
+    """
+
+    outputs: tuple[Tensor, Tensor]
+    """Logits and values with their autograd graph."""
+    logits: npt.NDArray[np.float32]
+    """float32[K], or float32[R] for a network that reads each legal action."""
+    values: npt.NDArray[np.float32]
+    """float32[R]."""
+    logit_gradient: npt.NDArray[np.float32]
+    """Zeros like the logits, for the caller to fill."""
+    value_gradient: npt.NDArray[np.float32]
+    """Zeros like the values, for the caller to fill."""
+
+
+class Replica:
+    """One thread's copy of the network, in the dtype that it computes in.
+
+    Args:
+        network: the float32 network to copy.
+        bfloat16: compute in bfloat16 instead of float32 where the device has it in hardware. In
+            software it takes twenty times as long.
+    """
+
+    def __init__(self, network: PolicyNetwork, bfloat16: bool) -> None:
+        self.device = next(network.parameters()).device
+        dtype = torch.bfloat16 if bfloat16 and has_bfloat16(self.device) else torch.float32
+        self.network = copy.deepcopy(network).to(dtype)
+        self._parameters = list(self.network.parameters())
+        self.gradients = [torch.zeros_like(p) for p in network.parameters()]
+        """float32, one for each parameter. :meth:`backward` adds to them."""
+
+    @property
+    def per_action(self) -> bool:
+        """Return whether the network reads and values each legal action, not each position."""
+        return self.network.config.per_action
+
+    def sync_weights(self, network: PolicyNetwork) -> None:
+        """Copy the weights of ``network``."""
+        with torch.no_grad():
+            for mine, theirs in zip(self._parameters, network.parameters(), strict=True):
+                mine.copy_(theirs)
+
+    def make_inputs(
+        self, encodings: npt.NDArray[np.uint8], legal_actions: npt.NDArray[np.int64]
+    ) -> Inputs:
+        """Make a batch for a network on this device.
+
+        Args:
+            encodings: uint8[R, ENCODING_SIZE].
+            legal_actions: int64[K], position * 64 + action.
+        """
+        return Inputs(torch.from_numpy(encodings), torch.from_numpy(legal_actions).to(self.device))
+
+    def clear_gradients(self) -> None:
+        """Set the gradients to 0."""
+        for total in self.gradients:
+            total.zero_()
+
+    def forward(
+        self, encodings: npt.NDArray[np.uint8], legal_actions: npt.NDArray[np.int64]
+    ) -> ForwardPass:
+        """Run the network on a batch to learn from, given as to :meth:`make_inputs`."""
+        logits, values = self.network(self.make_inputs(encodings, legal_actions))
+        return ForwardPass(
+            outputs=(logits, values),
+            logits=logits.detach().cpu().numpy(),
+            values=values.detach().cpu().numpy(),
+            logit_gradient=np.zeros(len(logits), np.float32),
+            value_gradient=np.zeros(len(values), np.float32),
+        )
+
+    def backward(self, forward: ForwardPass) -> None:
+        """Propagate the two gradients through the network; adds to :attr:`gradients`."""
+        torch.autograd.backward(
+            forward.outputs,
+            [
+                torch.from_numpy(forward.logit_gradient).to(self.device),
+                torch.from_numpy(forward.value_gradient).to(self.device),
+            ],
+        )
+        with torch.no_grad():
+            for total, parameter in zip(self.gradients, self._parameters, strict=True):
+                if parameter.grad is not None:
+                    total += parameter.grad
+        self.network.zero_grad(set_to_none=True)
+
+
+class Worker(Protocol):
+    """One thread's games and its copy of the network."""
+
+    games: Games
+    replica: Replica
+
+    def state(self) -> Arrays:
+        """Return what a resumed worker needs."""
+
+    def load(self, arrays: Arrays) -> None:
+        """Continue from what :meth:`state` returned."""
+
+
+def chunks(index: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+    """Split ``index`` into parts small enough to go through the network at once."""
+    for low in range(0, len(index), _MAX_CHUNK):
+        yield index[low : low + _MAX_CHUNK]
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Return whether a device multiplies bfloat16 in hardware: a GPU, or a CPU with AVX-512."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported()
+    return torch.backends.cpu.get_cpu_capability().startswith("AVX512")
