@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def thorough(request: pytest.FixtureRequest) -> bool:
-    """Whether there is time to draw many examples."""
+    """Return whether there is time to draw many examples."""
     return bool(request.config.getoption("slow"))
 
 

@@ -1,6 +1,6 @@
 """Make the recorded data of a rule set: a golden game, perft numbers and the signature.
 
-    python -m tests.make_golden kibao            # whatever is missing
+    python -m tests.make_golden kibao            # missing data only
     python -m tests.make_golden kibao --force    # again, overwriting
 
 It writes, under tests/data,

@@ -1,7 +1,7 @@
-"""Positions to test with: well-known ones by name, random ones, batches from random games.
+"""Positions for tests: named ones, random ones, and those of random games.
 
-Texts are those of RULES.md, "Board and notation". `random_position` draws texts by the literal
-reference alone; `batch_of` plays random games with the engine and gives packed words.
+Texts follow RULES.md, "Board and notation". `random_position` and `random_games` use the reference
+alone; `random_play` and `batch_of` play random games with the engine and return packed words.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from tests.reference import (
 # --- positions by name ------------------------------------------------------------------------
 
 OPENING = "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"
-"""How zanzibar, kibao and dutch begin."""
+"""The opening of zanzibar, kibao and dutch."""
 HOUSE_CHOICE = "1,0,0,0,12,0,0,1/0,0,0,0,0,0,1,1/0,1,3,0,9,0,3,1/1,1,1,1,1,1,0,0 12,13 SN N -"
-"""North captures at a8, and the move comes to North's house: 8 and 8> are both legal."""
+"""North captures at a8 and reaches their own house: 8 and 8> are both legal."""
 TAKASIA = "2,3,0,7,1,8,0,3/5,7,3,2,2,3,4,4/0,0,0,0,0,0,1,0/1,0,0,1,2,1,2,2 0,0 - S A2"
-"""Takasia bars A2, and the endelea of A6L ends there."""
+"""Takasia bars A2; the endelea of A6L ends there."""
 WAITING = "0,0,5,3,0,2,0,4/1,3,1,2,1,1,1,0/1,1,3,1,9,2,3,0/2,5,1,4,1,3,4,0 0,0 - N - A3:14"
 """Dutch: North's capture at a3 waits for its side, after 14 seeds sown."""
 NO_MOVE = "0,1,1,1,0,0,0,1/1,0,0,0,0,1,0,1/2,0,11,10,2,3,5,0/1,3,1,6,0,1,2,10 0,0 - N -"
@@ -64,7 +64,7 @@ STUCK = "1,1,1,1,1,1,1,1/1,1,1,1,1,1,1,1/0,0,0,0,0,0,0,1/0,0,0,0,0,0,0,47 0,0 - 
 
 
 def lay_open(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
-    """Both rows filled at random, from sparse to dense."""
+    """Fill both rows at random, from sparse to dense."""
     density = rng.choice((0.15, 0.3, 0.5, 0.75, 0.95))
     most = rng.choice((1, 2, 3, 6))
     laid = {hole: rng.randint(1, most) for hole in SIDE[player] if rng.random() < density}
@@ -74,7 +74,7 @@ def lay_open(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, in
 def lay_full_front(
     rng: random.Random, rules: Any, player: str
 ) -> tuple[dict[Hole, int], list[Hole]]:
-    """No empty hole in the front row, and often none in the back row either."""
+    """Leave no hole of the front row empty, and often none of the back row."""
     most = rng.choice((1, 2, 3))
     rows = SIDE[player] if rng.random() < 0.5 else FRONT[player]
     return {hole: rng.randint(1, most) for hole in rows}, list(rows)
@@ -83,7 +83,7 @@ def lay_full_front(
 def lay_lone_front(
     rng: random.Random, rules: Any, player: str
 ) -> tuple[dict[Hole, int], list[Hole]]:
-    """A single filled front hole, mostly a kichwa."""
+    """Fill a single front hole, mostly a kichwa."""
     lone = rng.choice((FRONT[player][0], FRONT[player][7], rng.choice(FRONT[player])))
     density = rng.choice((0.0, 0.2, 0.6, 1.0))
     laid = {hole: rng.randint(1, 3) for hole in BACK[player] if rng.random() < density}
@@ -92,7 +92,7 @@ def lay_lone_front(
 
 
 def house_seeds(rng: random.Random, rules: Any) -> int:
-    """A number of seeds for hole 5 about the minimum of a house."""
+    """Draw a number of seeds for hole 5 around the minimum of a house."""
     seeds: int = max(1, rules.house_min + rng.choice((-1, -1, 0, 0, 1, 1, rng.randint(2, 8))))
     return seeds
 
@@ -100,7 +100,7 @@ def house_seeds(rng: random.Random, rules: Any) -> int:
 def lay_lone_house(
     rng: random.Random, rules: Any, player: str
 ) -> tuple[dict[Hole, int], list[Hole]]:
-    """Hole 5 alone in the front row, and often alone on both rows."""
+    """Fill hole 5 alone in the front row, often alone in both rows."""
     density = rng.choice((0.0, 0.0, 0.2, 0.6))
     laid = {hole: rng.randint(1, 3) for hole in BACK[player] if rng.random() < density}
     sinks = list(laid)
@@ -109,7 +109,7 @@ def lay_lone_house(
 
 
 def lay_house(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
-    """Hole 5 about its minimum among other filled holes."""
+    """Fill hole 5 around its minimum among other filled holes."""
     laid, sinks = lay_open(rng, rules, player)
     laid[HOUSE[player]] = house_seeds(rng, rules)
     return laid, [hole for hole in sinks if hole != HOUSE[player]]
@@ -118,7 +118,7 @@ def lay_house(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, i
 def lay_singletons(
     rng: random.Random, rules: Any, player: str
 ) -> tuple[dict[Hole, int], list[Hole]]:
-    """Single seeds only, sometimes with one fuller hole in the front or a filled house."""
+    """Lay single seeds, sometimes with one fuller front hole or a filled house."""
     density = rng.choice((0.3, 0.6, 0.9))
     laid = {hole: 1 for hole in SIDE[player] if rng.random() < density}
     extra = rng.random()
@@ -130,7 +130,7 @@ def lay_singletons(
 
 
 def lay_huge(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
-    """One or two pits of 16 seeds or more, and sometimes one at the limit for a capture."""
+    """Lay one or two pits of about 16 seeds, the limit for a capture, or more."""
     laid, sinks = lay_open(rng, rules, player)
     for hole in rng.sample(SIDE[player], rng.choice((1, 1, 2))):
         laid[hole] = rng.choice((15, 16, 17, rng.randint(16, 30), rng.randint(16, 50)))
@@ -164,7 +164,7 @@ ENDLESS_SIDES = (
 def endless_board(
     rng: random.Random, mover: str, seeds: int, namua: bool
 ) -> dict[Hole, int] | None:
-    """A board on which the mover has an endless takasa, or None if it has too many seeds."""
+    """Return a board on which the mover has an endless takasa, or None if it has too many seeds."""
     number, ring = rng.choice(ENDLESS_SIDES)
     front, back = FRONT[mover], BACK[mover]
     if rng.random() < 0.5:
@@ -185,7 +185,7 @@ def endless_board(
 
 
 def random_stores(rng: random.Random, rules: Any) -> tuple[dict[str, int], str]:
-    """Stores as they occur in play, and the player to move."""
+    """Draw stores that occur in play, and the player to move."""
     starter = rng.choice((SOUTH, SOUTH, SOUTH, NORTH))
     mover = rng.choice((SOUTH, NORTH))
     full = min(rules.opening_store, 30)
@@ -201,7 +201,7 @@ def random_stores(rng: random.Random, rules: Any) -> tuple[dict[str, int], str]:
 
 
 def random_board(rng: random.Random, rules: Any, mover: str, seeds: int) -> dict[Hole, int] | None:
-    """A board with so many seeds, or None if the first attempt does not come out."""
+    """Draw a board with that many seeds, or None if this attempt fails."""
     holes = dict.fromkeys(SIDE[SOUTH] + SIDE[NORTH], 0)
     sinks = []
     for player in (SOUTH, NORTH):
@@ -209,8 +209,8 @@ def random_board(rng: random.Random, rules: Any, mover: str, seeds: int) -> dict
         holes.update(laid)
         sinks += player_sinks
 
-    # Every other time or so: no filled hole faces another. The one whose seeds go to the hole
-    # behind it is rather the opponent's, so that the mover's layout survives.
+    # Sometimes no filled hole faces another: seeds move to the hole behind, mostly on the
+    # opponent's side, so that the mover's layout survives.
     if rng.random() < 0.4:
         yielding = OPPONENT[mover] if rng.random() < 0.7 else mover
         for hole, behind in zip(FRONT[yielding], BACK[yielding], strict=True):
@@ -222,7 +222,7 @@ def random_board(rng: random.Random, rules: Any, mover: str, seeds: int) -> dict
         if all(holes[hole] == 0 for hole in FRONT[player]):
             return None
 
-    # The seeds still missing go one by one to the sinks: to all of them, or to a few.
+    # Add the missing seeds one by one to the sinks, all of them or a few.
     missing = seeds - sum(holes.values())
     if missing < 0:
         return None
@@ -236,7 +236,7 @@ def random_board(rng: random.Random, rules: Any, mover: str, seeds: int) -> dict
 
 
 def random_position(rng: random.Random, rules: Any) -> str:
-    """A random valid position text, rich in corner cases.
+    """Draw a valid position text, rich in corner cases.
 
     64 seeds, no empty front row, no owned house that is empty or, where the rules end it then,
     below its minimum; stores as they occur in play (either player may have begun the game);
@@ -281,9 +281,9 @@ def random_position(rng: random.Random, rules: Any) -> str:
 
 
 def random_games(rng: random.Random, rules: Any) -> Iterator[str]:
-    """The positions of random games from the opening, game after game without end.
+    """Yield the positions of random games from the opening, game after game without end.
 
-    By the reference alone. Every position has a legal move.
+    Every position has a legal move.
     """
     while True:
         starters = (SOUTH, NORTH) if rules.first_player == "lot" else (SOUTH,)
@@ -296,25 +296,25 @@ def random_games(rng: random.Random, rules: Any) -> Iterator[str]:
 def random_play(
     ruleset: str, plies: int = 25
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """200 positions of random games, uint64[200, 6], and their legal actions, uint64[200]."""
+    """Return 200 positions of random games, uint64[200, 6], and their legal actions."""
     engine = Engine(ruleset)
-    opening, mask = engine.opening()
-    positions, masks = np.tile(opening, (200, 1)), np.full(200, mask)
+    opening, opening_legal = engine.opening()
+    positions, legal = np.tile(opening, (200, 1)), np.full(200, opening_legal)
     winners = np.full(200, -1, np.int8)
-    engine.play_random(positions, masks, winners, random_states(200, 4), plies)
-    return positions, masks
+    engine.play_random(positions, legal, winners, random_states(200, 4), plies)
+    return positions, legal
 
 
 def pack_texts(
     texts: list[str], ruleset: Ruleset
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Position texts, packed: uint64[B, 6], and their legal actions, uint64[B]."""
+    """Return packed positions, uint64[B, 6], and their legal actions, uint64[B]."""
     positions = np.zeros((len(texts), WORDS), np.uint64)
     for text, words in zip(texts, positions, strict=True):
         pack(parse_position(text, ruleset), words)
-    masks = np.zeros(len(texts), np.uint64)
-    Engine(ruleset).legal_masks(positions, masks, np.zeros(len(texts), np.int8))
-    return positions, masks
+    legal = np.zeros(len(texts), np.uint64)
+    Engine(ruleset).legal_masks(positions, legal, np.zeros(len(texts), np.int8))
+    return positions, legal
 
 
 def board_of(words: npt.NDArray[np.uint64], ruleset: str | Ruleset) -> Board:
@@ -325,14 +325,14 @@ def board_of(words: npt.NDArray[np.uint64], ruleset: str | Ruleset) -> Board:
 def batch_of(
     ruleset: str | Ruleset, count: int, plies: int, seed: int = 3
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Different positions of random games after so many plies, and their legal actions.
+    """Return different positions of random games after `plies` plies, and their legal actions.
 
     Returns:
         positions: uint64[count, 6], packed.
-        masks: uint64[count], one bit for each legal action.
+        legal: uint64[count], bit a = action a.
 
     Raises:
-        ValueError: there are not that many different positions after so many plies.
+        ValueError: there are fewer different positions.
     """
     from agents.arena.openings import draw_openings  # needs scipy, as the engine's tests do not
 

@@ -238,7 +238,7 @@ def test_from_text_raises_on_invalid_input() -> None:
 
 
 def test_the_board_in_characters() -> None:
-    assert ElementTree.fromstring(Board()._repr_svg_()) is not None
+    assert ElementTree.fromstring(Board.from_text(OPENING, moves="7L")._repr_svg_()) is not None
     assert str(Board()) == "\n".join(
         [
             "       8    7    6    5    4    3    2    1",

@@ -1,5 +1,6 @@
 """The engine over a batch: invalid arrays, threads, processes and the cache."""
 
+import copy
 import multiprocessing
 import os
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 
 from bao_env import Engine
 from bao_env.engine.action import unpack_masks
+from bao_env.engine.position import NO_WINNER
 from bao_env.engine.ruleset import RULESETS
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.observation.board import observe
@@ -27,24 +29,34 @@ Damage = Callable[[np.ndarray], object]
 
 
 def games(engine: Engine, size: int = SIZE) -> Arrays:
-    """A batch of openings."""
-    words, mask = engine.opening()
+    """Return the arguments of the engine's calls for a batch of openings."""
+    words, legal = engine.opening()
     return {
         "positions": np.tile(words, (size, 1)),
-        "legal": np.full(size, mask),
-        "winners": np.full(size, -1, np.int8),
+        "legal": np.full(size, legal),
+        "winners": np.full(size, NO_WINNER, np.int8),
+        "actions": np.full(size, int(legal).bit_length() - 1),
+        "rng": random_states(size, 1),
+        "plies": 1,
     }
 
 
-def legal(arrays: Arrays) -> np.ndarray:
-    """The first legal action of each game."""
-    return np.array([int(mask & -mask).bit_length() - 1 for mask in arrays["legal"].tolist()])
+CALLS = {
+    "legal_masks": ("positions", "legal", "winners"),
+    "step": ("positions", "actions", "legal", "winners"),
+    "play_random": ("positions", "legal", "winners", "rng", "plies"),
+}
+
+
+def call(engine: Engine, name: str, arrays: Arrays, **options: Any) -> None:
+    """Call a method of the engine."""
+    getattr(engine, name)(*(arrays[key] for key in CALLS[name]), **options)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    copy = array.copy()
-    copy.flags.writeable = False
-    return copy
+    array = array.copy()
+    array.flags.writeable = False
+    return array
 
 
 DAMAGES: dict[str, Damage] = {
@@ -61,112 +73,84 @@ DAMAGES: dict[str, Damage] = {
 """Ways in which an array can be invalid."""
 
 
-def call_legal_masks(engine: Engine, arrays: Arrays) -> None:
-    engine.legal_masks(arrays["positions"], arrays["legal"], arrays["winners"])
-
-
-def call_step(engine: Engine, arrays: Arrays) -> None:
-    engine.step(arrays["positions"], arrays["actions"], arrays["legal"], arrays["winners"])
-
-
-def call_play_random(engine: Engine, arrays: Arrays) -> None:
-    engine.play_random(arrays["positions"], arrays["legal"], arrays["winners"], arrays["rng"], 1)
-
-
-Call = Callable[[Engine, Arrays], None]
-CALLS: dict[Call, tuple[str, ...]] = {
-    call_legal_masks: ("positions", "legal", "winners"),
-    call_step: ("positions", "actions", "legal", "winners"),
-    call_play_random: ("positions", "legal", "winners", "rng"),
-}
-
-
 @pytest.mark.parametrize(
-    ("call", "name", "damage"),
-    [(call_step, "legal", damage) for damage in DAMAGES]
+    ("method", "name", "damage"),
+    [("step", "legal", damage) for damage in DAMAGES]
     + [
-        (call, name, damage)
-        for call, names in CALLS.items()
+        (method, name, damage)
+        for method, names in CALLS.items()
         for name in names
         for damage in ("another dimension", "floats", "read-only")
-        if (name, damage) != ("actions", "read-only")
+        if name != "plies" and (name, damage) != ("actions", "read-only")
     ],
 )
-def test_invalid_arrays_raise(call: Call, name: str, damage: str) -> None:
+def test_invalid_arrays_raise(method: str, name: str, damage: str) -> None:
     engine = Engine()
     arrays = games(engine)
-    arrays |= {"actions": legal(arrays), "rng": random_states(SIZE, 1)}
-    before = {key: array.copy() for key, array in arrays.items()}
+    before = copy.deepcopy(arrays)
     arrays[name] = DAMAGES[damage](arrays[name])
     with pytest.raises((TypeError, ValueError), match=name):
-        call(engine, arrays)
-    for key, array in before.items():
-        if key != name:
-            np.testing.assert_array_equal(arrays[key], array)
+        call(engine, method, arrays)
+    np.testing.assert_equal({**arrays, name: 0}, {**before, name: 0})
 
 
 @pytest.mark.parametrize("action", [0, -1, 64, 1000])
 def test_an_illegal_action_raises_and_changes_nothing(action: int) -> None:
     engine = Engine()
     arrays = games(engine, 4)
-    before = {key: array.copy() for key, array in arrays.items()}
-    actions = legal(arrays)
-    actions[2] = action
+    arrays["actions"][2] = action
+    before = copy.deepcopy(arrays)
     message = rf"action {action} is illegal in game 2; legal there: \["
     with pytest.raises(ValueError, match=message):
-        call_step(engine, arrays | {"actions": actions})
-    for key, array in before.items():
-        np.testing.assert_array_equal(arrays[key], array)
+        call(engine, "step", arrays)
+    np.testing.assert_equal(arrays, before)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64, ">i4"])
 def test_actions_of_any_integer_type(dtype: npt.DTypeLike) -> None:
     engine = Engine()
     arrays, same = games(engine, 3), games(engine, 3)
-    call_step(engine, arrays | {"actions": np.repeat(legal(arrays).astype(dtype), 2)[::2]})
-    call_step(engine, same | {"actions": legal(same)})
+    arrays["actions"] = np.repeat(arrays["actions"].astype(dtype), 2)[::2]
+    for one in (arrays, same):
+        call(engine, "step", one)
     np.testing.assert_array_equal(arrays["positions"], same["positions"])
 
 
 def test_invalid_numbers_raise() -> None:
     engine = Engine()
-    arrays = games(engine)
-    rng = random_states(SIZE, 1)
-    triple = arrays["positions"], arrays["legal"], arrays["winners"]
-    with pytest.raises(TypeError, match="float"):
-        engine.play_random(*triple, rng, 1.5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="plies=-1"):
-        engine.play_random(*triple, rng, -1)
+    for plies, error in ((1.5, TypeError), (-1, ValueError)):
+        with pytest.raises(error, match=r"float|plies=-1"):
+            call(engine, "play_random", games(engine) | {"plies": plies})
     with pytest.raises(TypeError, match="float"):
         Engine(threads=1.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="first_player=2"):
         engine.opening(2)
 
 
-def test_an_empty_batch() -> None:
+@pytest.mark.parametrize("method", CALLS)
+def test_an_empty_batch(method: str) -> None:
     engine = Engine(threads=2)
-    arrays = games(engine, 0) | {"actions": np.zeros(0, np.int64), "rng": random_states(0, 1)}
-    for call in CALLS:
-        call(engine, arrays)
+    call(engine, method, games(engine, 0))
 
 
 def test_helpers_raise_on_invalid_arrays() -> None:
     arrays = games(Engine(), 4)
-    masks, rng, actions = arrays["legal"], random_states(4, 1), np.zeros(4, np.int64)
+    positions, legal, rng, actions = (arrays[k] for k in ("positions", "legal", "rng", "actions"))
     flags, boards = np.zeros((4, 64), bool), np.zeros((4, 52), np.uint8)
-    for call, arguments, match in (
-        (random_actions, (masks.astype(np.int64), rng, actions), "legal"),
-        (random_actions, (masks, rng[:1], actions), "rng"),
-        (random_actions, (masks, rng, actions.astype(np.float64)), "actions"),
-        (unpack_masks, (masks, flags[:3]), "action_masks"),
-        (unpack_masks, (masks, flags.astype(np.int32)), "action_masks"),
+    helper: Callable[..., object]
+    for helper, arguments, match in (
+        (random_actions, (legal.astype(np.int64), rng, actions), "legal"),
+        (random_actions, (legal, rng[:1], actions), "rng"),
+        (random_actions, (legal, rng, actions.astype(np.float64)), "actions"),
+        (unpack_masks, (legal, flags[:3]), "action_masks"),
+        (unpack_masks, (legal, flags.astype(np.int32)), "action_masks"),
         (unpack_masks, (None, flags), "legal"),
-        (observe, (arrays["positions"], boards[:, :51]), "out"),
-        (observe, (arrays["positions"], boards.astype(float)), "out"),
-        (observe, (arrays["positions"], boards, np.zeros(1, np.int8)), "viewers"),
+        (observe, (positions, boards[:, :51]), "out"),
+        (observe, (positions, boards.astype(float)), "out"),
+        (observe, (positions, boards, np.zeros(1, np.int8)), "viewers"),
     ):
         with pytest.raises((TypeError, ValueError), match=match):
-            call(*arguments)
+            helper(*arguments)
 
 
 def test_a_second_thread_raises() -> None:
@@ -177,7 +161,7 @@ def test_a_second_thread_raises() -> None:
 
     def other_thread() -> None:
         try:
-            call_step(engine, theirs | {"actions": legal(theirs)})
+            call(engine, "step", theirs)
         except RuntimeError as error:
             raised.append(error)
 
@@ -186,17 +170,14 @@ def test_a_second_thread_raises() -> None:
         thread.start()
         thread.join()
 
-    engine.step(
-        mine["positions"], legal(mine), mine["legal"], mine["winners"], on_part_done=meanwhile
-    )
+    call(engine, "step", mine, on_part_done=meanwhile)
     assert "another thread" in str(raised[0])
     np.testing.assert_array_equal(theirs["positions"], before)
-    call_step(engine, mine | {"actions": legal(mine)})  # afterwards it is free again
+    call(engine, "play_random", mine)  # afterwards it is free again
 
 
 def test_an_error_leaves_no_thread_at_work() -> None:
     engine = Engine(threads=2)
-    arrays = games(engine)
     done = threading.Event()
 
     def part_done(part: slice) -> None:
@@ -206,18 +187,12 @@ def test_an_error_leaves_no_thread_at_work() -> None:
         done.set()
 
     with pytest.raises(KeyboardInterrupt):
-        engine.step(
-            arrays["positions"],
-            legal(arrays),
-            arrays["legal"],
-            arrays["winners"],
-            on_part_done=part_done,
-        )
+        call(engine, "step", games(engine), on_part_done=part_done)
     assert done.is_set()
 
 
 def _play_in_a_fork(engine: Engine, arrays: Arrays, queue: Any) -> None:
-    call_play_random(engine, arrays)
+    call(engine, "play_random", arrays)
     queue.put(arrays["positions"])
 
 
@@ -225,8 +200,8 @@ def _play_in_a_fork(engine: Engine, arrays: Arrays, queue: Any) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_an_engine_with_threads_works_in_a_forked_process() -> None:
     engine = Engine(threads=2)
-    arrays = games(engine) | {"rng": random_states(SIZE, 1)}
-    call_play_random(engine, arrays)  # now it has a pool of threads
+    arrays = games(engine)
+    call(engine, "play_random", arrays)  # now it has a pool of threads
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     child = context.Process(target=_play_in_a_fork, args=(engine, arrays, queue), daemon=True)
@@ -235,7 +210,7 @@ def test_an_engine_with_threads_works_in_a_forked_process() -> None:
         played = queue.get(timeout=30)
     finally:
         child.kill()
-    call_play_random(engine, arrays)
+    call(engine, "play_random", arrays)
     np.testing.assert_array_equal(played, arrays["positions"])
 
 
@@ -244,9 +219,8 @@ def test_threads_make_no_difference(ruleset: str) -> None:
     results = []
     for threads in (1, 3):
         engine = Engine(ruleset, threads)
-        arrays = games(engine, 2000) | {"rng": random_states(2000, 5)}
-        for _ in range(30):
-            call_play_random(engine, arrays)
+        arrays = games(engine, 2000) | {"plies": 30}
+        call(engine, "play_random", arrays)
         results.append(arrays["positions"])
     np.testing.assert_array_equal(*results)
 

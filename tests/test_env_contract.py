@@ -28,7 +28,7 @@ from tests.vector import EVERY_MODE, NEXT, SAME, arrays_of, legal_actions, same
 pytestmark = pytest.mark.filterwarnings("error")
 
 Make = Callable[..., Any]
-BATCH = partial(BaoVectorEnv, 3, autoreset_mode=NEXT)
+BATCH = partial(BaoVectorEnv, num_envs=3, autoreset_mode=NEXT)
 AGAINST: dict[str, Make] = {
     "single": partial(BaoEnv, opponent="greedy", seat="south", opening_plies=0),
     "vector-opponent": partial(BATCH, opponent="greedy", seat="south", opening_plies=0),
@@ -64,10 +64,8 @@ def texts(env: Any) -> set[str]:
 # --- arguments and reset options ----------------------------------------------------------------
 
 
-@EVERY_ENV
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
+INVALID = {
+    tuple(ALL): [
         ({"ruleset": "chess"}, "unknown rule set"),
         ({"observation": "boards"}, "observation='boards': expected one of 'board'"),
         ({"dtype": np.float64}, "float32 or uint8"),
@@ -79,43 +77,28 @@ def texts(env: Any) -> set[str]:
         ({"illegal": "ignore"}, "'raise' or 'lose'"),
         ({"render_mode": "video"}, "ansi, rgb_array"),
     ],
-)
-def test_invalid_arguments_raise(make: Make, arguments: dict[str, Any], match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        make(**arguments)
-
-
-@WITH_OPPONENT
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
+    tuple(AGAINST): [
         ({"opponent": "alphago"}, "unknown player"),
         ({"opponent": 5}, "opponent=5: expected a name, an object"),
         ({"seat": "middle"}, "seat='middle'"),
     ],
-)
-def test_invalid_opponents_and_seats_raise(
-    make: Make, arguments: dict[str, Any], match: str
-) -> None:
-    with pytest.raises(ValueError, match=match):
-        make(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
+    ("vector",): [
         ({"num_envs": 0}, "num_envs=0"),
         ({"threads": 0}, "threads=0"),
         ({"seat": "south"}, "only against an opponent"),
         ({"render_mode": "human"}, "ansi"),
         ({"autoreset_mode": "sometimes"}, "sometimes"),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "match"),
+    [(name, *row) for names, rows in INVALID.items() for name in names for row in rows],
 )
-def test_invalid_arguments_of_the_vector_environment_raise(
-    arguments: dict[str, Any], match: str
-) -> None:
+def test_invalid_arguments_raise(name: str, arguments: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
-        BaoVectorEnv(**{"num_envs": 2, **arguments})
+        ALL[name](**arguments)
 
 
 @EVERY_ENV

@@ -148,7 +148,8 @@ def test_search_gradient_is_torchs(per_action: bool) -> None:
         weights,
         scale,
         weight,
-        *found,
+        found[0],
+        found[1],
         stats,
     )
 

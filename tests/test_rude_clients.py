@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from starlette.testclient import TestClient
 
 from agents.play.api import COMPUTED, POSTS
 from bao_env.engine.ruleset import RULESETS
-from tests.play import HOUSE, start
+from tests.play import HOUSE, post, start
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("patience")]
 
@@ -50,10 +49,6 @@ def test_invalid_requests_raise_nothing(
     names = {"games": start(client)[0].rpartition("/")[2], "watches": "none"}
     for path, data in requests:
         kind = path.split("/")[2]
-        answer = client.post(
-            path.format(name=names.get(kind)),
-            content=json.dumps(data),
-            headers={"content-type": "application/json"},
-        )
+        answer = post(client, path.format(name=names.get(kind)), data)
         assert answer.status_code == 200 or len(answer.json()["error"]) > 10
         names[kind] = answer.json().get("id", names.get(kind))

@@ -40,6 +40,7 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
         ("house = false\nhouse_lost_below_min = true", "set both to False"),
         ("opening_front = [0, 0, 0, 0, 0, 5, 5, 0]", "house=True needs seeds in hole 5"),
         ("opening_front = 3", "not iterable"),
+        ("opening_front = [6, 2, 2]", "expected eight counts of seeds"),
         ("a = = 3", "not valid TOML"),
         ("a = " + "[" * 5000, "not valid TOML"),
         ("a" + ".a" * 32_000 + " = 1", "at most 8192 bytes"),  # would take 49 s to parse
