@@ -263,7 +263,6 @@ def test_in_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "sha256 " in printed
     assert SolvedPositions.load(out).positions[:, PLY].min() >= 34
     assert main(["--count", "0", "--out", out]) == 2
-    assert main(["--ruleset", "kujifunza", "--out", out]) == 2
     assert "error: " in capsys.readouterr().err
     new = ["--out", str(tmp_path / "new.npz"), "--count", "4"]
     assert main(["--players", "nobody", "greedy", *new]) == 2
