@@ -1,76 +1,101 @@
-"""The compiled PPO objective against torch, and advantages against their definition."""
+"""The objectives against their formulas, decision by decision, and advantages likewise."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
+from torch import Tensor
 
-from training.alphazero import SEARCH_STATS, action_targets, search_gradient
-from training.ppo import PPO_STATS, Decisions, advantages, ppo_gradient
+from training.alphazero import SearchBatch, action_targets, search_statistics
+from training.config import OWN_CODE
+from training.ppo import PpoBatch, PpoConfig, PpoTrainer, advantages, clipped_loss, ppo_statistics
 from training.replay_buffer import NOT_VISITED
+from training.train import load_config
+from training.worker import log_softmax
+
+SIZE = 300
 
 
-@pytest.mark.parametrize("per_action", [False, True])
-def test_gradient_is_torchs(per_action: bool) -> None:
-    """Values of positions (``board``) and of legal actions (``moves``)."""
-    rng = np.random.default_rng(0)
-    size, clip, value_weight, entropy_weight = 500, 0.2, 0.7, 0.03
-    counts = rng.integers(1, 9, size)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    chosen = indptr[:-1] + rng.integers(0, counts)
-    value_index = chosen if per_action else np.arange(size)
-    logits = rng.normal(0, 2, indptr[-1]).astype(np.float32)
-    values = np.tanh(rng.normal(0, 1, indptr[-1] if per_action else size)).astype(np.float32)
-    old = (-rng.exponential(1.0, size)).astype(np.float32)
-    advantage = rng.normal(0, 1, size).astype(np.float32)
-    returns = rng.normal(0, 1, size).astype(np.float32)
-    logit_gradient = np.full(len(logits), 9, np.float32)
-    value_gradient = np.full(len(values), 9, np.float32)
-    stats = np.zeros(len(PPO_STATS))
-    decisions = Decisions(
-        indptr,
-        chosen,
-        value_index,
-        old,
-        advantage,
-        returns,
-        scale=np.float32(1 / size),
-        clip=np.float32(clip),
-        value_weight=np.float32(value_weight),
-        entropy_weight=np.float32(entropy_weight),
+def decisions(rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], Tensor, Tensor]:
+    """Return position * 64 + action of all legal actions, the owners, and log probabilities."""
+    counts = rng.integers(1, 9, SIZE)
+    legal_actions = np.concatenate(
+        [i * 64 + np.sort(rng.choice(64, n, replace=False)) for i, n in enumerate(counts)]
     )
-    ppo_gradient(logits, values, decisions, logit_gradient, value_gradient, stats)
+    owners = torch.from_numpy(legal_actions >> 6)
+    logits = torch.from_numpy(rng.normal(0, 2, len(legal_actions)))
+    log_probs = log_softmax(logits, owners, SIZE)
+    for i in range(SIZE):
+        torch.testing.assert_close(log_probs[owners == i], logits[owners == i].log_softmax(0))
+    return legal_actions, owners, log_probs
 
-    flat = torch.tensor(logits, dtype=torch.float64, requires_grad=True)
-    judgements = torch.tensor(values, dtype=torch.float64, requires_grad=True)
-    dense = torch.full((size, 8), -torch.inf, dtype=torch.float64)
-    owner = np.repeat(np.arange(size), counts)
-    column = np.arange(len(logits)) - indptr[owner]
-    dense[owner, column] = flat
-    logs = dense.log_softmax(1)
-    change = logs[np.arange(size), chosen - indptr[:-1]] - torch.tensor(old)
-    ratio = change.exp()
-    gain = torch.tensor(advantage)
-    policy_loss = -torch.minimum(ratio * gain, ratio.clamp(1 - clip, 1 + clip) * gain)
-    value_loss = 0.5 * (judgements[value_index] - torch.tensor(returns)) ** 2
-    entropy = -(logs.exp() * logs.masked_fill(torch.isinf(logs), 0.0)).sum(1)
-    loss = (policy_loss + value_weight * value_loss - entropy_weight * entropy).mean()
-    loss.backward()
 
-    assert flat.grad is not None and judgements.grad is not None
-    np.testing.assert_allclose(logit_gradient, flat.grad, atol=2e-7)
-    np.testing.assert_allclose(value_gradient, judgements.grad, atol=1e-7)
-    expected = [
-        policy_loss.sum(),
-        value_loss.sum(),
-        entropy.sum(),
-        (ratio - 1 - change).sum(),
-        ((ratio - 1).abs() > clip).sum(),
-    ]
-    np.testing.assert_allclose(stats, [x.item() for x in expected], rtol=1e-4)
+def test_clipped_loss() -> None:
+    rng = np.random.default_rng(0)
+    _, owners, log_probs = decisions(rng)
+    chosen = torch.from_numpy(np.unique(owners, return_index=True)[1])
+    old, gains, values, returns = (torch.from_numpy(rng.normal(0, 1, SIZE)) for _ in range(4))
+    batch = PpoBatch(log_probs, values, owners, chosen, old, gains, returns, 0.2, 0.7, 0.03)
+    expected = np.zeros(5)
+    for i in range(SIZE):
+        ratio = math.exp(log_probs[chosen[i]] - old[i])
+        gain = float(gains[i])
+        expected[0] -= min(ratio * gain, min(max(ratio, 0.8), 1.2) * gain)
+        expected[1] += 0.5 * float(values[i] - returns[i]) ** 2
+        expected[2] -= sum(p * math.exp(p) for p in log_probs[owners == i].tolist())
+        expected[3] += ratio - 1 - math.log(ratio)
+        expected[4] += not 0.8 <= ratio <= 1.2
+    sums = ppo_statistics(batch)
+    np.testing.assert_allclose(sums, expected)
+    loss = expected[0] + 0.7 * expected[1] - 0.03 * expected[2]
+    assert clipped_loss(batch, sums).item() == pytest.approx(loss)
+
+
+@pytest.mark.parametrize("gain", [1.0, -1.0])
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 1.5])
+def test_clipping_stops_the_gradient(ratio: float, gain: float) -> None:
+    """Only a change that the advantage asks for is stopped."""
+    log_probs = torch.tensor([math.log(0.3 * ratio)], requires_grad=True)
+    one, none = torch.zeros(1, dtype=torch.int64), torch.zeros(1)
+    old, gains = torch.tensor([math.log(0.3)]), torch.tensor([gain])
+    batch = PpoBatch(log_probs, none, one, one, old, gains, none, 0.2, 0.0, 0.0)
+    clipped_loss(batch, ppo_statistics(batch)).backward()
+    stopped = (ratio > 1.2 and gain > 0) or (ratio < 0.8 and gain < 0)
+    assert log_probs.grad is not None
+    assert log_probs.grad.item() == pytest.approx(0.0 if stopped else -ratio * gain)
+
+
+@pytest.mark.parametrize("kind", ["board", "moves"])
+def test_what_a_worker_gives_the_loss(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first step, the network's outputs are those of the rollout."""
+    batches: list[PpoBatch] = []
+
+    def record(batch: PpoBatch) -> Tensor:
+        batches.append(batch)
+        return batch.values.sum() + batch.log_probs.sum()
+
+    monkeypatch.setitem(OWN_CODE, "own:record", record)
+    settings = ["envs=16", "workers=1", "rollout=8", "minibatch=128", "hidden=[16]"]
+    config, _ = load_config(None, [*settings, f"network_kind='{kind}'", "bfloat16=false"])
+    trainer = PpoTrainer(config, PpoConfig(loss="own:record", opponent_pool_share=0.0))
+    worker = trainer.workers[0]
+    worker.collect()
+    assert worker.split_minibatches(1) == [128]
+    index = worker._minibatches[0]
+    worker.gradient(0, 128, 0.25, 2.0, 0.01)
+    (batch,) = batches
+    roll = worker.rollout
+    gains, values = roll.advantages.reshape(-1)[index], roll.values.reshape(-1)[index]
+    np.testing.assert_allclose(batch.returns, gains + values, rtol=1e-6)
+    np.testing.assert_allclose(batch.advantages, (gains - 0.25) / 2.0, rtol=1e-6)
+    log_probs = batch.log_probs.detach()
+    np.testing.assert_allclose(log_probs[batch.chosen], batch.old_log_probs, atol=1e-5)
+    if kind == "board":
+        np.testing.assert_allclose(batch.values.detach(), values, atol=1e-5)
 
 
 @pytest.mark.parametrize("gamma, lam", [(1.0, 1.0), (0.99, 0.9), (1.0, 0.0)])
@@ -104,71 +129,39 @@ def test_advantages_follow_their_definition(gamma: float, lam: float) -> None:
 
 
 @pytest.mark.parametrize("per_action", [False, True])
-def test_search_gradient_is_torchs(per_action: bool) -> None:
+def test_search_statistics(per_action: bool) -> None:
     rng = np.random.default_rng(5)
-    size = 40
-    counts = rng.integers(1, 7, size)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    legal_actions = np.concatenate(
-        [i * 64 + np.sort(rng.choice(64, n, replace=False)) for i, n in enumerate(counts)]
-    )
-    policies = np.zeros((size, 64), np.uint8)
-    policies[legal_actions >> 6, legal_actions & 63] = rng.integers(1, 200, len(legal_actions))
-    actions = (legal_actions[indptr[:-1]] & 63).astype(np.uint8)
-    results = rng.uniform(-1, 1, size).astype(np.float32)
-    qvalues = np.full((size, 64), NOT_VISITED, np.int8)
-    half = legal_actions[rng.random(len(legal_actions)) < 0.5]
-    qvalues[half >> 6, half & 63] = rng.integers(-127, 128, len(half))
-    targets, weights = results, np.ones(size, np.float32)
+    legal_actions, owners, log_probs = decisions(rng)
+    position, action = legal_actions >> 6, legal_actions & 63
+    policies = np.zeros((SIZE, 64), np.uint8)
+    policies[position, action] = rng.integers(1, 200, len(legal_actions))
+    first = np.unique(position, return_index=True)[1]
+    played = action[first].astype(np.uint8)
+    results = rng.uniform(-1, 1, SIZE).astype(np.float32)
+    qvalues = np.full((SIZE, 64), NOT_VISITED, np.int8)
+    half = rng.random(len(legal_actions)) < 0.5
+    qvalues[position[half], action[half]] = rng.integers(-127, 128, half.sum())
+    targets, weights = results, np.ones(SIZE, np.float32)
     if per_action:
-        targets = np.empty(len(legal_actions), np.float32)
-        weights = np.empty(len(legal_actions), np.float32)
-        action_targets(legal_actions, actions, results, qvalues, np.float32(0.3), targets, weights)
-        for k, legal_action in enumerate(legal_actions):
-            i, action = divmod(int(legal_action), 64)
-            if action == actions[i]:
+        targets, weights = np.empty((2, len(legal_actions)), np.float32)
+        action_targets(legal_actions, played, results, qvalues, np.float32(0.3), targets, weights)
+        for k, (i, a) in enumerate(zip(position, action, strict=True)):
+            if a == played[i]:
                 assert (targets[k], weights[k]) == (results[i], 1.0)
-            elif qvalues[i, action] == NOT_VISITED:
+            elif qvalues[i, a] == NOT_VISITED:
                 assert weights[k] == 0.0
             else:
-                assert targets[k] == pytest.approx(qvalues[i, action] / 127)
+                assert targets[k] == pytest.approx(qvalues[i, a] / 127)
                 assert weights[k] == pytest.approx(0.3)
-    logits = rng.normal(0, 1, len(legal_actions)).astype(np.float32)
-    values = rng.uniform(-1, 1, len(targets)).astype(np.float32)
-    found: list[Any] = [np.empty_like(logits), np.empty_like(values)]
-    stats = np.zeros(len(SEARCH_STATS))
-    scale, weight = np.float32(0.25), np.float32(0.7)
-    search_gradient(
-        logits,
-        values,
-        indptr,
-        legal_actions,
-        policies,
-        targets,
-        weights,
-        scale,
-        weight,
-        found[0],
-        found[1],
-        stats,
-    )
-
-    x = torch.tensor(logits, requires_grad=True)
-    v = torch.tensor(values, requires_grad=True)
-    policy_loss = torch.zeros(())
-    entropy = torch.zeros(())
-    agreement = 0
-    for i in range(size):
-        part = slice(indptr[i], indptr[i + 1])
-        target = torch.tensor(policies[i, legal_actions[part] & 63].astype(np.float32))
-        log_probabilities = x[part].log_softmax(0)
-        policy_loss = policy_loss - (target / target.sum() * log_probabilities).sum()
-        entropy = entropy - (log_probabilities.exp() * log_probabilities).sum()
-        agreement += int(x[part].argmax()) == int(target.argmax())
-    error = (v - torch.tensor(targets)).square() * torch.tensor(weights)
-    (float(scale) * (policy_loss + float(weight) * error.sum())).backward()
-    np.testing.assert_allclose(found[0], np.asarray(x.grad), atol=1e-6)
-    np.testing.assert_allclose(found[1], np.asarray(v.grad), atol=1e-6)
-    sums = (policy_loss, error.sum(), entropy)
-    expected = [*(value.item() for value in sums), agreement]
-    np.testing.assert_allclose(stats, expected, rtol=1e-4)
+    values = rng.uniform(-1, 1, len(targets))
+    arrays = (values, legal_actions, policies, targets, weights)
+    found = search_statistics(SearchBatch(log_probs, *map(torch.from_numpy, arrays)))
+    expected = np.zeros(4)
+    for i in range(SIZE):
+        mine = log_probs[owners == i].numpy()
+        target = policies[i, action[position == i]].astype(float)
+        expected[0] -= (target / target.sum() * mine).sum()
+        expected[2] -= (np.exp(mine) * mine).sum()
+        expected[3] += mine.argmax() == target.argmax()
+    expected[1] = (weights * (values - targets) ** 2).sum()
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

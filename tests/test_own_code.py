@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 import agents
 from agents.nets import checkpoint
@@ -18,9 +16,7 @@ from agents.nets.checkpoint import CheckpointError
 from agents.nets.network import ARCHITECTURES, NetworkConfig, PolicyNetwork
 from training import evaluate, train
 from training.config import OWN_CODE, ConfigError
-from training.ppo import PPO_STATS, Decisions, PpoBatch, ppo_gradient, torch_gradient
 from training.train import load_config
-from training.worker import ForwardPass
 
 README = (Path(__file__).parent.parent / "training" / "README.md").read_text(encoding="utf-8")
 MODULE = (
@@ -150,53 +146,6 @@ def test_an_own_loss_and_an_own_method_train_and_resume(
 def test_what_cannot_be_used_is_refused(own: str, setting: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_config(None, [setting.format(own=own)])
-
-
-def clipped(batch: PpoBatch) -> Tensor:
-    """PPO's objective in torch."""
-    ratio = (batch.log_probs[batch.chosen] - batch.old_log_probs).exp()
-    limited = ratio.clamp(1 - batch.clip, 1 + batch.clip)
-    policy = -torch.minimum(ratio * batch.advantages, limited * batch.advantages).sum()
-    value = 0.5 * (batch.values - batch.returns).square().sum()
-    entropy = -(batch.log_probs.exp() * batch.log_probs).sum()
-    return policy + batch.value_weight * value - batch.entropy_weight * entropy
-
-
-@pytest.mark.parametrize("per_action", [False, True])
-def test_a_loss_in_torch_has_the_compiled_gradient(per_action: bool) -> None:
-    rng = np.random.default_rng(0)
-    size, padding = 200, 30
-    counts = rng.integers(1, 9, size)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    chosen = indptr[:-1] + rng.integers(0, counts)
-    rows = indptr[-1] + padding if per_action else size + padding
-    logits = rng.normal(0, 2, rows if per_action else indptr[-1]).astype(np.float32)
-    values = np.tanh(rng.normal(0, 1, rows)).astype(np.float32)
-    old, advantages, returns = (rng.normal(0, 1, size).astype(np.float32) for _ in range(3))
-    decisions = Decisions(
-        indptr,
-        chosen,
-        chosen if per_action else np.arange(size),
-        old,
-        advantages,
-        returns,
-        scale=np.float32(1 / size),
-        clip=np.float32(0.2),
-        value_weight=np.float32(0.7),
-        entropy_weight=np.float32(0.03),
-    )
-    compiled = np.zeros_like(logits), np.zeros_like(values)
-    ppo_gradient(logits, values, decisions, *compiled, np.zeros(len(PPO_STATS)))
-    forward = ForwardPass(
-        (torch.zeros(0), torch.zeros(0)),
-        logits,
-        values,
-        np.zeros_like(logits),
-        np.zeros_like(values),
-    )
-    torch_gradient(clipped, forward, decisions)
-    np.testing.assert_allclose(forward.logit_gradient, compiled[0], atol=1e-6)
-    np.testing.assert_allclose(forward.value_gradient, compiled[1], atol=1e-6)
 
 
 def test_attention_over_pits_learns() -> None:

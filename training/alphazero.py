@@ -13,19 +13,20 @@ An update (:meth:`AlphaZeroTrainer.train_update`):
    the search's policy and values. When the game ends, its result is added; from then on the network
    learns from the position.
 3. Minibatches are drawn from the buffers, enough to learn from each position ``replay_ratio`` times
-   on average (:meth:`AlphaZeroWorker.gradient`, :func:`search_gradient`).
+   on average (:meth:`AlphaZeroWorker.gradient`).
 """
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from pydantic import Field
+from torch import Tensor
 from typing_extensions import override
 
 from agents.nets.checkpoint import Arrays
@@ -38,10 +39,10 @@ from training.config import ConfigError, MethodConfig, TrainConfig
 from training.replay_buffer import NOT_VISITED, Histories, ReplayBuffer
 from training.saved import join, part
 from training.trainer import Trainer
-from training.worker import Games, Replica, chunks
+from training.worker import Games, Replica, chunks, log_softmax
 
 SEARCH_STATS: Final = ("policy_loss", "value_loss", "entropy", "agreement")
-"""The statistics that :func:`search_gradient` sums up. ``agreement`` counts the positions in which
+"""The statistics that :func:`search_statistics` sums up. ``agreement`` counts positions where
 network and search have the same likeliest action."""
 
 
@@ -216,6 +217,9 @@ class AlphaZeroWorker:
     def gradient(self, count: int, minibatch: int) -> npt.NDArray[np.float64]:
         """Compute this worker's part of a minibatch's gradient, into ``replica.gradients``.
 
+        A position's loss is the cross-entropy to the search's policy, plus ``value_weight`` times
+        the squared error of the values.
+
         Args:
             count: the number of positions to draw.
             minibatch: the number of positions in the minibatch, over all workers.
@@ -247,22 +251,22 @@ class AlphaZeroWorker:
                     targets,
                     weights,
                 )
-            forward = self.replica.forward(encodings, legal_actions)
-            search_gradient(
-                forward.logits,
-                forward.values,
-                indptr,
-                legal_actions,
-                buffer.policies[index],
-                targets,
-                weights,
-                np.float32(1.0 / minibatch),
-                np.float32(self.config.value_weight),
-                forward.logit_gradient,
-                forward.value_gradient,
-                stats,
+            logits, values = self.replica.forward(encodings, legal_actions)
+            to_device = self.replica.to_device
+            owners = to_device(legal_actions >> 6)
+            batch = SearchBatch(
+                log_probs=log_softmax(logits, owners, len(index)),
+                values=values[: len(targets)],
+                legal_actions=to_device(legal_actions),
+                policies=to_device(buffer.policies[index]),
+                targets=to_device(targets),
+                weights=to_device(weights),
             )
-            self.replica.backward(forward)
+            sums = search_statistics(batch)
+            policy_loss, value_loss = sums[0], sums[1]
+            loss = policy_loss + self.config.value_weight * value_loss
+            self.replica.backward(loss / minibatch)
+            stats += sums.detach().cpu().numpy()
         return stats
 
     # How it is saved.
@@ -312,71 +316,36 @@ def action_targets(legal_actions, actions, results, qvalues, other_weight, targe
             weights[k] = other_weight
 
 
-@jit
-def search_gradient(
-    logits,
-    values,
-    indptr,
-    legal_actions,
-    policies,
-    targets,
-    weights,
-    scale,
-    value_weight,
-    logit_gradient,
-    value_gradient,
-    stats,
-):
-    """Compute the gradient of the loss, summed over positions and multiplied by ``scale``.
+class SearchBatch(NamedTuple):
+    """B positions with K legal actions in all, on the network's device."""
 
-    A position's loss is the cross-entropy to the search's policy, plus ``value_weight`` times the
-    squared error of the values.
+    log_probs: Tensor
+    """float[K], log probabilities of the legal actions, position after position; with gradient."""
+    values: Tensor
+    """float[V], expected results; with gradient. V is B, or K for a network that values each legal
+    action."""
+    legal_actions: Tensor
+    """int64[K], position * 64 + action."""
+    policies: Tensor
+    """uint8[B, 64], the improved policies in 255ths."""
+    targets: Tensor
+    """float[V], targets of the expected results."""
+    weights: Tensor
+    """float[V], weights of their errors."""
 
-    Args:
-        logits: float32[K].
-        values: float32[R], expected results, of which the first V count. V is B, or K for a network
-            that values each legal action.
-        indptr: int64[B + 1], where the legal actions of each position lie.
-        legal_actions: int64[K], position * 64 + action.
-        policies: uint8[B, 64], the improved policies in 255ths.
-        targets: float32[V], targets of the expected results.
-        weights: float32[V], weights of their errors.
-        scale: 1 / positions of the whole minibatch.
-        value_weight: the weight of the squared error.
-        logit_gradient: float32[K], filled.
-        value_gradient: float32[R], the first V filled.
-        stats: float64[4], sums of :data:`SEARCH_STATS`, added to.
-    """
-    for i in range(indptr.shape[0] - 1):
-        low, high = indptr[i], indptr[i + 1]
-        top = logits[low]
-        total_target = np.float32(0.0)
-        for k in range(low, high):
-            top = max(top, logits[k])
-            total_target += np.float32(policies[i, legal_actions[k] & 63])
-        total = np.float32(0.0)
-        for k in range(low, high):
-            total += np.float32(math.exp(logits[k] - top))
-        log_total = np.float32(math.log(total))
-        likeliest = low
-        target_best = low
-        for k in range(low, high):
-            log_probability = logits[k] - top - log_total
-            probability = np.float32(math.exp(log_probability))
-            target = np.float32(policies[i, legal_actions[k] & 63]) / total_target
-            logit_gradient[k] = scale * (probability - target)
-            stats[0] -= target * log_probability
-            stats[2] -= probability * log_probability
-            if logits[k] > logits[likeliest]:
-                likeliest = k
-            if policies[i, legal_actions[k] & 63] > policies[i, legal_actions[target_best] & 63]:
-                target_best = k
-        if likeliest == target_best:
-            stats[3] += 1.0
-    for v in range(targets.shape[0]):
-        error = values[v] - targets[v]
-        value_gradient[v] = scale * value_weight * weights[v] * np.float32(2.0) * error
-        stats[1] += weights[v] * error * error
+
+def search_statistics(batch: SearchBatch) -> Tensor:
+    """Return :data:`SEARCH_STATS`, each summed over the positions, float[4]; with gradient."""
+    log_probs, legal_actions = batch.log_probs, batch.legal_actions
+    policies = batch.policies.to(log_probs.dtype)
+    target = (policies / policies.sum(dim=1, keepdim=True)).flatten()[legal_actions]
+    policy_loss = -(target * log_probs).sum()
+    value_loss = (batch.weights * (batch.values - batch.targets).square()).sum()
+    entropy = -(log_probs.exp() * log_probs).sum()
+    dense = torch.full_like(policies, -torch.inf)
+    dense.view(-1)[legal_actions] = log_probs.detach()
+    agreement = (dense.argmax(dim=1) == policies.argmax(dim=1)).sum()
+    return torch.stack([policy_loss, value_loss, entropy, agreement])
 
 
 class AlphaZeroConfig(MethodConfig):

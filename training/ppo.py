@@ -6,24 +6,20 @@ An update (:meth:`PpoTrainer.train_update`):
    policy plays itself; in some games a past self, or a fixed opponent, has one seat.
 2. Each action gets its generalised advantage (:func:`advantages`).
 3. In each of ``epochs`` passes the decisions are split into minibatches. Every worker computes
-   its part of a minibatch's gradient (:meth:`PpoWorker.gradient`, :func:`ppo_gradient`), and the
+   its part of a minibatch's gradient (:meth:`PpoWorker.gradient`), and the
    network takes a step.
 4. Every ``opponent_pool_every`` updates the network joins the pool of past selves.
 
 The actions of a past self are recorded but not ``trainable``: the network does not learn from them.
 
-The objective is eq. 7 and 9 of Schulman et al. 2017, "Proximal Policy Optimization Algorithms". Its
-gradient with respect to the network's logits and values is written by hand and compiled, because
-only about four of 64 actions are legal; autograd does the rest. ``tests/test_loss.py`` compares it
-with torch's. A loss of your own is written in torch (:class:`PpoBatch`).
+The objective (:func:`clipped_loss`) is eq. 7 and 9 of Schulman et al. 2017, "Proximal Policy
+Optimization Algorithms". A loss of your own is a function of the same :class:`PpoBatch`.
 """
 
 from __future__ import annotations
 
 import copy
-import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
@@ -48,11 +44,11 @@ from bao_env.engine.compile import jit
 from training.config import OWN_CODE, MethodConfig, TrainConfig
 from training.saved import join, part
 from training.trainer import Trainer
-from training.worker import ForwardPass, Games, Replica, chunks
+from training.worker import Games, Replica, chunks, log_softmax
 
 PPO_STATS: Final = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
-"""The statistics that :func:`ppo_gradient` sums up, in this order."""
-_MAX_LOG_RATIO: Final = np.float32(20.0)
+"""The statistics that :func:`ppo_statistics` sums up, in this order."""
+_MAX_LOG_RATIO: Final = 20.0
 """Limit of a log probability's change, so that its exponential stays finite."""
 
 
@@ -342,30 +338,29 @@ class PpoWorker:
             encodings = padded_encodings(int(counts.sum()))
             gather_encodings(roll.encodings, roll.starts.reshape(-1)[index], counts, encodings)
             advantage = roll.advantages.reshape(-1)[index]
-            forward = self.replica.forward(encodings, legal_actions)
-            decisions = Decisions(
-                indptr=indptr,
-                chosen=chosen,
-                value_index=chosen if per_action else np.arange(len(index)),
-                old_log_probs=roll.log_probs.reshape(-1)[index],
-                advantages=(advantage - np.float32(mean)) / np.float32(deviation),
-                returns=advantage + roll.values.reshape(-1)[index],
-                scale=np.float32(1.0 / size),
-                clip=np.float32(self.ppo.clip),
-                value_weight=np.float32(self.config.value_weight),
-                entropy_weight=np.float32(entropy_weight),
+            logits, values = self.replica.forward(encodings, legal_actions)
+            to_device = self.replica.to_device
+            taken = to_device(chosen)
+            decisions = to_device(np.repeat(np.arange(len(index)), np.diff(indptr)))
+            batch = PpoBatch(
+                log_probs=log_softmax(logits, decisions, len(index)),
+                values=values[taken] if per_action else values[: len(index)],
+                decisions=decisions,
+                chosen=taken,
+                old_log_probs=to_device(roll.log_probs.reshape(-1)[index]),
+                advantages=to_device((advantage - mean) / deviation),
+                returns=to_device(advantage + roll.values.reshape(-1)[index]),
+                clip=self.ppo.clip,
+                value_weight=self.config.value_weight,
+                entropy_weight=entropy_weight,
             )
-            ppo_gradient(
-                forward.logits,
-                forward.values,
-                decisions,
-                forward.logit_gradient,
-                forward.value_gradient,
-                stats,
-            )
-            if self.ppo.loss != "clipped":
-                torch_gradient(OWN_CODE[self.ppo.loss], forward, decisions)
-            self.replica.backward(forward)
+            sums = ppo_statistics(batch)
+            if self.ppo.loss == "clipped":
+                loss = clipped_loss(batch, sums)
+            else:
+                loss = OWN_CODE[self.ppo.loss](batch)
+            self.replica.backward(loss / size)
+            stats += sums.detach().cpu().numpy()
         return stats
 
     # How it is saved. Nothing of the rollout is needed again.
@@ -410,91 +405,8 @@ def advantages(rewards, values, next_values, dones, turn_passed, gamma, lam, out
             expected = values[t, b]
 
 
-class Decisions(NamedTuple):
-    """B decisions with K legal actions in all, of which :func:`ppo_gradient` takes the loss."""
-
-    indptr: npt.NDArray[np.int64]
-    """int64[B + 1], where each decision's legal actions lie."""
-    chosen: npt.NDArray[np.int64]
-    """int64[B], the legal action taken, as an index of the logits."""
-    value_index: npt.NDArray[np.int64]
-    """int64[B], the index of the value that is compared with the decision's return."""
-    old_log_probs: npt.NDArray[np.float32]
-    """float32[B], log probabilities of these actions when they were taken."""
-    advantages: npt.NDArray[np.float32]
-    """float32[B], normalised."""
-    returns: npt.NDArray[np.float32]
-    """float32[B], targets of the expected results."""
-    scale: np.float32
-    """1 / decisions of the whole minibatch."""
-    clip: np.float32
-    """PPO's epsilon."""
-    value_weight: np.float32
-    """The weight of the value loss."""
-    entropy_weight: np.float32
-    """The weight of the entropy bonus; it falls with the learning rate."""
-
-
-@jit
-def ppo_gradient(logits, values, decisions, logit_gradient, value_gradient, stats):
-    """Compute the gradient of the PPO loss, summed over decisions and multiplied by ``scale``.
-
-    A decision's loss is the clipped surrogate, plus ``value_weight`` times half the squared
-    value error, minus ``entropy_weight`` times the entropy over its legal actions.
-
-    Args:
-        logits: float32[K], of the legal actions (:mod:`agents.nets.legal_actions`).
-        values: float32[R], expected results.
-        decisions: the B :class:`Decisions`.
-        logit_gradient: float32[K], filled.
-        value_gradient: float32[R], filled.
-        stats: float64[5], sums over decisions of :data:`PPO_STATS`, added to.
-    """
-    scale, clip = decisions.scale, decisions.clip
-    value_gradient[:] = 0.0
-    for i in range(decisions.chosen.shape[0]):
-        low, high, chosen = decisions.indptr[i], decisions.indptr[i + 1], decisions.chosen[i]
-        top = logits[low]
-        for k in range(low + 1, high):
-            top = max(top, logits[k])
-        total = np.float32(0.0)
-        for k in range(low, high):
-            total += np.float32(math.exp(logits[k] - top))
-        log_total = top + np.float32(math.log(total))
-        entropy = np.float32(0.0)
-        for k in range(low, high):
-            log_prob = logits[k] - log_total
-            entropy -= np.float32(math.exp(log_prob)) * log_prob
-
-        log_ratio = logits[chosen] - log_total - decisions.old_log_probs[i]
-        ratio = np.float32(math.exp(min(log_ratio, _MAX_LOG_RATIO)))
-        advantage = decisions.advantages[i]
-        clipped = min(max(ratio, np.float32(1.0) - clip), np.float32(1.0) + clip)
-        # The derivative of the surrogate by the log probability: 0 where clipping decides.
-        outside = (advantage >= 0.0 and ratio > 1.0 + clip) or (
-            advantage < 0.0 and ratio < 1.0 - clip
-        )
-        slope = np.float32(0.0) if outside else -advantage * ratio
-        for k in range(low, high):
-            log_prob = logits[k] - log_total
-            p = np.float32(math.exp(log_prob))
-            logit_gradient[k] = scale * (
-                -slope * p + decisions.entropy_weight * p * (log_prob + entropy)
-            )
-        logit_gradient[chosen] += scale * slope
-        value = decisions.value_index[i]
-        error = values[value] - decisions.returns[i]
-        value_gradient[value] += scale * decisions.value_weight * error
-
-        stats[0] -= min(ratio * advantage, clipped * advantage)
-        stats[1] += 0.5 * error * error
-        stats[2] += entropy
-        stats[3] += ratio - 1.0 - log_ratio
-        stats[4] += 1.0 if abs(ratio - 1.0) > clip else 0.0
-
-
 class PpoBatch(NamedTuple):
-    """B decisions with K legal actions in all, for a loss of your own; float32 on the CPU."""
+    """B decisions with K legal actions in all, on the network's device."""
 
     log_probs: Tensor
     """float[K], log probabilities of the legal actions, decision after decision; with gradient."""
@@ -518,41 +430,28 @@ class PpoBatch(NamedTuple):
     """The weight of the entropy bonus; it falls with the learning rate."""
 
 
-def torch_gradient(
-    loss: Callable[[PpoBatch], Tensor], forward: ForwardPass, decisions: Decisions
-) -> None:
-    """Fill in the two gradients of another loss than PPO's, by torch's autograd.
+def ppo_statistics(batch: PpoBatch) -> Tensor:
+    """Return :data:`PPO_STATS`, each summed over the decisions, float[5]; with gradient."""
+    log_ratio = (batch.log_probs[batch.chosen] - batch.old_log_probs).clamp(max=_MAX_LOG_RATIO)
+    ratio = log_ratio.exp()
+    clipped = ratio.clamp(1.0 - batch.clip, 1.0 + batch.clip)
+    gain = torch.minimum(ratio * batch.advantages, clipped * batch.advantages)
+    policy_loss = -gain.sum()
+    value_loss = 0.5 * (batch.values - batch.returns).square().sum()
+    entropy = -(batch.log_probs.exp() * batch.log_probs).sum()
+    approx_kl = (ratio - 1.0 - log_ratio).sum()
+    clip_fraction = (ratio != clipped).sum()
+    return torch.stack([policy_loss, value_loss, entropy, approx_kl, clip_fraction])
 
-    Args:
-        loss: the loss, summed over the decisions of a batch.
-        forward: the outputs of the network; its gradients are filled.
-        decisions: the decisions, as for :func:`ppo_gradient`.
+
+def clipped_loss(batch: PpoBatch, sums: Tensor) -> Tensor:
+    """Return PPO's loss, summed over the decisions, from what :func:`ppo_statistics` returned.
+
+    It is the clipped surrogate, plus ``value_weight`` times half the squared value error, minus
+    ``entropy_weight`` times the entropy over the legal actions (Schulman et al. 2017, eq. 7 and 9).
     """
-    indptr, chosen, value_index = decisions[:3]
-    legal = forward.logits[: indptr[-1]]
-    logits = torch.from_numpy(legal).requires_grad_()
-    values = torch.from_numpy(forward.values[value_index]).requires_grad_()
-    owners = torch.from_numpy(np.repeat(np.arange(len(chosen)), np.diff(indptr)))
-    above = logits - torch.from_numpy(np.maximum.reduceat(legal, indptr[:-1]))[owners]
-    total = torch.zeros(len(chosen)).index_add(0, owners, above.exp())
-    batch = PpoBatch(
-        log_probs=above - total.log()[owners],
-        values=values,
-        decisions=owners,
-        chosen=torch.from_numpy(chosen),
-        old_log_probs=torch.from_numpy(decisions.old_log_probs),
-        advantages=torch.from_numpy(decisions.advantages),
-        returns=torch.from_numpy(decisions.returns),
-        clip=float(decisions.clip),
-        value_weight=float(decisions.value_weight),
-        entropy_weight=float(decisions.entropy_weight),
-    )
-    gradients = torch.autograd.grad(
-        loss(batch), (logits, values), allow_unused=True, materialize_grads=True
-    )
-    forward.logit_gradient[: len(legal)] = decisions.scale * gradients[0].numpy()
-    forward.value_gradient[:] = 0.0
-    forward.value_gradient[value_index] = decisions.scale * gradients[1].numpy()
+    policy_loss, value_loss, entropy, _, _ = sums
+    return policy_loss + batch.value_weight * value_loss - batch.entropy_weight * entropy
 
 
 class PpoConfig(MethodConfig):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -98,25 +98,6 @@ class Games:
         set_generator_state(self.generator, arrays["generator"])
 
 
-class ForwardPass(NamedTuple):
-    """The network's outputs for the K legal actions of a batch, and room for the loss's gradients.
-
-    R is the number of encodings that the network read, padding included: one for each position, or
-    one for each legal action.
-    """
-
-    outputs: tuple[Tensor, Tensor]
-    """Logits and values with their autograd graph."""
-    logits: npt.NDArray[np.float32]
-    """float32[K], or float32[R] for a network that reads each legal action."""
-    values: npt.NDArray[np.float32]
-    """float32[R]."""
-    logit_gradient: npt.NDArray[np.float32]
-    """Zeros like the logits, for the caller to fill."""
-    value_gradient: npt.NDArray[np.float32]
-    """Zeros like the values, for the caller to fill."""
-
-
 class Replica:
     """One thread's copy of the network, in the dtype that it computes in.
 
@@ -145,6 +126,10 @@ class Replica:
             for mine, theirs in zip(self._parameters, network.parameters(), strict=True):
                 mine.copy_(theirs)
 
+    def to_device(self, array: npt.NDArray[Any]) -> Tensor:
+        """Return an array as a tensor on the network's device."""
+        return torch.from_numpy(array).to(self.device)
+
     def make_inputs(
         self, encodings: npt.NDArray[np.uint8], legal_actions: npt.NDArray[np.int64]
     ) -> Inputs:
@@ -154,7 +139,7 @@ class Replica:
             encodings: uint8[R, ENCODING_SIZE].
             legal_actions: int64[K], position * 64 + action.
         """
-        return Inputs(torch.from_numpy(encodings), torch.from_numpy(legal_actions).to(self.device))
+        return Inputs(torch.from_numpy(encodings), self.to_device(legal_actions))
 
     def clear_gradients(self) -> None:
         """Set the gradients to 0."""
@@ -163,26 +148,19 @@ class Replica:
 
     def forward(
         self, encodings: npt.NDArray[np.uint8], legal_actions: npt.NDArray[np.int64]
-    ) -> ForwardPass:
-        """Run the network on a batch to learn from, given as to :meth:`make_inputs`."""
-        logits, values = self.network(self.make_inputs(encodings, legal_actions))
-        return ForwardPass(
-            outputs=(logits, values),
-            logits=logits.detach().cpu().numpy(),
-            values=values.detach().cpu().numpy(),
-            logit_gradient=np.zeros(len(logits), np.float32),
-            value_gradient=np.zeros(len(values), np.float32),
-        )
+    ) -> tuple[Tensor, Tensor]:
+        """Run the network on a batch to learn from, given as to :meth:`make_inputs`.
 
-    def backward(self, forward: ForwardPass) -> None:
-        """Propagate the two gradients through the network; adds to :attr:`gradients`."""
-        torch.autograd.backward(
-            forward.outputs,
-            [
-                torch.from_numpy(forward.logit_gradient).to(self.device),
-                torch.from_numpy(forward.value_gradient).to(self.device),
-            ],
-        )
+        Returns:
+            logits float[K] of the legal actions, and expected results float[R], with their graph.
+            R is the number of encodings, padding included.
+        """
+        logits, values = self.network(self.make_inputs(encodings, legal_actions))
+        return logits[: len(legal_actions)], values
+
+    def backward(self, loss: Tensor) -> None:
+        """Propagate the gradient of a loss through the network; adds to :attr:`gradients`."""
+        loss.backward()
         with torch.no_grad():
             for total, parameter in zip(self.gradients, self._parameters, strict=True):
                 if parameter.grad is not None:
@@ -201,6 +179,22 @@ class Worker(Protocol):
 
     def load(self, arrays: Arrays) -> None:
         """Continue from what :meth:`state` returned."""
+
+
+def log_softmax(logits: Tensor, decisions: Tensor, count: int) -> Tensor:
+    """Return log probabilities of the legal actions of ``count`` decisions.
+
+    Args:
+        logits: float[K], of the legal actions.
+        decisions: int64[K], the decision that each belongs to, in ascending order.
+        count: the number of decisions.
+    """
+    tops = logits.new_full((count,), -torch.inf).scatter_reduce(
+        0, decisions, logits.detach(), "amax"
+    )
+    above = logits - tops[decisions]
+    totals = logits.new_zeros(count).index_add(0, decisions, above.exp())
+    return above - totals.log()[decisions]
 
 
 def chunks(index: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
