@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -50,20 +48,6 @@ def test_training_bench_tells_search_from_network(capsys: pytest.CaptureFixture[
     assert sum(row["shares"].values()) == pytest.approx(1.0)
     assert row["shares"]["search"] > 0.05 and row["shares"]["network"] > 0.0
     assert row["simulations_per_second"] == pytest.approx(3 * row["steps_per_second"])
-
-
-@pytest.mark.slow
-def test_scaling_measures_a_training_run(tmp_path: Path) -> None:
-    from training.lab import scaling  # as above
-
-    config = tmp_path / "tiny.toml"
-    config.write_text("envs = 32\nrollout = 4\nminibatch = 128\nhidden = [8]\n")
-    steps_per_second, mebibytes = scaling.train(config, workers=1, processes=1, updates=6)
-    assert 10 < steps_per_second < 1e6
-    assert 100 < mebibytes < 10_000  # torch alone is some hundred
-    config.write_text("device = 'cuda'\n[ppo]\nfixed_opponent = 'nobody'\n")
-    with pytest.raises(subprocess.CalledProcessError):
-        scaling.train(config, workers=1, processes=1, updates=6)
 
 
 def test_perft_command(capsys: pytest.CaptureFixture[str]) -> None:

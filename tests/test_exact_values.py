@@ -167,44 +167,6 @@ def test_positions_after_the_actions_have_values_too(made: tuple[Path, SolvedPos
         np.testing.assert_array_equal(found, values[::5])
 
 
-@pytest.mark.slow
-def test_a_network_that_learns_from_a_file(
-    made: tuple[Path, SolvedPositions], capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("torch")
-    from training.lab import values
-
-    words = [str(made[0]), "--steps", "3", "--observation", "board", "planes+replies"]
-    assert values.main(words) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == (
-        f"{len(made[1].part(test=False))} positions to learn from, "
-        f"{len(made[1].part(test=True))} for tests"
-    )
-    names = [line.split("|")[1].strip() for line in lines[4:]]
-    assert names == [
-        "network, `board`",
-        "network, `planes+replies`",
-        "alpha-beta's evaluation",
-        "random",
-    ]
-    assert values.main([str(made[0].with_name("missing.npz"))]) == 2
-    assert "error: " in capsys.readouterr().err
-
-
-def test_who_keeps_the_win(made: tuple[Path, SolvedPositions]) -> None:
-    pytest.importorskip("torch")
-    from training.lab import values
-
-    rules, data = RULESETS["kujifunza"], made[1]
-    solver = Solver(rules)
-    exact = values.keeps_the_win(data, rules, lambda *batch: solver.values(*batch)[0].astype("f4"))
-    assert exact.all()
-    assert len(exact) == ((data.winning != 0) & (data.winning != data.masks)).sum() > 20
-    wrong = values.keeps_the_win(data, rules, lambda *batch: -solver.values(*batch)[0].astype("f4"))
-    assert wrong.mean() < 0.6  # it only wins where it can win at once
-
-
 def test_read_again(made: tuple[Path, SolvedPositions], tmp_path: Path) -> None:
     path, data = made
     found = SolvedPositions.load(path)

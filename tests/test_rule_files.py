@@ -9,7 +9,6 @@ import pytest
 from bao_env import RULESETS, Board, load_ruleset, perft
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation import NotationError
-from training.lab.random_games import random_play
 
 
 def test_a_file_changes_switches(tmp_path: Path) -> None:
@@ -84,15 +83,3 @@ def test_invalid_rules_in_a_transcript_raise(switches: str) -> None:
 def test_every_ruleset_survives_json() -> None:
     for ruleset in RULESETS.values():
         assert Ruleset.from_dict(ruleset.to_dict()) == ruleset
-
-
-def test_statistics_of_random_play() -> None:
-    """Known figures of 100,000 zanzibar games, within five standard errors of 20,000."""
-    found = random_play("zanzibar", 20_000, seed=1, threads=2)
-    assert found.mean_plies == pytest.approx(54.5, abs=0.8)
-    assert found.legal_actions == pytest.approx(3.95, abs=0.03)
-    assert found.south_wins == pytest.approx(0.511, abs=0.018)
-    assert found.namua_ends == pytest.approx(0.305, abs=0.017)
-    assert found.takasia == pytest.approx(0.0021, abs=0.0006)
-    assert found.house_choices == pytest.approx(0.043, abs=0.003)
-    assert found == random_play("zanzibar", 20_000, seed=1, threads=1)

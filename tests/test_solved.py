@@ -1,8 +1,7 @@
-"""What is known of early positions: the census of kujifunza, and how early games are solvable."""
+"""The census of kujifunza's early positions."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +16,7 @@ from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.positions import format_position
 from tests import reference
 from tests.reference import WINS
-from training.lab import census, solvable
+from training.lab import census
 
 SOLVED = Path(__file__).parent.parent / "agents" / "search" / "solver" / "SOLVED.md"
 KUJIFUNZA = RULESETS["kujifunza"]
@@ -109,44 +108,3 @@ def test_the_table_of_first_moves_is_current() -> None:
     ]
     assert rows_of_table("first move") == expected
     assert min(plies for _, value, plies in found if value == WIN) == 21
-
-
-# --- how early games are solvable ---------------------------------------------------------------
-
-
-def test_a_stopped_measurement_continues(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, value in {
-        "TABLE_BITS": 12,
-        "PLAYERS": ("random", "greedy"),
-        "PLIES": (8, 20),
-        "SAMPLES": {1: 3, 60: 2},
-        "RULESETS": {"kujifunza": RULESETS["kujifunza"]},
-    }.items():
-        monkeypatch.setattr(solvable, name, value)
-    values, searches = Solver.values, 0
-
-    def stopping(self, positions, masks):
-        nonlocal searches
-        searches += 1
-        if searches == 5:
-            raise KeyboardInterrupt
-        return values(self, positions, masks)
-
-    monkeypatch.setattr(Solver, "values", stopping)
-    command = ["--out", str(tmp_path)]
-    assert solvable.main(command) == 130
-    assert "the same command continues" in capsys.readouterr().err
-    assert solvable.main(command) == 0
-    assert searches == 5 + 9  # a cell of three is kept
-    text = (tmp_path / "tables.md").read_text()
-    assert re.search(r"^\| 20 +\| +100 \(44 to 100\) +\|$", text, re.M)
-    assert text in capsys.readouterr().out
-    assert (tmp_path / "solvable.png").stat().st_size > 5000
-    (tmp_path / "kujifunza-greedy-8.json").write_text("{")  # a damaged part is made again
-    assert solvable.main(command) == 0
-    assert searches == 5 + 9 + 3
-    (tmp_path / "settings.json").write_text("[" * 100_000)
-    assert solvable.main(command) == 2
-    assert "choose another --out" in capsys.readouterr().err

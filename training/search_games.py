@@ -148,8 +148,3 @@ def _play_on(
         numbers = (first + game).astype(np.int32)
         finished.append(SearchGames(before, played[ended], values[ended], results, numbers))
     return SearchGames.concatenate(finished)
-
-
-def write(agent: AlphaBetaAgent, ruleset: Ruleset, games: int, seed: int, path: Path) -> None:
-    """Write the positions of :func:`play` to a file."""
-    play(agent, ruleset, games, seed).write(path)
