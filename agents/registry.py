@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from agents import plugins
 from agents.base import Budget, LoadRequest, NamedPlayer, OnBoard, PlayerKind, PlayerSpec
 from bao_env.bots import Agent, GreedyAgent, RandomAgent
+from bao_env.cli import Run
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 if TYPE_CHECKING:
@@ -247,9 +248,6 @@ KINDS: Final = (
 PLAYERS: Final = {example: what for kind in KINDS for example, what in kind.examples.items()}
 """Examples of every kind of player that :func:`load` takes, each with its meaning."""
 
-KNOWN: Final = "; ".join(f"{name} ({what})" for name, what in PLAYERS.items())
-""":data:`PLAYERS` as one line of help."""
-
 # --- looking players up -------------------------------------------------------------------------
 
 
@@ -340,15 +338,16 @@ def allow_architecture(name: str) -> None:
     allow_architecture(name)
 
 
-def add_allow(parser: argparse.ArgumentParser) -> None:
-    """Add the option ``--allow``, a list of names for :func:`allow_architecture`, to a command."""
-    parser.add_argument(
-        "--allow",
-        action="append",
-        default=[],
-        metavar="MODULE:NAME",
-        help="import this architecture, which a checkpoint names; may be given several times",
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao players``: list the players."""
+    return _print_players
+
+
+def _print_players(args: argparse.Namespace) -> None:
+    width = max(map(len, PLAYERS))
+    for example, meaning in PLAYERS.items():
+        print(f"{example:{width}}  {meaning}")
+    print(f"\nshipped checkpoints: {', '.join(shipped())}")
 
 
 def read_network(path: Path, ruleset: Ruleset) -> PolicyNetwork:

@@ -1,6 +1,6 @@
 """Measure the searches on one core: nodes and playouts a second, and the depth reached.
 
-    python -m agents.speed
+    bao bench search
 
 The positions come from random games, a quarter each after 8, 16, 32 and 48 plies; none is over. If
 OpenSpiel is installed (``pip install open_spiel``), its C++ search of mancala with random playouts
@@ -10,7 +10,6 @@ is timed in the same rounds for comparison.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 
@@ -22,10 +21,10 @@ from agents.arena.openings import draw_openings
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.transposition import PROVEN
 from agents.search.mcts import MctsAgent
-from bao_env.bench import Case, measure
+from bao_env.bench import Case, add_rounds, measure
+from bao_env.cli import Run, add_options, at_least, write_json
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
-from bao_env.rule_files import RULESET_HELP, ruleset_argument
 from bao_env.signature import machine
 
 DEPTHS = (4, 6, 8, 10)
@@ -85,20 +84,17 @@ def open_spiel_case() -> Case:
     return Case("OpenSpiel mancala mcts, random playouts", 1, 1, play)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command ``python -m agents.speed``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m agents.speed",
-        description="Nodes and playouts a second of the searches, on one core.",
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao bench search``: nodes and playouts a second of the searches, on one core."""
+    add_options(parser, "ruleset", "json")
+    parser.add_argument(
+        "--positions", type=at_least(4), default=100, help="positions to search (default: 100)"
     )
-    parser.add_argument("--ruleset", type=ruleset_argument, default="zanzibar", help=RULESET_HELP)
-    parser.add_argument("--positions", type=int, default=100, help="positions to search (100)")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds; medians are printed (5)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="length of a timed search (1)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    args = parser.parse_args(argv)
-    if args.positions < 4 or args.rounds < 1:
-        parser.error("--positions must be at least 4, --rounds at least 1")
+    add_rounds(parser, seconds=1.0)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
     ruleset = args.ruleset
     positions = sample(ruleset, args.positions)
     cases = [
@@ -124,17 +120,12 @@ def main(argv: list[str] | None = None) -> int:
         "nodes_per_second": nodes / (args.seconds * max(1, len(depths))),
     }
     where = machine()
-    if args.json:
-        print(json.dumps({"machine": where, "per_second": rates, "timed": deep}, indent=2))
-        return 0
+    write_json(args.json, {"machine": where, "per_second": rates, "timed": deep})
+    if args.json == "-":
+        return
     print(f"{where['cpu']}, one core; rule set {ruleset.name}, {len(positions)} positions")
     print(tabulate(rates.items(), ("case", "a second"), floatfmt=",.0f"))
     print(
         f"alphabeta, {args.seconds:g} s a search: median depth {deep['median_depth']} over "
         f"{len(depths)} undecided positions, {deep['nodes_per_second']:,.0f} nodes/s"
     )
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -12,51 +12,15 @@ Importing the package registers ``bao/Bao-v0`` with Gymnasium and, if PettingZoo
 ``bao/bao-v0`` with PettingZoo. ``gymnasium.make("bao_env:bao/Bao-v0")`` does the import itself.
 """
 
+from typing import TYPE_CHECKING, Any
+
 import gymnasium
 import pettingzoo
 
-from bao_env.board import Board, Outcome
-from bao_env.bots import Agent, GreedyAgent, RandomAgent
-from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
-from bao_env.engine.batch import Engine
-from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
-from bao_env.envs.aec import env, raw_env
-from bao_env.envs.single import BaoEnv
-from bao_env.envs.vector import BaoVectorEnv
-from bao_env.notation.positions import action_to_move, move_to_action
-from bao_env.observation.observer import Observer
-from bao_env.rule_files import load_ruleset
-from bao_env.self_play import OpponentPool, PolicyAgent
+if TYPE_CHECKING:
+    from bao_env.exports import *  # noqa: F403
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "NORTH",
-    "NUM_ACTIONS",
-    "RULESETS",
-    "SOUTH",
-    "Agent",
-    "BaoEnv",
-    "BaoVectorEnv",
-    "Board",
-    "Engine",
-    "GreedyAgent",
-    "IllegalMoveError",
-    "Observer",
-    "OpponentPool",
-    "Outcome",
-    "PolicyAgent",
-    "RandomAgent",
-    "Ruleset",
-    "__version__",
-    "action_to_move",
-    "env",
-    "get_ruleset",
-    "load_ruleset",
-    "move_to_action",
-    "raw_env",
-]
 
 gymnasium.register(
     "bao/Bao-v0",
@@ -65,3 +29,24 @@ gymnasium.register(
 )
 if hasattr(pettingzoo, "register"):  # new in PettingZoo 1.27
     pettingzoo.register("aec", "bao/bao-v0", entry_point="bao_env.envs.aec:env")
+
+
+def __getattr__(name: str) -> Any:
+    """Import all public names when one is first used, so that ``bao --help`` is quick."""
+    if name.startswith("__") and name != "__all__":
+        raise AttributeError(name)
+    from importlib import import_module
+
+    exports = import_module("bao_env.exports")
+    globals().update({public: getattr(exports, public) for public in exports.__all__})
+    globals()["__all__"] = exports.__all__
+    try:
+        return globals()[name]
+    except KeyError:
+        raise AttributeError(f"module 'bao_env' has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    from bao_env.exports import __all__
+
+    return sorted({*globals(), *__all__})

@@ -8,7 +8,6 @@ a machine whose speed drifts slows all of them alike. The table shows medians ov
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import time
@@ -20,13 +19,13 @@ from functools import partial
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from bao_env.cli import Run, add_options, at_least, write_json
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import NO_WINNER
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_states
 from bao_env.envs.aec import raw_env
 from bao_env.envs.vector import BaoVectorEnv
-from bao_env.rule_files import RULESET_HELP, ruleset_argument
 from bao_env.signature import machine, signature
 
 BATCHES = (1, 64, 1024, 16384)
@@ -140,40 +139,48 @@ def all_cases(ruleset: Ruleset, batches: Sequence[int], threads: Sequence[int]) 
     ]
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m bao_env.bench``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bao_env.bench",
-        description="Plies a second of random legal play with exact masks.",
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao bench``: plies a second of random legal play with exact masks."""
+    add_options(parser, "ruleset", "json")
+    add_rounds(parser, seconds=0.5)
+    parser.add_argument("--batches", type=at_least(1), nargs="+", default=BATCHES, metavar="B")
+    parser.add_argument(
+        "--threads", type=at_least(1), nargs="+", default=(1, 2), metavar="N", help="cores to use"
+    )
+    return _run
+
+
+def add_rounds(parser: argparse.ArgumentParser, seconds: float) -> None:
+    """Add the options ``--rounds`` and ``--seconds`` of :func:`measure` to a parser."""
+    parser.add_argument(
+        "--rounds", type=at_least(1), default=5, help="rounds over all cases (default: 5)"
     )
     parser.add_argument(
-        "--ruleset", type=ruleset_argument, default="zanzibar", metavar="RULES", help=RULESET_HELP
+        "--seconds",
+        type=at_least(0.001, float),
+        default=seconds,
+        help="of a case and round (default: %(default)s)",
     )
-    parser.add_argument("--rounds", type=int, default=5, help="rounds over all cases (default 5)")
-    parser.add_argument("--seconds", type=float, default=0.5, help="a case and round (0.5)")
-    parser.add_argument("--batches", type=int, nargs="+", default=BATCHES, metavar="B")
-    parser.add_argument("--threads", type=int, nargs="+", default=(1, 2), metavar="N")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    args = parser.parse_args(argv)
-    if args.rounds < 1 or args.seconds <= 0 or min(args.batches) < 1 or min(args.threads) < 1:
-        parser.error("rounds, seconds, batches and threads must be positive")
+
+
+def _run(args: argparse.Namespace) -> None:
     cases = all_cases(args.ruleset, args.batches, args.threads)
     measure(cases, args.rounds, args.seconds)
     where, behaviour = machine(), signature(args.ruleset)
-    if args.json:
-        rows = [
-            {
-                "name": case.name,
-                "batch": case.batch,
-                "threads": case.threads,
-                "plies_per_second": case.rate,
-                "plies_per_cpu_second": case.cpu_rate,
-            }
-            for case in cases
-        ]
-        report = {"ruleset": args.ruleset.name, "signature": behaviour, "machine": where}
-        print(json.dumps(report | {"cases": rows}, indent=2))
-        return 0
+    rows = [
+        {
+            "name": case.name,
+            "batch": case.batch,
+            "threads": case.threads,
+            "plies_per_second": case.rate,
+            "plies_per_cpu_second": case.cpu_rate,
+        }
+        for case in cases
+    ]
+    report = {"ruleset": args.ruleset.name, "signature": behaviour, "machine": where}
+    write_json(args.json, report | {"cases": rows})
+    if args.json == "-":
+        return
     print(f"rule set {args.ruleset.name}, signature {behaviour}")
     print(f"{where['cpu']}, {where['cores']} cores, Python {where['python']}")
     print(f"{'million plies a second':28}{'batch':>7}{'threads':>8}{'rate':>9}{'per core':>10}")
@@ -182,8 +189,3 @@ def main(argv: list[str] | None = None) -> int:
             f"{case.name:28}{case.batch:>7}{case.threads:>8}"
             f"{case.rate / 1e6:>9.3f}{case.cpu_rate / 1e6:>10.3f}"
         )
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

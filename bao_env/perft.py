@@ -13,6 +13,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
+from bao_env.cli import Run, add_options, at_least
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import ONE, ZERO, popcount, trailing_zeros
 from bao_env.engine.compile import jit
@@ -20,7 +21,6 @@ from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import WORDS, pack, packed_opening
 from bao_env.engine.ruleset import KernelRules
 from bao_env.notation.positions import action_to_move, parse_position
-from bao_env.rule_files import RULESET_HELP, ruleset_argument
 
 
 @jit
@@ -75,30 +75,22 @@ def divide(rules: KernelRules, words: npt.NDArray[np.uint64], depth: int) -> dic
     return split
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run ``python -m bao_env.perft``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bao_env.perft",
-        description="Count the action sequences of a given length from a position.",
-        epilog="example: python -m bao_env.perft 8 --divide",
-    )
-    parser.add_argument("depth", type=int, help="length of the sequences (8 takes well under 1 s)")
-    parser.add_argument("--position", metavar="TEXT", help="position text; default: the opening")
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao perft``: count the action sequences of a given length from a position."""
     parser.add_argument(
-        "--ruleset", type=ruleset_argument, default="zanzibar", metavar="RULES", help=RULESET_HELP
+        "depth", type=at_least(1), help="length of the sequences (8 takes well under 1 s)"
     )
+    parser.add_argument("--position", metavar="TEXT", help="position text; default: the opening")
     parser.add_argument("--divide", action="store_true", help="print the count of each first move")
-    args = parser.parse_args(argv)
-    if args.depth < 1:
-        parser.error(f"depth {args.depth}: expected 1 or more")
-    ruleset = args.ruleset
-    words = packed_opening(ruleset)
+    add_options(parser, "ruleset")
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
+    words = packed_opening(args.ruleset)
     if args.position is not None:
-        try:
-            pack(parse_position(args.position, ruleset), words)
-        except ValueError as error:
-            parser.error(str(error))
-    rules = ruleset.kernel_rules()
+        pack(parse_position(args.position, args.ruleset), words)
+    rules = args.ruleset.kernel_rules()
     if args.divide:
         for action, leaves in divide(rules, words, args.depth).items():
             print(f"{action_to_move(action)}: {leaves}")
@@ -107,8 +99,3 @@ def main(argv: list[str] | None = None) -> int:
         leaves = perft(rules, words, depth)
         print(f"perft({depth}) = {leaves}", flush=True)
     print(f"{time.perf_counter() - start:.2f} s", file=sys.stderr)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

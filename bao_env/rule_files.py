@@ -1,13 +1,12 @@
-"""Rule sets from files and from the command line."""
+"""Rule sets from files."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import tomllib
 from pathlib import Path
 
-from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 _MAX_BYTES = 8 << 10
 """Parsing takes quadratic time; a rule set has less than 2 KiB."""
@@ -39,19 +38,13 @@ def load_ruleset(path: str | os.PathLike[str]) -> Ruleset:
         raise ValueError(f"{path}: {error}") from error
 
 
-def ruleset_argument(text: str) -> Ruleset:
-    """Parse an argument: the name of a rule set, or the path of a ``.toml`` file.
+def read_ruleset(text: str) -> Ruleset:
+    """Return the rule set of a name, or of the path of a ``.toml`` file.
 
     Raises:
-        argparse.ArgumentTypeError: it is neither; the message says why.
+        ValueError: it is neither, or the file cannot be read; the message says why.
     """
     try:
         return load_ruleset(text) if text.endswith(".toml") else get_ruleset(text)
     except OSError as error:
-        raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from error
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-RULESET_HELP = f"{', '.join(RULESETS)}, or a .toml file of switches"
-"""The values of a ``--ruleset`` option."""
+        raise ValueError(f"{text}: {error.strerror}") from error

@@ -1,22 +1,24 @@
-"""Compile beforehand, and keep on disk, what the environments need: ``python -m bao_env.warm_up``.
+"""Compile everything beforehand, and keep it on disk: ``bao warm-up``.
 
-A second run finds everything compiled and takes a few seconds. ``python -m training.warm_up``
-does the same for the players and the training of a checkout.
+A second run finds everything compiled and takes a few seconds. Other packages take part by the
+entry point group ``bao_env.warm_up``; players and training do.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib.metadata import entry_points
 from itertools import product
 from typing import Final
 
 import numpy as np
 
 from bao_env.board import Board
+from bao_env.cli import Run
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import NO_WINNER
 from bao_env.engine.sampling import random_states
@@ -70,16 +72,14 @@ def compile_all(parts: Mapping[str, Callable[[], None]]) -> None:
         print(f"{time.perf_counter() - begun:.1f} s", flush=True)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m bao_env.warm_up``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bao_env.warm_up",
-        description="Compile what the environments need, and keep it on disk.",
-    )
-    parser.parse_args(argv)
-    compile_all(ENVIRONMENTS)
-    return 0
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao warm-up``: compile everything that is installed, and keep it on disk."""
+    return _run
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _run(args: argparse.Namespace) -> None:
+    parts = dict(ENVIRONMENTS)
+    for entry_point in entry_points(group="bao_env.warm_up"):
+        with suppress(ImportError):  # a wheel has neither players nor training
+            parts[entry_point.name] = entry_point.load()
+    compile_all(parts)

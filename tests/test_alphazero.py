@@ -12,9 +12,10 @@ from agents.arena.match import play_match
 from agents.nets import checkpoint
 from agents.nets.policy import NetworkAgent
 from bao_env.bots import RandomAgent
+from bao_env.cli import main as bao
 from bao_env.engine.position import PLY, movers
 from tests.test_train import kill_and_resume, weights
-from training import curve, train
+from training import train
 from training.alphazero import AlphaZeroTrainer
 from training.config import ConfigError
 from training.train import load_config
@@ -130,7 +131,7 @@ def test_without_its_buffer_a_run_goes_on(
     for mine, theirs in zip(other.workers, trainer.workers, strict=True):
         np.testing.assert_array_equal(mine.games.positions, theirs.games.positions)
         assert mine.count_settled() == 0 and not mine.histories.lengths.any()
-    assert train.main(["--run", "r", "--runs", str(tmp_path), "--resume"]) == 0
+    assert bao(["train", "--run", "r", "--out", str(tmp_path), "--resume"]) == 0
     assert (tmp_path / "r" / "final.safetensors").exists()
 
 
@@ -170,14 +171,14 @@ def test_it_learns(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_generations_and_their_curve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = [part for setting in [*TINY, "keep_every=1000"] for part in ("--set", setting)]
-    assert train.main(["--run", "r", "--runs", str(tmp_path), *settings]) == 0
+    assert bao(["train", "--run", "r", "--out", str(tmp_path), *settings]) == 0
     kept = sorted(path.stem for path in (tmp_path / "r").glob("*.safetensors"))
     assert kept == ["final", "last", "step-1000", "step-2000"]
-    options = ["--against", "random", "--pairs", "10", "--processes", "1"]
-    assert curve.main([str(tmp_path / "r"), *options]) == 0
+    options = ["--against", "random", "--pairs", "10", "--threads", "1"]
+    assert bao(["curve", str(tmp_path / "r"), *options]) == 0
     assert "| step-1000 |" in capsys.readouterr().out
     assert (tmp_path / "r" / "curve" / "curve.png").read_bytes().startswith(b"\x89PNG")
-    assert curve.main([str(tmp_path)]) == 2
+    assert bao(["curve", str(tmp_path)]) == 2
     assert "fewer than two generations" in capsys.readouterr().err
 
 

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from bao_env import bench, perft
+from bao_env.cli import main as bao
 from tests.make_golden import pinned
 
 
 def test_bench_measures_and_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--rounds", "1", "--seconds", "0.01", "--batches", "8", "--threads", "1"]
-    assert bench.main([*arguments, "--json"]) == 0
+    assert bao(["bench", *arguments, "--json", "-"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["signature"] == pinned("zanzibar")["signature"]
     names = [case["name"] for case in report["cases"]]
@@ -27,22 +27,22 @@ def test_bench_measures_and_prints_json(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_training_bench_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    from training import bench as training_bench  # needs torch, as the engine's tests do not
 
     settings = ["--set", "envs=64", "--set", "minibatch=512", "--set", "hidden=[16]"]
-    assert training_bench.main([*settings, "--updates", "2", "--workers", "1"]) == 0
+    assert bao(["bench", "train", *settings, "--updates", "2", "--threads", "1"]) == 0
     assert "board 16" in capsys.readouterr().out
-    assert training_bench.main(["--set", "env=3"]) == 2
+    assert bao(["bench", "train", "--set", "env=3"]) == 2
     assert "unknown key 'env'; did you mean 'envs'?" in capsys.readouterr().err
 
 
 def test_training_bench_tells_search_from_network(capsys: pytest.CaptureFixture[str]) -> None:
-    from training import bench as training_bench  # needs torch, as the engine's tests do not
 
     settings = ["method=alphazero", "envs=32", "rollout=4", "minibatch=128", "hidden=[16]"]
     settings += ["alphazero.simulations=3", "alphazero.buffer=4000", "max_plies=100"]
     arguments = [part for setting in settings for part in ("--set", setting)]
-    assert training_bench.main([*arguments, "--updates", "2", "--workers", "1", "--json"]) == 0
+    assert (
+        bao(["bench", "train", *arguments, "--updates", "2", "--threads", "1", "--json", "-"]) == 0
+    )
     (row,) = json.loads(capsys.readouterr().out)["results"]
     assert set(row["shares"]) == {"search", "network", "learn", "rest"}
     assert sum(row["shares"].values()) == pytest.approx(1.0)
@@ -51,11 +51,10 @@ def test_training_bench_tells_search_from_network(capsys: pytest.CaptureFixture[
 
 
 def test_perft_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert perft.main(["4", "--divide"]) == 0
+    assert bao(["perft", "4", "--divide"]) == 0
     lines = capsys.readouterr().out.splitlines()
     divided = {line.split(": ")[0]: int(line.split(": ")[1]) for line in lines[:4]}
     assert list(divided) == ["A6L", "A6R", "A7L", "A7R"] and sum(divided.values()) == 124
     assert lines[4:] == ["perft(1) = 4", "perft(2) = 14", "perft(3) = 38", "perft(4) = 124"]
-    with pytest.raises(SystemExit):
-        perft.main(["3", "--position", "nonsense"])
+    assert bao(["perft", "3", "--position", "nonsense"]) == 2
     assert "error" in capsys.readouterr().err

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from bao_env.bots import GreedyAgent
+from bao_env.cli import main as bao
 from bao_env.engine.ruleset import get_ruleset
 from tests.test_rate import ThreadPool
 from training.examples import cleanrl_vector
-from training.lab.benchmark import __main__ as benchmark
-from training.lab.benchmark import runs, summary
+from training.lab.benchmark import command, runs, summary
 from training.lab.benchmark.learners import LEARNERS, Learner, Report
 from training.lab.benchmark.runs import BenchmarkSettings, Name
 
@@ -39,7 +39,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ):
         learner = Learner(f"A {name}", module, "numpy", ("board", "replies"), train)
         monkeypatch.setitem(LEARNERS, name, learner)
-    monkeypatch.setattr(benchmark, "LocalPool", ThreadPool)
+    monkeypatch.setattr(command, "LocalPool", ThreadPool)
     return seeds
 
 
@@ -49,7 +49,7 @@ def test_benchmark(trained: list[int], tmp_path: Path, capsys: pytest.CaptureFix
     options = ["--observations", "replies", "--steps", "100", "--precision", "300", "--pairs", "5"]
     options += ["--out", str(tmp_path)]
     words = ["--learners", "fake", "poor", "far", "--seeds", "4"]
-    assert benchmark.main([*words, *options]) == 1
+    assert bao(["lab", "benchmark", *words, *options]) == 1
     error = capsys.readouterr().err
     assert "poor-replies-4: failed: RuntimeError: no such luck" in error
     assert "far is skipped: numpy is not installed" in error
@@ -61,14 +61,14 @@ def test_benchmark(trained: list[int], tmp_path: Path, capsys: pytest.CaptureFix
     assert run.scores["greedy"]["score"] == 0.5 and run.scores["random"]["games"] == 10
 
     words = ["--learners", "fake", "--seeds", "4", "5"]
-    assert benchmark.main([*words, *options]) == 0
+    assert bao(["lab", "benchmark", *words, *options]) == 0
     assert trained == [4, 5]
     assert "| A fake (`fake`) | `replies` |" in capsys.readouterr().out
     assert (tmp_path / "benchmark.png").read_bytes()[:4] == b"\x89PNG"
-    assert benchmark.main([*words, *options, "--steps", "200"]) == 2
+    assert bao(["lab", "benchmark", *words, *options, "--steps", "200"]) == 2
     assert "give the same options, or choose another --out" in capsys.readouterr().err
     (tmp_path / "fake-replies-4.json").write_text("{}")
-    assert benchmark.main([*words, *options]) == 2
+    assert bao(["lab", "benchmark", *words, *options]) == 2
     assert "is not a run of this benchmark (learner: Field required)" in capsys.readouterr().err
 
 

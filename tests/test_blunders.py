@@ -26,10 +26,11 @@ from agents.search.solver.solved_positions import (
 )
 from agents.search.solver.solver import Solver
 from bao_env.bots import RandomAgent
+from bao_env.cli import main as bao
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
 from tests.positions import batch_of
-from training import blunders, curve, train
+from training import blunders
 from training.config import ConfigError
 from training.ppo import PpoTrainer
 from training.sampling import Sample, random_play
@@ -185,7 +186,8 @@ WORDS += ["--nodes", "10000", "--threads", "1"]
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["random", "alphabeta:2", *WORDS, "--cache", str(tmp_path / "cache")]
     files = {name: tmp_path / name for name in ("json", "plot", "won")}
-    assert blunders.main([*words, *(w for n, f in files.items() for w in (f"--{n}", str(f)))]) == 0
+    options = [word for name, file in files.items() for word in (f"--{name}", str(file))]
+    assert bao(["blunders", *words, *options]) == 0
     out = capsys.readouterr().out
     for text in ("random play", "games of alphabeta:4", "own games of random", "perfect play"):
         assert text in out
@@ -208,7 +210,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
     # One player alone, with two threads and without the cache: the same.
     words = ["random", *WORDS[:-1], "2", "--cache", str(tmp_path / "other")]
-    assert blunders.main([*words, "--json", str(files["json"])]) == 0
+    assert bao(["blunders", *words, "--json", str(files["json"])]) == 0
     assert json.loads(files["json"].read_text())["results"] == [first]
 
 
@@ -224,21 +226,20 @@ def test_what_cannot_be_measured(
     words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = [*WORDS, *words[1:], "--cache", str(tmp_path)]
-    assert blunders.main([words[0], *options]) == 2
+    assert bao(["blunders", words[0], *options]) == 2
     assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["greedy", "--positions", "0"], "must be positive"),
+        (["greedy", "--positions", "0"], "'0': expected a whole number of at least 1"),
         (["greedy", "--sources", "elsewhere"], "invalid choice"),
         ([], "nothing to do"),
     ],
 )
 def test_wrong_options(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        blunders.main(words)
+    assert bao(["blunders", *words]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -254,7 +255,7 @@ def test_ctrl_c_shows_what_there_is(
 
     monkeypatch.setattr(blunders, "measure", interrupted)
     words = ["random", "greedy", *WORDS, "--cache", str(tmp_path)]
-    assert blunders.main([*words, "--sources", "random"]) == 130
+    assert bao(["blunders", *words, "--sources", "random"]) == 130
     captured = capsys.readouterr()
     assert "random" in captured.out
     assert "greedy" not in captured.out
@@ -279,7 +280,7 @@ def test_training_logs_it(found: Solved, tmp_path: Path) -> None:
         PpoTrainer(*load_config(None, [*settings, "blunder_positions=missing"]))
 
     words = [part for s in [*settings, f"blunder_positions={file}"] for part in ("--set", s)]
-    assert train.main(["--runs", str(tmp_path), "--run", "r", *words]) == 0
+    assert bao(["train", "--out", str(tmp_path), "--run", "r", *words]) == 0
     with open(tmp_path / "r" / "metrics.csv", newline="") as table:
         rows = list(csv.DictReader(table))
     assert 0 <= float(rows[-1]["blunders"]) <= 1
@@ -299,9 +300,9 @@ def test_the_curve_of_a_run(
         info = {"steps": int(path.stem[5:]), "seconds": 1.0}
         checkpoint.save(path, checkpoint.Checkpoint(network, KUJIFUNZA, info))
     found.known.won.save(tmp_path / "won.npz")
-    options = ["--won", str(tmp_path / "won.npz"), "--processes", "1"]
+    options = ["--won", str(tmp_path / "won.npz"), "--threads", "1"]
     words = [str(run), "--blunders", *options, "--simulations", "4", "--against", "greedy"]
-    assert curve.main(words) == 0
+    assert bao(["curve", *words]) == 0
     rows = [line.strip("|").split("|") for line in capsys.readouterr().out.splitlines()[2:]]
     expected = [
         [
@@ -316,11 +317,11 @@ def test_the_curve_of_a_run(
     ]
     assert (run / "blunders.png").read_bytes().startswith(b"\x89PNG")
 
-    assert curve.main([str(tmp_path), "--blunders"]) == 2
+    assert bao(["curve", str(tmp_path), "--blunders"]) == 2
     assert "fewer than two generations" in capsys.readouterr().err
     for path in paths:
         checkpoint.save(path, replace(checkpoint.load(path), ruleset=RULESETS["malawi"]))
-    assert curve.main([str(run), "--blunders", "--processes", "1"]) == 2
+    assert bao(["curve", str(run), "--blunders", "--threads", "1"]) == 2
     assert "no won positions of rule set malawi" in capsys.readouterr().err
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from agents.nets import checkpoint
+from bao_env.cli import main as bao
 from tests.test_train import metrics
 from training import distributed, train
 from training.config import ConfigError
@@ -32,7 +33,7 @@ SEARCH = [
 def arguments(folder: Path, settings: list[str], *extra: str) -> list[str]:
     """Return the command line of a run of two workers."""
     pairs = [part for setting in [*SMALL, *settings] for part in ("--set", setting)]
-    return ["--runs", str(folder), "--run", "r", *extra, *pairs]
+    return ["--out", str(folder), "--run", "r", *extra, *pairs]
 
 
 def launch(*given: str) -> subprocess.Popen[str]:
@@ -51,7 +52,7 @@ def launch(*given: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize("method", ["ppo", "alphazero"])
 def test_two_processes_are_one_run(tmp_path: Path, method: str) -> None:
     settings = ["steps=4096", "evaluate_every=2048", *(SEARCH if method == "alphazero" else [])]
-    assert train.main(arguments(tmp_path / "1", settings)) == 0
+    assert bao(["train", *arguments(tmp_path / "1", settings)]) == 0
     done = launch(*arguments(tmp_path / "2", settings))
     _, errors = done.communicate(timeout=200)
     assert done.returncode == 0, errors

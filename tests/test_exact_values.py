@@ -22,6 +22,7 @@ from agents.search.solver.solved_positions import (
 )
 from agents.search.solver.solver import Solver
 from bao_env import RULESETS, Board
+from bao_env.cli import main as bao
 from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, movers, pack, unpack
@@ -30,7 +31,7 @@ from tests import reference
 from tests.positions import pack_texts, random_games
 from tests.reference import WINS
 from training import exact_values
-from training.exact_values import DatasetSettings, generate, main
+from training.exact_values import DatasetSettings, generate
 from training.sampling import random_play
 
 SETTINGS = DatasetSettings(
@@ -217,16 +218,17 @@ def test_files_that_are_refused(
 
 def test_in_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "late.npz")
-    words = ["--ruleset", "zanzibar", "--count", "20", "--nodes", "3000", "--out", out]
-    assert main(words) == 0
+    words = ["--ruleset", "zanzibar", "--count", "20", "--nodes", "3000", out]
+    assert bao(["dataset", *words]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(f"{out}: ")
     assert "random, mtaji: " in printed
     assert "sha256 " in printed
     assert SolvedPositions.load(out).positions[:, PLY].min() >= 34
-    assert main(["--count", "0", "--out", out]) == 2
+    assert bao(["dataset", "--count", "0", out]) == 2
     assert "error: " in capsys.readouterr().err
-    new = ["--out", str(tmp_path / "new.npz"), "--count", "4"]
-    assert main(["--players", "nobody", "greedy", *new]) == 2
-    assert main(["--plies", "9", "8", *new]) == 2
-    assert main(["--plies", "30", "999", *new]) == 0  # what was refused left nothing behind
+    new = ["--count", "4", str(tmp_path / "new.npz")]
+    assert bao(["dataset", "--players", "nobody", "greedy", *new]) == 2
+    assert bao(["dataset", "--plies", "9", "8", *new]) == 2
+    # What was refused has left nothing behind.
+    assert bao(["dataset", "--plies", "30", "999", *new]) == 0

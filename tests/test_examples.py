@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from agents.arena.elo import Score, score_pairs
+from bao_env.cli import main as bao
 from training.examples import check, measure
 
 
@@ -69,8 +70,7 @@ def test_every_library_has_requirements_and_examples() -> None:
 def test_check_invalid_arguments(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit):
-        check.main(words)
+    assert bao(["examples", *words]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -89,7 +89,7 @@ def test_check_runs_examples(
     monkeypatch.setattr(check, "EXAMPLES", folder)
     monkeypatch.setattr(check, "LIBRARIES", ["fake"])
     monkeypatch.setattr(check, "prepare", lambda library, folder, fresh: Path(sys.executable))
-    assert check.main(["--all"]) == 1
+    assert bao(["examples", "--all"]) == 1
     out, err = capfd.readouterr()
     assert out == check.HEAD + "\n| fake | 1 | good | 2 | 3 |\n"
     assert "epoch 1" in err and "this went wrong" in err
@@ -104,6 +104,6 @@ def test_check_names_failed_installations(
     monkeypatch.setattr(check, "EXAMPLES", tmp_path)
     monkeypatch.setattr(check, "LIBRARIES", ["fake"])
     monkeypatch.setattr(check, "python_in", lambda folder: Path(sys.executable))
-    assert check.main(["fake", "--venvs", str(tmp_path)]) == 1
+    assert bao(["examples", "fake", "--venvs", str(tmp_path)]) == 1
     out, err = capfd.readouterr()
     assert out == check.HEAD + "\n" and "fake: not installed" in err

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.files import write_atomically
+from bao_env.files import write_atomically
 
 
 def test_texts_and_bytes(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bao_env.__main__ import main as command_line
+from bao_env.cli import main as command_line
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import Words, opening, packed_opening, to_words
 from bao_env.engine.ruleset import RULESETS
@@ -492,7 +492,7 @@ def test_commands_write_pictures(arguments: list[str], tmp_path: Path) -> None:
 def test_commands_print_errors(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command_line(arguments) == 1
+    assert command_line(arguments) == 2
     printed = capsys.readouterr()
     assert printed.err.startswith("error: ") and message in printed.err and printed.out == ""
 
@@ -500,14 +500,14 @@ def test_commands_print_errors(
 def test_invalid_bytes_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "game.txt"
     file.write_bytes(b"a: b\nc: \xff\n")
-    assert command_line(["replay", str(file)]) == 1
+    assert command_line(["replay", str(file)]) == 2
     assert "line 2: the byte 0xff is not ASCII" in capsys.readouterr().err
 
 
 def test_the_module_runs_as_a_command() -> None:
     command = [sys.executable, "-m", "bao_env", "replay", str(DATA / "none.txt")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.returncode == 2 and "Traceback" not in done.stderr
     assert done.stderr.strip().endswith("none.txt: No such file or directory")
 
 

@@ -14,7 +14,7 @@ import agents
 from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
 from agents.nets.network import ARCHITECTURES, NetworkConfig, PolicyNetwork
-from training import evaluate, train
+from bao_env.cli import main as bao
 from training.config import OWN_CODE, ConfigError
 from training.train import load_config
 
@@ -85,7 +85,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def run(*settings: str, resume: bool = False) -> int:
     words = [word for setting in [*TINY, *settings] for word in ("--set", setting)]
-    return train.main([*words, "--run", "own", *(["--resume"] if resume else [])])
+    return bao(["train", *words, "--run", "own", *(["--resume"] if resume else [])])
 
 
 @pytest.mark.slow
@@ -97,13 +97,13 @@ def test_an_own_network_trains_and_is_loaded_only_when_allowed(
     forget(own)
     with pytest.raises(CheckpointError, match=rf"is not imported .*--allow {net}"):
         agents.load(path)
-    command = [path, "--opponents", "random", "--pairs", "2"]
-    assert evaluate.main(command) == 2
+    command = [path, "random", "--pairs", "2"]
+    assert bao(["match", *command]) == 2
     assert f"--allow {net}" in capsys.readouterr().err
-    assert train.main(["--run", "own", "--resume"]) == 2
+    assert bao(["train", "--run", "own", "--resume"]) == 2
     assert f"--set architecture={net}" in capsys.readouterr().err
     assert own not in sys.modules
-    assert evaluate.main([*command, "--allow", net]) == 0
+    assert bao(["match", *command, "--allow", net]) == 0
     assert "random" in capsys.readouterr().out
     assert type(checkpoint.load(path).network.trunk).__name__ == "Net"
     forget(own)
@@ -124,7 +124,7 @@ def test_an_own_loss_and_an_own_method_train_and_resume(
     calls = sys.modules[own].CALLS
     assert 5 in calls and max(calls) > 100
     forget(own)
-    assert train.main(["--run", "own", "--resume"]) == 2
+    assert bao(["train", "--run", "own", "--resume"]) == 2
     assert "is imported only if --config or --set names it" in capsys.readouterr().err
     assert own not in sys.modules
     assert run(*settings, resume=True) == 0

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agents.play.picture import FILE, frames, main
+from agents.play.picture import FILE, frames
 from bao_env.board import Board
+from bao_env.cli import main as bao
 from bao_env.render.drawing import Circle
 from tests.rulesets import every_ruleset
 
@@ -32,13 +33,12 @@ def test_every_frame_has_all_seeds(ruleset: str) -> None:
 
 def test_picture_is_an_animation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "game.gif"
-    assert main([str(file), "--width", "200", "--plies", "2"]) == 0
+    assert bao(["gif", str(file), "--width", "200", "--plies", "2"]) == 0
     assert "game.gif" in capsys.readouterr().out
     with Image.open(file) as picture:
         assert picture.size == (200, 99) and frames_of(picture) > 10
     for options in (["--width", "5"], ["--game", str(tmp_path / "none.txt")]):
-        with pytest.raises(SystemExit):
-            main([str(file), *options])
+        assert bao(["gif", str(file), *options]) == 2
 
 
 def frames_of(picture: Image.Image) -> int:

@@ -301,13 +301,13 @@ SERVER = """
 import resource, sys, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
 import pytest
-from agents.play.__main__ import main
+from bao_env.cli import main
 from tests.play import offer
 class Sleeping:
     def act(self, positions, masks):
         time.sleep(600)
 offer(pytest.MonkeyPatch(), Sleeping())
-sys.exit(main(["--no-browser", "--port", "0"]))
+sys.exit(main(["play", "--no-browser", "--port", "0"]))
 """
 
 

@@ -14,7 +14,6 @@ import pytest
 from starlette.testclient import TestClient
 
 from agents.play import server
-from agents.play.__main__ import main
 from agents.play.geometry import LAYOUTS, board_parts
 from agents.play.refused import Refused
 from agents.play.roster import Roster
@@ -23,6 +22,7 @@ from agents.play.server import MAX_BYTES, create_app
 from agents.play.sessions import Sessions
 from agents.registry import KINDS
 from bao_env.board import Board, EventKind
+from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS
 from bao_env.render.drawing import Circle, drawing, ground
 from tests.play import HOUSE, ask, post, start
@@ -187,18 +187,18 @@ def test_session_in_use_waits() -> None:
 def test_invalid_arguments(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit):
-        main([*arguments, "--no-browser"])
+    assert bao(["play", *arguments, "--no-browser"]) == 2
     assert message in capsys.readouterr().err
 
 
 def test_missing_extra_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "agents.play.server", None)
-    with pytest.raises(SystemExit):
-        main(["--no-browser"])
-    assert "the board needs the extra play: pip install -e '.[play]'" in capsys.readouterr().err
+    monkeypatch.delitem(sys.modules, "agents.play.server", raising=False)
+    monkeypatch.delitem(sys.modules, "agents.play.command", raising=False)
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    assert bao(["play", "--no-browser"]) == 2
+    assert "bao play needs starlette: pip install -e '.[play]'" in capsys.readouterr().err
 
 
 # --- the page -----------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, shipp
 from agents.arena.openings import draw_openings
 from agents.arena.placement import Session, Unit, place
 from agents.arena.round_robin import TournamentSettings
+from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS
 from training import ladder as tool
 from training import rate
@@ -292,11 +293,11 @@ def test_ladder_is_made_once(
     folder.mkdir()
     (folder / "table.json").write_text(json.dumps(report))
     words = [str(folder), "--openings", "5", "--out", str(tmp_path)]
-    assert tool.main(words) == 0
+    assert bao(["ladder", *words]) == 0
     made = load_ladder(str(tmp_path / "mine-1.json"))
     assert made.name == "mine-1" and len(made.openings) == 5
     assert [anchor.player for anchor in made.anchors] == list(BOTS)
-    assert tool.main(words) == 2
+    assert bao(["ladder", *words]) == 2
     assert "a ladder never changes" in capsys.readouterr().err
 
 
@@ -310,7 +311,7 @@ def test_rate_a_bot(ladder_file: Path, tmp_path: Path, capsys: pytest.CaptureFix
     words += ["--json", str(tmp_path / "out.json"), "--card", str(tmp_path / "card.md")]
     reports = []
     for processes in ("2", "1"):
-        assert rate.main([*words, "--processes", processes]) == 0
+        assert bao(["rate", *words, "--threads", processes]) == 0
         reports.append(json.loads((tmp_path / "out.json").read_text()) | {"ms_a_move": 0})
     found, again = reports
     assert found == again
@@ -327,8 +328,8 @@ def test_rate_a_bot(ladder_file: Path, tmp_path: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.usefixtures("threads")
 def test_precision_out_of_reach(ladder_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["greedy", "--ladder", str(ladder_file), "--precision", "2", "--processes", "1"]
-    assert rate.main(words) == 0
+    words = ["greedy", "--ladder", str(ladder_file), "--precision", "2", "--threads", "1"]
+    assert bao(["rate", *words]) == 0
     captured = capsys.readouterr()
     assert "ended: no openings left" in captured.out
     assert "no openings left before +-2 Elo was reached" in captured.err
@@ -344,7 +345,7 @@ def test_precision_out_of_reach(ladder_file: Path, capsys: pytest.CaptureFixture
         (["kibao"], "trained under rule set 'kibao', not 'zanzibar' .small is for zanzibar"),
         (["greedy", "--ladder", "chess"], f"no ladder 'chess': expected .* a file, or {DEFAULT}"),
         (["greedy", "--path", "no/such/folder"], "there is no such folder"),
-        (["greedy", "--precision", "0"], "must be positive"),
+        (["greedy", "--precision", "0"], "expected a number of at least 0.1"),
     ],
 )
 @pytest.mark.usefixtures("threads")
@@ -359,11 +360,8 @@ def test_rate_invalid_arguments(
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.delitem(sys.modules, "mine", raising=False)
-    options = ["--ladder", str(ladder_file), "--path", str(tmp_path), "--processes", "1"]
-    try:
-        status: object = rate.main([words[0], *options, *words[1:]])
-    except SystemExit as error:
-        status = error.code
+    options = ["--ladder", str(ladder_file), "--path", str(tmp_path), "--threads", "1"]
+    status = bao(["rate", words[0], *options, *words[1:]])
     error_text = capsys.readouterr().err
     assert status == 2 and re.search(message, error_text, re.S), error_text
 
@@ -374,8 +372,8 @@ def test_ctrl_c_prints_what_there_is(ladder_file: Path, tmp_path: Path) -> None:
     source = MINE.replace("lowest = m", "import time; time.sleep(0.15); lowest = m")
     (tmp_path / "slow.py").write_text(source)
     process = subprocess.Popen(
-        [sys.executable, "-m", "training.rate", "slow:lowest", "--path", str(tmp_path)]
-        + ["--ladder", str(ladder_file), "--precision", "1", "--processes", "1"],
+        [sys.executable, "-m", "bao_env", "rate", "slow:lowest", "--path", str(tmp_path)]
+        + ["--ladder", str(ladder_file), "--precision", "1", "--threads", "1"],
         cwd=Path(rate.__file__).parents[1],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -395,6 +393,6 @@ def test_ctrl_c_prints_what_there_is(ladder_file: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_time_is_up(ladder_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["mcts:2000ms", "--ladder", str(ladder_file), "--seconds", "3", "--processes", "1"]
-    assert rate.main(words) == 2
+    words = ["mcts:2000ms", "--ladder", str(ladder_file), "--seconds", "3", "--threads", "1"]
+    assert bao(["rate", *words]) == 2
     assert "time is up before the first games had ended" in capsys.readouterr().err

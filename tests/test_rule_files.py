@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bao_env import RULESETS, Board, load_ruleset, perft
+from bao_env import RULESETS, Board, load_ruleset
+from bao_env.cli import main as bao
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation import NotationError
 
@@ -17,7 +18,7 @@ def test_a_file_changes_switches(tmp_path: Path) -> None:
     assert load_ruleset(path) == RULESETS["dutch"].replace(
         name="mild", takasia="none", sow_limit=500
     )
-    assert perft.main(["3", "--ruleset", str(path)]) == 0
+    assert bao(["perft", "3", "--ruleset", str(path)]) == 0
 
 
 def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
@@ -54,8 +55,7 @@ def test_invalid_files_raise(tmp_path: Path, text: str, message: str) -> None:
 
 def test_invalid_rulesets_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     for argument, message in (("chess", "unknown rule set 'chess'"), ("no.toml", "No such file")):
-        with pytest.raises(SystemExit):
-            perft.main(["3", "--ruleset", argument])
+        assert bao(["perft", "3", "--ruleset", argument]) == 2
         assert message in capsys.readouterr().err
 
 

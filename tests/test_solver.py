@@ -14,10 +14,10 @@ import pytest
 from agents import solve
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
-from agents.search.solver.__main__ import main
 from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from agents.search.solver.solver import Solver
 from bao_env import NORTH, RULESETS, SOUTH, Board
+from bao_env.cli import main as bao
 from bao_env.engine.action import actions_of
 from bao_env.envs.openings import Openings
 from tests import reference
@@ -218,7 +218,7 @@ def test_solve_with_the_shortest_win_has_one_deadline() -> None:
 
 
 def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
+    assert bao(["solve"]) == 0
     said, line = capsys.readouterr().out.splitlines()[:2]
     assert said.startswith("South wins within ")
     board = Board("kujifunza")
@@ -226,7 +226,7 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
         board.push(move)
     outcome = board.outcome()
     assert outcome is not None and outcome.winner == SOUTH
-    assert main(["--ruleset", "zanzibar", "--nodes", "100"]) == 0
+    assert bao(["solve", "--ruleset", "zanzibar", "--nodes", "100"]) == 0
     assert capsys.readouterr().out.startswith("unknown (10")
-    assert main(["nonsense"]) == 2
+    assert bao(["solve", "nonsense"]) == 2
     assert "error: " in capsys.readouterr().err

@@ -33,11 +33,11 @@ from agents.arena.round_robin import (
 )
 from agents.provenance import provenance
 from agents.registry import load
+from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULES_VERSION, RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
 from tests.make_golden import pinned
 from tests.test_rate import ThreadPool
-from training import tournament
 
 
 def settings(*players: str, **changes: Any) -> TournamentSettings:
@@ -47,7 +47,7 @@ def settings(*players: str, **changes: Any) -> TournamentSettings:
 
 
 FIVE_PAIRS = settings("greedy", "random", pairs=5)
-COMMAND = ["random", "greedy", "--pairs", "5", "--processes", "1", "--out"]
+COMMAND = ["random", "greedy", "--pairs", "5", "--threads", "1", "--out"]
 
 
 def run(
@@ -117,7 +117,7 @@ def test_a_cluster_imports_from_the_checkout() -> None:
 
 def test_no_cluster_at_the_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("ray")
-    assert tournament.main([*COMMAND, str(tmp_path), "--ray", "127.0.0.1:1"]) == 2
+    assert bao(["tournament", *COMMAND, str(tmp_path), "--ray", "127.0.0.1:1"]) == 2
     assert "no Ray cluster at 127.0.0.1:1" in capsys.readouterr().err
 
 
@@ -125,7 +125,7 @@ def test_without_ray(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    assert tournament.main([*COMMAND, str(tmp_path), "--ray"]) == 2
+    assert bao(["tournament", *COMMAND, str(tmp_path), "--ray"]) == 2
     assert "Ray is not installed: pip install ray" in capsys.readouterr().err
 
 
@@ -247,8 +247,8 @@ def test_invalid_results_raise(tmp_path: Path, old: bytes, new: bytes) -> None:
 
 @pytest.mark.usefixtures("threads")
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["random", "mean=greedy", "--pairs", "20", "--anchor", "random", "--processes", "1"]
-    assert tournament.main([*words, "--out", str(tmp_path)]) == 0
+    words = ["random", "mean=greedy", "--pairs", "20", "--anchor", "random", "--threads", "1"]
+    assert bao(["tournament", *words, "--out", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert re.search(r"\| mean +\| +\+", out) and "Elo 0 is random" in out
     assert out.strip() == (tmp_path / "table.md").read_text().strip()
@@ -267,7 +267,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
     kept["made_with"]["commit"] = "older"
     (tmp_path / "tournament.json").write_text(json.dumps(kept))
-    assert tournament.main([*words, "--out", str(tmp_path)]) == 0
+    assert bao(["tournament", *words, "--out", str(tmp_path)]) == 0
     assert "the last results are of commit older" in capsys.readouterr().err
 
 
@@ -287,7 +287,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_invalid_arguments(
     words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert tournament.main([*words, "--out", str(tmp_path / "new")]) == 2
+    assert bao(["tournament", *words, "--out", str(tmp_path / "new")]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "new").exists()  # nothing was begun
 
@@ -379,10 +379,10 @@ def test_files_that_cannot_be_written(
             round_robin, "prepare", lambda *_: ({"known": FIVE_PAIRS.description["known"]}, [])
         )
         patch.setattr(os, "fsync", fail)
-        assert tournament.main([*COMMAND, str(tmp_path)]) == 2
+        assert bao(["tournament", *COMMAND, str(tmp_path)]) == 2
     assert "No space left on device" in capsys.readouterr().err
     (tmp_path / "table.json").mkdir()  # no file can replace it
-    assert tournament.main([*COMMAND, str(tmp_path)]) == 2
+    assert bao(["tournament", *COMMAND, str(tmp_path)]) == 2
     assert "error: " in capsys.readouterr().err
 
 
@@ -390,7 +390,7 @@ def test_files_that_cannot_be_written(
 def test_folder_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """When the first tournament is killed, its workers end, and a second one may begin."""
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "training.tournament", "--out", str(out), "--processes", "2"]
+    command = [sys.executable, "-m", "bao_env", "tournament", "--out", str(out), "--threads", "2"]
     with subprocess.Popen(
         [*command, "a=mcts:200", "b=mcts:201", "--pairs", "1000"],
         env=os.environ | {"PYTHONPATH": str(executors.ROOT)},
@@ -400,10 +400,10 @@ def test_folder_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
             while not (out / "results.jsonl").exists():
                 assert first.poll() is None
                 time.sleep(0.05)
-            assert tournament.main([*COMMAND, str(out)]) == 2
+            assert bao(["tournament", *COMMAND, str(out)]) == 2
             error = capsys.readouterr().err
             assert f"is in use by process {first.pid} on" in error and error.count("\n") == 1
         finally:
             first.kill()
         first.communicate(timeout=20)  # until the workers have closed stderr, too
-    assert tournament.main([*COMMAND, str(out)]) == 0
+    assert bao(["tournament", *COMMAND, str(out)]) == 0

@@ -27,9 +27,10 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from agents import files
 from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
+from bao_env.cli import main as bao
 from bao_env.notation.transcript import parse_transcripts, replay
 from tests.rulesets import every_ruleset
-from training import evaluate, memory, train
+from training import memory, train
 from training.config import ConfigError
 from training.ppo import PpoConfig, PpoTrainer
 from training.saved import digest
@@ -87,7 +88,7 @@ def start(
 ) -> subprocess.Popen[str]:
     """Start a run in a process of its own."""
     settings = [part for setting in settings for part in ("--set", setting)]
-    command = [sys.executable, "-m", "training.train", "--runs", str(folder), "--run", "r"]
+    command = [sys.executable, "-m", "bao_env", "train", "--out", str(folder), "--run", "r"]
     return subprocess.Popen(
         [*command, *settings, *extra],
         cwd=ROOT,
@@ -182,7 +183,7 @@ def test_evaluate_prints_a_table_and_json(
     ppo().save_policy(tmp_path / "net.safetensors")
     report = tmp_path / "report.json"
     arguments = [str(tmp_path / "net.safetensors"), "--pairs", "20", "--json", str(report)]
-    assert evaluate.main(arguments) == 0
+    assert bao(["match", *arguments]) == 0
     out = capsys.readouterr().out
     assert (
         "net, rule set zanzibar: up to 20 balanced openings of 8 random plies, each from both"
@@ -197,13 +198,13 @@ def test_evaluate_prints_a_table_and_json(
         (["nobody"], "unknown player 'nobody'"),
         (["zanzibar", "--ruleset", "kibao"], "trained under rule set 'zanzibar', not 'kibao'"),
         (["greedy", "--sprt", "10", "0"], "elo0"),
-        (["greedy", "--pairs", "1", "--games", "/"], "Is a directory"),
+        (["greedy", "--pairs", "1", "--games", "/"], "/ exists and is no regular file"),
     ],
 )
 def test_evaluate_invalid_arguments(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert evaluate.main(arguments) == 2
+    assert bao(["match", *arguments]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -212,8 +213,8 @@ def test_evaluate_stops_early_and_keeps_the_games(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     games = tmp_path / "games.txt"
-    arguments = ["alphabeta:2", "--opponents", "random", "--pairs", "500", "--sprt", "0", "10"]
-    assert evaluate.main([*arguments, "--games", str(games)]) == 0
+    arguments = ["alphabeta:2", "random", "--pairs", "500", "--sprt", "0", "10"]
+    assert bao(["match", *arguments, "--games", str(games)]) == 0
     assert "SPRT of +0 against +10 Elo: +10 or more" in capsys.readouterr().out
     played = parse_transcripts(games.read_text())
     assert 100 <= len(played) < 1000
@@ -273,8 +274,7 @@ def test_config_files(tmp_path: Path) -> None:
 
 
 def test_help_lists_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        train.main(["--help"])
+    assert bao(["train", "--help"]) == 0
     parts = re.split(r"settings of \[\w+\]:", capsys.readouterr().out)
     tables: list[type[BaseModel]] = [train.TrainConfig, PpoConfig, train.AlphaZeroConfig]
     for text, table in zip(parts, tables, strict=True):
@@ -289,9 +289,9 @@ def test_existing_run_is_not_overwritten(
 ) -> None:
     (tmp_path / "r").mkdir()
     (tmp_path / "r" / "last.safetensors").write_bytes(b"something dear")
-    assert train.main(["--runs", str(tmp_path), "--run", "r"]) == 2
+    assert bao(["train", "--out", str(tmp_path), "--run", "r"]) == 2
     assert "already holds a run: continue it with --resume" in capsys.readouterr().err
-    assert train.main(["--runs", str(tmp_path), "--run", "r", "--resume"]) == 2
+    assert bao(["train", "--out", str(tmp_path), "--run", "r", "--resume"]) == 2
     assert "is no bao_env checkpoint" in capsys.readouterr().err
 
 
@@ -352,7 +352,7 @@ def test_a_run_of_another_shape_is_not_resumed(
         sign(loaded)
 
     spoil(saved_run, tmp_path / "r", change_and_sign)
-    assert train.main(["--runs", str(tmp_path), "--run", "r", "--resume"]) == 2
+    assert bao(["train", "--out", str(tmp_path), "--run", "r", "--resume"]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and error.startswith(f"error: {tmp_path}"), error
     assert re.search(message, error), error
@@ -372,7 +372,7 @@ def test_a_damaged_run_is_not_resumed(
 
     for change in (flip, count):
         spoil(saved_run, tmp_path / "r", change)
-        assert train.main(["--runs", str(tmp_path), "--run", "r", "--resume"]) == 2
+        assert bao(["train", "--out", str(tmp_path), "--run", "r", "--resume"]) == 2
         error = capsys.readouterr().err
         assert error.startswith(f"error: {tmp_path}") and "it is damaged" in error, error
 
@@ -382,14 +382,14 @@ def test_a_truncated_run_is_not_resumed(
 ) -> None:
     (tmp_path / "r").mkdir()
     (tmp_path / "r" / train.LAST).write_bytes(saved_run.read_bytes()[:-1])
-    assert train.main(["--runs", str(tmp_path), "--run", "r", "--resume"]) == 2
+    assert bao(["train", "--out", str(tmp_path), "--run", "r", "--resume"]) == 2
     assert f"{tmp_path / 'r' / train.LAST} is no bao_env checkpoint" in capsys.readouterr().err
 
 
 def run_tiny(folder: Path, *extra: str) -> int:
     """Run the command line with a tiny run in this process."""
     settings = [part for setting in [*TINY, "evaluate_pairs=1"] for part in ("--set", setting)]
-    return train.main(["--runs", str(folder), "--run", "r", *settings, *extra])
+    return bao(["train", "--out", str(folder), "--run", "r", *settings, *extra])
 
 
 @pytest.mark.parametrize(
@@ -476,7 +476,7 @@ def test_full_disk(
 def test_invalid_names_of_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    assert train.main(["--runs", str(tmp_path / "runs"), "--run", name]) == 2
+    assert bao(["train", "--out", str(tmp_path / "runs"), "--run", name]) == 2
     assert "expected the name of a folder" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 

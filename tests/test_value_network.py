@@ -29,6 +29,7 @@ from agents.search.alphabeta.value_network import (
     network_features,
     output,
 )
+from bao_env.cli import main as bao
 from bao_env.engine.layout import HOUSE
 from bao_env.engine.position import WORDS, Packed, pack, packed_opening, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset
@@ -160,10 +161,9 @@ def test_the_fitted_network_is_what_the_search_reads() -> None:
 def test_a_fit_needs_positions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["network", "kujifunza", "--parts", "1", "--games", "100", "--depth", "1"]
     arguments += ["--out", str(tmp_path), "--file", str(tmp_path / "rows.npz")]
-    assert fit.main(arguments) == 2
+    assert bao(["fit", *arguments]) == 2
     assert "add --games" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        fit.main([*arguments, "--search-share", "2"])
+    assert bao(["fit", *arguments, "--search-share", "2"]) == 2
 
 
 def test_a_network_teaches_only_once_it_is_fitted(
@@ -173,9 +173,9 @@ def test_a_network_teaches_only_once_it_is_fitted(
     arguments += ["--depth", "1", "--out", str(tmp_path), "--file", str(tmp_path / "rows.npz")]
     with monkeypatch.context() as patch:
         patch.setattr(fit, "load_rows", lambda ruleset: None)
-        assert fit.main(arguments) == 2
+        assert bao(["fit", *arguments]) == 2
     assert "has no network yet" in capsys.readouterr().err
-    assert fit.main(arguments) == 2
+    assert bao(["fit", *arguments]) == 2
     assert "add --games" in capsys.readouterr().err  # it has played
     assert [path.name[:7] for path in (tmp_path / "zanzibar").glob("*.npz")] == ["network"]
 
@@ -197,7 +197,7 @@ def test_fitting_learns_and_goes_on_where_it_was_stopped(
         "6",
     ]
     arguments += ["--out", str(tmp_path), "--file", str(tmp_path / "rows.npz")]
-    assert fit.main(arguments) == 0
+    assert bao(["fit", *arguments]) == 0
     said = capsys.readouterr().out
     assert float(said.split("log loss ")[1].split()[0]) < 0.95
     with np.load(tmp_path / "rows.npz") as archive:
@@ -205,7 +205,7 @@ def test_fitting_learns_and_goes_on_where_it_was_stopped(
     check_rows(rows)
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "zanzibar").glob("*.npz")}
     assert len(files) == 2
-    assert fit.main(arguments) == 0
+    assert bao(["fit", *arguments]) == 0
     assert {path: path.stat().st_mtime_ns for path in files} == files
     with np.load(tmp_path / "rows.npz") as archive:
         np.testing.assert_array_equal(archive["zanzibar"], rows)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bao_env.cli import main as bao
 from training import versus
 from training.versus import RemotePlayer
 
@@ -33,15 +34,15 @@ def test_match_resumes(
 
     with monkeypatch.context() as patch:
         patch.setattr(RemotePlayer, "act", stop_later)
-        assert versus.main(command) == 130
+        assert bao(["versus", *command]) == 130
     before = json.loads(file.read_text())["points"]
     assert 0 < len(before) < 6
-    assert versus.main(command) == 0
+    assert bao(["versus", *command]) == 0
     report = json.loads(file.read_text())
     assert len(report["points"]) == 6 and report["points"][: len(before)] == before
     assert min(report["seconds"]) > 0 and min(report["moves"]) > 50
     assert "of 12 games" in capsys.readouterr().out
-    assert versus.main([*command, "--seed", "2"]) == 2
+    assert bao(["versus", *command, "--seed", "2"]) == 2
     assert "is of another match" in capsys.readouterr().err
 
 
@@ -62,6 +63,6 @@ def test_invalid_arguments(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("notes.json").write_text("[1, 2]")
-    assert versus.main(words) == 2
+    assert bao(["versus", *words]) == 2
     assert re.search(message, capfd.readouterr().err)
     assert Path("notes.json").read_text() == "[1, 2]"

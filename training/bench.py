@@ -1,6 +1,6 @@
 """Measure training: environment steps per second, end to end, and the share of each part.
 
-    python -m training.bench
+    bao bench train
 
 The reference is a 2x256 network that reads the board, with one epoch, on one worker (one core),
 then on all. ``--set`` changes any setting. ``--config`` measures a whole configuration, for example
@@ -11,10 +11,8 @@ within the searches separately.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -22,13 +20,13 @@ from typing import Any
 import numpy as np
 import torch
 from tabulate import tabulate
-from tqdm import tqdm
 
 from agents.nets.compiled import compile_network, forward, make_network_workspace
 from agents.nets.encoding import encode
+from agents.progress import Progress
+from bao_env.cli import Run, add_options, at_least, write_json
 from bao_env.signature import machine
 from training.alphazero import AlphaZeroTrainer
-from training.config import ConfigError
 from training.train import load_config, make_trainer
 from training.trainer import Trainer
 
@@ -76,12 +74,12 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
     """
     trainer = make_trainer(*load_config(path, overrides))
     config = trainer.config
-    for _ in tqdm(range(WARM_UP_UPDATES), desc="warming up", unit="update", leave=False):
+    for _ in Progress(range(WARM_UP_UPDATES), desc="warming up", unit="update", leave=False):
         trainer.train_update()
     trainer.part_seconds.clear()
     read = encodings_searched(trainer)
     seconds = []
-    for _ in tqdm(range(updates), desc=f"workers={config.workers}", unit="update", leave=False):
+    for _ in Progress(range(updates), desc=f"workers={config.workers}", unit="update", leave=False):
         start = time.perf_counter()
         trainer.train_update()
         seconds.append(time.perf_counter() - start)
@@ -107,33 +105,35 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
     }
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.bench``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.bench",
-        description="Environment steps per second of training, end to end.",
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao bench train``: environment steps per second of training, end to end."""
     parser.add_argument("--config", metavar="FILE", help="a configuration instead of the reference")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
-    parser.add_argument("--updates", type=int, default=20, help="updates to time (default 20)")
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, os.cpu_count() or 1])
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    args = parser.parse_args(argv)
-    if args.updates < 1 or min(args.workers) < 1:
-        parser.error("--updates and --workers must be positive")
+    parser.add_argument(
+        "--updates", type=at_least(1), default=20, help="updates to time (default: 20)"
+    )
+    parser.add_argument(
+        "--threads",
+        type=at_least(1),
+        nargs="+",
+        default=[1, os.cpu_count() or 1],
+        metavar="N",
+        help="cores to use, a worker each",
+    )
+    add_options(parser, "json")
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
     settings = args.set if args.config else [*REFERENCE, *args.set]
-    try:
-        results = [
-            measure(args.config, [*settings, f"workers={workers}"], args.updates)
-            for workers in sorted(set(args.workers))
-        ]
-    except ConfigError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    results = [
+        measure(args.config, [*settings, f"workers={workers}"], args.updates)
+        for workers in sorted(set(args.threads))
+    ]
     where = machine() | {"torch": torch.__version__}
-    if args.json:
-        print(json.dumps({"machine": where, "results": results}, indent=2))
-        return 0
+    write_json(args.json, {"machine": where, "results": results})
+    if args.json == "-":
+        return
     print(f"{where['cpu']}, {where['cores']} cores, torch {where['torch']}")
     table = []
     for row in results:
@@ -148,8 +148,3 @@ def main(argv: list[str] | None = None) -> int:
             cells["simulations/s"] = f"{row['simulations_per_second']:,.0f}"
         table.append(cells)
     print(tabulate(table, headers="keys", disable_numparse=True, stralign="right"))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

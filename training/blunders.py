@@ -1,7 +1,7 @@
 """Measure how often players give won games away.
 
-    python -m training.blunders greedy alphabeta:4 --ruleset kujifunza
-    python -m training.blunders zanzibar search:zanzibar:64 --json blunders.json --plot blunders.png
+    bao blunders greedy alphabeta:4 --ruleset kujifunza
+    bao blunders zanzibar search:zanzibar:64 --json blunders.json --plot blunders.png
 
 Each player chooses a move in positions that are proved to be won for the player to move. Positions
 come from random games, from games of a strong player, and from games that the player plays against
@@ -21,29 +21,27 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from tqdm import tqdm
 
 from agents import registry
 from agents.arena.match import play_games
 from agents.arena.report import markdown_table
 from agents.arena.round_robin import fingerprint
 from agents.base import NamedPlayer
-from agents.files import write_atomically
+from agents.progress import Progress
 from agents.provenance import provenance
 from agents.search.solver.player import SolverAgent
 from agents.search.solver.solved_positions import Solved, SolvedPositions, solve
 from bao_env.bots import Agent
+from bao_env.cli import Run, add_options, add_player_options, at_least, write_json
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import movers
+from bao_env.files import write_atomically
 from bao_env.game import Stage
-from bao_env.rule_files import RULESET_HELP, ruleset_argument
 from training.plot import errorbars
 from training.sampling import games, random_play
 from training.shares import Blunders, Share
@@ -77,7 +75,7 @@ def solved(source: str, player: NamedPlayer, args: argparse.Namespace) -> Solved
     else:
         sample = games(args.ruleset, player, player, args.positions, plies=args.plies, seed=seed)
     name = SOURCES[source] if source != "own" else f"own games of {player.name}"
-    with tqdm(total=len(sample.masks), unit="position", desc=name, leave=False) as bar:
+    with Progress(total=len(sample.masks), unit="position", desc=name, leave=False) as bar:
         return solve(
             sample.positions,
             sample.masks,
@@ -120,7 +118,7 @@ def play_perfect(player: Agent, starts: SolvedPositions, args: argparse.Namespac
     """Return the number of games that a player wins against perfect play from won positions."""
     seats = movers(starts.positions).astype(np.int8)
     perfect = SolverAgent(args.ruleset, nodes=args.nodes, threads=args.threads)
-    with tqdm(total=len(starts), unit="game", desc="perfect play", leave=False) as bar:
+    with Progress(total=len(starts), unit="game", desc="perfect play", leave=False) as bar:
         played = play_games(
             (player, perfect),
             starts.positions,
@@ -246,21 +244,18 @@ def plot(results: Sequence[dict[str, Any]], title: str) -> bytes:
     return picture.getvalue()
 
 
-def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.blunders",
-        description="How often players give away games that are proved to be won.",
-        epilog="players: " + registry.KNOWN,
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao blunders``: how often players give away games that are proved to be won."""
     parser.add_argument("players", nargs="*", metavar="PLAYER", help="a checkpoint or a bot")
-    parser.add_argument("--ruleset", type=ruleset_argument, default="zanzibar", help=RULESET_HELP)
     parser.add_argument(
-        "--positions", type=int, default=1000, help="to draw from each source (default 1000)"
+        "--positions",
+        type=at_least(1),
+        default=1000,
+        help="to draw from each source (default: 1000)",
     )
     parser.add_argument(
         "--plies",
-        type=int,
+        type=at_least(0),
         nargs=2,
         metavar=("LOW", "HIGH"),
         help="range of the positions; default: all without a store, else from 34 to 60, which the "
@@ -275,48 +270,39 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--games",
-        type=int,
+        type=at_least(0),
         default=100,
-        help="games against perfect play (default 100; 0 for none)",
+        help="games against perfect play (default: 100; 0 for none)",
     )
     parser.add_argument(
         "--nodes",
-        type=int,
+        type=at_least(1),
         default=100_000,
-        help="limit of positions that the solver visits for each one (default 100000)",
+        help="limit of positions that the solver visits for each one (default: 100000)",
     )
-    parser.add_argument("--seed", type=int, default=1, help="(default 1)")
-    parser.add_argument("--threads", type=int, help="default: one a core")
-    registry.add_allow(parser)
     parser.add_argument(
         "--cache",
         type=Path,
         default=Path("runs/solved"),
-        metavar="FOLDER",
-        help="keeps what is solved",
+        metavar="DIR",
+        help="keeps what is solved (default: %(default)s)",
     )
-    parser.add_argument("--json", metavar="FILE", help="also write the results as JSON")
-    parser.add_argument("--plot", metavar="FILE", help="also draw them, as a PNG")
+    parser.add_argument("--plot", metavar="FILE", help="also draw the results, as a PNG")
     parser.add_argument(
         "--won", metavar="FILE", help="also write the won positions that all players get"
     )
-    args = parser.parse_args(argv)
+    add_options(parser, "ruleset", "seed", "threads", "json")
+    add_player_options(parser)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
     if not args.players and not args.won:
-        parser.error("there is nothing to do: name a PLAYER, or a file with --won")
-    if min(args.positions, args.nodes, args.threads or 1) < 1 or min(args.games, args.seed) < 0:
-        parser.error(
-            "--positions, --nodes and --threads must be positive, --games and --seed not negative"
-        )
+        raise ValueError("there is nothing to do: name a PLAYER, or a file with --won")
     if args.plies is None:
         args.plies = (34, 60) if args.ruleset.opening_store else (0, 200)
     args.plies = tuple(args.plies)
     args.sources = [source for source in SOURCES if source in args.sources]
-    return args
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.blunders``."""
-    args = arguments(argv)
     settings = ("positions", "plies", "sources", "games", "nodes", "seed")
     report: dict[str, Any] = {
         "made_with": provenance(args.ruleset),
@@ -328,37 +314,28 @@ def main(argv: list[str] | None = None) -> int:
         "sources": {},
         "results": [],
     }
+    players = {spec: load(spec, args) for spec in args.players}
     shared: dict[str, SolvedPositions] = {}
-    stopped = False
     try:
-        for name in args.allow:
-            registry.allow_architecture(name)
-        players = {spec: load(spec, args) for spec in args.players}
-        try:
-            strong = load(STRONG, args)
-            for source in args.sources:
-                if source != "own":
-                    found = solved(source, strong, args)
-                    shared[source], report["sources"][source] = found.known.won, found.counts
-            for spec, player in players.items():
-                report["results"].append(measure(spec, player, shared, args))
-        except KeyboardInterrupt:
-            stopped = True
+        strong = load(STRONG, args)
+        for source in args.sources:
+            if source != "own":
+                found = solved(source, strong, args)
+                shared[source], report["sources"][source] = found.known.won, found.counts
+        for spec, player in players.items():
+            report["results"].append(measure(spec, player, shared, args))
+    except KeyboardInterrupt:
+        _write(report, args)
+        raise KeyboardInterrupt("the same command continues") from None
+    _write(report, args)
+    if args.won and shared:
+        SolvedPositions.concatenate(list(shared.values())).save(args.won)
+
+
+def _write(report: dict[str, Any], args: argparse.Namespace) -> None:
+    """Print the results so far, and write the files that the options name."""
+    if args.json != "-":
         print(tables(report))
-        if args.json:
-            write_atomically(args.json, json.dumps(report, indent=2, allow_nan=False) + "\n")
-        if args.plot and report["results"]:
-            write_atomically(args.plot, plot(report["results"], f"Rule set {args.ruleset.name}"))
-        if args.won and shared and not stopped:
-            SolvedPositions.concatenate(list(shared.values())).save(args.won)
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    if stopped:
-        print("\nstopped; the same command continues", file=sys.stderr)
-        return 130
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    write_json(args.json, report)
+    if args.plot and report["results"]:
+        write_atomically(args.plot, plot(report["results"], f"Rule set {args.ruleset.name}"))

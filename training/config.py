@@ -111,7 +111,7 @@ class TrainConfig(Settings):
     blunder_positions: str = ""
     """Won positions for the metric ``blunders``: each evaluation counts how often the network gives
     the win away. ``kujifunza`` or ``zanzibar``, which are shipped, or a file that
-    ``python -m training.blunders --won`` wrote. Empty: none."""
+    ``bao blunders --won`` wrote. Empty: none."""
     keep_every: int = Field(0, ge=0, le=10**15)
     """Environment steps between two saved generations of the network, ``step-STEPS.safetensors``;
     0 saves none."""

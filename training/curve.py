@@ -1,7 +1,7 @@
 """Plot how a run's saved generations improve: their Elo, or how often they give won games away.
 
-    python -m training.curve runs/zanzibar --against greedy alphabeta:2 alphabeta:4
-    python -m training.curve runs/kujifunza --blunders --simulations 64
+    bao curve runs/zanzibar --against greedy alphabeta:2 alphabeta:4
+    bao curve runs/kujifunza --blunders --simulations 64
 
 Generations are ``step-*.safetensors`` and ``final.safetensors``. For Elo, each plays as its network
 alone in one tournament with the bots (:mod:`agents.arena.round_robin`), in ``RUN/curve/``, which
@@ -14,19 +14,17 @@ table is printed, and ``RUN/blunders.png`` shows it against steps of training.
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-
-from tqdm import tqdm
 
 from agents import registry
 from agents.arena.ratings import rate
 from agents.arena.report import markdown_table, write_report
 from agents.arena.round_robin import TournamentSettings, run
 from agents.nets import checkpoint
+from agents.progress import Progress
 from agents.search.solver.solved_positions import SolvedPositions, shipped_won_positions
+from bao_env.cli import Run, add_options, add_player_options, at_least
 from bao_env.engine.ruleset import Ruleset
 from training.plot import errorbars, reference_lines
 from training.shares import Blunders, Share
@@ -86,7 +84,7 @@ def elo_curve(folder: Path, args: argparse.Namespace) -> None:
         pairs=args.pairs,
         seed=args.seed,
     )
-    standing = run(settings, folder / "curve", args.processes, False)
+    standing = run(settings, folder / "curve", args.threads, False)
     anchor = args.against[0] if args.against else None
     print(write_report(standing, settings.description, folder / "curve", anchor))
     ratings = rate(standing.results, anchor=anchor)
@@ -128,16 +126,16 @@ def blunder_curve(folder: Path, args: argparse.Namespace) -> None:
     if won is None or not len(won):
         raise ValueError(
             f"there are no won positions of rule set {ruleset.name}: name a file of them, "
-            "which python -m training.blunders --won writes, with --won"
+            "which bao blunders --won writes, with --won"
         )
     spellings = {"network alone": "{}"}
     if args.simulations:
         spellings[f"{args.simulations} simulations"] = f"search:{{}}:{args.simulations}"
-    lines = {name: 100 * blunder_share(name, won, args.processes).rate for name in args.against}
+    lines = {name: 100 * blunder_share(name, won, args.threads).rate for name in args.against}
     curves: dict[str, list[tuple[float, float, float]]] = {name: [] for name in spellings}
-    for one in tqdm(generations, unit="generation", leave=False):
+    for one in Progress(generations, unit="generation", leave=False):
         for name, spelling in spellings.items():
-            rate, low, high = blunder_share(spelling.format(one.path), won, args.processes)
+            rate, low, high = blunder_share(spelling.format(one.path), won, args.threads)
             curves[name].append((100 * rate, 100 * low, 100 * high))
     rows = [
         [f"{one.steps:,}", *(f"{shares[i][0]:.2f}" for shares in curves.values())]
@@ -159,52 +157,37 @@ def blunder_curve(folder: Path, args: argparse.Namespace) -> None:
     figure.savefig(folder / "blunders.png", dpi=110)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.curve``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.curve",
-        description="Plot how a run's saved generations improve: Elo against hours, or with "
-        "--blunders how often they give won games away against steps.",
-        epilog="players: " + registry.KNOWN,
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao curve``: plot how a run's saved generations improve."""
     parser.add_argument("run", type=Path, metavar="RUN", help="folder, trained with keep_every")
     parser.add_argument(
         "--against", nargs="*", default=["greedy", "alphabeta:2", "alphabeta:4"], metavar="PLAYER"
     )
-    parser.add_argument("--pairs", type=int, default=100, help="openings a pairing (default 100)")
-    parser.add_argument("--seed", type=int, default=1, help="(default 1)")
+    parser.add_argument(
+        "--pairs", type=at_least(1), default=100, help="openings a pairing (default: 100)"
+    )
     parser.add_argument("--blunders", action="store_true", help="plot won games given away")
     parser.add_argument(
         "--simulations",
-        type=int,
+        type=at_least(0),
         default=64,
-        help="simulations of the search with --blunders; 0 for none (default 64)",
+        help="simulations of the search with --blunders; 0 for none (default: 64)",
     )
     parser.add_argument(
         "--won",
         metavar="FILE",
-        help="won positions for --blunders, by name or as python -m training.blunders --won writes "
-        "them; default: those shipped for the run's rules",
+        help="won positions for --blunders, by name or as bao blunders --won writes them; default: "
+        "those shipped for the run's rules",
     )
-    registry.add_allow(parser)
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    args = parser.parse_args(argv)
-    if args.pairs < 1 or args.processes < 1 or args.seed < 0:
-        parser.error("--pairs and --processes must be positive, --seed not negative")
-    if args.simulations < 0 or args.simulations == 1:
-        parser.error("--simulations must be 0 or at least 2")
+    add_options(parser, "seed", "threads")
+    add_player_options(parser)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
+    if args.simulations == 1:
+        raise ValueError("--simulations 1: expected 0 or at least 2")
     try:
-        for name in args.allow:
-            registry.allow_architecture(name)
         (blunder_curve if args.blunders else elo_curve)(args.run, args)
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
-        print("\nstopped; the same command continues", file=sys.stderr)
-        return 130
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        raise KeyboardInterrupt("the same command continues") from None

@@ -1,6 +1,6 @@
 """Make a file of positions with their exact values and every winning action, to learn from.
 
-    python -m training.exact_values --ruleset kujifunza --count 100000 --out kujifunza.npz
+    bao dataset kujifunza.npz --ruleset kujifunza --count 100000
 
 Half of the positions are from random games, half from games between two searches. The solver proves
 what each action leads to. ``training/EXACT.md`` describes the file.
@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from agents import registry
 from agents.files import hold
+from agents.progress import Progress
 from agents.provenance import provenance
 from agents.search.solver.solved_positions import (
     SolvedPositions,
@@ -27,8 +26,8 @@ from agents.search.solver.solved_positions import (
     solve,
     without_seats,
 )
+from bao_env.cli import Run, add_options, add_player_options, at_least
 from bao_env.engine.ruleset import Ruleset
-from bao_env.rule_files import RULESET_HELP, ruleset_argument
 from training.sampling import Sample, games, random_play
 
 CHUNK: Final = 500
@@ -98,7 +97,7 @@ def generate(
     folder = path.with_name(path.name + ".parts")
     parts: list[SolvedPositions] = []
     counts: dict[str, dict[str, dict[str, int]]] = {source: {} for source in SOURCES}
-    with hold(folder), tqdm(total=count, unit="position", smoothing=0.05) as bar:
+    with hold(folder), Progress(total=count, unit="position", smoothing=0.05) as bar:
         for number, low in enumerate(range(0, count, CHUNK)):
             found = sample(settings, number, min(CHUNK, count - low), threads)
             source = SOURCES[number % len(SOURCES)]
@@ -135,27 +134,26 @@ def generate(
     return data
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.exact_values``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.exact_values",
-        description="Write positions with their exact values and best actions, to learn from. "
-        "If it is stopped, the same command continues; a larger --count adds to what is there.",
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao dataset``: write positions with their exact values, to learn from."""
+    parser.description = (
+        "Write positions with their exact values and best actions, to learn from. If it is "
+        "stopped, the same command continues; a larger --count adds to what is there."
     )
-    parser.add_argument("--ruleset", type=ruleset_argument, default="kujifunza", help=RULESET_HELP)
-    parser.add_argument("--count", type=int, default=100_000, help="to sample (default 100000)")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="an .npz file")
-    parser.add_argument("--seed", type=int, default=0, help="(default 0)")
+    parser.add_argument("file", type=Path, metavar="FILE", help="an .npz file")
+    parser.add_argument(
+        "--count", type=at_least(1), default=100_000, help="to sample (default: 100000)"
+    )
     parser.add_argument(
         "--nodes",
-        type=int,
+        type=at_least(1),
         default=300_000,
         help="limit of positions that the solver visits for one; unsolved positions are dropped "
-        "(default 300000)",
+        "(default: 300000)",
     )
     parser.add_argument(
         "--plies",
-        type=int,
+        type=at_least(0),
         nargs=2,
         metavar=("LOW", "HIGH"),
         help="range of the positions (default: from ten before the stores are spent)",
@@ -165,25 +163,22 @@ def main(argv: list[str] | None = None) -> int:
         nargs=2,
         default=PLAYERS,
         metavar="PLAYER",
-        help=f"players of the games that are not random (default {' '.join(PLAYERS)})",
+        help=f"players of the games that are not random (default: {' '.join(PLAYERS)})",
     )
-    parser.add_argument("--threads", type=int, default=1, help="(default 1)")
-    args = parser.parse_args(argv)
-    if args.seed < 0:
-        parser.error("--seed must not be negative")
+    add_options(parser, "threads", ruleset="kujifunza", seed=0)
+    add_player_options(parser)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
     lowest = max(0, 2 * args.ruleset.opening_store - NAMUA_PLIES)
     plies = tuple(args.plies or (lowest, 999))
     settings = DatasetSettings(args.ruleset, args.seed, args.nodes, plies, tuple(args.players))
     try:
-        data = generate(settings, args.count, args.out, args.threads)
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        data = generate(settings, args.count, args.file, args.threads)
     except KeyboardInterrupt:
-        print("stopped: the same command continues", file=sys.stderr)
-        return 130
-    print(describe(args.out, data))
-    return 0
+        raise KeyboardInterrupt("the same command continues") from None
+    print(describe(args.file, data))
 
 
 def describe(path: Path, data: SolvedPositions) -> str:
@@ -203,7 +198,3 @@ def describe(path: Path, data: SolvedPositions) -> str:
                 f"({unsolved / sampled:.2%}) not solved"
             )
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,8 +1,8 @@
 """Fit alpha-beta's evaluations to self-play: the tables, or the network of guided alpha-beta.
 
-    python -m training.fit tables zanzibar
-    python -m training.fit network zanzibar
-    python -m training.fit network zanzibar --teacher network --seed 2000 --parts 30
+    bao fit tables zanzibar
+    bao fit network zanzibar
+    bao fit network zanzibar --teacher network --seed 2000 --parts 30
 
 Alpha-beta plays itself to a shallow depth, from random openings of all lengths. Positions of
 held-out games measure each fit.
@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import io
 import math
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -32,9 +31,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
-from agents.files import write_atomically
+from agents.progress import Progress
 from agents.search.alphabeta import evaluation, value_network
 from agents.search.alphabeta.evaluation import FEATURES, LIMIT, SCALE, WEIGHTS
 from agents.search.alphabeta.player import AlphaBetaAgent
@@ -49,7 +47,9 @@ from agents.search.alphabeta.value_network import (
     UNITS,
     load_rows,
 )
+from bao_env.cli import Run, add_options, at_least
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.files import write_atomically
 from training import search_games
 from training.resumable import Resumable
 from training.search_games import SearchGames
@@ -170,7 +170,7 @@ def fit(
         optimizer, lambda step: 0.01 + 0.99 * (1 + math.cos(math.pi * step / steps)) / 2
     )
     loss_of = torch.nn.functional.binary_cross_entropy_with_logits
-    with tqdm(total=steps, unit="step", desc="fit") as bar:
+    with Progress(total=steps, unit="step", desc="fit") as bar:
         for _ in range(epochs):
             order = generator.permutation(train)
             for low in range(0, len(order) - BATCH + 1, BATCH):
@@ -225,7 +225,7 @@ def fit_network(ruleset: Ruleset, args: argparse.Namespace) -> npt.NDArray[np.in
     agent = AlphaBetaAgent(ruleset, depth=args.depth, weights=rows)
     prefix = "" if args.teacher == "tables" else f"{args.teacher}-"
     with Resumable(args.out / ruleset.name, {"ruleset": ruleset.to_dict()}) as folder:
-        for i in tqdm(range(args.parts), unit="part", desc=f"{ruleset.name}: self-play"):
+        for i in Progress(range(args.parts), unit="part", desc=f"{ruleset.name}: self-play"):
             seed = args.seed + i
             name = f"{prefix}depth-{args.depth}-{args.games}-games-seed-{seed}.npz"
             folder.part(
@@ -277,51 +277,45 @@ DEFAULTS: Final = {
 """Options that depend on the evaluator."""
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.fit``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.fit",
-        description="Fit an evaluation of alpha-beta to self-play, and write its file of weights. "
-        f"Defaults: {DEFAULTS}.",
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao fit``: fit an evaluation of alpha-beta to self-play, and write its file of weights."""
     parser.add_argument("evaluator", choices=list(DEFAULTS), help="what is fitted")
     parser.add_argument("rulesets", nargs="+", metavar="RULES", choices=list(RULESETS))
     parser.add_argument(
         "--teacher",
         choices=["tables", "network"],
         default="tables",
-        help="evaluation of the self-play that a network learns from (tables)",
+        help="evaluation of the self-play that a network learns from (default: tables)",
     )
-    parser.add_argument("--parts", type=int, help="parts of self-play, or rounds for the tables")
-    parser.add_argument("--games", type=int, help="games of a part")
-    parser.add_argument("--depth", type=int, help="plies that self-play looks ahead")
-    parser.add_argument("--epochs", type=int, help="passes over the positions")
+    for name, words in {
+        "parts": "parts of self-play, or rounds for the tables",
+        "games": "games of a part",
+        "depth": "plies that self-play looks ahead",
+        "epochs": "passes over the positions",
+        "seed": "of the games",
+    }.items():
+        both = ", ".join(f"{defaults[name]} for {kind}" for kind, defaults in DEFAULTS.items())
+        least = at_least(100 if name == "games" else 0 if name == "seed" else 1)
+        parser.add_argument(f"--{name}", type=least, help=f"{words} (default: {both})")
     parser.add_argument(
-        "--search-share", type=float, help="weight of the search's value beside the result"
+        "--search-share",
+        type=at_least(0, float),
+        help="weight of the search's value beside the result, 0 to 1",
     )
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--out", type=Path, default=Path("runs/value_network"), help="for games")
+    add_options(parser, out=Path("runs/value_network"))
     parser.add_argument("--file", type=Path, help="file of the weights of all rule sets")
-    args = parser.parse_args(argv)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
     for name, value in DEFAULTS[args.evaluator].items():
         if getattr(args, name) is None:
             setattr(args, name, value)
-    if min(args.parts, args.depth, args.epochs) < 1 or args.games < 100 or args.seed < 0:
-        parser.error("--parts, --depth and --epochs must be positive, --games at least 100")
-    if not 0 <= args.search_share <= 1:
-        parser.error("--search-share must be between 0 and 1")
+    if args.search_share > 1:
+        raise ValueError(f"--search-share {args.search_share}: expected 0 to 1")
     try:
         for ruleset in map(get_ruleset, args.rulesets):
             fit_one = fit_tables if args.evaluator == "tables" else fit_network
             write(ruleset, fit_one(ruleset, args), args.file)
-    except (OSError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
-        print("stopped; the same command continues a network's games", file=sys.stderr)
-        return 130
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        raise KeyboardInterrupt("the same command continues a network's games") from None

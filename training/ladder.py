@@ -1,7 +1,7 @@
 """Make a ladder, on which players are rated, from a tournament of its anchors.
 
-    python -m training.tournament ... --anchor random --out runs/bao-ladder-1
-    python -m training.ladder runs/bao-ladder-1
+    bao tournament ... --anchor random --out runs/bao-ladder-1
+    bao ladder runs/bao-ladder-1
 
 writes ``agents/arena/ladders/bao-ladder-1.json``. Its openings differ from the
 tournament's.
@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from agents import registry
 from agents.arena.ladder import LADDERS, Anchor, Ladder, LadderError, answers, write_openings
 from agents.arena.openings import draw_openings
-from agents.files import write_atomically
+from bao_env.cli import Run, add_options, at_least
 from bao_env.engine.ruleset import Ruleset
+from bao_env.files import write_atomically
 
 
 def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
@@ -67,32 +67,23 @@ def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
     )
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.ladder``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.ladder",
-        description="Make a ladder of the players of a tournament, under the folder's name.",
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao ladder``: make a ladder of the players of a tournament, under the folder's name."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="the tournament's --out")
-    parser.add_argument("--openings", type=int, default=500, help="how many (default 500)")
-    parser.add_argument(
-        "--out", type=Path, default=LADDERS, metavar="DIR", help=f"default: {LADDERS}"
-    )
-    args = parser.parse_args(argv)
+    parser.add_argument("--openings", type=at_least(1), default=500, help="how many (default: 500)")
+    add_options(parser, out=LADDERS)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
     name = args.folder.resolve().name
     path = args.out / f"{name}.json"
+    if path.exists():
+        raise LadderError(f"{path} exists, and a ladder never changes: use another name")
+    table = args.folder / "table.json"
     try:
-        if path.exists():
-            raise LadderError(f"{path} exists, and a ladder never changes: use another name")
-        report = json.loads((args.folder / "table.json").read_bytes())
-        ladder = make_ladder(name, report, args.openings)
-        write_atomically(path, ladder.model_dump_json(indent=1) + "\n")
-    except (KeyError, ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        ladder = make_ladder(name, json.loads(table.read_bytes()), args.openings)
+    except (KeyError, TypeError) as error:
+        raise LadderError(f"{table} is no table of a tournament") from error
+    write_atomically(path, ladder.model_dump_json(indent=1) + "\n")
     print(f"{path}: {len(ladder.anchors)} anchors, {len(ladder.openings)} openings")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """Rate a player on a ladder: one number for its strength.
 
-    python -m training.rate runs/quick/final.safetensors
-    python -m training.rate mine:fullest --path FOLDER_OF_MINE --card card.md
+    bao rate runs/quick/final.safetensors
+    bao rate mine:fullest --path FOLDER_OF_MINE --card card.md
 
 The player meets the ladder's anchors, bots of fixed ratings, from the ladder's openings, each from
 both seats, until its 95 % interval is short enough (:mod:`agents.arena.placement`). Elo 0 is the
@@ -11,24 +11,20 @@ random player. Ctrl-C prints the rating so far.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
 import shlex
 import sys
-from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
 from typing import Any, Final
 
-from agents import registry
 from agents.arena.elo import expected_score, score_pairs
 from agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
 from agents.arena.placement import Result, rate_player
 from agents.arena.report import markdown_table
 from agents.arena.round_robin import fingerprint
-from agents.files import write_atomically
 from agents.provenance import provenance
 from agents.search.solver.solved_positions import shipped_won_positions
+from bao_env.cli import Run, add_options, add_player_options, at_least, write_json
+from bao_env.files import write_atomically
 from training.shares import Blunders
 
 BLUNDER_SECONDS: Final = 10.0
@@ -150,100 +146,64 @@ def card(report: dict[str, Any], command: str) -> str:
     )
 
 
-def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.rate",
-        description="Rate a player on a ladder of bots with fixed ratings.",
-        epilog="players: " + registry.KNOWN,
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao rate``: rate a player on a ladder of bots with fixed ratings."""
     parser.add_argument("player", metavar="PLAYER", help="a checkpoint's path or name, or a bot")
     parser.add_argument(
         "--ladder",
         default=DEFAULT,
         metavar="LADDER",
-        help=f"{', '.join(shipped())}, or a file (default {DEFAULT}); it has its rule set",
-    )
-    parser.add_argument(
-        "--path",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="folder of your own module; may be given several times",
+        help=f"{', '.join(shipped())}, or a file (default: {DEFAULT}); it has its rule set",
     )
     parser.add_argument(
         "--precision",
-        type=float,
+        type=at_least(0.1, float),
         default=30.0,
         metavar="ELO",
-        help="play until the rating is known to +-ELO (default 30)",
+        help="play until the rating is known to +-ELO (default: 30)",
     )
     parser.add_argument(
         "--seconds",
-        type=float,
+        type=at_least(0.001, float),
         default=100.0,
-        help="or for this long (default 100); "
+        help="or for this long (default: 100); "
         f"then up to {BLUNDER_SECONDS:g} more in won positions",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of openings and players (default 1)")
-    parser.add_argument(
-        "--processes", type=int, default=os.cpu_count() or 1, help="default: one a core"
-    )
-    parser.add_argument("--json", metavar="FILE", help="also write the result as JSON")
     parser.add_argument("--card", metavar="FILE", help="also write the result as Markdown")
-    args = parser.parse_args(argv)
-    if not (args.precision > 0 and args.seconds > 0 and args.processes > 0 and args.seed >= 0):
-        parser.error("--precision, --seconds and --processes must be positive, --seed not negative")
-    for folder in args.path:
-        if not Path(folder).is_dir():
-            parser.error(f"--path {folder}: there is no such folder")
-    return args
+    add_options(parser, "seed", "threads", "json")
+    add_player_options(parser)
+    return _run
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.rate``."""
-    args = arguments(argv)
-    # Behind our own packages, so that no file there hides them. Worker processes inherit it.
-    sys.path += [str(Path(folder).resolve()) for folder in args.path]
-    try:
-        ladder = load_ladder(args.ladder)
-        mark = fingerprint(args.player, ladder.load(args.player))
-        changed = ladder.changed()
-        result = rate_player(
-            args.player,
-            ladder,
-            precision=args.precision,
-            seconds=args.seconds,
-            seed=args.seed,
-            processes=args.processes,
-        )
-        if not result.session.pairs:
-            print(f"error: {result.ended} before the first games had ended", file=sys.stderr)
-            return 2
-        report = to_dict(args.player, ladder, result)
-        stopped = result.ended == "stopped"
-        blunders = None if stopped else ask_blunders(args.player, ladder, result.ms_a_move)
-        report |= {
-            "fingerprint": mark,
-            "changed_anchors": changed,
-            "blunders": blunders and blunders.to_dict(),
-        }
-        words = sys.argv[1:] if argv is None else argv
-        text = card(report, shlex.join(["python", "-m", "training.rate", *words]))
+def _run(args: argparse.Namespace) -> int:
+    ladder = load_ladder(args.ladder)
+    mark = fingerprint(args.player, ladder.load(args.player))
+    changed = ladder.changed()
+    result = rate_player(
+        args.player,
+        ladder,
+        precision=args.precision,
+        seconds=args.seconds,
+        seed=args.seed,
+        processes=args.threads,
+    )
+    if not result.session.pairs:
+        raise ValueError(f"{result.ended} before the first games had ended")
+    report = to_dict(args.player, ladder, result)
+    stopped = result.ended == "stopped"
+    blunders = None if stopped else ask_blunders(args.player, ladder, result.ms_a_move)
+    report |= {
+        "fingerprint": mark,
+        "changed_anchors": changed,
+        "blunders": blunders and blunders.to_dict(),
+    }
+    options = f"--seed {args.seed} --precision {args.precision:g} --seconds {args.seconds:g}"
+    text = card(report, f"bao rate {shlex.quote(args.player)} --ladder {args.ladder} {options}")
+    if args.json != "-":
         print(text)
-        if args.json:
-            write_atomically(args.json, json.dumps(report, indent=2, allow_nan=False) + "\n")
-        if args.card:
-            write_atomically(args.card, text + "\n")
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except BrokenProcessPool:
-        print("error: a worker process died; is there enough memory?", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nstopped before the first game", file=sys.stderr)
-        return 130
+    write_json(args.json, report)
+    if args.card:
+        write_atomically(args.card, text + "\n")
     if result.ended in ("time is up", "no openings left"):
         more = "--seconds" if result.ended == "time is up" else "--precision"
         print(
@@ -252,7 +212,3 @@ def main(argv: list[str] | None = None) -> int:
             file=sys.stderr,
         )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,7 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from agents.files import hold, write_atomically
+from agents.files import hold
+from bao_env.files import write_atomically
 
 T = TypeVar("T")
 

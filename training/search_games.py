@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.arena.openings import draw_openings
-from agents.files import write_atomically
 from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import WORDS, movers
 from bao_env.engine.ruleset import Ruleset
+from bao_env.files import write_atomically
 
 OPENINGS: Final = range(2, 42, 4)
 """Random plies before a game."""

@@ -1,6 +1,6 @@
 """Play a round robin of any players: Elo table, crosstable and plot.
 
-    python -m training.tournament random greedy alphabeta:4 mcts:1000 --out runs/ladder
+    bao tournament random greedy alphabeta:4 mcts:1000 --out runs/ladder
 
 All pairings play the same openings, each from both seats, on all cores
 (:mod:`agents.arena.round_robin`). The result does not depend on the number of processes. To
@@ -14,17 +14,14 @@ example to tell apart two checkpoints with the same file name.
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Sequence
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from agents import registry
-from agents.arena.openings import BALANCE, OPENING_PLIES
 from agents.arena.report import write_report
 from agents.arena.round_robin import TournamentError, TournamentSettings, file_name, run
-from bao_env.rule_files import RULESET_HELP, ruleset_argument
+from bao_env.cli import Run, add_options, add_player_options, at_least
+from training.match import add_openings
 
 
 def parse_players(words: Sequence[str]) -> dict[str, str]:
@@ -67,16 +64,12 @@ def parse_pairs_of(words: Sequence[str], players: dict[str, str]) -> dict[str, i
     return found
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.tournament``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.tournament",
-        description="Play a round robin in paired games; write table, crosstable and plot.",
-        epilog="players: " + registry.KNOWN,
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao tournament``: play a round robin in paired games; write table, crosstable and plot."""
     parser.add_argument("players", nargs="+", metavar="PLAYER", help="PLAYER or NAME=PLAYER")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the results")
-    parser.add_argument("--pairs", type=int, default=500, help="openings a pairing (default 500)")
+    parser.add_argument(
+        "--pairs", type=at_least(1), default=500, help="openings a pairing (default: 500)"
+    )
     parser.add_argument(
         "--pairs-of",
         action="append",
@@ -84,20 +77,9 @@ def main(argv: list[str] | None = None) -> int:
         metavar="NAME=N",
         help="fewer openings for the pairings of a slow player; may be given several times",
     )
-    parser.add_argument("--opening-plies", type=int, default=OPENING_PLIES, help="(default 8)")
-    parser.add_argument(
-        "--balance",
-        type=float,
-        default=BALANCE,
-        help="largest value of an opening for either side, in logits (default 1)",
-    )
-    parser.add_argument("--seed", type=int, default=1, help="of openings and players (default 1)")
+    add_openings(parser)
     parser.add_argument("--anchor", metavar="NAME", help="player with Elo 0; default: the mean")
-    parser.add_argument("--ruleset", type=ruleset_argument, default="zanzibar", help=RULESET_HELP)
     parser.add_argument("--games", action="store_true", help="keep every game as a transcript")
-    parser.add_argument(
-        "--processes", type=int, default=os.cpu_count() or 1, help="default: one a core"
-    )
     parser.add_argument(
         "--ray",
         nargs="?",
@@ -107,39 +89,30 @@ def main(argv: list[str] | None = None) -> int:
         "one here), or the one that Ray finds; all its machines must have this checkout and the "
         "players' files at the same paths (pip install ray)",
     )
-    registry.add_allow(parser)
-    args = parser.parse_args(argv)
-    if min(args.pairs, args.processes) < 1 or args.seed < 0 or args.opening_plies < 0:
-        parser.error("--pairs and --processes must be positive, the others not negative")
-    folder = Path(args.out)
-    try:
-        players = parse_players(args.players)
-        settings = TournamentSettings(
-            players=players,
-            ruleset=args.ruleset,
-            pairs=args.pairs,
-            pairs_of=parse_pairs_of(args.pairs_of, players),
-            opening_plies=args.opening_plies,
-            balance=args.balance,
-            seed=args.seed,
-            allow=tuple(args.allow),
+    add_options(parser, "ruleset", "seed", "threads", out=Path("runs/tournament"))
+    add_player_options(parser)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
+    players = parse_players(args.players)
+    settings = TournamentSettings(
+        players=players,
+        ruleset=args.ruleset,
+        pairs=args.pairs,
+        pairs_of=parse_pairs_of(args.pairs_of, players),
+        opening_plies=args.opening_plies,
+        balance=args.balance,
+        seed=args.seed,
+        allow=tuple(args.allow),
+    )
+    if args.anchor is not None and args.anchor not in players:
+        raise TournamentError(
+            f"--anchor {args.anchor}: no player is called that; expected one of "
+            f"{', '.join(players)}"
         )
-        if args.anchor is not None and args.anchor not in players:
-            raise TournamentError(
-                f"--anchor {args.anchor}: no player is called that; expected one of "
-                f"{', '.join(players)}"
-            )
-        result = run(settings, folder, args.processes, args.games, args.ray)
-        print(write_report(result, settings.description, folder, args.anchor))
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except (KeyboardInterrupt, BrokenProcessPool) as error:
-        why = "a worker process died" if isinstance(error, BrokenProcessPool) else "stopped"
-        print(f"\n{why}; the same command continues from {folder}", file=sys.stderr)
-        return 130
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        result = run(settings, args.out, args.threads, args.games, args.ray)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"the same command continues from {args.out}") from None
+    print(write_report(result, settings.description, args.out, args.anchor))

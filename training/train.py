@@ -1,6 +1,6 @@
 """Train a Bao policy by self-play.
 
-    python -m training.train --config configs/quick.toml
+    bao train configs/quick.toml
 
 ``method`` chooses the method: masked PPO (:mod:`training.ppo`), self-play guided by search
 (:mod:`training.alphazero`), or your own, ``package.module:name``. In each update every worker, a
@@ -38,14 +38,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from tqdm import tqdm
 
 from agents import plugins
-from agents.files import HeldError, write_atomically
+from agents.files import HeldError
 from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
 from agents.nets.network import allow_architecture
+from agents.progress import Progress
 from agents.provenance import current_commit
+from bao_env import cli
+from bao_env.cli import Run, add_options
+from bao_env.files import write_atomically
 from training import distributed
 from training.alphazero import AlphaZeroConfig, AlphaZeroTrainer
 from training.config import (
@@ -228,12 +231,12 @@ def run(trainer: Trainer[Any], folder: Path) -> bool:
         if stop:
             raise KeyboardInterrupt
         stop = True
-        tqdm.write("stopping after this update; repeat to stop at once", file=sys.stderr)
+        Progress.write("stopping after this update; repeat to stop at once", file=sys.stderr)
 
     first = distributed.rank() == 0
     handlers = {s: signal.signal(s, ask_to_stop) for s in (signal.SIGINT, signal.SIGTERM)}
     metrics = Metrics(folder, trainer.columns, trainer.update) if first else None
-    bar = tqdm(
+    bar = Progress(
         total=config.steps,
         initial=trainer.steps,
         unit="step",
@@ -292,15 +295,12 @@ def describe_settings() -> str:
     return "\n\n".join(tables)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.train``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.train",
-        description="Train a Bao policy by self-play: PPO, or guided by search.",
-        epilog=describe_settings(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao train``: train an agent by self-play."""
+    parser.epilog = describe_settings()
+    parser.add_argument(
+        "config", nargs="?", type=Path, metavar="FILE", help="TOML file, e.g. configs/quick.toml"
     )
-    parser.add_argument("--config", metavar="FILE", help="TOML file, e.g. configs/quick.toml")
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -309,12 +309,16 @@ def main(argv: list[str] | None = None) -> int:
         help="override one setting, for example ppo.epochs=1",
     )
     parser.add_argument("--run", metavar="NAME", help="run's name; default: the config's file name")
-    parser.add_argument("--runs", metavar="FOLDER", default="runs", help="default: runs")
     parser.add_argument("--resume", action="store_true", help="continue the run if it exists")
-    args = parser.parse_args(argv)
-    name = args.run or (Path(args.config).stem if args.config else "default")
+    add_options(parser, "path", out=Path("runs"))
+    return _run
+
+
+def _run(args: argparse.Namespace) -> int:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    name = args.run or (args.config.stem if args.config else "default")
     with distributed.process_group():
-        return _train(Path(args.runs) / name, name, args)
+        return _train(args.out / name, name, args)
 
 
 def _train(folder: Path, name: str, args: argparse.Namespace) -> int:
@@ -324,7 +328,7 @@ def _train(folder: Path, name: str, args: argparse.Namespace) -> int:
         if len(Path(name).parts) != 1 or not Path(name).name.strip(".") or len(name) > 200:
             raise ConfigError(
                 f"--run {name!r:.200}: expected the name of a folder, of at most 200 characters, "
-                "without slashes; --runs says where it lies"
+                "without slashes; --out says where it lies"
             )
         resuming = args.resume and (folder / LAST).exists()
         given = read_settings(args.config, args.set)
@@ -375,5 +379,4 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    sys.exit(main())
+    sys.exit(cli.main(["train", *sys.argv[1:]]))  # for torchrun

@@ -1,7 +1,7 @@
 """Play this checkout's players against those of another checkout, for example an older commit.
 
     git worktree add ../old 0e3acc9
-    python -m training.versus guided:zanzibar:72000n --other ../old --pairs 500
+    bao versus guided:zanzibar:72000n --other ../old --pairs 500
 
 Each player runs in a process of its own with the code of its own checkout, on one thread. They
 play every opening from both seats. The processor time a move is printed beside the score, so that
@@ -21,16 +21,16 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from tqdm import tqdm
 
-from agents import registry
 from agents.arena.elo import score_pairs
 from agents.arena.match import play_openings
 from agents.arena.openings import OPENING_PLIES, MatchOpenings, draw_openings
-from agents.files import write_atomically
+from agents.progress import Progress
 from agents.provenance import commit_of
+from bao_env.cli import Run, add_options, add_player_options, at_least
 from bao_env.engine.batch import Engine
-from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.engine.ruleset import Ruleset
+from bao_env.files import write_atomically
 
 HERE: Final = Path(__file__).parents[1]
 """The folder of this checkout."""
@@ -121,7 +121,7 @@ def play(
         path: file for the report, written every :data:`PART` openings, or None.
     """
     engine, done = Engine(ruleset), len(report["points"])
-    with tqdm(total=2 * len(openings), initial=2 * done, unit="game") as bar:
+    with Progress(total=2 * len(openings), initial=2 * done, unit="game") as bar:
         for low in range(done, len(openings), PART):
             match = play_openings(*players, openings[low : low + PART], engine, progress=bar.update)
             report["points"] += match.points.tolist()
@@ -152,49 +152,43 @@ def kept(path: Path | None, match: dict[str, Any]) -> dict[str, Any]:
     return report
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.versus``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.versus",
-        description="Play this checkout's players against those of another one.",
-        epilog="players: " + registry.KNOWN,
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao versus``: play this checkout's players against those of another one."""
     parser.add_argument("player", metavar="PLAYER", help="of this checkout")
     parser.add_argument("opponent", nargs="?", metavar="OPPONENT", help="the same, if not given")
     parser.add_argument(
         "--other", type=Path, default=HERE, metavar="DIR", help="the opponent's checkout (this one)"
     )
-    parser.add_argument("--pairs", type=int, default=500, help="openings, both seats (500)")
-    parser.add_argument("--seed", type=int, default=1, help="of openings and players (1)")
     parser.add_argument(
-        "--ruleset", choices=list(RULESETS), default="zanzibar", help="(default zanzibar)"
+        "--pairs", type=at_least(1), default=500, help="openings, both seats (default: 500)"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the results there")
-    args = parser.parse_args(argv)
-    if args.pairs < 1 or args.seed < 0:
-        parser.error("--pairs must be positive, --seed not negative")
-    ruleset, other = get_ruleset(args.ruleset), args.other.resolve()
+    add_options(parser, "ruleset", "seed")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="keep the results there, to continue from"
+    )
+    add_player_options(parser)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
+    ruleset, other = args.ruleset, args.other.resolve()
     names = [args.player, args.opponent or args.player]
+    match = {
+        "players": names,
+        "commits": [commit_of(HERE), commit_of(other)],
+        "ruleset": ruleset.name,
+        "pairs": args.pairs,
+        "seed": args.seed,
+    }
+    report = kept(args.json, match)
     players: list[RemotePlayer] = []
     try:
-        match = {
-            "players": names,
-            "commits": [commit_of(HERE), commit_of(other)],
-            "ruleset": ruleset.name,
-            "pairs": args.pairs,
-            "seed": args.seed,
-        }
-        report = kept(args.json, match)
         for name, checkout in zip(names, (HERE, other), strict=True):
             players.append(RemotePlayer(name, checkout, ruleset, args.seed))
         openings = draw_openings(ruleset, args.pairs, OPENING_PLIES, args.seed)
         play((players[0], players[1]), openings, ruleset, report, args.json)
-    except (OSError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
-        print("\nstopped; with --json the same command continues", file=sys.stderr)
-        return 130
+        raise KeyboardInterrupt("with --json the same command continues") from None
     finally:
         for player in players:
             player.close()
@@ -205,8 +199,3 @@ def main(argv: list[str] | None = None) -> int:
         f"{score.rate:.1%} ({score.low:.1%} to {score.high:.1%}) of {score.games} games, "
         f"{times[0]:.2f} and {times[1]:.2f} ms of processor time a move"
     )
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,12 +1,7 @@
-"""Compile the code of players and training ahead of time, and keep it on disk.
-
-python -m training.warm_up
-"""
+"""What ``bao warm-up`` compiles of players and training (:mod:`bao_env.warm_up`)."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from itertools import product
 from typing import Final
 
@@ -14,7 +9,6 @@ import numpy as np
 
 from agents.registry import load
 from bao_env.engine.batch import Engine
-from bao_env.warm_up import ENVIRONMENTS, compile_all
 from training.train import load_config, make_trainer
 
 PLAYERS: Final = (
@@ -43,18 +37,3 @@ def training() -> None:
     for method, kind in product(("ppo", "alphazero"), ("board", "moves")):
         settings = [*small, f"method={method}", f"network_kind={kind}", "alphazero.simulations=4"]
         make_trainer(*load_config(None, settings)).train_update()
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.warm_up``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.warm_up",
-        description="Compile the code of environments, players and training, and keep it on disk.",
-    )
-    parser.parse_args(argv)
-    compile_all({**ENVIRONMENTS, "players": players, "training": training})
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

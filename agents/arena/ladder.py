@@ -2,7 +2,7 @@
 
 A ladder is a JSON file for one rule set. Its ratings are its scale, so they never change under its
 name: if an anchor begins to play differently, a new ladder with a new number is made.
-``python -m training.ladder`` makes one from a tournament.
+``bao ladder`` makes one from a tournament.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
-from tqdm import tqdm
 
 from agents import registry
 from agents.arena.elo import ELO_PER_LOGIT, Z95, expected_score
@@ -26,6 +25,7 @@ from agents.arena.executors import LocalPool
 from agents.arena.ladder import Ladder, LadderError
 from agents.arena.match import play_openings
 from agents.arena.openings import MatchOpenings
+from agents.progress import Progress
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 
@@ -289,7 +289,7 @@ def play_unit(
     return Played(match.points, 1000.0 * match.seconds[0] / max(1, match.moves[0]))
 
 
-def _wait(futures: Sequence[Future[Played]], deadline: float, bar: tqdm) -> Ended | None:
+def _wait(futures: Sequence[Future[Played]], deadline: float, bar: Progress) -> Ended | None:
     """Wait for the games of a round.
 
     Returns:
@@ -347,7 +347,7 @@ def rate_player(
     deadline = time.monotonic() + seconds
     pool = LocalPool(processes)
     try:
-        with tqdm(unit="game", desc=player) as bar:
+        with Progress(unit="game", desc=player) as bar:
             while ended is None and (units := session.plan(precision)):
                 bar.total = 2 * session.expected_pairs
                 bar.refresh()

@@ -15,7 +15,7 @@ from tabulate import tabulate
 
 from agents.arena.elo import score_pairs
 from agents.arena.ratings import Ratings, cycles, rate
-from agents.files import write_atomically
+from bao_env.files import write_atomically
 
 
 @dataclass(frozen=True)

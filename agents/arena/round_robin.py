@@ -4,7 +4,7 @@ The work is cut into units of :data:`UNIT_PAIRS` pairs of one pairing. As many p
 are cores play them, each search on one core. A unit's result depends only on the seed, the openings
 and its two players. So the number of processes does not change a tournament (except for players
 limited by time), and a tournament that was stopped can continue.
-``python -m training.tournament`` is the command.
+``bao tournament`` is the command.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from typing import Annotated, Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, model_validator
-from tqdm import tqdm
 
 from agents import registry
 from agents.arena.executors import LocalPool, RayPool
@@ -35,10 +34,12 @@ from agents.arena.match import play_openings
 from agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
 from agents.arena.report import Standing
 from agents.base import NamedPlayer
-from agents.files import hold, write_atomically
+from agents.files import hold
+from agents.progress import Progress
 from agents.provenance import current_commit, provenance
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
+from bao_env.files import write_atomically
 
 UNIT_PAIRS: Final = 50
 """Pairs that are played, and saved, at a time."""
@@ -432,7 +433,9 @@ def run(
         left = [unit for key, unit in everything.items() if key not in done]
         left.sort(key=lambda unit: settings.pairs_between(unit.first, unit.second))  # slow first
         total = sum(2 * unit.pairs for unit in everything.values())
-        bar = tqdm(total=total, initial=total - sum(2 * unit.pairs for unit in left), unit="game")
+        bar = Progress(
+            total=total, initial=total - sum(2 * unit.pairs for unit in left), unit="game"
+        )
         pool: LocalPool | RayPool
         pool = LocalPool(processes) if ray_address is None else RayPool(ray_address)
         try:

@@ -33,10 +33,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
-from agents.files import write_atomically
 from agents.nets.features import ENCODING_SIZE, INPUTS_VERSION
 from agents.nets.network import NetworkConfig, PolicyNetwork, num_parameters, state_shapes
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
+from bao_env.files import write_atomically
 from bao_env.observation.board import OBSERVATION_VERSION
 
 FORMAT: Final = 1

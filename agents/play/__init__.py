@@ -1,1 +1,1 @@
-"""The board in a browser: a small local server and a page. ``python -m agents.play`` starts it."""
+"""The board in a browser: a small local server and a page. ``bao play`` starts it."""

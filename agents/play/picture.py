@@ -1,4 +1,4 @@
-"""``python -m agents.play.picture FILE``: a game as an animated picture, seed by seed.
+"""``bao gif FILE``: a game as an animated picture, seed by seed.
 
 It shows the trace of each move on the drawing of the board, as the page does. It needs pygame and
 Pillow: ``pip install -e '.[picture]'``.
@@ -10,7 +10,7 @@ import argparse
 import dataclasses
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ from PIL import Image
 from tqdm import tqdm
 
 from bao_env.board import Board, Event, EventKind
+from bao_env.cli import Run, at_least
 from bao_env.engine.position import Position
 from bao_env.game import SEAT_NAMES
 from bao_env.notation.transcript import parse_transcripts
@@ -141,30 +142,19 @@ def write_picture(path: Path, board: Board, *, width: int = 820, plies: int | No
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the picture that a command line asks for."""
-    parser = argparse.ArgumentParser(
-        prog="python -m agents.play.picture",
-        description="Write a game as an animated picture.",
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao gif``: write a game as an animated picture."""
     parser.add_argument("file", type=Path, nargs="?", default=FILE, help="a .gif (the README's)")
     parser.add_argument("--game", type=Path, default=GAME, help="a transcript (de Voogt's game 1)")
-    parser.add_argument("--width", type=int, default=820, help="in pixels (%(default)s)")
-    parser.add_argument("--plies", type=int, help="plies to show (all)")
-    options = parser.parse_args(arguments)
-    if not 100 <= options.width <= 2000:
-        parser.error(f"--width {options.width}: expected 100 to 2000 pixels")
-    try:
-        text = options.game.read_text(encoding="utf-8-sig")
-        [game] = parse_transcripts(text, str(options.game))
-        write_picture(
-            options.file, Board.from_transcript(game), width=options.width, plies=options.plies
-        )
-    except (OSError, ValueError) as error:
-        parser.error(str(error))
-    print(f"{options.file}: {options.file.stat().st_size / 1e6:.2f} MB")
-    return 0
+    parser.add_argument("--width", type=at_least(100), default=820, help="in pixels (%(default)s)")
+    parser.add_argument("--plies", type=at_least(1), help="plies to show (all)")
+    return _run
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _run(args: argparse.Namespace) -> None:
+    if args.width > 2000:
+        raise ValueError(f"--width {args.width}: expected 100 to 2000 pixels")
+    text = args.game.read_text(encoding="utf-8-sig")
+    [game] = parse_transcripts(text, str(args.game))
+    write_picture(args.file, Board.from_transcript(game), width=args.width, plies=args.plies)
+    print(f"{args.file}: {args.file.stat().st_size / 1e6:.2f} MB")

@@ -56,7 +56,7 @@ def _say(cache: str | None) -> None:
             "at every start, as no folder can be written: set NUMBA_CACHE_DIR to a writable folder"
         )
     else:
-        why = "once, then it is kept; python -m bao_env.warm_up does all of it beforehand"
+        why = "once, then it is kept; bao warm-up does all of it beforehand"
     if sys.stderr is not None and not os.environ.get("BAO_ENV_QUIET"):
         with suppress(OSError, ValueError):  # stderr is closed
             print(f"bao_env: compiling the engine ({why})", file=sys.stderr, flush=True)

@@ -13,7 +13,7 @@ A **canonical name** means the same action in every position: the mover's own ro
 ``A6L``, ``A5R>``.
 
 How players write a move is in :mod:`bao_env.notation.moves`, whole games in
-:mod:`bao_env.notation.transcript`. ``python -m bao_env --help`` shows the command line.
+:mod:`bao_env.notation.transcript`. ``bao --help`` shows the command line.
 """
 
 from __future__ import annotations

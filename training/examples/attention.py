@@ -1,9 +1,9 @@
 """A network architecture of one's own: attention over the pits.
 
     OWN=training.examples.attention:Attention
-    python -m training.train --set architecture=$OWN --set "hidden=[32, 64]" --set steps=500_000 \\
+    bao train --set architecture=$OWN --set "hidden=[32, 64]" --set steps=500_000 \\
         --run attention
-    python -m training.evaluate runs/attention/final.safetensors --allow $OWN
+    bao match runs/attention/final.safetensors --allow $OWN
 
 Each pit is a token, and one more token has what belongs to no pit. With ``hidden = [32, 32, 64]``
 there are two layers of attention of 32 units, and 64 units go to the head.

@@ -1,12 +1,12 @@
 """Run the examples of other RL libraries, each library in its own virtual environment.
 
-    python -m training.examples.check sb3 skrl
-    python -m training.examples.check --all
+    bao examples sb3 skrl
+    bao examples --all
 
 For each library it makes a virtual environment, installs
 ``training/examples/requirements/LIBRARY.txt`` and this project, runs every example
-``training/examples/LIBRARY_*.py``, and prints their rows of a Markdown table. It needs
-nothing but Python. The downloads are large: up to 1.3 GB a library.
+``training/examples/LIBRARY_*.py``, and prints their rows of a Markdown table. The downloads are
+large: up to 1.3 GB a library.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import sys
 import venv
 from pathlib import Path
 from typing import Final
+
+from bao_env.cli import Run
 
 EXAMPLES: Final = Path(__file__).resolve().parent
 ROOT: Final = EXAMPLES.parent.parent
@@ -89,14 +91,9 @@ def run_example(python: Path, name: str) -> str:
     return rows[0]
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.examples.check``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.examples.check",
-        description="Train on Bao with other RL libraries, each in a virtual environment of its "
-        "own, and print a row of a Markdown table for each example.",
-        epilog="libraries: " + ", ".join(LIBRARIES),
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao examples``: train with other RL libraries, each in its own virtual environment."""
+    parser.epilog = "libraries: " + ", ".join(LIBRARIES)
     parser.add_argument("libraries", nargs="*", metavar="LIBRARY", help="which (see below)")
     parser.add_argument("--all", action="store_true", help="all of them, one after another")
     parser.add_argument(
@@ -107,12 +104,15 @@ def main(argv: list[str] | None = None) -> int:
         help="where the virtual environments are kept (default: %(default)s)",
     )
     parser.add_argument("--fresh", action="store_true", help="make the environments again")
-    args = parser.parse_args(argv)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> int:
     unknown = [name for name in args.libraries if name not in LIBRARIES]
     if unknown:
-        parser.error(f"unknown library {unknown[0]!r}: expected one of {', '.join(LIBRARIES)}")
+        raise ValueError(f"unknown library {unknown[0]!r}: expected one of {', '.join(LIBRARIES)}")
     if args.all == bool(args.libraries):
-        parser.error("name the libraries, or give --all alone")
+        raise ValueError("name the libraries, or give --all alone")
     print(HEAD, flush=True)
     failed = []
     for library in LIBRARIES if args.all else args.libraries:
@@ -131,7 +131,3 @@ def main(argv: list[str] | None = None) -> int:
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

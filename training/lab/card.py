@@ -1,10 +1,10 @@
 """Measure the shipped networks, for the tables of their model card.
 
-    python -m training.lab.card            # those that have changed since they were measured
-    python -m training.lab.card malawi     # this one, in any case
+    bao lab card            # those that have changed since they were measured
+    bao lab card malawi     # this one, in any case
 
 Each network alone plays :data:`BOTS` from :data:`PAIRS` openings and both seats. The results go to
-``agents/checkpoints/card.json``, from which ``python -m training.lab.tables`` writes the tables
+``agents/checkpoints/card.json``, from which ``bao lab tables`` writes the tables
 of the card. A network whose file is the same as in there is not measured again.
 """
 
@@ -13,17 +13,16 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import sys
 from pathlib import Path
 from typing import Any, Final
 
-from tqdm import tqdm
-
 from agents import registry
 from agents.arena.match import play_match
-from agents.files import write_atomically
 from agents.nets import checkpoint
+from agents.progress import Progress
 from agents.provenance import provenance
+from bao_env.cli import Run
+from bao_env.files import write_atomically
 
 BOTS: Final = ("random", "greedy", "alphabeta:2", "alphabeta:5")
 """Opponents of each network."""
@@ -65,7 +64,7 @@ def measure(name: str, pairs: int = PAIRS) -> dict[str, Any]:
     games = {}
     for bot in BOTS:
         opponent = registry.load(bot, ruleset=loaded.ruleset, seed=SEED + 1)
-        with tqdm(total=2 * pairs, unit="game", desc=f"{name}, {bot}") as bar:
+        with Progress(total=2 * pairs, unit="game", desc=f"{name}, {bot}") as bar:
             match = play_match(
                 player,
                 opponent,
@@ -121,31 +120,25 @@ def _points(score: dict[str, Any]) -> str:
     return f"{rate:.1f} ({low:.1f} to {high:.1f})"
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.lab.card``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.lab.card",
-        description="Measure the shipped networks, for the tables of their model card.",
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao lab card``: measure the shipped networks, for the tables of their model card."""
     parser.add_argument(
         "networks",
         nargs="*",
         metavar="NETWORK",
         help=f"of {', '.join(registry.shipped())}; by default those that have changed",
     )
-    args = parser.parse_args(argv)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
     if unknown := set(args.networks) - set(registry.shipped()):
-        parser.error(f"no shipped network is called {', '.join(sorted(unknown))}")
+        raise ValueError(f"no shipped network is called {', '.join(sorted(unknown))}")
     card = measured()
     for name in registry.shipped():
         changed = card.get(name, {}).get("file") != digest(name)
         if name in args.networks or (changed and not args.networks):
             card[name] = measure(name)
-            write_atomically(CARD, (json.dumps(card, indent=1, sort_keys=True) + "\n").encode())
+            write_atomically(CARD, json.dumps(card, indent=1, sort_keys=True) + "\n")
     card = dict(sorted(card.items()))
     print(networks_table(card), games_table(card), sep="\n\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """Count who wins the early positions of kujifunza, and solve each first move.
 
-    python -m training.lab.census --plies 6
+    bao lab census --plies 6
 
 It lists the different positions after 0, 1, 2, ... plies and proves who wins each
 (:mod:`agents.search.solver.solver`). Two shortcuts save most of the work: a position and its mirror
@@ -17,11 +17,12 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from tabulate import tabulate
-from tqdm import tqdm
 
+from agents.progress import Progress
 from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from agents.search.solver.solved_positions import mirrored
 from agents.search.solver.solver import Solver
+from bao_env.cli import Run, add_options, at_least
 from bao_env.engine.action import unpack_masks
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import Words
@@ -89,7 +90,7 @@ def _solved(solver: Solver, positions: Words, masks: Words, values: npt.NDArray[
     known = np.full(len(first), UNKNOWN, np.int8)
     known[inverse.ravel()[values == WIN]] = WIN
     unsolved = np.flatnonzero(known == UNKNOWN)
-    with tqdm(total=len(unsolved), unit="position", leave=False) as bar:
+    with Progress(total=len(unsolved), unit="position", leave=False) as bar:
         for low in range(0, len(unsolved), _PART):
             part = unsolved[low : low + _PART]
             known[part] = solver.values(positions[first[part]], masks[first[part]])[0]
@@ -129,36 +130,25 @@ def counts(ply: int, level: Level) -> tuple[int, int, int]:
     return wins, losses, unknown
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.lab.census``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.lab.census",
-        description="Count the positions early in kujifunza by who wins them.",
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao lab census``: count the positions early in kujifunza by who wins them."""
     parser.add_argument(
         "--plies",
-        type=int,
+        type=at_least(0),
         default=5,
-        help="the last number of plies (default 5, half a minute; 7, ten minutes)",
+        help="the last number of plies (default: 5, half a minute; 7, ten minutes)",
     )
-    parser.add_argument("--threads", type=int, default=1, help="results do not depend on them (1)")
-    args = parser.parse_args(argv)
-    if args.plies < 0 or args.threads < 1:
-        parser.error("--plies must not be negative, --threads must be positive")
+    add_options(parser, "threads")
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
     rows: list[tuple[int, ...]] = []
-    stopped = False
+    print(table_of_first_moves(), end="\n\n", flush=True)
     try:
-        print(table_of_first_moves(), end="\n\n", flush=True)
         for ply, level in enumerate(census(args.plies, args.threads)):
             rows.append((ply, len(level.values), *counts(ply, level)))
             print(f"{ply} plies: {len(level.values):,} positions", file=sys.stderr)
-    except KeyboardInterrupt:
-        stopped = True
-        print("\nstopped; what was found:", file=sys.stderr)
-    head = ("plies", "positions", "whoever began wins", "the other player wins", "unknown")
-    print(tabulate(rows, head, tablefmt="github", intfmt=","))
-    return 130 if stopped else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    finally:  # what was found before Ctrl-C is shown all the same
+        head = ("plies", "positions", "whoever began wins", "the other player wins", "unknown")
+        print(tabulate(rows, head, tablefmt="github", intfmt=","))

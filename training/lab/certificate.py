@@ -1,6 +1,6 @@
 """Write the proof that kujifunza is won, small enough to ship and check.
 
-    python -m training.lab.certificate
+    bao lab certificate
 
 It writes the winner's strategy: every position in which the winner is to move if they follow it
 from the opening, their move there, and the plies within which the game then ends. Every
@@ -15,20 +15,20 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import sys
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
-from tqdm import tqdm
 
-from agents.files import write_atomically
+from agents.progress import Progress
 from agents.search import solver as solver_module
 from agents.search.solver.proof_number import LOSS, WIN
 from agents.search.solver.solver import Solver
+from bao_env.cli import Run
 from bao_env.engine.position import Words, packed_opening, unpack
+from bao_env.files import write_atomically
 from bao_env.notation.positions import action_to_move, format_position
 
 RULESET: Final = "kujifunza"
@@ -65,7 +65,7 @@ def shortest_wins(solver: Solver, opening: Words) -> Wins:
     fewest = {opening.tobytes(): plies}
     wins: Wins = {}
     todo = [opening]
-    with tqdm(unit=" positions") as bar:
+    with Progress(unit=" positions") as bar:
         while todo:
             position = todo.pop()
             left = fewest[position.tobytes()]
@@ -168,25 +168,15 @@ def certificate() -> str:
     return out.getvalue()
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.lab.certificate``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.lab.certificate",
-        description="Write the proof that whoever begins wins kujifunza (seconds).",
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao lab certificate``: write the proof that whoever begins wins kujifunza (seconds)."""
     parser.add_argument(
-        "--out", type=Path, default=SHIPPED, metavar="FILE", help="instead of the shipped file"
+        "file", type=Path, nargs="?", default=SHIPPED, help="instead of the shipped file"
     )
-    args = parser.parse_args(argv)
-    try:
-        text = certificate()
-        write_atomically(args.out, text)
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(f"{text.count(chr(10)) - 1} positions in {args.out}")
-    return 0
+    return _run
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _run(args: argparse.Namespace) -> None:
+    text = certificate()
+    write_atomically(args.file, text)
+    print(f"{text.count(chr(10)) - 1} positions in {args.file}")

@@ -1,6 +1,6 @@
 """The engine beside its peers: random legal play with masks and auto-reset, on the CPU.
 
-    python -m training.lab.peers
+    bao bench peers
 
 Each function returns ``(play, batch)``; ``play(calls)`` plays ``calls`` plies in each of ``batch``
 games and returns the number of plies. It raises ImportError if the peer is not installed. The peers
@@ -9,6 +9,7 @@ are other, mostly simpler games: a yardstick, not a race.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Callable
@@ -16,7 +17,8 @@ from functools import partial
 
 from tabulate import tabulate
 
-from bao_env.bench import Case, all_cases, measure
+from bao_env.bench import Case, add_rounds, all_cases, measure
+from bao_env.cli import Run
 from bao_env.engine.ruleset import get_ruleset
 
 Play = Callable[[int], int]
@@ -85,8 +87,13 @@ PEERS: dict[str, Callable[[], tuple[Play, int]]] = {
 """How to set each peer up."""
 
 
-def main() -> int:
-    """Print plies a second of every case, and how many times faster it is than each peer."""
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao bench peers``: measure the engine beside other libraries' games."""
+    add_rounds(parser, seconds=0.5)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
     ours = all_cases(get_ruleset("zanzibar"), (1, 64, 1024, 16384), (1, 2))
     peers = []
     for name, make in PEERS.items():
@@ -95,7 +102,7 @@ def main() -> int:
             peers.append(Case(name, batch, os.cpu_count() or 1, play))
         except ImportError:
             print(f"peer {name}: not installed", file=sys.stderr)
-    measure([*ours, *peers], rounds=5, seconds=0.5)
+    measure([*ours, *peers], args.rounds, args.seconds)
     rows = [
         [case.name, case.batch, case.threads, case.rate / 1e6]
         + [case.cpu_rate / peer.cpu_rate for peer in peers]
@@ -103,8 +110,3 @@ def main() -> int:
     ]
     head = ["million plies a second", "batch", "threads", "rate", *(f"vs {p.name}" for p in peers)]
     print(tabulate(rows, head, floatfmt=".3f"))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

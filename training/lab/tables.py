@@ -1,15 +1,15 @@
 """Write the tables of the documents from the JSON files that hold their figures.
 
-    python -m training.lab.tables            # rewrite them
-    python -m training.lab.tables --check    # exit with 1 if one is out of date
+    bao lab tables            # rewrite them
+    bao lab tables --check    # exit with 1 if one is out of date
 
 A tournament writes ``table.json``. The published one is ``training/ladder.json``; its Elo table
 is in ``training/RESULTS.md``, between ``<!-- ladder -->`` and ``<!-- /ladder -->``. To publish a
 new tournament, copy its ``table.json`` and ``elo.png`` over ``ladder.json`` and
 ``ladder.png``, and run this command. In the same way ``training/lab/BENCHMARK.md`` has the table of
-``training/lab/benchmark.json``, which ``training.lab.benchmark`` writes with ``benchmark.png``, and
+``training/lab/benchmark.json``, which ``bao lab benchmark`` writes with ``benchmark.png``, and
 the card of the shipped networks, ``agents/checkpoints/README.md``, has the tables that
-``training.lab.card`` measures.
+``bao lab card`` measures.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ import numpy.typing as npt
 
 from agents.arena.ratings import Ratings
 from agents.arena.report import Standing, markdown
+from bao_env.cli import Run
+from bao_env.files import write_atomically
 from training.lab import card
 from training.lab.benchmark import summary
 
@@ -103,25 +105,19 @@ def replace_between(text: str, name: str, part: str) -> str:
     return head + start + "\n" + part.strip() + "\n\n" + end + tail
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.lab.tables``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.lab.tables",
-        description="Write the tables of training/RESULTS.md, training/lab/BENCHMARK.md and "
-        "agents/checkpoints/README.md from the JSON files that hold their figures.",
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao lab tables``: write the tables of the documents from the JSON files."""
     parser.add_argument("--check", action="store_true", help="write nothing; check")
-    args = parser.parse_args(argv)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> int:
     for document, name, part in tables():
         old = document.read_text(encoding="utf-8")
         new = replace_between(old, name, part)
         if args.check and new != old:
-            print(f"{document} is out of date: run python -m training.lab.tables", file=sys.stderr)
+            print(f"{document} is out of date: run bao lab tables", file=sys.stderr)
             return 1
         if new != old:
-            document.write_text(new, encoding="utf-8")
+            write_atomically(document, new)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

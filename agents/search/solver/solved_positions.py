@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from agents.files import write_atomically
 from agents.search.alphabeta import evaluation
 from agents.search.solver import solver
 from agents.search.solver.proof_number import LOSS, WIN
@@ -25,6 +24,7 @@ from bao_env.engine.bits import BYTE
 from bao_env.engine.position import META, MOVER_IS_NORTH, PLY, WORDS, Words
 from bao_env.engine.ruleset import RULES_VERSION, RULESETS, Ruleset
 from bao_env.envs.afterstates import list_afterstates
+from bao_env.files import write_atomically
 from bao_env.game import Stage
 from bao_env.observation.observer import get_observer
 
@@ -160,7 +160,7 @@ class SolvedPositions:
             names = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.npz")))
             raise ValueError(
                 f"{path} is no file of solved positions ({error!s:.100}): make one with "
-                "python -m training.exact_values or python -m training.blunders --won, "
+                "bao dataset or bao blunders --won, "
                 f"or name one of: {names}"
             ) from error
         if found != (FORMAT, RULES_VERSION):

@@ -15,16 +15,16 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
-from tqdm import tqdm
 
 from agents import registry
 from agents.arena.ladder import Ladder, load_ladder
 from agents.arena.match import play_match, play_openings
 from agents.arena.placement import Session
-from agents.files import write_atomically
+from agents.progress import Progress
 from agents.provenance import provenance
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
+from bao_env.files import write_atomically
 from bao_env.signature import machine
 from training.lab.benchmark.learners import LEARNERS
 
@@ -100,7 +100,9 @@ class Recorder:
         bar: progress bar of the steps.
     """
 
-    def __init__(self, steps: int, settings: BenchmarkSettings, ladder: Ladder, bar: tqdm) -> None:
+    def __init__(
+        self, steps: int, settings: BenchmarkSettings, ladder: Ladder, bar: Progress
+    ) -> None:
         self.points: list[Point] = []
         self.scores: dict[str, dict[str, Any]] = {}
         self._due = [math.ceil(share * steps) for share in POINTS]
@@ -174,7 +176,7 @@ def run(name: Name, settings: BenchmarkSettings, folder: Path, line: int = 0) ->
     learner, ladder = LEARNERS[name.learner], load_ladder()
     steps = math.ceil(settings.steps * learner.share)
     learner.train(name.observation, name.seed, 1, lambda steps, player: None)
-    with tqdm(
+    with Progress(
         total=steps, unit="step", unit_scale=True, desc=str(name), position=line, leave=False
     ) as bar:
         recorder = Recorder(steps, settings, ladder, bar)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import TypeAdapter
 from tabulate import tabulate
 
-from agents.files import write_atomically
+from bao_env.files import write_atomically
 from training.lab.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
 from training.lab.benchmark.runs import BOTS, Point, Run, load
 

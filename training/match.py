@@ -1,6 +1,6 @@
 """Measure a player against others in paired games.
 
-    python -m training.evaluate runs/quick/final.safetensors --opponents random greedy
+    bao match runs/quick/final.safetensors random greedy
 
 Every opening, a random legal prefix that a search finds balanced, is played twice, once from each
 seat. The table gives points a game (a draw counts a half) and the Elo difference, each with its
@@ -12,22 +12,20 @@ The interval of such a match is biased; the verdict is not.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import sys
-from pathlib import Path
 from typing import Any
 
 from tabulate import tabulate
-from tqdm import tqdm
 
 from agents import registry
 from agents.arena import match as arena
 from agents.arena.elo import Sprt
 from agents.arena.openings import BALANCE, OPENING_PLIES
+from agents.progress import Progress
 from agents.provenance import provenance
+from bao_env.cli import Run, add_options, add_player_options, at_least, write_json
 from bao_env.engine.ruleset import Ruleset, get_ruleset
-from bao_env.rule_files import RULESET_HELP, ruleset_argument
+from bao_env.files import write_atomically
 
 
 def ruleset_of(player: str) -> Ruleset | None:
@@ -92,28 +90,23 @@ def result(opponent: str, match: arena.Match) -> dict[str, Any]:
     }
 
 
-def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.evaluate",
-        description="Play a checkpoint (or a bot) against opponents in paired games.",
-        epilog="players: " + registry.KNOWN,
-    )
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao match``: play a player against opponents in paired games."""
     parser.add_argument("player", metavar="PLAYER", help="a checkpoint's path or name, or a bot")
-    parser.add_argument("--opponents", nargs="+", default=["random", "greedy"], metavar="PLAYER")
     parser.add_argument(
-        "--pairs", type=int, default=1000, help="openings, each played from both seats (1000)"
+        "opponents",
+        nargs="*",
+        default=["random", "greedy"],
+        metavar="OPPONENT",
+        help="another player; may be several (default: random greedy)",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of openings and bots (default 1)")
     parser.add_argument(
-        "--opening-plies", type=int, default=OPENING_PLIES, help="random plies (default 8)"
+        "--pairs",
+        type=at_least(1),
+        default=1000,
+        help="openings, each played from both seats (default: 1000)",
     )
-    parser.add_argument(
-        "--balance",
-        type=float,
-        default=BALANCE,
-        help="largest value of an opening for either side, in logits (default 1)",
-    )
+    add_openings(parser)
     parser.add_argument(
         "--sprt",
         type=float,
@@ -121,38 +114,40 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         metavar=("ELO0", "ELO1"),
         help="stop when a test (5 %% errors) has decided between these Elo differences",
     )
-    parser.add_argument(
-        "--ruleset",
-        type=ruleset_argument,
-        metavar="RULES",
-        help=f"{RULESET_HELP}; default: the checkpoint's, or zanzibar for a bot",
-    )
-    registry.add_allow(parser)
-    parser.add_argument("--json", metavar="FILE", help="also write the results as JSON")
+    add_options(parser, "seed", "json", ruleset=None)
     parser.add_argument("--games", metavar="FILE", help="also write every game as a transcript")
-    args = parser.parse_args(argv)
-    if args.pairs < 1 or args.opening_plies < 0 or args.seed < 0:
-        parser.error("--pairs must be positive, --opening-plies and --seed not negative")
-    return args
+    add_player_options(parser)
+    return _run
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.evaluate``."""
-    args = arguments(argv)
+def add_openings(parser: argparse.ArgumentParser) -> None:
+    """Add the options ``--opening-plies`` and ``--balance`` to a parser."""
+    parser.add_argument(
+        "--opening-plies",
+        type=at_least(0),
+        default=OPENING_PLIES,
+        help="random plies of an opening (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--balance",
+        type=float,
+        default=BALANCE,
+        help="largest value of an opening for either side, in logits (default: %(default)s)",
+    )
+
+
+def _run(args: argparse.Namespace) -> None:
+    sprt = Sprt(*args.sprt) if args.sprt else None
+    ruleset = args.ruleset or ruleset_of(args.player) or get_ruleset("zanzibar")
+    player = registry.load(args.player, ruleset=ruleset, seed=args.seed)
+    opponents = [
+        registry.load(name, ruleset=ruleset, seed=args.seed + 1 + i)
+        for i, name in enumerate(args.opponents)
+    ]
     rows: list[tuple[str, arena.Match]] = []
-    failed = False  # results from before an error are shown all the same
     try:
-        for name in args.allow:
-            registry.allow_architecture(name)
-        sprt = Sprt(*args.sprt) if args.sprt else None
-        ruleset = args.ruleset or ruleset_of(args.player) or get_ruleset("zanzibar")
-        player = registry.load(args.player, ruleset=ruleset, seed=args.seed)
-        opponents = [
-            registry.load(name, ruleset=ruleset, seed=args.seed + 1 + i)
-            for i, name in enumerate(args.opponents)
-        ]
         for opponent in opponents:
-            with tqdm(total=2 * args.pairs, unit="game", desc=f"vs {opponent.name}") as bar:
+            with Progress(total=2 * args.pairs, unit="game", desc=f"vs {opponent.name}") as bar:
                 match = arena.play_match(
                     player,
                     opponent,
@@ -165,42 +160,42 @@ def main(argv: list[str] | None = None) -> int:
                     progress=bar.update,
                 )
             rows.append((opponent.name, match))
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        if not rows:
-            return 2
-        failed = True
+    finally:  # results from before an error or Ctrl-C are shown all the same
+        if rows:
+            _report(args, player.name, ruleset, sprt, rows)
 
-    print(
-        f"{player.name}, rule set {ruleset.name}: up to {args.pairs} balanced openings of "
-        f"{args.opening_plies} random plies, each from both seats, seed {args.seed}"
+
+def _report(
+    args: argparse.Namespace,
+    player: str,
+    ruleset: Ruleset,
+    sprt: Sprt | None,
+    rows: list[tuple[str, arena.Match]],
+) -> None:
+    """Print the results, and write the files that the options name."""
+    if args.json != "-":
+        print(
+            f"{player}, rule set {ruleset.name}: up to {args.pairs} balanced openings of "
+            f"{args.opening_plies} random plies, each from both seats, seed {args.seed}"
+        )
+        print(table(rows))
+        for name, match in rows:
+            if sprt is not None:
+                decided = {"H0": f"{sprt.elo0:+g} or less", "H1": f"{sprt.elo1:+g} or more"}
+                verdict = decided.get(str(match.verdict), "not decided within these games")
+                print(f"{name}: SPRT of {sprt.elo0:+g} against {sprt.elo1:+g} Elo: {verdict}")
+    if args.games:
+        texts = [text for name, m in rows for text in m.transcripts((player, name))]
+        write_atomically(args.games, "\n".join(texts))
+    write_json(
+        args.json,
+        {
+            "made_with": provenance(ruleset),
+            "player": args.player,
+            "ruleset": ruleset.to_dict(),
+            "opening_plies": args.opening_plies,
+            "balance": args.balance,
+            "seed": args.seed,
+            "results": [result(name, match) for name, match in rows],
+        },
     )
-    print(table(rows))
-    for name, match in rows:
-        if sprt is not None:
-            decided = {"H0": f"{sprt.elo0:+g} or less", "H1": f"{sprt.elo1:+g} or more"}
-            verdict = decided.get(str(match.verdict), "not decided within these games")
-            print(f"{name}: SPRT of {sprt.elo0:+g} against {sprt.elo1:+g} Elo: {verdict}")
-    try:
-        if args.games:
-            texts = [text for name, m in rows for text in m.transcripts((player.name, name))]
-            Path(args.games).write_text("\n".join(texts), encoding="utf-8")
-        if args.json:
-            report = {
-                "made_with": provenance(ruleset),
-                "player": args.player,
-                "ruleset": ruleset.to_dict(),
-                "opening_plies": args.opening_plies,
-                "balance": args.balance,
-                "seed": args.seed,
-                "results": [result(name, match) for name, match in rows],
-            }
-            Path(args.json).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
-        failed = True
-    return 2 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

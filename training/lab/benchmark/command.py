@@ -1,7 +1,7 @@
 """Compare RL libraries and our own trainers on Bao: rating against steps and against seconds.
 
-    python -m training.lab.benchmark
-    python -m training.lab.benchmark --learners ppo sb3 --observations replies moves --seeds 1
+    bao lab benchmark
+    bao lab benchmark --learners ppo sb3 --observations replies moves --seeds 1
 
 trains every learner on every observation that it reads, from several seeds, and writes a file for
 each finished run. If it is stopped, the same command continues with the missing runs. In the end,
@@ -17,25 +17,20 @@ from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from tqdm import tqdm
-
 from agents.arena.executors import LocalPool
-from agents.files import HeldError, hold
+from agents.files import hold
+from agents.progress import Progress
+from bao_env import cli
+from bao_env.cli import add_options, at_least
 from training.lab.benchmark import summary
 from training.lab.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
 from training.lab.benchmark.runs import BenchmarkSettings, Name, Run, run, unfinished
 
 
-def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """Parse the command line."""
+def command(parser: argparse.ArgumentParser) -> cli.Run:
+    """``bao lab benchmark``: train RL libraries and our own trainers, and rate them."""
     lines = [f"  {name:12} {learner.title}" for name, learner in LEARNERS.items()]
-    parser = argparse.ArgumentParser(
-        prog="python -m training.lab.benchmark",
-        description="Train RL libraries and our own trainers, and rate them on a ladder of "
-        "bots. A stopped benchmark continues with the same command.",
-        epilog="learners:\n" + "\n".join(lines),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser.epilog = "learners:\n" + "\n".join(lines)
     defaults = BenchmarkSettings()
     parser.add_argument(
         "--learners",
@@ -56,42 +51,38 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         f"{', '.join(ENCODINGS)} (default: all)",
     )
     parser.add_argument(
-        "--seeds", nargs="+", type=int, default=[1, 2, 3], metavar="N", help="default: 1 2 3"
+        "--seeds",
+        nargs="+",
+        type=at_least(0),
+        default=[1, 2, 3],
+        metavar="N",
+        help="default: 1 2 3",
     )
     parser.add_argument(
-        "--steps", type=int, default=defaults.steps, help=f"default: {defaults.steps}; DQN a fifth"
+        "--steps",
+        type=at_least(1),
+        default=defaults.steps,
+        help="default: %(default)s; DQN a fifth",
     )
     parser.add_argument(
         "--precision",
-        type=float,
+        type=at_least(0.1, float),
         default=defaults.precision,
         metavar="ELO",
-        help="precision of ratings on the way (default %(default)g); the last one is a third more "
+        help="precision of ratings on the way (default: %(default)g); the last one is a third more "
         "precise",
     )
     parser.add_argument(
         "--pairs",
-        type=int,
+        type=at_least(1),
         default=defaults.pairs,
-        help="openings against each of three bots in the end (default %(default)s)",
+        help="openings against each of three bots in the end (default: %(default)s)",
     )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("runs/benchmark"),
-        metavar="DIR",
-        help="folder of the runs (default %(default)s)",
-    )
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each (1)")
     parser.add_argument(
         "--report", action="store_true", help="train nothing; write the table and the plot"
     )
-    args = parser.parse_args(argv)
-    if min(args.steps, args.precision, args.pairs, args.jobs) <= 0 or min(args.seeds) < 0:
-        parser.error(
-            "--steps, --precision, --pairs and --jobs must be positive, --seeds not negative"
-        )
-    return args
+    add_options(parser, threads=1, out=Path("runs/benchmark"))
+    return _run
 
 
 def chosen(args: argparse.Namespace) -> list[Name]:
@@ -146,7 +137,7 @@ def train_all(names: list[Name], settings: BenchmarkSettings, folder: Path, jobs
             pool.submit(run, name, settings, folder, 1 + i % jobs): name
             for i, name in enumerate(names)
         }
-        with tqdm(total=len(names), unit="run", desc="benchmark", position=0) as bar:
+        with Progress(total=len(names), unit="run", desc="benchmark", position=0) as bar:
             for future in as_completed(futures):
                 try:
                     last = future.result().points[-1]
@@ -156,7 +147,7 @@ def train_all(names: list[Name], settings: BenchmarkSettings, folder: Path, jobs
                 except Exception as error:  # of a library: the other runs continue
                     failed += 1
                     said = f"failed: {type(error).__name__}: {error}"
-                tqdm.write(f"{futures[future]}: {said}", file=sys.stderr)
+                Progress.write(f"{futures[future]}: {said}", file=sys.stderr)
                 bar.update()
     except BaseException:
         pool.stop()  # otherwise learners would train to their ends
@@ -166,9 +157,7 @@ def train_all(names: list[Name], settings: BenchmarkSettings, folder: Path, jobs
     return failed
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m training.lab.benchmark``."""
-    args = arguments(argv)
+def _run(args: argparse.Namespace) -> int:
     settings = BenchmarkSettings(steps=args.steps, precision=args.precision, pairs=args.pairs)
     failed = 0
     try:
@@ -176,23 +165,8 @@ def main(argv: list[str] | None = None) -> int:
             names = chosen(args)
             with hold(args.out):
                 todo = unfinished(names, settings, args.out)
-                failed = train_all(todo, settings, args.out, args.jobs)
+                failed = train_all(todo, settings, args.out, args.threads)
         print(summary.write(args.out))
-    except (HeldError, ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except BrokenProcessPool:
-        print(
-            "error: a process of a run died, perhaps for want of memory: give fewer --jobs; the "
-            "same command continues",
-            file=sys.stderr,
-        )
-        return 2
     except KeyboardInterrupt:
-        print("\nstopped; the same command continues", file=sys.stderr)
-        return 130
+        raise KeyboardInterrupt("the same command continues") from None
     return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,31 +1,33 @@
-"""``python -m agents.play``: the board in a browser, against people, bots or checkpoints."""
+"""The command ``bao play``: the board in a browser, against people, bots or checkpoints."""
 
 from __future__ import annotations
 
 import argparse
 import socket
-import sys
 import threading
 import webbrowser
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agents import registry
+from agents.play.connections import make_server
+from agents.play.roster import Roster
+from agents.play.server import create_app
+from bao_env.cli import Run, add_options, add_player_options, at_least
 
 RUNS: Final = Path("runs")
 """The folder of training runs, whose checkpoints may play by default."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve the board until Ctrl-C."""
-    parser = argparse.ArgumentParser(
-        prog="python -m agents.play",
-        description="Play Bao in a browser: against people, bots or checkpoints. The server "
-        "listens on this machine only, unless --host says otherwise.",
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao play``: play Bao in a browser, against people, bots or checkpoints."""
+    parser.description = (
+        "Play Bao in a browser: against people, bots or checkpoints. The server listens on\n"
+        "this machine only, unless --host says otherwise."
     )
-    parser.add_argument("--port", type=int, default=8017, help="0 takes any free one (%(default)s)")
+    parser.add_argument(
+        "--port", type=at_least(0), default=8017, help="0 takes any free one (8017)"
+    )
     parser.add_argument(
         "--host",
         default="127.0.0.1",
@@ -37,27 +39,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--checkpoints",
         type=Path,
         nargs="+",
-        metavar="FOLDER",
+        metavar="DIR",
         help="folders whose .safetensors files may play, besides the shipped ones (default: runs, "
         "if it exists)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the bots (%(default)s)")
-    registry.add_allow(parser)
-    options = parser.parse_args(arguments)
-    try:
-        from agents.play.connections import make_server
-        from agents.play.roster import Roster
-        from agents.play.server import create_app
-    except ImportError as error:
-        parser.error(f"the board needs the extra play: pip install -e '.[play]' ({error})")
-    try:
-        for name in options.allow:
-            registry.allow_architecture(name)
-        if options.checkpoints is None:
-            options.checkpoints = [RUNS] if RUNS.is_dir() else []
-        roster = Roster(options.checkpoints, options.seed)
-    except ValueError as error:
-        parser.error(str(error))
+    add_options(parser, seed=0)
+    add_player_options(parser)
+    return _run
+
+
+def _run(options: argparse.Namespace) -> None:
+    """Serve the board until Ctrl-C."""
+    if options.checkpoints is None:
+        options.checkpoints = [RUNS] if RUNS.is_dir() else []
+    roster = Roster(options.checkpoints, options.seed)
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -65,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         listener.bind((options.host, options.port))
         listener.listen()  # the address printed below must work at once
     except (OSError, OverflowError) as error:
-        parser.error(f"cannot listen on {options.host} port {options.port}: {error}")
+        raise ValueError(f"cannot listen on {options.host} port {options.port}: {error}") from error
     shown, hosts = options.host, [options.host]
     if options.host in ("0.0.0.0", "::"):  # every address of this machine
         shown, hosts = "127.0.0.1" if options.host == "0.0.0.0" else "::1", [socket.gethostname()]
@@ -77,8 +72,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         threading.Timer(0.7, webbrowser.open, [address]).start()
     with suppress(KeyboardInterrupt):  # uvicorn raises it after an orderly end
         make_server(create_app(roster, hosts)).run(sockets=[listener])
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,269 @@
+"""The command ``bao``: the table of its commands, and what they share.
+
+A command is a function in the module that does the work. It gets a parser, adds its arguments to
+it, and returns the function that runs it::
+
+    def command(parser):
+        add_options(parser, "ruleset", "seed")
+        return run  # called with the parsed arguments; its result is the exit status, None is 0
+
+A module is imported only when its command is called. ``ValueError`` and ``OSError`` become one line
+on stderr and the exit status 2; Ctrl-C becomes one line and the status 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import os
+import pkgutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+Run: TypeAlias = Callable[[argparse.Namespace], int | None]
+
+
+class Command(NamedTuple):
+    """A row of :data:`COMMANDS`."""
+
+    place: str
+    """Its function, as ``module:name``."""
+    summary: str
+    """What it does, for ``--help``."""
+    extra: str = ""
+    """The extra of the package that it needs."""
+
+
+COMMANDS: Final = {
+    "play": Command("agents.play.command:command", "play in a browser, against anyone", "play"),
+    "train": Command("training.train:command", "train an agent by self-play, or resume", "train"),
+    "match": Command("training.match:command", "play two players against each other", "train"),
+    "rate": Command("training.rate:command", "rate a player on a ladder of bots, in Elo", "train"),
+    "tournament": Command("training.tournament:command", "play a round robin", "train"),
+    "blunders": Command("training.blunders:command", "count won games given away", "train"),
+    "curve": Command("training.curve:command", "draw how a run's generations improve", "train"),
+    "players": Command("agents.registry:command", "list the players"),
+    "solve": Command("agents.search.solver.command:command", "prove who wins a position"),
+    "dataset": Command("training.exact_values:command", "make a file of exact values", "train"),
+    "replay": Command("bao_env.notation.commands:replay_command", "check a game move by move"),
+    "explain": Command("bao_env.notation.commands:explain_command", "print what a move does"),
+    "show": Command("bao_env.notation.commands:show_command", "print a position as a board"),
+    "gif": Command("agents.play.picture:command", "draw a game as a GIF", "picture"),
+    "perft": Command("bao_env.perft:command", "count the action sequences of a length"),
+    "warm-up": Command("bao_env.warm_up:command", "compile everything beforehand"),
+    "bench": Command("bao_env.bench:command", "measure the speed of the environments"),
+    "bench search": Command("agents.speed:command", "measure the speed of the searches", "train"),
+    "bench train": Command("training.bench:command", "measure the speed of training", "train"),
+    "bench peers": Command("training.lab.peers:command", "measure other libraries", "train"),
+    "versus": Command("training.versus:command", "play against another checkout", "train"),
+    "fit": Command("training.fit:command", "fit an evaluation of alpha-beta", "train"),
+    "ladder": Command("training.ladder:command", "make a ladder from a tournament", "train"),
+    "examples": Command("training.examples.check:command", "run examples of RL libraries", "train"),
+    "lab benchmark": Command("training.lab.benchmark.command:command", "compare learners", "train"),
+    "lab card": Command("training.lab.card:command", "measure the shipped networks", "train"),
+    "lab census": Command("training.lab.census:command", "count early wins in kujifunza", "train"),
+    "lab certificate": Command("training.lab.certificate:command", "prove kujifunza won", "train"),
+    "lab tables": Command("training.lab.tables:command", "write the tables of documents", "train"),
+}
+"""All commands by name. Names that begin with the same word are shown together."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command, and return the exit status.
+
+    Args:
+        argv: the words after ``bao``; None means those of the process.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(words)
+    except KeyboardInterrupt as stop:
+        print(f"\nstopped{': ' + str(stop) if str(stop) else ''}", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # for example "bao players | head"
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        place = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        print(f"error: {place}", file=sys.stderr)
+        return 2
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except SystemExit as end:  # argparse has printed help or an error
+        return int(end.code or 0)
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(_overview())
+        return 0
+    if words[0] == "--version":
+        from bao_env import __version__
+
+        print(__version__)
+        return 0
+    run, args = parse(words)
+    if args.quiet:
+        os.environ |= {"BAO_ENV_QUIET": "1", "TQDM_DISABLE": "1"}
+    for folder in getattr(args, "path", ()):
+        if not os.path.isdir(folder):
+            raise ValueError(f"--path {folder}: there is no such folder")
+        # Behind our own packages, so that no file there hides them. Worker processes inherit it.
+        sys.path.append(str(Path(folder).resolve()))
+    for architecture in getattr(args, "allow", ()):
+        pkgutil.resolve_name("agents.registry:allow_architecture")(architecture)
+    return run(args) or 0
+
+
+def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
+    """Return the function that runs a command, and its arguments.
+
+    Raises:
+        ValueError: there is no such command, or a package that it needs is not installed.
+        SystemExit: the arguments are wrong, or ask for help; argparse has printed why.
+    """
+    length = 2 if " ".join(words[:2]) in COMMANDS else 1
+    name = " ".join(words[:length])
+    command = COMMANDS.get(name)
+    if command is None:
+        akin = [key for key in COMMANDS if key.startswith(f"{name} ")]
+        akin = akin or difflib.get_close_matches(name, COMMANDS, 1)
+        hint = f"did you mean {' or '.join(repr(key) for key in akin)}?" if akin else "see"
+        raise ValueError(f"there is no command {name[:80]!r}: {hint} bao --help lists all".strip())
+    parser = argparse.ArgumentParser(
+        prog=f"bao {name}",
+        description=command.summary.capitalize() + ".",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run = _import(name, command)(parser)
+    parser.add_argument("--quiet", action="store_true", help="no progress bars and no notices")
+    return run, parser.parse_args(list(words[length:]))
+
+
+def _import(name: str, command: Command) -> Callable[[argparse.ArgumentParser], Run]:
+    """Return the function of a command.
+
+    Raises:
+        ValueError: a package that it needs is not installed.
+    """
+    try:
+        function: Callable[[argparse.ArgumentParser], Run] = pkgutil.resolve_name(command.place)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in ("agents", "training"):
+            needed = "is not part of the wheel: it runs from a checkout of the repository"
+        else:
+            needed = f"needs {missing}: pip install -e '.[{command.extra or 'train'}]'"
+        raise ValueError(f"bao {name} {needed}") from error
+    return function
+
+
+def _overview() -> str:
+    """Return the text of ``bao --help``."""
+    width = max(map(len, COMMANDS))
+    rows = [f"  {name:{width}}  {command.summary}" for name, command in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: bao COMMAND ...",
+            "",
+            "Bao la Kiswahili: play it, learn it, measure it.",
+            "",
+            *rows,
+            "",
+            "bao COMMAND --help lists the options of a command.",
+        ]
+    )
+
+
+# --- what commands share --------------------------------------------------------------------------
+
+
+def at_least(least: float, kind: type[int] | type[float] = int) -> Callable[[str], Any]:
+    """Return a type of arguments: numbers of at least ``least``, whole ones by default."""
+
+    def parse(text: str) -> int | float:
+        try:
+            number = kind(text)
+        except ValueError:
+            number = kind(least) - 1
+        if not least <= number <= 2**63:
+            whole = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"{text[:40]!r}: expected {whole} of at least {least}")
+        return number
+
+    return parse
+
+
+def _ruleset(text: str) -> Any:
+    from bao_env.rule_files import read_ruleset
+
+    try:
+        return read_ruleset(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "ruleset": {
+        "type": _ruleset,
+        "default": "zanzibar",
+        "metavar": "RULES",
+        "help": "zanzibar, kibao, kujifunza, malawi, dutch, or a .toml file of switches",
+    },
+    "seed": {"type": at_least(0), "default": 1, "help": "seed of everything that is random"},
+    "threads": {"type": at_least(1), "default": os.cpu_count() or 1, "help": "cores to use"},
+    "json": {"metavar": "FILE", "help": "also write the results as JSON; - prints only them"},
+    "out": {"type": Path, "metavar": "DIR", "help": "folder of the results"},
+    "path": {
+        "action": "append",
+        "default": [],
+        "metavar": "DIR",
+        "help": "folder of your own modules; may be given several times",
+    },
+    "allow": {
+        "action": "append",
+        "default": [],
+        "metavar": "MODULE:NAME",
+        "help": "import this architecture, which a checkpoint names; may be given several times",
+    },
+}
+"""The options that several commands have, with the arguments of argparse."""
+
+
+def add_options(parser: argparse.ArgumentParser, *names: str, **defaults: Any) -> None:
+    """Add options of :data:`OPTIONS` to a parser; those in ``defaults`` have another default."""
+    for name in (*names, *defaults):
+        option = dict(OPTIONS[name])
+        option["default"] = defaults.get(name, option.get("default"))
+        if option["default"] not in (None, [], ()):
+            option["help"] += " (default: %(default)s)"
+        parser.add_argument(f"--{name}", **option)
+
+
+def add_player_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of commands that load players."""
+    add_options(parser, "path", "allow")
+    parser.epilog = "bao players lists the players."
+
+
+def write_json(file: str | None, report: Any) -> None:
+    """Write the results of ``--json FILE``; ``-`` is standard output, None writes nothing.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    text = json.dumps(report, indent=2, allow_nan=False) + "\n"
+    if file == "-":
+        sys.stdout.write(text)
+    elif file is not None:
+        from bao_env.files import write_atomically
+
+        write_atomically(file, text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""The commands ``bao replay``, ``bao explain`` and ``bao show``."""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+from pathlib import Path
+
+from bao_env.board import Board
+from bao_env.cli import Run, add_options
+from bao_env.files import write_atomically
+from bao_env.notation.moves import SPELLINGS
+from bao_env.notation.positions import NotationError, action_to_move, format_position
+from bao_env.notation.transcript import MAX_TEXT, Transcript, parse_transcripts, replay
+from bao_env.render.svg import svg_board
+from bao_env.render.text import ascii_board
+from bao_env.trace import EventKind
+
+_OPENING = "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"
+_EXAMPLE = """\
+example:
+  bao {} "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"{}
+
+bao_env/RULES.md describes the fields of a position. A move is a canonical name (A6L, the mover's
+own rows) or what players write (6L*, b7R, 8>).
+"""
+
+
+def replay_command(parser: argparse.ArgumentParser) -> Run:
+    """``bao replay``: check every move of the games in a file and print where they end."""
+    parser.add_argument("file", metavar="FILE", help="a transcript, or several in one file")
+    add_options(parser, ruleset=None)
+    parser.add_argument("--spelling", choices=SPELLINGS, help="default: found from the signs")
+    parser.add_argument(
+        "--any-stars", action="store_true", help="accept missing and wrong stars of takasa moves"
+    )
+    parser.add_argument("--svg", metavar="FILE", help="also write the last final board as SVG")
+    return _replay
+
+
+def explain_command(parser: argparse.ArgumentParser) -> Run:
+    """``bao explain``: print what a move does, event by event."""
+    parser.add_argument("position", metavar="POSITION", help="a position text, between quotes")
+    parser.add_argument("move", metavar="MOVE", help="such as A6L, 6L*, b7R or 8>")
+    add_options(parser, "ruleset")
+    parser.epilog = _EXAMPLE.format("explain", ' "7L*"')
+    return _explain
+
+
+def show_command(parser: argparse.ArgumentParser) -> Run:
+    """``bao show``: print a position as a board, with its legal moves."""
+    parser.add_argument("position", metavar="POSITION", help="a position text, between quotes")
+    add_options(parser, "ruleset")
+    parser.add_argument("--svg", metavar="FILE", help="also write the board as a picture")
+    parser.epilog = _EXAMPLE.format("show", "")
+    return _show
+
+
+def _read(file: str) -> list[Transcript]:
+    """Read the games of a file; NotationError if it is too long, not ASCII, or has no game."""
+    with Path(file).open("rb") as stream:
+        data = stream.read(MAX_TEXT + 1).removeprefix(codecs.BOM_UTF8)
+    try:
+        text = data.decode("ascii")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise NotationError(
+            f"the byte 0x{data[error.start]:02x} is not ASCII", file=file, line=line
+        ) from None
+    games = parse_transcripts(text, file)
+    if not games:
+        raise NotationError("no game in this file", file=file)
+    return games
+
+
+def _replay(options: argparse.Namespace) -> None:
+    for index, game in enumerate(_read(options.file)):
+        played = replay(
+            game, options.ruleset, spelling=options.spelling, strict=not options.any_stars
+        )
+        last = played.positions[-1] if played.positions else played.start
+        winner = game.get("winner") or game.get("result")
+        if played.outcome is not None:
+            result = str(played.outcome)
+        elif winner:
+            result = f"unfinished; the head says: {winner}"
+        else:
+            result = "unfinished"
+        if index:
+            print()
+        names = " - ".join(filter(None, (game.get("south"), game.get("north"))))
+        print(f"{game.get('title') or names or 'game'}: {len(played.actions)} moves, all legal")
+        print(ascii_board(last, status=str(played.outcome) if played.outcome else None))
+        print(f"position: {format_position(last)}")
+        print(f"result: {result}")
+        if options.svg:
+            write_atomically(options.svg, svg_board(last))
+
+
+def _explain(options: argparse.Namespace) -> None:
+    board = Board.from_text(options.position, options.ruleset)
+    events = board.trace(options.move)
+    print(board)
+    for number, event in enumerate(events, start=1):
+        print(f"{number:4}. {event}")
+    if events[-1].kind is not EventKind.INFINITE:
+        board.push(options.move)
+        print(board)
+        print(f"position: {board.text()}")
+
+
+def _show(options: argparse.Namespace) -> None:
+    board = Board.from_text(options.position, options.ruleset)
+    print(board)
+    print(f"position: {board.text()}")
+    moves = [
+        f"{action_to_move(action)} ({board.move_text(action)})" for action in board.legal_actions
+    ]
+    print(f"legal: {' '.join(moves) or 'none'}")
+    if options.svg:
+        write_atomically(options.svg, svg_board(board.position))
