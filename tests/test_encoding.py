@@ -61,7 +61,9 @@ def encode_texts(per_action: bool) -> np.ndarray:
     for name, texts in POSITIONS.items():
         words, masks = pack_texts(list(texts), RULESETS[name])
         rules = RULESETS[name].kernel_rules()
-        encodings, legal_actions, _ = encode(rules, words, masks, per_action)
+        encodings, legal_actions, _ = encode(
+            rules, words, masks, "moves" if per_action else "board"
+        )
         parts.append(encodings[: len(legal_actions) if per_action else len(texts)])
     return np.concatenate(parts)
 
@@ -85,7 +87,7 @@ def digest(array: np.ndarray) -> str:
 
 def test_encoding_of_a_position_is_the_board() -> None:
     positions, masks = random_play("zanzibar")
-    encodings, legal_actions, indptr = encode(ZANZIBAR, positions, masks, False)
+    encodings, legal_actions, indptr = encode(ZANZIBAR, positions, masks, "board")
     actions = [actions_of(mask) for mask in masks]
     assert legal_actions.tolist() == [i * 64 + a for i, legal in enumerate(actions) for a in legal]
     assert np.diff(indptr, prepend=0).tolist() == [0, *map(len, actions)]
@@ -101,7 +103,7 @@ def test_encoding_of_an_action() -> None:
     The reply has the seeds that each start captures, a win at once, or that there is no move.
     """
     positions, masks = random_play("zanzibar")
-    encodings, legal_actions, _ = encode(ZANZIBAR, positions, masks, True)
+    encodings, legal_actions, _ = encode(ZANZIBAR, positions, masks, "moves")
     viewers = movers(positions).astype(np.int8)
     seen = np.empty((1, OBSERVATION_SIZE), np.uint8)
     wins = stuck = several = 0
@@ -148,8 +150,8 @@ def test_successors_are_encoded_as_actions() -> None:
     for name in ("zanzibar", "dutch", "kujifunza"):
         rules = RULESETS[name].kernel_rules()
         positions, masks = random_play(name, 30)
-        boards, _, _ = encode(rules, positions, masks, False)
-        after, legal_actions, _ = encode(rules, positions, masks, True)
+        boards, _, _ = encode(rules, positions, masks, "board")
+        after, legal_actions, _ = encode(rules, positions, masks, "moves")
         by_action = dict(zip(legal_actions.tolist(), after, strict=False))
         found = np.zeros((MAX_SUCCESSORS + 1, ENCODING_SIZE), np.uint8)
         for i, words in enumerate(positions):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.nets.network import KINDS, NetworkConfig, PolicyNetwork
+from agents.nets.network import NetworkConfig, PolicyNetwork
 from agents.nets.policy import NetworkAgent
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.transposition import PROVEN
@@ -33,6 +33,9 @@ from bao_env.engine.successors import ACTION, RESULT
 from bao_env.notation import parse_position
 from tests.positions import batch_of
 from tests.test_mcts import wins_by
+
+SEARCHED = ("board", "moves")
+"""The kinds of networks that a search reads."""
 
 ZANZIBAR = RULESETS["zanzibar"].kernel_rules()
 
@@ -87,7 +90,7 @@ def test_schedule_can_be_followed(actions: int) -> None:
         assert visits[:2].max() - visits[:2].min() <= 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SEARCHED)
 @pytest.mark.parametrize("name", RULESETS)
 def test_policies_are_of_the_legal_actions(name: str, kind: str) -> None:
     search = search_of(name, kind, 60, 20)
@@ -105,7 +108,7 @@ def test_policies_are_of_the_legal_actions(name: str, kind: str) -> None:
             assert search._tree.node_visits[: len(masks), 0].tolist() == [20] * len(masks)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SEARCHED)
 @pytest.mark.parametrize("name", ["zanzibar", "dutch"])
 def test_roots_have_the_logits_and_values_of_the_network(kind: str, name: str) -> None:
     """Where no action decides the game at once."""
@@ -177,7 +180,7 @@ def test_improved_policy_worked_out_literally(name: str) -> None:
     assert compared > 10
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SEARCHED)
 @pytest.mark.parametrize("name", ["zanzibar", "dutch"])
 def test_lock_step_changes_only_rounding(name: str, kind: str) -> None:
     positions, _ = batch_of(name, 200, 18)
@@ -194,7 +197,7 @@ def test_lock_step_changes_only_rounding(name: str, kind: str) -> None:
     np.testing.assert_allclose(alone.values[close], together.values[close], atol=1e-3)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SEARCHED)
 @pytest.mark.parametrize("name", ["zanzibar", "dutch"])
 def test_cache_of_network_outputs_changes_nothing(name: str, kind: str) -> None:
     """It spares about half of the evaluations after a move, and follows the network."""
@@ -222,7 +225,7 @@ def test_cache_of_network_outputs_changes_nothing(name: str, kind: str) -> None:
     np.testing.assert_array_equal(search.search(positions).policies, expected.policies)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SEARCHED)
 @pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
 def test_finds_wins_without_a_network(name: str, kind: str) -> None:
     """The network's outputs are all alike, so that only the rules help."""
@@ -237,7 +240,7 @@ def test_finds_wins_without_a_network(name: str, kind: str) -> None:
     assert len(kept) >= 5 and np.mean(kept) >= 0.9
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SEARCHED)
 @pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
 def test_known_results_are_true(name: str, kind: str) -> None:
     """The solver agrees with each result in the tree, and a known win is played."""
@@ -268,7 +271,7 @@ def many_actions() -> np.ndarray:
     return words
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SEARCHED)
 def test_plays_another_action_if_all_considered_ones_lose(kind: str) -> None:
     search = search_of("zanzibar", kind, 1, 20)
     output = search.search(many_actions())
@@ -283,7 +286,7 @@ def test_plays_another_action_if_all_considered_ones_lose(kind: str) -> None:
     assert output.actions[0] in edges[:, ACTION]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SEARCHED)
 def test_wins_at_once_with_an_action_that_is_not_considered(kind: str) -> None:
     words = many_actions()
     masks = np.array([legal_mask(ZANZIBAR, words[0])], np.uint64)
@@ -304,7 +307,7 @@ def test_no_move_in_a_waiting_capture_loses() -> None:
     text = "1,1,1,1,7,10,1,1/1,1,1,1,1,1,1,1/2,1,1,20,2,1,2,2/0,0,0,0,0,0,0,0 1,1 SN S -"
     words, rules = pack_text(text, ruleset), ruleset.kernel_rules()
     value = AlphaBetaAgent(ruleset, depth=4, threads=1).search(words[0]).value
-    for kind in KINDS:
+    for kind in SEARCHED:
         found = GumbelSearch(rules, network(kind), 1, 60).search(words)
         after = words[0].copy()
         assert play(rules, after, np.uint64(found.actions[0])) == 0
@@ -320,7 +323,7 @@ def test_values_are_the_players_own() -> None:
     assert found[values < -PROVEN].mean() < -0.5
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SEARCHED)
 def test_search_does_not_depend_on_the_batch(kind: str) -> None:
     positions, masks = batch_of("zanzibar", 70, 12)
     together, alone = (

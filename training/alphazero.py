@@ -235,7 +235,7 @@ class AlphaZeroWorker:
                 self.games.engine.rules,
                 buffer.positions[index],
                 buffer.legal[index],
-                self.replica.per_action,
+                self.config.network_kind,
             )
             results = share * buffer.values[index] + (1 - share) * buffer.results[index]
             targets, weights = results, np.ones(len(results), np.float32)

@@ -46,7 +46,7 @@ def seconds_per_encoding(trainer: Trainer[Any]) -> float:
     games = trainer.workers[0].games
     per_action = trainer.network.config.per_action
     encodings, legal_actions, _ = encode(
-        games.engine.rules, games.positions, games.legal, per_action
+        games.engine.rules, games.positions, games.legal, trainer.config.network_kind
     )
     weights = compile_network(trainer.network)
     count = len(legal_actions) if per_action else len(games)

@@ -63,7 +63,8 @@ class TrainConfig(Settings):
     (``package.module:name``, a :class:`training.trainer.Method`). The table of that name (for your
     own, ``[name]``) holds its settings; tables of other methods are checked but not used."""
     network_kind: str = "moves"
-    """Input of the network: the ``board``, or the board after each of the legal ``moves``."""
+    """Input of the network: the ``board``; the board after each of the legal ``moves``; or the same
+    with what the next player's moves and the ``replies`` to them capture."""
     hidden: Annotated[tuple[int, ...], Field(strict=False)] = (256, 256)
     """Units of each hidden layer."""
     architecture: str = "mlp"

@@ -195,7 +195,7 @@ class PpoWorker:
         past_self_games = round(ppo.opponent_pool_share * size)
         self.past_self_seats = np.full(size, -1, np.int8)
         self.past_self_seats[:past_self_games] = np.arange(past_self_games) % 2
-        self.rollout = Rollout(config.rollout, size, self.replica.per_action)
+        self.rollout = Rollout(config.rollout, size, self.replica.per_action, network.encoding_size)
         self._minibatches: list[npt.NDArray[np.int64]] = []
 
     def choose_past_self(self, pool: list[dict[str, Tensor]]) -> None:
@@ -212,7 +212,7 @@ class PpoWorker:
         if index is not None:
             positions, legal = positions[index], legal[index]
         rules = self.games.engine.rules
-        encodings, legal_actions, indptr = encode(rules, positions, legal, self.replica.per_action)
+        encodings, legal_actions, indptr = encode(rules, positions, legal, self.config.network_kind)
         with torch.inference_mode():
             logits, values = network(self.replica.make_inputs(encodings, legal_actions))
         return RolloutOutput(encodings, indptr, legal, logits.cpu().numpy(), values.cpu().numpy())
@@ -335,7 +335,7 @@ class PpoWorker:
             legal, actions = roll.legal.reshape(-1)[index], roll.actions.reshape(-1)[index]
             indptr, legal_actions, chosen = find_legal_actions(legal, actions)
             counts = np.diff(indptr) if per_action else np.ones(len(index), np.int64)
-            encodings = padded_encodings(int(counts.sum()))
+            encodings = padded_encodings(int(counts.sum()), roll.encodings.shape[1])
             gather_encodings(roll.encodings, roll.starts.reshape(-1)[index], counts, encodings)
             advantage = roll.advantages.reshape(-1)[index]
             logits, values = self.replica.forward(encodings, legal_actions)
@@ -501,13 +501,14 @@ class Rollout:
         steps: T.
         games: B.
         per_action: whether the network reads each legal action, not each position.
+        encoding_size: bytes that the network reads at a time.
     """
 
-    def __init__(self, steps: int, games: int, per_action: bool) -> None:
+    def __init__(self, steps: int, games: int, per_action: bool, encoding_size: int) -> None:
         shape = (steps, games)
         self.per_action = per_action
         self.encodings = np.empty(
-            (steps * games * (6 if per_action else 1), ENCODING_SIZE), np.uint8
+            (steps * games * (6 if per_action else 1), encoding_size), np.uint8
         )
         """uint8[capacity, ENCODING_SIZE], the encodings that the network read for all decisions in
         order: one for each decision, or one for each of its legal actions."""
@@ -539,7 +540,7 @@ class Rollout:
         end = self.size + count
         if end > len(self.encodings):
             capacity = max(end, 2 * len(self.encodings))
-            larger = np.empty((capacity, ENCODING_SIZE), np.uint8)
+            larger = np.empty((capacity, self.encodings.shape[1]), np.uint8)
             larger[: self.size] = self.encodings[: self.size]
             self.encodings = larger
         self.encodings[self.size : end] = output.encodings[:count]

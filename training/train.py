@@ -63,11 +63,13 @@ from training.config import (
 )
 from training.metrics import Metrics, MetricsError
 from training.ppo import PpoConfig, PpoTrainer
+from training.td import TdConfig, TdTrainer
 from training.trainer import DivergedError, Method, Trainer
 
 METHODS: Final = {
     "ppo": Method(PpoConfig, PpoTrainer),
     "alphazero": Method(AlphaZeroConfig, AlphaZeroTrainer),
+    "td": Method(TdConfig, TdTrainer),
 }
 """The built-in methods, by the name that ``method`` and their table have. A new one is a file like
 :mod:`training.ppo` and a line here."""

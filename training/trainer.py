@@ -84,7 +84,7 @@ class Trainer(ABC, Generic[W]):
         seeds = np.random.SeedSequence(config.seed).spawn(config.workers + 2)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seeds[0].generate_state(1)[0]))
-            self.network = PolicyNetwork(config.network_config()).to(self.device)
+            self.network = self.make_network().to(self.device)
         self._won = self._won_positions()
         if config.start:
             self.network.load_state_dict(self.load_weights("start", config.start))
@@ -109,6 +109,10 @@ class Trainer(ABC, Generic[W]):
         self._threads = ThreadPoolExecutor(
             len(self._here), initializer=torch.set_num_threads, initargs=(1,)
         )
+
+    def make_network(self) -> PolicyNetwork:
+        """Make the untrained network."""
+        return PolicyNetwork(self.config.network_config())
 
     # What a method fills in.
 

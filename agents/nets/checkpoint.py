@@ -33,7 +33,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
-from agents.nets.features import ENCODING_SIZE, INPUTS_VERSION
+from agents.nets.features import INPUTS_VERSION
 from agents.nets.network import NetworkConfig, PolicyNetwork, num_parameters, state_shapes
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.files import write_atomically
@@ -236,7 +236,7 @@ def _read_network(path: Path, file: Any, config: NetworkConfig) -> PolicyNetwork
         tensor.copy_(torch.from_numpy(array))
     network.eval()
     with torch.inference_mode():
-        outputs = network.head_outputs(torch.from_numpy(_sample_encodings()))
+        outputs = network.head_outputs(torch.from_numpy(_sample_encodings(network.encoding_size)))
     if not outputs.isfinite().all():
         raise CheckpointError(
             f"{path}: its network's outputs are not finite: its weights are too large"
@@ -245,10 +245,10 @@ def _read_network(path: Path, file: Any, config: NetworkConfig) -> PolicyNetwork
 
 
 @cache
-def _sample_encodings() -> npt.NDArray[np.uint8]:
-    """Encodings, empty to full, that need not be of positions: uint8[64, ENCODING_SIZE]."""
+def _sample_encodings(size: int) -> npt.NDArray[np.uint8]:
+    """Return encodings, empty to full, that need not be of positions: uint8[64, size]."""
     rng = np.random.default_rng(0)
-    filled = rng.random((64, ENCODING_SIZE)) < np.linspace(0, 1, 64)[:, None]
+    filled = rng.random((64, size)) < np.linspace(0, 1, 64)[:, None]
     return np.where(filled, rng.integers(1, 65, filled.shape), 0).astype(np.uint8)
 
 

@@ -13,27 +13,29 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.nets.captures import IS_STUCK, capture_features
-from agents.nets.features import CAPTURES_AT, ENCODING_SIZE
+from agents.nets.features import CAPTURES_AT, ENCODING_SIZE, REPLIES_SIZE
+from agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
 from agents.nets.legal_actions import fill_indptr, list_legal_actions
 from bao_env.engine.bits import FULL, ONE, ZERO, U
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import play
+from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import META, WORDS, mover_of, same_mover
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import RESULT
-from bao_env.observation.board import observe_one
+from bao_env.observation.actions import workspace, write_actions
+from bao_env.observation.board import OBSERVATION_SIZE, observe_compiled, observe_one
 
 ENCODING_STEP: Final = 512
 """Encodings come in multiples of this, see :func:`padded_encodings`."""
 
 
-def padded_encodings(count: int) -> npt.NDArray[np.uint8]:
-    """Zeros for ``count`` encodings, uint8[R, ENCODING_SIZE], R rounded up.
+def padded_encodings(count: int, size: int = ENCODING_SIZE) -> npt.NDArray[np.uint8]:
+    """Return zeros for ``count`` encodings of ``size`` bytes, uint8[R, size], R rounded up.
 
     Torch prepares a matrix product for each shape that it has not met yet, which takes longer
     than the product; rounding leaves it few shapes.
     """
-    return np.zeros((-(-count // ENCODING_STEP) * ENCODING_STEP, ENCODING_SIZE), np.uint8)
+    return np.zeros((-(-count // ENCODING_STEP) * ENCODING_STEP, size), np.uint8)
 
 
 @jit
@@ -122,32 +124,69 @@ def _encode_afterstates(rules, positions, legal_actions, encodings):
         encode_position(rules, words, mover, is_over, encodings, k)
 
 
+@jit
+def _encode_replies(rules, positions, legal_actions, after, legal_after, encodings):
+    """Play every legal action, and encode all of the board after it but the replies.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        positions: uint64[B, 6].
+        legal_actions: int64[K], position * 64 + action.
+        after: uint64[K, 6], filled with the positions after them.
+        legal_after: uint64[K], filled with the legal actions there; 0 where the game is over.
+        encodings: uint8[K or more, REPLIES_SIZE], filled but for the columns of actions.
+    """
+    for k in range(legal_actions.shape[0]):
+        after[k] = positions[legal_actions[k] >> 6]
+        mover = mover_of(after[k, META])
+        result = play(rules, after[k], U(legal_actions[k] & 63))
+        same = mover_of(after[k, META]) == mover
+        legal_after[k] = ZERO if result != ZERO else legal_mask(rules, after[k])
+        ends = OPPONENT_NEXT
+        if same:
+            ends = SAME_NEXT
+        if result != ZERO:
+            ends = HAS_WON if result == ONE else HAS_LOST
+        elif legal_after[k] == ZERO:  # 1.2: who cannot move has lost
+            ends = HAS_LOST if same else HAS_WON
+        encodings[k, REPLIES_SIZE - 1] = ends
+    viewers = np.full(after.shape[0], -1, np.int8)
+    observe_compiled(after, viewers, ONE, encodings)
+
+
 def encode(
     rules: KernelRules,
     positions: npt.NDArray[np.uint64],
     masks: npt.NDArray[np.uint64],
-    per_action: bool,
+    kind: str,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """What a network reads of a batch of positions.
+    """Return what a network reads of a batch of positions.
 
     Args:
         rules: the rules to play legal actions out by.
         positions: uint64[B, 6].
         masks: uint64[B], their legal actions.
-        per_action: encode the board after each legal action, seen by the player who chooses;
-            else each position.
+        kind: the kind of the network (:mod:`agents.nets.network`).
 
     Returns:
-        encodings uint8[R, ENCODING_SIZE], R being K or B and more (:func:`padded_encodings`),
-        legal actions int64[K] (position * 64 + action) and indptr int64[B + 1].
+        encodings uint8[R, size], R being B for ``board``, else K, and more
+        (:func:`padded_encodings`); legal actions int64[K] (position * 64 + action) and indptr
+        int64[B + 1].
     """
     indptr = np.empty(len(masks) + 1, np.int64)
     fill_indptr(masks, indptr)
     legal_actions = np.empty(indptr[-1], np.int64)
     list_legal_actions(masks, legal_actions)
-    encodings = padded_encodings(len(legal_actions) if per_action else len(positions))
-    if per_action:
+    count = len(positions) if kind == "board" else len(legal_actions)
+    encodings = padded_encodings(count, REPLIES_SIZE if kind == "replies" else ENCODING_SIZE)
+    if kind == "board":
+        _encode_positions(rules, positions, encodings)
+    elif kind == "moves":
         _encode_afterstates(rules, positions, legal_actions, encodings)
     else:
-        _encode_positions(rules, positions, encodings)
+        after, legal_after = np.empty((count, WORDS), np.uint64), np.empty(count, np.uint64)
+        _encode_replies(rules, positions, legal_actions, after, legal_after, encodings)
+        write_actions(
+            rules, after, legal_after, True, ONE, workspace(), encodings, OBSERVATION_SIZE
+        )
     return encodings, legal_actions, indptr

@@ -19,6 +19,19 @@ Its *features* are :data:`FEATURES` numbers::
     375..406   for each start whether it captures
     407..438   for each start the seeds that it captures, in units of eight
 
+A network of the kind ``replies`` reads other bytes, :data:`REPLIES_SIZE` of them: the observation
+``"replies"`` (:mod:`bao_env.observation.actions`) of the player who moves next, and how the action
+ends::
+
+    0..51     the observation of the board
+    52..307   for each of that player's 64 actions: the seeds that it captures; whether it wins; the
+              most seeds that the reply to it captures; whether a reply wins
+    308       0 if the opponent moves next, 1 if the same player does, 2 if the action has won, 3 if
+              it has lost
+
+Its features are :data:`REPLIES_FEATURES` numbers: 0 to 371 as above, then those of the 256 bytes,
+seeds in units of eight.
+
 They are bfloat16, in which all of them are exact. They are additive: each byte of an encoding has
 features of its own, all zero when the byte is zero, so the features of an encoding are the sum of
 those of its bytes. :mod:`agents.nets.compiled` relies on it.
@@ -33,6 +46,7 @@ import numpy.typing as npt
 
 from agents.nets.captures import CAPTURE_FEATURES, NUM_STARTS, START_CAPTURES
 from bao_env.engine.compile import jit
+from bao_env.observation.actions import REPLY_COLUMNS, WINS
 from bao_env.observation.board import OBSERVATION_SIZE
 from bao_env.observation.planes import STEPS
 
@@ -57,12 +71,17 @@ STARTS_AT: Final = CAPTURES_AT + START_CAPTURES
 ENCODING_SIZE: Final = OBSERVATION_SIZE + CAPTURE_FEATURES
 """Bytes of an encoding."""
 
+REPLIES_SIZE: Final = OBSERVATION_SIZE + REPLY_COLUMNS + 1
+"""Bytes of an encoding for ``replies``."""
+
 _PITS: Final = 32
 _COUNTS: Final = 34
 _FLAGS: Final = _COUNTS + len(STEPS) * _PITS
 _CAPTURES: Final = _FLAGS + OBSERVATION_SIZE - _COUNTS
 FEATURES: Final = _CAPTURES + START_CAPTURES + 2 * NUM_STARTS
 """Features of an encoding."""
+REPLIES_FEATURES: Final = _CAPTURES + REPLY_COLUMNS
+"""Features of an encoding for ``replies``."""
 
 # bfloat16 is the upper half of a float32.
 _ONE: Final = np.int16(0x3F80)
@@ -73,28 +92,35 @@ _STEP_ARRAY: Final = np.array(STEPS, np.uint8)
 
 
 @jit
-def _expand(encodings, eighths, steps, out):
-    """:func:`expand` into ``out``, int16[R, FEATURES].
+def _expand_board(encodings, eighths, steps, r, out):
+    """Write the features of row ``r``'s board; those behind them become 0.
 
     Args:
-        encodings: uint8[R, ENCODING_SIZE].
+        encodings: uint8[R, OBSERVATION_SIZE or more].
         eighths: int16[256], the bits of each count of seeds in units of eight.
         steps: uint8[S], the counts that a pit is held against, lowest first.
-        out: int16[R, FEATURES], filled.
+        r: the row.
+        out: int16[R, FEATURES or REPLIES_FEATURES].
     """
+    out[r] = 0
+    for i in range(_COUNTS):
+        out[r, i] = eighths[encodings[r, i]]
+    for pit in range(_PITS):
+        seeds = encodings[r, pit]
+        for step in range(steps.shape[0]):
+            if seeds < steps[step]:
+                break
+            out[r, _COUNTS + step * _PITS + pit] = _ONE
+    for i in range(_COUNTS, OBSERVATION_SIZE):
+        if encodings[r, i] != 0:
+            out[r, _FLAGS + i - _COUNTS] = _ONE
+
+
+@jit
+def _expand(encodings, eighths, steps, out):
+    """:func:`expand` into ``out``, int16[R, FEATURES]; see :func:`_expand_board`."""
     for r in range(encodings.shape[0]):
-        out[r] = 0
-        for i in range(_COUNTS):
-            out[r, i] = eighths[encodings[r, i]]
-        for pit in range(_PITS):
-            seeds = encodings[r, pit]
-            for step in range(steps.shape[0]):
-                if seeds < steps[step]:
-                    break
-                out[r, _COUNTS + step * _PITS + pit] = _ONE
-        for i in range(_COUNTS, OBSERVATION_SIZE):
-            if encodings[r, i] != 0:
-                out[r, _FLAGS + i - _COUNTS] = _ONE
+        _expand_board(encodings, eighths, steps, r, out)
         out[r, _CAPTURES] = eighths[encodings[r, CAPTURES_AT]]
         for i in range(1, START_CAPTURES):
             if encodings[r, CAPTURES_AT + i] != 0:
@@ -106,8 +132,22 @@ def _expand(encodings, eighths, steps, out):
                 out[r, _CAPTURES + START_CAPTURES + NUM_STARTS + i] = eighths[captured - 1]
 
 
+@jit
+def _expand_replies(encodings, eighths, steps, out):
+    """:func:`expand` into ``out``, int16[R, REPLIES_FEATURES]; see :func:`_expand_board`."""
+    for r in range(encodings.shape[0]):
+        _expand_board(encodings, eighths, steps, r, out)
+        for i in range(REPLY_COLUMNS):
+            number = encodings[r, OBSERVATION_SIZE + i]
+            if number != 0:
+                flag = i & WINS != 0  # the second and the fourth group
+                out[r, _CAPTURES + i] = _ONE if flag else eighths[number]
+
+
 def expand(encodings: npt.NDArray[np.uint8]) -> npt.NDArray[np.int16]:
-    """The features of encodings uint8[R, ENCODING_SIZE]: the bits of bfloat16[R, FEATURES]."""
-    out = np.empty((len(encodings), FEATURES), np.int16)
-    _expand(encodings, _EIGHTHS, _STEP_ARRAY, out)
+    """Return the features of encodings uint8[R, ENCODING_SIZE or REPLIES_SIZE]: the bits of
+    bfloat16[R, FEATURES or REPLIES_FEATURES]."""
+    replies = encodings.shape[1] == REPLIES_SIZE
+    out = np.empty((len(encodings), REPLIES_FEATURES if replies else FEATURES), np.int16)
+    (_expand_replies if replies else _expand)(encodings, _EIGHTHS, _STEP_ARRAY, out)
     return out

@@ -11,6 +11,10 @@ A network that reads the board after each action (``moves``) has two outputs an 
     out[1]    the action's expected result, before its tanh
     logit = out[0] + TRUST * tanh(out[1])
 
+A network of the kind ``replies`` has the same two outputs, but the expected result is that of the
+player who moves next, so its sign changes where that is the opponent, and where the action ends the
+game the result is known (:data:`OPPONENT_NEXT` and what follows).
+
 So the policy of a ``moves`` network starts from its own expected results, and the first output
 learns only what they leave out. Searches compute this in compiled functions and training in
 torch; both are here, so that they stay the same formula.
@@ -31,6 +35,12 @@ if TYPE_CHECKING:  # torch is slow to import, and the compiled part needs none o
 
 TRUST: Final = 6.0
 """Weight of an action's expected result in its logit, for ``moves``."""
+
+OPPONENT_NEXT: Final = 0
+SAME_NEXT: Final = 1
+HAS_WON: Final = 2
+HAS_LOST: Final = 3
+"""How an action ends, in the last byte of an encoding for ``replies``."""
 
 
 def num_outputs(per_action: bool) -> int:
@@ -56,20 +66,25 @@ def action_logit(preference, value):
 
 
 def logits_and_values(
-    outputs: Tensor, legal_actions: Tensor, per_action: bool
+    outputs: Tensor, legal_actions: Tensor, kind: str, encodings: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The same in torch, for a batch.
 
     Args:
         outputs: float[R, 65 or 2], the head's.
-        legal_actions: int64[K], position * 64 + action; not read if ``per_action``.
-        per_action: whether each encoding is of an action (``moves``).
+        legal_actions: int64[K], position * 64 + action; read for ``board`` alone.
+        kind: the kind of the network.
+        encodings: uint8[R, size], what it has read; read for ``replies`` alone.
 
     Returns:
-        logits, float[K], or float[R] if ``per_action``, and expected results, float[R]. The
+        logits, float[K], or float[R] if it reads actions, and expected results, float[R]. The
         gradient of a logit does not flow into the expected result that it trusts.
     """
     values = outputs[:, -1].tanh()
-    if per_action:
-        return outputs[:, 0] + TRUST * values.detach(), values
-    return outputs[:, :-1].reshape(-1)[legal_actions], values
+    if kind == "board":
+        return outputs[:, :-1].reshape(-1)[legal_actions], values
+    if kind == "replies":
+        ends = encodings[:, -1].long().to(values.device)
+        sign, result = values.new_tensor([[-1, 1, 0, 0], [0, 0, 1, -1]])[:, ends]
+        values = sign * values + result
+    return outputs[:, 0] + TRUST * values.detach(), values

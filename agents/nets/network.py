@@ -10,7 +10,12 @@ Its kind says what it reads of a position:
     The board after each legal action. It gives a logit and an expected result for every legal
     action: about four encodings a position.
 
-Everything else is the same for both kinds: batches go in as :class:`Inputs` and come out as flat
+``replies``
+    The board after each legal action, as who moves next sees it, with what each of their actions
+    captures, and what the reply to it captures. It gives the same as ``moves``. It is the
+    strongest alone, and the slowest.
+
+Everything else is the same for all kinds: batches go in as :class:`Inputs` and come out as flat
 arrays over legal actions, so sampling, loss and training need not know which it is. An
 architecture is a trunk in a file of its own: in :data:`ARCHITECTURES`, or anywhere, under the name
 ``package.module:name`` (:func:`allow_architecture`).
@@ -28,11 +33,17 @@ import torch
 from torch import Tensor, nn
 
 from agents import plugins
-from agents.nets.features import FEATURES, expand
+from agents.nets.features import (
+    ENCODING_SIZE,
+    FEATURES,
+    REPLIES_FEATURES,
+    REPLIES_SIZE,
+    expand,
+)
 from agents.nets.head import logits_and_values, num_outputs
 from agents.nets.trunks import MultilayerPerceptron, Residual
 
-KINDS: Final = ("board", "moves")
+KINDS: Final = ("board", "moves", "replies")
 
 ARCHITECTURES: Final[dict[str, Callable[[int, tuple[int, ...]], nn.Module]]] = {
     "mlp": MultilayerPerceptron,
@@ -75,7 +86,7 @@ class NetworkConfig:
     """
 
     kind: str = "board"
-    """``board`` or ``moves``: what the network reads."""
+    """``board``, ``moves`` or ``replies``: what the network reads."""
     hidden: tuple[int, ...] = (256, 256)
     """Units of each hidden layer."""
     architecture: str = "mlp"
@@ -108,7 +119,7 @@ class NetworkConfig:
     @property
     def per_action(self) -> bool:
         """Whether each encoding is of a legal action rather than of a position."""
-        return self.kind == "moves"
+        return self.kind != "board"
 
 
 class Inputs(NamedTuple):
@@ -130,25 +141,31 @@ class PolicyNetwork(nn.Module):
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
-        self.trunk = ARCHITECTURES[config.architecture](FEATURES, config.hidden)
+        features = REPLIES_FEATURES if config.kind == "replies" else FEATURES
+        self.trunk = ARCHITECTURES[config.architecture](features, config.hidden)
         self.head = nn.Linear(config.hidden[-1], num_outputs(config.per_action))
         nn.init.orthogonal_(self.head.weight, 0.01)
         nn.init.zeros_(self.head.bias)
 
+    @property
+    def encoding_size(self) -> int:
+        """Return the bytes of an encoding."""
+        return REPLIES_SIZE if self.config.kind == "replies" else ENCODING_SIZE
+
     def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """Logits float[K] of the legal actions and expected results float[R] of the encodings.
 
-        Both cover all R encodings for ``moves``, padding included. An expected result lies
-        between -1 and 1 and is that of the player who is to choose.
+        Both cover all R encodings unless the kind is ``board``, padding included. An expected
+        result lies between -1 and 1 and is that of the player who is to choose.
         """
         outputs = self.head_outputs(inputs.encodings)
-        return logits_and_values(outputs, inputs.legal_actions, self.config.per_action)
+        return logits_and_values(outputs, inputs.legal_actions, self.config.kind, inputs.encodings)
 
     def head_outputs(self, encodings: Tensor) -> Tensor:
         """Outputs of the head, float32[R, 65 or 2], as :mod:`agents.nets.head` reads them.
 
         Args:
-            encodings: uint8[R, ENCODING_SIZE] on the CPU.
+            encodings: uint8[R, encoding_size] on the CPU.
         """
         weight = self.head.weight
         features = torch.from_numpy(expand(encodings.numpy())).view(torch.bfloat16)

@@ -68,7 +68,7 @@ class NetworkAgent:
             for low in range(0, max(1, len(positions)), _MAX_POSITIONS):
                 part = slice(low, low + _MAX_POSITIONS)
                 encodings, legal_actions, indptr = encode(
-                    self._rules, positions[part], masks[part], config.per_action
+                    self._rules, positions[part], masks[part], config.kind
                 )
                 inputs = Inputs(
                     torch.from_numpy(encodings), torch.from_numpy(legal_actions).to(device)

@@ -205,6 +205,14 @@ def write_actions(rules, positions, masks, replies, scale, work, out, column):
             count = 0
 
 
+def workspace() -> tuple[Any, ...]:
+    """Return this thread's :class:`Workspace`, as a plain tuple."""
+    if not hasattr(_scratch, "work"):
+        _scratch.work = tuple(Workspace.empty())
+    work: tuple[Any, ...] = _scratch.work
+    return work
+
+
 class ActionWriter:
     """Writes columns of actions. Several threads may use one at the same time.
 
@@ -232,12 +240,9 @@ class ActionWriter:
             out: uint8 or float32 [B, N].
             column: the first column that is written.
         """
-        if not hasattr(_scratch, "work"):
-            _scratch.work = tuple(Workspace.empty())
         scale = seed_scale(out.dtype)
-        write_actions(
-            self._rules, positions, legal, self._replies, scale, _scratch.work, out, column
-        )
+        work = workspace()
+        write_actions(self._rules, positions, legal, self._replies, scale, work, out, column)
 
 
 class BoardAndActions:

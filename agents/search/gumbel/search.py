@@ -188,6 +188,10 @@ class GumbelSearch:
         if lock_step is None:
             on_gpu = next(network.parameters()).device.type != "cpu"
             lock_step = on_gpu or not is_compilable(network)
+        if network.config.kind == "replies":
+            raise ValueError(
+                "a search cannot read a network of the kind replies: expected board or moves"
+            )
         per_action = network.config.per_action
         self.network = network
         self.simulations = simulations

@@ -1,0 +1,189 @@
+"""TD(lambda): returns against their definition, how actions are chosen, and what is recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from agents.nets import checkpoint
+from agents.nets.encoding import encode
+from agents.nets.features import REPLIES_FEATURES, REPLIES_SIZE, expand
+from agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
+from agents.nets.network import Inputs, NetworkConfig, PolicyNetwork
+from agents.nets.policy import NetworkAgent
+from bao_env.engine.batch import Engine
+from bao_env.engine.ruleset import RULESETS
+from bao_env.engine.sampling import random_states
+from bao_env.envs.afterstates import list_afterstates
+from bao_env.observation.observer import get_observer
+from bao_env.observation.planes import STEPS
+from tests.positions import random_play
+from training.config import ConfigError
+from training.td import TdTrainer, choose_actions, lambda_returns
+from training.train import load_config, make_trainer
+
+SMALL = ["method=td", "envs=16", "rollout=8", "minibatch=64", "hidden=[8]", "workers=2"]
+
+
+@pytest.mark.parametrize("gamma, lam", [(1.0, 0.7), (0.9, 1.0), (1.0, 0.0)])
+def test_lambda_returns_follow_their_definition(gamma: float, lam: float) -> None:
+    rng = np.random.default_rng(1)
+    steps, games = 12, 40
+    rewards = rng.choice([-1.0, 1.0], (steps, games)).astype(np.float32)
+    best = rng.uniform(-1, 1, (steps + 1, games)).astype(np.float32)
+    costs = rng.choice([0.0, 0.05, 0.5], (steps, games)).astype(np.float32)
+    dones = rng.random((steps, games)) < 0.15
+    turn_passed = rng.random((steps, games)) < 0.8
+    out = np.empty((steps, games), np.float32)
+    numbers = (np.float32(x) for x in (gamma, lam, 0.1))
+    lambda_returns(rewards, best, costs, dones, turn_passed, *numbers, out)
+
+    def n_step(t: int, n: int, b: int) -> float:
+        """Return the n-step return: n actions, then the value of the best one."""
+        sign = 1.0
+        for k in range(t, t + n):
+            if dones[k, b]:
+                return sign * rewards[k, b]
+            sign *= gamma * (-1.0 if turn_passed[k, b] else 1.0)
+        return sign * best[t + n, b]
+
+    for b in range(games):
+        for t in range(steps):
+            last = t + 1  # the longest return ends with the game, the rollout or a costly action
+            while last < steps and not dones[last - 1, b] and costs[last, b] <= 0.1:
+                last += 1
+            longest = last - t
+            expected = lam ** (longest - 1) * n_step(t, longest, b)
+            expected += sum((1 - lam) * lam ** (n - 1) * n_step(t, n, b) for n in range(1, longest))
+            assert out[t, b] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("noise, exploration", [(0.0, 0.0), (0.5, 0.0), (0.0, 1.0), (0.5, 0.2)])
+def test_how_actions_are_chosen(noise: float, exploration: float) -> None:
+    """The best action, one drawn from the softmax of value / noise, or a random one."""
+    size = 60_000
+    values = np.tile(np.array([0.1, 0.6, -0.4], np.float32), size)
+    legal = np.full(size, 1 << 3 | 1 << 20 | 1 << 63, np.uint64)
+    chosen, actions = np.empty((2, size), np.int64)
+    best = np.empty(size, np.float32)
+    indptr = np.arange(0, 3 * size + 1, 3)
+    numbers = np.float32(noise), np.float32(exploration)
+    rng = random_states(size, 1)
+    choose_actions(values, indptr, legal, *numbers, rng, chosen, actions, best)
+    assert (best == np.float32(0.6)).all()
+    picks = chosen - indptr[:-1]
+    np.testing.assert_array_equal(actions, np.array([3, 20, 63])[picks])
+    weights = np.exp(values[:3] / noise) if noise else np.array([0.0, 1.0, 0.0])
+    expected = exploration / 3 + (1 - exploration) * weights / weights.sum()
+    np.testing.assert_allclose(np.bincount(picks, minlength=3) / size, expected, atol=0.01)
+
+
+@pytest.mark.parametrize("ruleset", RULESETS)
+def test_encodings_for_replies_are_afterstates(ruleset: str) -> None:
+    """They are the observations of whoever moves next, as the environment lists them."""
+    rules = RULESETS[ruleset]
+    positions, masks = (array[:300] for array in random_play(ruleset))
+    encodings, legal_actions, indptr = encode(rules.kernel_rules(), positions, masks, "replies")
+    observer = get_observer("replies", rules, np.uint8)
+    after = list_afterstates(Engine(rules), observer, positions, masks)
+    np.testing.assert_array_equal(legal_actions & 63, after.actions)
+    np.testing.assert_array_equal(indptr, after.indptr)
+    count = len(legal_actions)
+    ends = encodings[:count, -1]
+    going = after.results == 0
+    np.testing.assert_array_equal(encodings[:count, :-1][going], after.observations[going])
+    np.testing.assert_array_equal(ends == HAS_WON, after.results == 1)
+    np.testing.assert_array_equal(ends == HAS_LOST, after.results == -1)
+    np.testing.assert_array_equal(ends == OPPONENT_NEXT, going & (after.signs == -1))
+    np.testing.assert_array_equal(ends == SAME_NEXT, going & (after.signs == 1))
+    assert (after.results == 1).sum() > 3
+
+    features = torch.from_numpy(expand(encodings[:50])).view(torch.bfloat16).float().numpy()
+    assert features.shape == (50, REPLIES_FEATURES)
+    for row, found in zip(encodings[:50].astype(int), features, strict=True):
+        columns = row[52:-1].reshape(4, 64)
+        expected = [
+            *(row[:34] / 8),
+            *(float(pit >= step) for step in STEPS for pit in row[:32]),
+            *row[34:52],
+            *(columns[0] / 8),
+            *columns[1],
+            *(columns[2] / 8),
+            *columns[3],
+        ]
+        np.testing.assert_array_equal(found, np.array(expected, np.float32))
+
+
+def test_values_are_those_of_who_chooses() -> None:
+    torch.manual_seed(1)
+    network = PolicyNetwork(NetworkConfig("replies", (8,)))
+    encodings = torch.zeros((4, REPLIES_SIZE), dtype=torch.uint8)
+    encodings[:, -1] = torch.tensor([OPPONENT_NEXT, SAME_NEXT, HAS_WON, HAS_LOST])
+    torch.nn.init.normal_(network.head.weight)
+    with torch.inference_mode():
+        _, values = network(Inputs(encodings, torch.zeros(0, dtype=torch.int64)))
+    assert values[0] == -values[1] != 0
+    assert values[2:].tolist() == [1.0, -1.0]
+
+
+@pytest.mark.parametrize("kind", ["moves", "replies"])
+def test_what_a_worker_records(kind: str) -> None:
+    """The network values each recorded action as high as it was when it was chosen."""
+    settings = [*SMALL, f"network_kind={kind}", "bfloat16=false", "max_plies=60"]
+    trainer = make_trainer(*load_config(None, settings))
+    assert isinstance(trainer, TdTrainer)
+    torch.nn.init.normal_(trainer.network.head.weight, std=0.3)
+    worker = trainer.workers[0]
+    worker.replica.sync_weights(trainer.network)
+    worker.collect(0.5)
+    roll = worker.rollout
+    flat = torch.from_numpy(roll.encodings.reshape(-1, roll.encodings.shape[-1]))
+    with torch.inference_mode():
+        _, values = trainer.network(Inputs(flat, torch.zeros(0, dtype=torch.int64)))
+    expected = (roll.best[:-1] - roll.costs).reshape(-1)
+    np.testing.assert_allclose(values, expected, atol=1e-5)
+    assert (roll.costs >= 0).all() and (roll.costs > 0).any()
+
+
+def test_the_policy_is_the_values() -> None:
+    trainer = make_trainer(*load_config(None, [*SMALL, "network_kind=moves"]))
+    trainer.train_update()
+    agent = NetworkAgent(trainer.network, trainer.ruleset)
+    positions, masks = (array[:50] for array in random_play("zanzibar"))
+    output = agent.evaluate(positions, masks)
+    np.testing.assert_allclose(output.logits, 6 * output.values, rtol=1e-5)
+
+
+def test_a_board_network_is_refused() -> None:
+    with pytest.raises(ConfigError, match="td needs a network that values each legal action"):
+        load_config(None, ["method=td", "network_kind=board"])
+
+
+def test_resumed_run_is_the_same_run(tmp_path: Path) -> None:
+    settings = [*SMALL, "network_kind=replies", "steps=512"]
+    whole = make_trainer(*load_config(None, settings))
+    for _ in range(2):
+        whole.train_update()
+    whole.save(tmp_path / "half.safetensors")
+    resumed = make_trainer(*load_config(None, settings))
+    resumed.restore(checkpoint.load(tmp_path / "half.safetensors", arrays=True))
+    for _ in range(2):
+        row, again = whole.train_update(), resumed.train_update()
+    for mine, theirs in zip(whole.network.parameters(), resumed.network.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+    times = {"seconds", "steps_per_second"}
+    assert {k: v for k, v in row.items() if k not in times} == {
+        k: v for k, v in again.items() if k not in times
+    }
+
+
+@pytest.mark.slow
+def test_it_learns() -> None:
+    settings = ["method=td", "network_kind=replies", "hidden=[64]", "envs=256", "steps=200000"]
+    trainer = make_trainer(*load_config(None, [*settings, "minibatch=1024", "gamma=1.0"]))
+    while trainer.steps < trainer.config.steps:
+        trainer.train_update()
+    assert trainer.evaluate()["score_against_greedy"] > 0.85
