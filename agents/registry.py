@@ -299,6 +299,8 @@ def parse(
                 f"player {spec[:80]!r}: there is no checkpoint {found.checkpoint[:80]!r}"
                 f"{_closest(found.checkpoint, names)}; by name there are: {', '.join(names)}"
             )
+    if checkpoints is None and (spec.endswith(".safetensors") or os.sep in spec):
+        raise ValueError(f"player {spec[:200]!r}: there is no such file")
     examples: list[str] = []
     for kind in akin or kinds:
         by_name = checkpoints is not None and kind.spelling == "{checkpoint}"

@@ -90,8 +90,8 @@ def test_unknown_name_raises() -> None:
         ("no_such_module:make", "no_such_module:make cannot be imported: .*No module named"),
         ("agents.registry:nobody", "agents.registry:nobody cannot be imported: .* no attribute"),
         (f"{__name__}:make_nothing", "returned 'nothing': expected an object with act"),
-        ("runs/nowhere.safetensors", "unknown player 'runs/nowhere.safetensors'"),
-        ("../agents/registry", "unknown player"),
+        ("runs/nowhere.safetensors", "'runs/nowhere.safetensors': there is no such file"),
+        ("../agents/registry", "there is no such file"),
     ],
 )
 def test_invalid_player_raises(spec: str, message: str) -> None:

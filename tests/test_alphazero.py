@@ -175,10 +175,10 @@ def test_generations_and_their_curve(tmp_path: Path, capsys: pytest.CaptureFixtu
     kept = sorted(path.stem for path in (tmp_path / "r").glob("*.safetensors"))
     assert kept == ["final", "last", "step-1000", "step-2000"]
     options = ["--against", "random", "--pairs", "10", "--threads", "1"]
-    assert bao(["curve", str(tmp_path / "r"), *options]) == 0
+    assert bao(["curve", str(tmp_path / "r"), "--elo", *options]) == 0
     assert "| step-1000 |" in capsys.readouterr().out
     assert (tmp_path / "r" / "curve" / "curve.png").read_bytes().startswith(b"\x89PNG")
-    assert bao(["curve", str(tmp_path)]) == 2
+    assert bao(["curve", str(tmp_path), "--elo"]) == 2
     assert "fewer than two generations" in capsys.readouterr().err
 
 

@@ -62,7 +62,9 @@ def test_head_in_torch_and_compiled() -> None:
         assert action_logit(preference, expected) == pytest.approx(float(logit), abs=1e-5)
     np.testing.assert_allclose(logits, outputs[:, 0] + TRUST * outputs[:, 1].tanh())
     outputs = torch.randn(3, num_outputs(False))
-    logits, values = logits_and_values(outputs, torch.tensor([5, 63, 64, 2 * 64 + 7]), "board", NONE)
+    logits, values = logits_and_values(
+        outputs, torch.tensor([5, 63, 64, 2 * 64 + 7]), "board", NONE
+    )
     torch.testing.assert_close(logits, outputs[[0, 0, 1, 2], [5, 63, 0, 7]])
     for output, value in zip(outputs[:, 64].numpy(), values, strict=True):
         assert expected_result(output) == pytest.approx(float(value), abs=1e-6)

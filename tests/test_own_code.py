@@ -125,7 +125,7 @@ def test_an_own_loss_and_an_own_method_train_and_resume(
     assert 5 in calls and max(calls) > 100
     forget(own)
     assert bao(["train", "--run", "own", "--resume"]) == 2
-    assert "is imported only if --config or --set names it" in capsys.readouterr().err
+    assert "is imported only if a file or --set names it" in capsys.readouterr().err
     assert own not in sys.modules
     assert run(*settings, resume=True) == 0
     with pytest.raises(ConfigError, match=r"Mine.times=0 should be greater"):

@@ -38,8 +38,10 @@ def test_lambda_returns_follow_their_definition(gamma: float, lam: float) -> Non
     dones = rng.random((steps, games)) < 0.15
     turn_passed = rng.random((steps, games)) < 0.8
     out = np.empty((steps, games), np.float32)
-    numbers = (np.float32(x) for x in (gamma, lam, 0.1))
-    lambda_returns(rewards, best, costs, dones, turn_passed, *numbers, out)
+    limit = np.float32(0.1)
+    lambda_returns(
+        rewards, best, costs, dones, turn_passed, np.float32(gamma), np.float32(lam), limit, out
+    )
 
     def n_step(t: int, n: int, b: int) -> float:
         """Return the n-step return: n actions, then the value of the best one."""

@@ -3,7 +3,7 @@
     bao bench train
 
 The reference is a 2x256 network that reads the board, with one epoch, on one worker (one core),
-then on all. ``--set`` changes any setting. ``--config`` measures a whole configuration, for example
+then on all. ``--set`` changes any setting. A file measures a whole configuration, for example
 configs/zanzibar.toml. There a step is a searched action, and the table shows the network's time
 within the searches separately.
 """
@@ -107,7 +107,9 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
 
 def command(parser: argparse.ArgumentParser) -> Run:
     """``bao bench train``: environment steps per second of training, end to end."""
-    parser.add_argument("--config", metavar="FILE", help="a configuration instead of the reference")
+    parser.add_argument(
+        "config", nargs="?", metavar="FILE", help="a configuration instead of the reference"
+    )
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
     parser.add_argument(
         "--updates", type=at_least(1), default=20, help="updates to time (default: 20)"

@@ -22,8 +22,8 @@ from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
 
 OWN_CODE: Final[dict[str, Any]] = {}
-"""The user's own methods and losses, by ``package.module:name``. Only names that --config or --set
-gives get here: a name in a checkpoint imports nothing."""
+"""The user's own methods and losses, by ``package.module:name``. Only names that a configuration
+file or --set gives get here: a name in a checkpoint imports nothing."""
 
 
 class ConfigError(ValueError):
@@ -233,7 +233,7 @@ def check_settings(
     if isinstance(method, str) and method not in methods:
         raise ConfigError(
             f"method={method!r:.200} should be one of {', '.join(methods)}; your own, "
-            "MODULE:NAME, is imported only if --config or --set names it"
+            "MODULE:NAME, is imported only if a file or --set names it"
         )
     common = {key: value for key, value in settings.items() if key not in tables}
     config = _validate(TrainConfig, common, "", names)

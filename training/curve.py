@@ -1,9 +1,11 @@
-"""Plot how a run's saved generations improve: their Elo, or how often they give won games away.
+"""Plot how runs learn: their metrics, Elo of their generations, or won games given away.
 
-    bao curve runs/zanzibar --against greedy alphabeta:2 alphabeta:4
+    bao curve runs/first runs/second
+    bao curve runs/zanzibar --elo --against greedy alphabeta:2 alphabeta:4
     bao curve runs/kujifunza --blunders --simulations 64
 
-Generations are ``step-*.safetensors`` and ``final.safetensors``. For Elo, each plays as its network
+The first form draws the metrics of several runs into one picture. The others play:
+generations are ``step-*.safetensors`` and ``final.safetensors``. For Elo, each plays as its network
 alone in one tournament with the bots (:mod:`agents.arena.round_robin`), in ``RUN/curve/``, which
 also gets ``curve.png``, against hours. A stopped tournament continues with the same command.
 
@@ -26,7 +28,7 @@ from agents.progress import Progress
 from agents.search.solver.solved_positions import SolvedPositions, shipped_won_positions
 from bao_env.cli import Run, add_options, add_player_options, at_least
 from bao_env.engine.ruleset import Ruleset
-from training.plot import errorbars, reference_lines
+from training.plot import draw_curves, errorbars, reference_lines
 from training.shares import Blunders, Share
 
 _TICKS: Final = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
@@ -158,8 +160,15 @@ def blunder_curve(folder: Path, args: argparse.Namespace) -> None:
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao curve``: plot how a run's saved generations improve."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="folder, trained with keep_every")
+    """``bao curve``: plot how runs learn."""
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        type=Path,
+        metavar="RUN",
+        help="folder of a run; for --elo and --blunders one, trained with keep_every",
+    )
+    parser.add_argument("--elo", action="store_true", help="plot Elo of the run's generations")
     parser.add_argument(
         "--against", nargs="*", default=["greedy", "alphabeta:2", "alphabeta:4"], metavar="PLAYER"
     )
@@ -179,6 +188,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
         help="won positions for --blunders, by name or as bao blunders --won writes them; default: "
         "those shipped for the run's rules",
     )
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="picture of the metrics; default: RUN/curves.png"
+    )
     add_options(parser, "seed", "threads")
     add_player_options(parser)
     return _run
@@ -187,7 +199,14 @@ def command(parser: argparse.ArgumentParser) -> Run:
 def _run(args: argparse.Namespace) -> None:
     if args.simulations == 1:
         raise ValueError("--simulations 1: expected 0 or at least 2")
+    if not args.elo and not args.blunders:
+        file = args.out or args.runs[0] / "curves.png"
+        draw_curves(args.runs, file)
+        print(file)
+        return
+    if len(args.runs) > 1:
+        raise ValueError(f"--elo and --blunders plot one run, not {len(args.runs)}")
     try:
-        (blunder_curve if args.blunders else elo_curve)(args.run, args)
+        (blunder_curve if args.blunders else elo_curve)(args.runs[0], args)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("the same command continues") from None

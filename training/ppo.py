@@ -485,7 +485,7 @@ class PpoConfig(MethodConfig):
         if loss != "clipped" and loss not in OWN_CODE:
             raise ValueError(
                 f"ppo.loss={loss!r:.200} should be one of clipped; your own, MODULE:NAME, is "
-                "imported only if --config or --set names it"
+                "imported only if a file or --set names it"
             )
         return loss
 

@@ -19,7 +19,7 @@ finite, it stops and leaves the last checkpoint as it was.
 Under torchrun the processes share the run's workers (:mod:`training.distributed`), with the same
 result::
 
-    torchrun --nproc-per-node 2 -m -- training.train --config configs/quick.toml
+    torchrun --nproc-per-node 2 -m -- training.train configs/zanzibar.toml
 
 If one of them dies, the others stop, and ``--resume`` continues from the last checkpoint.
 """
@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import signal
 import sys
@@ -62,6 +61,7 @@ from training.config import (
     table_name,
 )
 from training.metrics import Metrics, MetricsError
+from training.plot import draw_curves
 from training.ppo import PpoConfig, PpoTrainer
 from training.td import TdConfig, TdTrainer
 from training.trainer import DivergedError, Method, Trainer
@@ -271,7 +271,9 @@ def run(trainer: Trainer[Any], folder: Path) -> bool:
                     trainer.save_policy(folder / f"step-{trainer.steps // keep * keep}.safetensors")
                 metrics.write(row)
             bar.update(min(trainer.steps, config.steps) - min(before, config.steps))
-            bar.set_postfix(shown | {"entropy": f"{row.get('entropy', math.nan):.2f}"})
+            if "entropy" in row:
+                shown["entropy"] = f"{row['entropy']:.2f}"
+            bar.set_postfix(shown)
             if due or stopping:
                 trainer.save(folder / LAST)
                 saved = time.monotonic()
@@ -285,6 +287,7 @@ def run(trainer: Trainer[Any], folder: Path) -> bool:
         return False
     if first:
         trainer.save_policy(folder / "final.safetensors")
+        draw_curves([folder], folder / "curves.png")
     return True
 
 

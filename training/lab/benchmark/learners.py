@@ -29,9 +29,9 @@ Report = Callable[[int, Agent], None]
 CONFIGS: Final = Path(__file__).parents[3] / "configs"
 OBSERVATIONS: Final = ("board", "captures", "replies", "planes")
 """Those of :mod:`bao_env.observation.observer` that are one array."""
-ENCODINGS: Final = ("own-board", "moves")
-"""Inputs of our own networks: ``network_kind`` ``board`` and ``moves``. The first is not the
-observation ``board``: it also says what actions capture (:mod:`agents.nets.features`)."""
+ENCODINGS: Final = ("own-board", "moves", "own-replies")
+"""Inputs of our own networks: ``network_kind`` ``board``, ``moves`` and ``replies``. They are not
+the observations of those names, but say more (:mod:`agents.nets.features`)."""
 _SHARED: Final = {"games": 512, "rollout": 32, "hidden": 256}
 
 
@@ -112,7 +112,10 @@ def _ours(config_file: str) -> Callable[[str, int, int, Report], None]:
 
 
 LEARNERS: Final[dict[str, Learner]] = {
-    "ppo": Learner("our PPO", "torch", "torch", ENCODINGS, _ours("quick.toml")),
+    "td": Learner(
+        "our TD(lambda)", "torch", "torch", ("moves", "own-replies"), _ours("quick.toml")
+    ),
+    "ppo": Learner("our PPO", "torch", "torch", ENCODINGS[:2], _ours("ppo.toml")),
     "selfplay": Learner(
         "PPO in CleanRL's pattern, both sides", "torch", "torch", OBSERVATIONS, _cleanrl(False)
     ),
@@ -124,7 +127,7 @@ LEARNERS: Final[dict[str, Learner]] = {
         "MaskablePPO of SB3, against past selves", "sb3_contrib", "sb3-contrib", OBSERVATIONS, _sb3
     ),
     "alphazero": Learner(
-        "our search-guided self-play", "torch", "torch", ENCODINGS, _ours("zanzibar.toml")
+        "our search-guided self-play", "torch", "torch", ENCODINGS[:2], _ours("zanzibar.toml")
     ),
     "torchrl-dqn": Learner(
         "DQN of TorchRL, against past selves",

@@ -1,0 +1,144 @@
+"""The command ``bao``: its table, shared options, errors and Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bao_env import cli
+from bao_env.cli import COMMANDS, OPTIONS, Command, add_options, at_least, parse
+from bao_env.cli import main as bao
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if COMMANDS[name].extra:
+        import pydantic  # noqa: F401 - skipped where the extra is missing
+        import torch  # noqa: F401
+    assert bao([*name.split(), "--help"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"usage: bao {name}") and "--quiet" in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_shared_options_mean_the_same(name: str) -> None:
+    if COMMANDS[name].extra:
+        import pydantic  # noqa: F401
+        import torch  # noqa: F401
+    parser = argparse.ArgumentParser()
+    cli._import(name, COMMANDS[name])(parser)
+    for action in parser._actions:
+        for option in action.option_strings:
+            word = option.removeprefix("--")
+            assert word not in ("processes", "jobs", "workers", "folder", "runs")
+            if word in ("seed", "path", "allow", "ruleset"):
+                assert type(action.type) is type(OPTIONS[word].get("type"))
+
+
+def test_overview(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bao([]) == bao(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"  {name} " in out for name in COMMANDS)
+    assert bao(["--version"]) == 0
+
+
+def test_help_is_quick() -> None:
+    """It imports neither numba nor torch."""
+    code = "import sys; from bao_env.cli import main; main(['--help']); " + (
+        "sys.exit(any(name in sys.modules for name in ('numba', 'torch', 'agents')))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["perf"], "there is no command 'perf': did you mean 'perft'?"),
+        (["lab"], "did you mean 'lab benchmark' or"),
+        (["perft", "x"], "argument depth: 'x': expected a whole number of at least 1"),
+        (["perft", "3", "--ruleset", "chess"], "unknown rule set 'chess'"),
+        (["perft", "3", "--ruleset", "no.toml"], "no.toml: No such file"),
+        (["replay", "none.txt"], "none.txt: No such file or directory"),
+        (["match", "no/such.safetensors"], "there is no such file"),
+        (["match", "greedy", "--path", "nowhere"], "--path nowhere: there is no such folder"),
+    ],
+)
+def test_errors_are_one_line(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if words[0] == "match":
+        import tabulate  # noqa: F401
+        import tqdm  # noqa: F401
+    assert bao(words) == 2
+    error = capsys.readouterr().err
+    assert message in error and "Traceback" not in error
+    assert error.splitlines()[-1].startswith(("error: ", f"bao {words[0]}: error: "))
+
+
+def test_what_a_wheel_lacks_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(name: str) -> Any:
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr(cli.pkgutil, "resolve_name", lambda place: missing("training"))
+    assert bao(["train"]) == 2
+    assert "bao train is not part of the wheel" in capsys.readouterr().err
+    monkeypatch.setattr(cli.pkgutil, "resolve_name", lambda place: missing("starlette.routing"))
+    assert bao(["play"]) == 2
+    assert "bao play needs starlette: pip install -e '.[play]'" in capsys.readouterr().err
+
+
+def test_ctrl_c(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped(args: argparse.Namespace) -> None:
+        raise KeyboardInterrupt("the same command continues")
+
+    monkeypatch.setitem(COMMANDS, "stop", Command("", "stop"))
+    monkeypatch.setattr(cli, "_import", lambda name, command: lambda parser: stopped)
+    assert bao(["stop"]) == 130
+    assert capsys.readouterr().err == "\nstopped: the same command continues\n"
+
+
+def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = argparse.ArgumentParser()
+    add_options(parser, "seed", "path", threads=3)
+    args = parser.parse_args(["--path", "a", "--path", "b"])
+    assert (args.seed, args.threads, args.path) == (1, 3, ["a", "b"])
+    assert at_least(0.5, float)("0.5") == 0.5
+    for text in ("nan", "-1", "", "99999999999999999999"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            at_least(0.5, float)(text)
+    _, parsed = parse(["perft", "4", "--ruleset", "kibao"])
+    assert parsed.ruleset.name == "kibao"
+
+
+def test_closed_output_is_no_error() -> None:
+    """As with ``bao --help | head``."""
+    read, write = os.pipe()
+    os.close(read)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bao_env", "perft", "3"], stdout=write, stderr=subprocess.PIPE
+    )
+    os.close(write)
+    assert process.stderr is not None
+    error = process.stderr.read().decode()
+    process.wait()
+    assert "Traceback" not in error
+
+
+def test_progress_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = pytest.importorskip("agents.progress")
+    with progress.Progress(total=3, desc="work") as bar:
+        bar.update()
+        assert capsys.readouterr().err == ""
+        bar._next_line = time.monotonic()
+        bar.refresh()
+    said = capsys.readouterr().err
+    assert said.startswith("work:") and said.count("\n") == 1 and "\r" not in said
