@@ -48,6 +48,7 @@ COMMANDS: Final = {
     "players": Command("agents.registry:command", "list the players"),
     "solve": Command("agents.search.solver.command:command", "prove who wins a position"),
     "dataset": Command("training.exact_values:command", "make a file of exact values", "train"),
+    "export": Command("agents.export:command", "write a network as an ONNX file", "export"),
     "replay": Command("bao_env.commands:replay_command", "check a game move by move"),
     "explain": Command("bao_env.commands:explain_command", "print what a move does"),
     "show": Command("bao_env.commands:show_command", "print a position as a board"),
