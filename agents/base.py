@@ -24,9 +24,19 @@ from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
     from agents.nets.network import PolicyNetwork
+    from agents.nets.policy import NetworkAgent
 
 Translations = Mapping[str, str]
 """A text by language: English, ``en``, always; Swahili, ``sw``, if it is translated."""
+
+
+class Evaluation(NamedTuple):
+    """A network's evaluation of a position."""
+
+    policy: dict[int, float]
+    """The probability of each legal action; together they are 1."""
+    value: float
+    """The expected result for the player to move, -1 (a loss) to 1 (a win)."""
 
 
 class NamedPlayer:
@@ -35,11 +45,13 @@ class NamedPlayer:
     Args:
         name: the name shown in tables.
         agent: the agent that chooses the actions.
+        network: the network of the agent, if it has one.
     """
 
-    def __init__(self, name: str, agent: Agent) -> None:
+    def __init__(self, name: str, agent: Agent, network: NetworkAgent | None = None) -> None:
         self.name = name
         self._agent = agent
+        self._network = network
 
     @property
     def fingerprint(self) -> str | None:
@@ -74,6 +86,20 @@ class NamedPlayer:
             raise ValueError("the game is over: there is no move to choose")
         legal = np.array([mask_of(actions)], np.uint64)
         return int(self.act(board.words[None], legal)[0])
+
+    def evaluate(self, board: Board) -> Evaluation:
+        """Return the policy and the value of the player's network, without a search.
+
+        Raises:
+            ValueError: the player has no network, the game is over, or the board has other rules
+                than the player.
+        """
+        if self._network is None:
+            raise ValueError(
+                f"player {self.name} has no network to evaluate with: load one that has, for "
+                "example agents.load('zanzibar')"
+            )
+        return self._network.evaluate_board(board)
 
     def __repr__(self) -> str:
         return f"<player {self.name}>"

@@ -387,9 +387,13 @@ def load(
     name = os.fspath(spec)
     found = parse(name)
     rules = get_ruleset(ruleset)
-    network = None
+    network = evaluator = None
     if found.path is not None:
+        from agents.nets.policy import NetworkAgent
+
         network = read_network(found.path, rules)
+        evaluator = NetworkAgent(network, rules)
         if found.checkpoint == name:
             name = found.path.stem
-    return NamedPlayer(name, found.kind.load(LoadRequest(found, rules, seed, threads, network)))
+    agent = found.kind.load(LoadRequest(found, rules, seed, threads, network))
+    return NamedPlayer(name, agent, evaluator)

@@ -341,12 +341,24 @@ class Board:
         """Return the board in plain characters."""
         return ascii_board(self.position, status=self._status())
 
-    def _repr_svg_(self) -> str:
-        """Return the board as SVG, for notebooks; the hole of the last action is marked."""
+    def svg(self, *, legal: bool = False, width: int = 760) -> str:
+        """Return the board as an SVG document; the hole of the last action is marked.
+
+        Args:
+            legal: also mark the holes of the legal actions.
+            width: the width of the picture, in pixels.
+        """
         marked = []
         if self._actions:
             marked = [(turn_of(self._past[-1]), self._actions[-1] >> 2)]
-        return svg_board(self.position, marked=marked, status=self._status())
+        holes = [(self.turn, action >> 2) for action in self.legal_actions] if legal else []
+        return svg_board(
+            self.position, marked=marked, legal=holes, status=self._status(), width=width
+        )
+
+    def _repr_svg_(self) -> str:
+        """Return the board as SVG, for notebooks."""
+        return self.svg()
 
     def _status(self) -> str | None:
         return str(self._outcome) if self._outcome else None

@@ -12,7 +12,6 @@ from bao_env.files import write_atomically
 from bao_env.notation.moves import SPELLINGS
 from bao_env.notation.positions import NotationError, action_to_move, format_position
 from bao_env.notation.transcript import MAX_TEXT, Transcript, parse_transcripts, replay
-from bao_env.render.svg import svg_board
 from bao_env.render.text import ascii_board
 from bao_env.trace import EventKind
 
@@ -34,7 +33,9 @@ def replay_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--any-stars", action="store_true", help="accept missing and wrong stars of takasa moves"
     )
-    parser.add_argument("--svg", metavar="FILE", help="also write the last final board as SVG")
+    parser.add_argument("--svg", metavar="FILE", help="also draw the final board, as SVG")
+    parser.add_argument("--gif", metavar="FILE", help="also draw the game, as an animated GIF")
+    parser.epilog = "--svg and --gif draw the last game of the file."
     return _replay
 
 
@@ -51,7 +52,7 @@ def show_command(parser: argparse.ArgumentParser) -> Run:
     """``bao show``: print a position as a board, with its legal moves."""
     parser.add_argument("position", metavar="POSITION", help="a position text, between quotes")
     add_options(parser, "ruleset")
-    parser.add_argument("--svg", metavar="FILE", help="also write the board as a picture")
+    parser.add_argument("--svg", metavar="FILE", help="also draw it, with its legal moves, as SVG")
     parser.epilog = _EXAMPLE.format("show", "")
     return _show
 
@@ -93,8 +94,21 @@ def _replay(options: argparse.Namespace) -> None:
         print(ascii_board(last, status=str(played.outcome) if played.outcome else None))
         print(f"position: {format_position(last)}")
         print(f"result: {result}")
-        if options.svg:
-            write_atomically(options.svg, svg_board(last))
+    board = Board.from_text(format_position(played.start), played.ruleset, played.actions)
+    if options.svg:
+        write_atomically(options.svg, board.svg())
+    if options.gif:
+        _write_gif(options.gif, board)
+
+
+def _write_gif(file: str, board: Board) -> None:
+    """Draw a game; ValueError if a package for it is not installed."""
+    try:
+        from bao_env.animation import write_gif
+    except ModuleNotFoundError as error:
+        raise ValueError(f"--gif needs {error.name}: pip install -e '.[picture]'") from error
+    write_gif(file, board)
+    print(f"{file}: {Path(file).stat().st_size / 1e6:.2f} MB")
 
 
 def _explain(options: argparse.Namespace) -> None:
@@ -118,4 +132,4 @@ def _show(options: argparse.Namespace) -> None:
     ]
     print(f"legal: {' '.join(moves) or 'none'}")
     if options.svg:
-        write_atomically(options.svg, svg_board(board.position))
+        write_atomically(options.svg, board.svg(legal=True))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
-from bao_env import RULESETS, BaoVectorEnv, GreedyAgent, OpponentPool
+from bao_env import RULESETS, BaoVectorEnv, Board, GreedyAgent, OpponentPool
 from bao_env.bots import Opponent
 from bao_env.observation import OBSERVATIONS
 from bao_env.observation.observer import get_observer
@@ -166,6 +168,60 @@ def test_sb3_self_play_continues_from_a_saved_model(tmp_path: Path) -> None:
     assert loaded.predict(loaded.env.reset())[0].shape == (8,)
 
 
+def test_sb3_self_play_without_a_new_member_warns() -> None:
+    pool = OpponentPool()
+    model = maskable_ppo(sb3().SB3VecEnv(4, opponent=pool), n_steps=32, batch_size=64)
+    with pytest.warns(UserWarning, match=r"in 128 steps no copy .* num_envs = 128 steps") as caught:
+        model.learn(100, callback=sb3().SelfPlayCallback(every=64))
+    assert len(caught) == 1 and len(pool.members) == 1
+    with warnings.catch_warnings(action="error"):
+        model.learn(200, callback=sb3().SelfPlayCallback(every=64))
+    assert len(pool.members) == 2
+
+
+@pytest.mark.parametrize(
+    ("observation", "options"),
+    [
+        ("board", {}),
+        ("replies", {"flat": True}),
+        ("planes", {"dtype": np.uint8}),
+        ("planes+replies", {"flat": True}),
+    ],
+)
+def test_sb3_saved_model_is_a_player(
+    observation: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "bao.zip"
+    pool = OpponentPool()
+    envs = sb3().SB3VecEnv(6, opponent=pool, observation=observation, ruleset="dutch", **options)
+    box = observation != "planes+replies" and "flat" in options
+    model = maskable_ppo(envs, "MlpPolicy" if box else "MultiInputPolicy")
+    model.learn(192, callback=sb3().SelfPlayCallback(every=96))
+    model.save(file)
+    player = sb3().player(file, ruleset="dutch")
+    seen = envs.reset()
+    masks = np.stack(envs.env_method("action_masks"))
+    expected, _ = model.predict(seen, action_masks=masks, deterministic=True)
+    assert np.array_equal(player.act(envs.envs.positions, envs.envs.legal), expected)
+    assert masks[np.arange(6), expected].all()
+
+
+def test_sb3_player_of_an_observation_without_a_name(tmp_path: Path) -> None:
+    class Ones:
+        space = gymnasium.spaces.Box(0, 9, (52,), np.float32)
+
+        def fill(self, positions: Any, legal: Any, viewers: Any, arrays: Any) -> None:
+            arrays[:] = 1
+
+    model = maskable_ppo(sb3().SB3VecEnv(2, observation=Ones()))
+    model.save(tmp_path / "bao.zip")
+    with pytest.raises(ValueError, match="give observation="):
+        sb3().player(tmp_path / "bao.zip")
+    own = sb3().player(tmp_path / "bao.zip", observation=Ones())
+    words = Board().words[None]
+    assert own.act(words, np.array([1 << 22], np.uint64)) == 22
+
+
 def test_sb3_invalid_self_play_raises() -> None:
     from stable_baselines3.common.vec_env import VecNormalize
 
@@ -247,6 +303,34 @@ def test_torchrl_plays_a_pool_on_every_observation(observation: str) -> None:
         steps = env.rollout(10, break_when_any_done=False)
         shape = get_observer(observation).space.shape or ()
         assert steps["observation"].shape == (3, 10, *shape)
+
+
+@pytest.mark.parametrize("observation", ["board", "planes"])
+def test_torchrl_actor_is_a_player(observation: str) -> None:
+    import torch
+    from tensordict.nn import TensorDictModule
+    from torchrl.modules import MaskedCategorical, ProbabilisticActor
+
+    from bao_env.adapters.torchrl import player
+
+    torch.manual_seed(1)
+    size = get_observer(observation).space.shape or ()
+    layers = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(int(np.prod(size)), 64))
+    actor = ProbabilisticActor(
+        TensorDictModule(layers, in_keys=["observation"], out_keys=["logits"]),
+        in_keys={"logits": "logits", "mask": "action_mask"},
+        distribution_class=MaskedCategorical,
+    )
+    envs = BaoVectorEnv(20, observation=observation, opening_plies=4)
+    seen, _ = envs.reset(seed=1)
+    with torch.no_grad():
+        scores = layers(torch.from_numpy(seen["observation"])).numpy()
+    expected = np.where(envs.action_masks(), scores, -np.inf).argmax(axis=1)
+    agent = player(actor, observation)
+    assert np.array_equal(agent.act(envs.positions, envs.legal), expected)
+    legal = envs.legal.copy()
+    legal[3] = 0  # a game that is over
+    assert np.array_equal(np.delete(agent.act(envs.positions, legal), 3), np.delete(expected, 3))
 
 
 # --- RLlib --------------------------------------------------------------------------------------

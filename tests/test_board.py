@@ -19,7 +19,7 @@ from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.notation import NotationError
 from bao_env.notation.transcript import parse_transcripts
 from bao_env.render import ascii_board, svg_board
-from bao_env.render.drawing import Circle, drawing
+from bao_env.render.drawing import Circle, drawing, places
 from tests.positions import (
     HOUSE_CHOICE,
     LONE_KICHWA,
@@ -275,6 +275,28 @@ def test_characters_and_pictures_show_every_seed(ruleset: str, seed: int) -> Non
         ringed = {(position.mover, pit) for pit in (position.barred, position.pending)}
         assert len(root) == len(shapes) + ((NORTH, 3) not in ringed)
         assert svg_board(position) == svg_board(position)  # deterministic
+
+
+def test_pictures_mark_the_last_action_and_the_legal_ones() -> None:
+    def rings(svg: str) -> dict[tuple[float, float], str]:
+        """Return the colour of each ring by the middle of its pit."""
+        circles = [tag.attrib for tag in ElementTree.fromstring(svg) if tag.tag.endswith("circle")]
+        return {
+            (float(one["cx"]), float(one["cy"])): one["stroke"]
+            for one in circles
+            if one["fill"] == "none"
+        }
+
+    board = Board()
+    middles = {(place.seat, place.pit): (place.x, place.y) for place in places()}
+    assert rings(board.svg()) == {}
+    board.push("7R")
+    last = middles[0, 6]
+    assert list(rings(board._repr_svg_())) == [last]
+    found = rings(board.svg(legal=True))
+    legal = {middles[1, action >> 2] for action in board.legal_actions}
+    assert found.keys() == {last} | legal
+    assert {found[middle] for middle in legal}.isdisjoint({found[last]})
 
 
 def test_seeds_lie_still_while_a_heap_grows() -> None:

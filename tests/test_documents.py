@@ -70,6 +70,9 @@ def test_commands_are_understood(name: str, capsys: pytest.CaptureFixture[str]) 
             parse(words)
         except SystemExit as end:
             assert not end.code, f"{command}: {capsys.readouterr().err}"
+        except ValueError as error:
+            if not isinstance(error.__cause__, ModuleNotFoundError):  # else its extra is missing
+                raise
 
 
 @pytest.mark.parametrize("name", ["README.md", "bao_env/README.md", "agents/README.md"])

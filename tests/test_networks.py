@@ -28,8 +28,10 @@ from agents.nets.network import ARCHITECTURES, KINDS, Inputs, NetworkConfig, Pol
 from agents.nets.policy import NetworkAgent
 from agents.search.gumbel.player import SearchAgent
 from agents.search.gumbel.search import GumbelSearch
+from bao_env.board import Board
+from bao_env.engine.action import mask_of
 from bao_env.engine.ruleset import RULESETS
-from tests.positions import random_play
+from tests.positions import STUCK, random_play
 
 NONE = torch.zeros(0)
 ZANZIBAR = RULESETS["zanzibar"].kernel_rules()
@@ -232,3 +234,27 @@ def test_unknown_architecture_raises(tmp_path: Path) -> None:
         checkpoint.save(path, Checkpoint(network, RULESETS["zanzibar"]))
     with pytest.raises(CheckpointError, match=message):
         checkpoint.load(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_players_with_a_network_evaluate_a_board(kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "network.safetensors"
+    network = make_network(kind)
+    checkpoint.save(file, Checkpoint(network, RULESETS["zanzibar"]))
+    board = Board()
+    for _ in range(3):
+        board.push(board.legal_actions[0])
+    words, legal = board.words[None], np.array([mask_of(board.legal_actions)], np.uint64)
+    logits, values, _, _ = NetworkAgent(network, RULESETS["zanzibar"]).evaluate(words, legal)
+    shares = np.exp(logits) / np.exp(logits).sum()
+    for name in (str(file), f"search:{file}:8", f"guided:{file}:2"):
+        policy, value = agents.load(name).evaluate(board)
+        assert list(policy) == board.legal_actions
+        np.testing.assert_allclose(list(policy.values()), shares, rtol=1e-5)
+        assert value == pytest.approx(float(values @ shares if kind == "moves" else values[0]))
+    with pytest.raises(ValueError, match="'kibao' is not the network's, 'zanzibar'"):
+        agents.load(file).evaluate(Board(ruleset="kibao"))
+    with pytest.raises(ValueError, match="the game is over"):
+        agents.load(file).evaluate(Board.from_text(STUCK))
+    with pytest.raises(ValueError, match="player greedy has no network"):
+        agents.load("greedy").evaluate(board)

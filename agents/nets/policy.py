@@ -8,9 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from agents.base import Evaluation
 from agents.nets.encoding import encode
-from agents.nets.legal_actions import best_legal_actions, sample_actions
+from agents.nets.legal_actions import best_legal_actions, probabilities, sample_actions
 from agents.nets.network import Inputs, PolicyNetwork, check_finite
+from bao_env.board import Board
+from bao_env.engine.action import mask_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_states
@@ -20,7 +23,7 @@ _MAX_POSITIONS: Final = 4096
 
 
 class NetworkOutput(NamedTuple):
-    """What a network says of a batch of B positions with K legal actions in all."""
+    """A network's outputs for a batch of B positions with K legal actions in all."""
 
     logits: npt.NDArray[np.float32]
     """float32[K]."""
@@ -29,17 +32,17 @@ class NetworkOutput(NamedTuple):
     legal_actions: npt.NDArray[np.int64]
     """int64[K], position * 64 + action."""
     indptr: npt.NDArray[np.int64]
-    """int64[B + 1], where each position's legal actions lie."""
+    """int64[B + 1], the start of each position's legal actions."""
 
 
 class NetworkAgent:
-    """Plays what a network prefers.
+    """Play the action that a network prefers.
 
     Args:
-        network: it is put into evaluation mode.
+        network: the network, which is put into evaluation mode.
         ruleset: the rules to play by.
         sample: draw from the policy's probabilities instead of taking its best action.
-        seed: of the draws.
+        seed: the seed of the draws.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class NetworkAgent:
     ) -> None:
         self.network = network.eval()
         self.sample = sample
+        self.ruleset = ruleset
         self._rules = ruleset.kernel_rules()
         self._seeds = np.random.SeedSequence(seed)
         self._states = np.zeros(0, np.uint64)
@@ -91,10 +95,31 @@ class NetworkAgent:
         check_finite(logits, values)
         return NetworkOutput(logits, values, legal_actions, indptr)
 
+    def evaluate_board(self, board: Board) -> Evaluation:
+        """Run the network on the position of a board.
+
+        Raises:
+            ValueError: the game is over, the board has other rules, or the network's outputs are
+                not finite.
+        """
+        if board.ruleset != self.ruleset:
+            raise ValueError(
+                f"the board's rule set {board.ruleset.name!r} is not the network's, "
+                f"{self.ruleset.name!r}"
+            )
+        actions = board.legal_actions
+        if not actions:
+            raise ValueError("the game is over: there is nothing to evaluate")
+        found = self.evaluate(board.words[None], np.array([mask_of(actions)], np.uint64))
+        policy = probabilities(found.logits)
+        # A network that reads each action gives a value for each: their mean under the policy.
+        value = found.values @ policy if self.network.config.per_action else found.values[0]
+        return Evaluation(dict(zip(actions, policy.tolist(), strict=True)), float(value))
+
     def act(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
-        """See :meth:`bao_env.bots.Agent.act`."""
+        """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, masks = as_batch(positions, masks)
         size = len(masks)
         actions = np.zeros(size, np.int64)

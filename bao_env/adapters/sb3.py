@@ -1,19 +1,38 @@
 """Thousands of games as a ``VecEnv`` for Stable-Baselines3, and self-play against past policies.
 
-from sb3_contrib import MaskablePPO
-from bao_env.adapters.sb3 import SB3VecEnv, SelfPlayCallback
-from bao_env import OpponentPool
+    from sb3_contrib import MaskablePPO
+    from bao_env import OpponentPool
+    from bao_env.adapters.sb3 import SB3VecEnv, SelfPlayCallback, player
 
-envs = SB3VecEnv(64, opponent=OpponentPool(), observation="replies")
-model = MaskablePPO("MultiInputPolicy", envs)
-model.learn(1_000_000, callback=SelfPlayCallback())
+    envs = SB3VecEnv(128, opponent=OpponentPool("greedy"), observation="replies")
+    model = MaskablePPO(
+        "MultiInputPolicy", envs,
+        n_steps=64, batch_size=1024, n_epochs=4, learning_rate=1e-3, ent_coef=0.01,
+    )
+    model.learn(1_000_000, callback=SelfPlayCallback())
+    model.save("bao.zip")
+
+    player("bao.zip")  # with act(positions, legal), for matches and as an opponent
+
+The default ``n_steps=2048`` is for few games: with 128 it makes rollouts of 262,144 steps.
+
+Commands take the player by the name of a function that makes it. With this in ``mine.py``,
+``bao rate mine:mine --path FOLDER_OF_MINE`` rates it::
+
+    from bao_env.adapters.sb3 import player
+
+    def mine(ruleset, seed):
+        return player("bao.zip", ruleset=ruleset)
 """
 
 from __future__ import annotations
 
 import io
+import os
 import time
+import warnings
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +41,9 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
 from bao_env.bots import Opponent
+from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.vector import BaoVectorEnv, Observation
+from bao_env.observation.observer import OBSERVATIONS, Observer, get_observer, masked_space
 from bao_env.self_play import OpponentPool, PolicyAgent
 
 try:
@@ -38,7 +59,7 @@ Indices = int | Iterable[int] | None
 
 
 class SB3VecEnv(VecEnv):
-    """Many games against an opponent, for Stable-Baselines3 and its maskable algorithms.
+    """Play many games against an opponent, for Stable-Baselines3 and its maskable algorithms.
 
     Observations, actions and rewards are those of :class:`bao_env.BaoVectorEnv`. An ended game
     restarts in the same step; its last observation is ``infos[game]["terminal_observation"]``, and
@@ -96,7 +117,7 @@ class SB3VecEnv(VecEnv):
     def step_wait(
         self,
     ) -> tuple[Observation, npt.NDArray[np.float32], npt.NDArray[np.bool_], list[dict[str, Any]]]:
-        """Play the actions: observation, rewards float32[B], ends bool[B], infos.
+        """Play the actions and return observation, rewards float32[B], ends bool[B] and infos.
 
         Raises:
             ValueError: an action is illegal; nothing has changed.
@@ -125,7 +146,7 @@ class SB3VecEnv(VecEnv):
         self._returns[ended] = self._lengths[ended] = 0
 
     def _split(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
-        """The infos of each game."""
+        """Return the infos of each game."""
         return [{"player": int(player)} for player in infos["player"]]
 
     def _games(self, indices: Indices) -> list[int]:
@@ -140,15 +161,15 @@ class SB3VecEnv(VecEnv):
         return hasattr(self.envs, attr_name)
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """An attribute of the games, the same for each.
+        """Return an attribute of the games, once for each.
 
         Raises:
-            AttributeError: they have none of that name.
+            AttributeError: they have no attribute of that name.
         """
         return [getattr(self.envs, attr_name)] * len(self._games(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Refused: the games share their attributes.
+        """Raise an error, because the games share their attributes.
 
         Raises:
             NotImplementedError: always.
@@ -156,10 +177,10 @@ class SB3VecEnv(VecEnv):
         raise NotImplementedError("the games share their attributes: make a new SB3VecEnv")
 
     def env_method(self, method_name: str, *args: Any, indices: Indices = None, **kw: Any) -> Any:
-        """``action_masks`` or ``render`` of each game.
+        """Call ``action_masks`` or ``render`` and return its result for each game.
 
         Raises:
-            NotImplementedError: another method.
+            NotImplementedError: it is another method.
         """
         if method_name not in ("action_masks", "render"):
             raise NotImplementedError(f"{method_name}: expected 'action_masks' or 'render'")
@@ -167,27 +188,29 @@ class SB3VecEnv(VecEnv):
         return [rows[game] for game in self._games(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
-        """Return whether the games log what ``Monitor`` logs; they have no other wrapper."""
+        """Return whether the class is ``Monitor``, whose infos the games give themselves."""
         return [issubclass(wrapper_class, Monitor)] * len(self._games(indices))
 
 
 class SelfPlayCallback(BaseCallback):
-    """Fills the :class:`~bao_env.self_play.OpponentPool` that the model trains against.
+    """Fill the :class:`~bao_env.self_play.OpponentPool` that the model trains against.
 
-    Before every rollout an opponent is drawn from the pool. Games that are running then go on
-    against the new one. Returns are those against the pool, so they stay near 0; sb3-contrib's
+    Before each rollout, of ``n_steps * num_envs`` steps, an opponent is drawn from the pool, and a
+    copy of the policy joins it if ``every`` steps have passed. So rollouts must be shorter than the
+    training. If no copy has joined by its end, a warning says so. Games that are running continue
+    against the new opponent. Returns are those against the pool, so they stay near 0; sb3-contrib's
     ``MaskableEvalCallback`` with a ``SB3VecEnv(64, opponent="greedy", ...)`` shows the progress.
 
     ``model.save()`` saves the pool, too. When a loaded model learns on, with a new callback, a pool
     that nothing has been added to becomes the saved one.
 
     Args:
-        every: steps of training after which a copy of the policy, which must be one of
-            sb3-contrib's maskable ones, joins the pool.
+        every: steps of training after which a copy of the policy joins the pool. The policy must be
+            one of sb3-contrib's maskable ones.
 
     Raises:
         ValueError: ``every`` is not positive, or (from ``learn``) the games are not all played
-            against one ``OpponentPool`` in this process, or ``VecNormalize`` changes what is seen.
+            against one ``OpponentPool`` in this process, or ``VecNormalize`` changes observations.
     """
 
     model: Any
@@ -219,7 +242,7 @@ class SelfPlayCallback(BaseCallback):
         if saved is not None and len(self._pool.members) == 1:
             self._pool.restore(saved)
         self.model.opponent_pool = self._pool
-        self._added_at = self.model.num_timesteps
+        self._started_at = self._added_at = self.model.num_timesteps
 
     def _on_rollout_start(self) -> None:
         if self.model.num_timesteps >= self._added_at + self.every:
@@ -228,21 +251,32 @@ class SelfPlayCallback(BaseCallback):
         self._pool.draw()
 
     def _copy(self) -> PolicyAgent:
-        """The model's policy as it is now, as a player."""
+        """Return a copy of the model's policy as a player."""
         observer = self.training_env.get_attr("observer")[0]
         return PolicyAgent(FrozenPolicy.of(self.model.policy), observation=observer)
 
     def _on_step(self) -> bool:
         return True
 
+    def _on_training_end(self) -> None:
+        if self._added_at == self._started_at:
+            rollout = self.model.n_steps * self.training_env.num_envs
+            warnings.warn(
+                f"SelfPlayCallback: in {self.model.num_timesteps - self._started_at:,} steps no "
+                f"copy of the policy joined the pool. One joins every {self.every:,} steps, but "
+                f"only between rollouts, which have n_steps * num_envs = {rollout:,} steps: "
+                "decrease n_steps or every, or train for longer",
+                stacklevel=2,
+            )
+
 
 class FrozenPolicy:
-    """A maskable policy as it was when it was saved; it draws actions by their probabilities.
+    """A copy of a maskable policy, which draws actions by their probabilities.
 
     Args:
-        kind: its class.
-        saved: what its ``save`` wrote.
-        device: where it runs.
+        kind: the policy's class.
+        saved: the bytes that its ``save`` wrote.
+        device: the device that it runs on.
     """
 
     def __init__(self, kind: type[BasePolicy], saved: bytes, device: Any = "auto") -> None:
@@ -251,7 +285,7 @@ class FrozenPolicy:
 
     @classmethod
     def of(cls, policy: BasePolicy) -> FrozenPolicy:
-        """A policy as it is now."""
+        """Copy a policy."""
         file = io.BytesIO()
         policy.save(file)
         return cls(type(policy), file.getvalue(), policy.device)
@@ -261,9 +295,61 @@ class FrozenPolicy:
 
     def __call__(self, observations: Any, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
         """See :data:`bao_env.self_play.Choose`."""
-        space = self._policy.observation_space
-        if isinstance(space, spaces.Dict) and "action_mask" in space.spaces:
-            observations = {"observation": observations, "action_mask": masks.astype(np.int8)}
-        actions, _ = self._policy.predict(observations, action_masks=masks)
-        chosen: npt.NDArray[Any] = actions
-        return chosen
+        return _predict(self._policy, observations, masks, deterministic=False)
+
+
+def _predict(
+    policy: Any, observations: Any, masks: npt.NDArray[np.bool_], *, deterministic: bool
+) -> npt.NDArray[Any]:
+    """Return the actions of a maskable policy or model, int64[B]."""
+    space = policy.observation_space
+    if isinstance(space, spaces.Dict) and "action_mask" in space.spaces:
+        observations = {"observation": observations, "action_mask": masks.astype(np.int8)}
+    actions, _ = policy.predict(observations, action_masks=masks, deterministic=deterministic)
+    chosen: npt.NDArray[Any] = actions
+    return chosen
+
+
+def player(
+    path: str | os.PathLike[str],
+    *,
+    ruleset: str | Ruleset = "zanzibar",
+    observation: str | Observer | None = None,
+) -> PolicyAgent:
+    """Make a player of a saved ``MaskablePPO``; it plays the most probable action.
+
+    Loading a model of Stable-Baselines3 can run code that is in the file: load only files that you
+    trust.
+
+    Args:
+        path: the file that ``model.save`` wrote.
+        ruleset: the rules that the model was trained under, a :class:`bao_env.Ruleset` or its name.
+        observation: the observation that it reads, if it is one of your own. One with a name is
+            recognised by its space.
+
+    Raises:
+        FileNotFoundError: the file does not exist.
+        ValueError: no observation with a name has the model's space.
+    """
+    from sb3_contrib import MaskablePPO
+
+    model = MaskablePPO.load(path, device="cpu")
+    if observation is None:
+        observation = _observer_of(model.observation_space, ruleset)
+    return PolicyAgent(partial(_predict, model, deterministic=True), observation, ruleset)
+
+
+def _observer_of(space: spaces.Space[Any], ruleset: str | Ruleset) -> Observer:
+    """Return the observer with a name whose observations a model reads.
+
+    Raises:
+        ValueError: there is none.
+    """
+    for name in OBSERVATIONS:
+        for dtype in (np.float32, np.uint8):
+            observer = get_observer(name, ruleset, dtype)
+            if space in (observer.space, masked_space(observer.space)):
+                return observer
+    raise ValueError(
+        f"the model reads {space}, which is no observation with a name: give observation="
+    )

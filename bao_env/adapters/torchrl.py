@@ -12,17 +12,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from bao_env.bots import Opponent
 from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.vector import BaoVectorEnv, Observation
+from bao_env.observation.observer import Observer
+from bao_env.self_play import PolicyAgent
 
 try:
     import torch
     from tensordict import TensorDict, TensorDictBase
     from torchrl.data import Binary, Bounded, Categorical, Composite
     from torchrl.envs import EnvBase
+    from torchrl.envs.utils import ExplorationType, set_exploration_type
 except ModuleNotFoundError as error:
     error.add_note("bao_env.adapters.torchrl needs TorchRL: pip install torchrl 'torch<2.14'")
     raise
@@ -110,3 +115,35 @@ class BaoTorchEnv(EnvBase):
 
     def _set_seed(self, seed: int | None) -> None:
         self._next_seed = seed
+
+
+def player(
+    policy: Any, observation: str | Observer = "board", ruleset: str | Ruleset = "zanzibar"
+) -> PolicyAgent:
+    """Make a player of a policy; it plays the most probable action.
+
+    Commands such as ``bao rate mine:mine`` call a function in ``mine.py``::
+
+        def mine(ruleset, seed):
+            actor = make_actor()  # as in training
+            actor.load_state_dict(torch.load("bao.pt"))
+            return player(actor, "replies", ruleset)
+
+    Args:
+        policy: the actor, a module on the CPU that reads ``"observation"`` and ``"action_mask"``
+            and writes ``"action"``.
+        observation: the observation that it reads, as :class:`BaoTorchEnv` takes it.
+        ruleset: the rules that it was trained under, a :class:`bao_env.Ruleset` or its name.
+
+    Raises:
+        ValueError: the observation or the rule set is unknown.
+    """
+
+    def choose(observations: Any, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        arrays = {"observation": observations, "action_mask": masks}
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
+            chosen: npt.NDArray[Any] = policy(TensorDict(tensors, [len(masks)]))["action"].numpy()
+        return chosen
+
+    return PolicyAgent(choose, observation, ruleset)

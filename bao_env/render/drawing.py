@@ -186,6 +186,7 @@ _SEEDS: Final = ("#b9c0b4", "#a3aca3", "#c9c7b5", "#95a19b")
 _SEED_EDGE: Final = "#4f5752"
 _SEED_SHADOW: Final = "#26150a"
 _MARK: Final = "#f2c14e"
+_LEGAL: Final = "#9cc46b"
 _BAR: Final = "#d0492f"
 SEED_COLOURS: Final = len(_SEEDS)
 """Number of colours of seeds."""
@@ -333,6 +334,7 @@ def drawing(
     position: Position,
     *,
     marked: Iterable[tuple[int, int]] = (),
+    legal: Iterable[tuple[int, int]] = (),
     status: str | None = None,
     layout: Layout = WIDE,
     viewer: int = SOUTH,
@@ -342,6 +344,7 @@ def drawing(
     Args:
         position: the position to show.
         marked: (seat, pit) of the holes with a yellow ring.
+        legal: (seat, pit) of the holes with a green ring, unless they are marked.
         status: the line below the board; by default, :func:`status_line`.
         layout: positions and sizes, and so the size of the drawing.
         viewer: the seat at the bottom.
@@ -351,7 +354,7 @@ def drawing(
         Rect(12, 16, layout.width - 22, layout.board - 12, 30, _SHADOW),
         *ground(layout, viewer),
     ]
-    rings = {pit: _MARK for pit in marked}
+    rings = {pit: _LEGAL for pit in legal} | {pit: _MARK for pit in marked}
     if position.barred is not None:
         rings[position.mover, position.barred] = _BAR
     if position.pending is not None:

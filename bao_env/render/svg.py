@@ -13,6 +13,7 @@ def svg_board(
     position: Position,
     *,
     marked: Iterable[tuple[int, int]] = (),
+    legal: Iterable[tuple[int, int]] = (),
     status: str | None = None,
     width: int = 760,
 ) -> str:
@@ -20,10 +21,10 @@ def svg_board(
 
     Args:
         position: the position to show.
-        marked, status: see :func:`bao_env.render.drawing.drawing`.
-        width: width in pixels.
+        marked, legal, status: see :func:`bao_env.render.drawing.drawing`.
+        width: the width in pixels.
     """
-    return svg_document(drawing(position, marked=marked, status=status), width)
+    return svg_document(drawing(position, marked=marked, legal=legal, status=status), width)
 
 
 def svg_document(shapes: Iterable[Shape], width: int) -> str:

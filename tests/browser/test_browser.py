@@ -339,6 +339,9 @@ def test_hints_and_the_evaluation_bar(open_page: Open, shoot: Shoot) -> None:
     unfold(page, "panel-study")
     page.check("#bar")
     expect(page.locator("#evaluation-text")).to_have_text(re.compile(r"South \d+ %"))
+    bar = page.locator(".evaluation-bar").bounding_box()
+    label = page.locator("#evaluation-text").bounding_box()
+    assert bar and label and bar["x"] + bar["width"] < label["x"]  # so that it can be read
     for evaluator in ("alphabeta", "zanzibar"):
         page.select_option("#evaluator", evaluator)
         page.click("#hint")

@@ -1,12 +1,11 @@
-"""``bao gif FILE``: a game as an animated picture, seed by seed.
+"""Draw a game as an animated GIF, seed by seed: ``bao replay GAME --gif FILE``.
 
-It shows the trace of each move on the drawing of the board, as the page does. It needs pygame and
-Pillow: ``pip install -e '.[picture]'``.
+It shows the trace of each move on the drawing of the board, as the page does. It needs pygame,
+Pillow and tqdm: ``pip install -e '.[picture]'``.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import math
 import sys
@@ -18,31 +17,25 @@ from PIL import Image
 from tqdm import tqdm
 
 from bao_env.board import Board, Event, EventKind
-from bao_env.cli import Run, at_least
 from bao_env.engine.position import Position
 from bao_env.game import SEAT_NAMES
-from bao_env.notation.transcript import parse_transcripts
 from bao_env.render.drawing import Place, Shape, drawing, places, seed
 from bao_env.render.raster import rgb_array
 
-FILE: Final = Path(__file__).with_name("game.gif")
-"""The picture in the README."""
-GAME: Final = Path(__file__).parents[2] / "tests" / "data" / "games" / "voogt-1.txt"
-"""The game that it shows: a short one of 1994."""
 _COLOURS: Final = 128
 _LIFTS: Final = {EventKind.LIFT, EventKind.ENDELEA, EventKind.HOUSE_PLAYED}
 _PLACES: Final = {(place.seat, place.pit): place for place in places()}
 
 Frame = tuple[list[Shape], int]
-"""What to paint, and for how many milliseconds to show it."""
+"""The shapes, and the milliseconds for which they are shown."""
 
 
 def frames(board: Board, plies: int | None = None) -> Iterator[Frame]:
-    """The frames of a game.
+    """Yield the frames of a game.
 
     Args:
         board: the game at its end.
-        plies: show only this many, from the start; None shows all.
+        plies: the number of plies to show, from the start; None shows all.
     """
     actions = board.move_stack
     board = board.copy()
@@ -62,7 +55,7 @@ def frames(board: Board, plies: int | None = None) -> Iterator[Frame]:
 
 
 def _after(position: Position, event: Event) -> Position:
-    """A position with the seeds where an event left them; the mover stays the same."""
+    """Return a position with the seeds where an event left them; the mover stays the same."""
     south, north = event.counts
     south_owns, north_owns = (
         owned and not (event.kind is EventKind.HOUSE_LOST and event.seat == seat)
@@ -97,13 +90,13 @@ def _event_frames(position: Position, event: Event, text: str) -> Iterator[Frame
 
 
 def _frame(position: Position, seat: int, pit: int, hand: int, text: str) -> list[Shape]:
-    """A position with a hand above one of its pits."""
+    """Draw a position with a hand above one of its pits."""
     shapes = drawing(position, marked=[(seat, pit)], status=text)
     return shapes + _hand(_PLACES[seat, pit], hand)
 
 
 def _hand(place: Place, count: int) -> list[Shape]:
-    """The seeds in the hand, above a pit."""
+    """Draw the seeds in the hand, above a pit."""
     shapes: list[Shape] = []
     for i in range(count):
         distance, angle = 4.5 * math.sqrt(i), 2.4 * i
@@ -112,17 +105,19 @@ def _hand(place: Place, count: int) -> list[Shape]:
     return shapes
 
 
-def write_picture(path: Path, board: Board, *, width: int = 820, plies: int | None = None) -> None:
-    """Write a game as an animated GIF, ``width`` pixels wide.
+def write_gif(
+    path: str | Path, board: Board, *, width: int = 820, plies: int | None = None
+) -> None:
+    """Write a game as an animated GIF.
 
     Args:
-        path: the file.
+        path: the file to write.
         board: the game at its end.
-        width: of the picture, in pixels.
-        plies: show only this many, from the start; None shows all.
+        width: the width of the picture, in pixels.
+        plies: the number of plies to show, from the start; None shows all.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     shown = list(frames(board, plies))
     # One palette for all frames, so that still parts do not flicker. The middle frame has a mark.
@@ -140,21 +135,3 @@ def write_picture(path: Path, board: Board, *, width: int = 820, plies: int | No
         loop=0,
         optimize=True,
     )
-
-
-def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao gif``: write a game as an animated picture."""
-    parser.add_argument("file", type=Path, nargs="?", default=FILE, help="a .gif (the README's)")
-    parser.add_argument("--game", type=Path, default=GAME, help="a transcript (de Voogt's game 1)")
-    parser.add_argument("--width", type=at_least(100), default=820, help="in pixels (%(default)s)")
-    parser.add_argument("--plies", type=at_least(1), help="plies to show (all)")
-    return _run
-
-
-def _run(args: argparse.Namespace) -> None:
-    if args.width > 2000:
-        raise ValueError(f"--width {args.width}: expected 100 to 2000 pixels")
-    text = args.game.read_text(encoding="utf-8-sig")
-    [game] = parse_transcripts(text, str(args.game))
-    write_picture(args.file, Board.from_transcript(game), width=args.width, plies=args.plies)
-    print(f"{args.file}: {args.file.stat().st_size / 1e6:.2f} MB")

@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agents.play.picture import FILE, frames
+from bao_env.animation import frames, write_gif
 from bao_env.board import Board
 from bao_env.cli import main as bao
 from bao_env.render.drawing import Circle
 from tests.rulesets import every_ruleset
 
 ROOT = Path(__file__).parent.parent
+GAME = ROOT / "tests" / "data" / "games" / "voogt-1.txt"
+"""The game of the README's picture: a short one of 1994."""
 
 
 @every_ruleset("zanzibar")
@@ -31,14 +33,20 @@ def test_every_frame_has_all_seeds(ruleset: str) -> None:
         assert milliseconds >= 20  # browsers slow down what is faster
 
 
-def test_picture_is_an_animation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_picture_is_an_animation(tmp_path: Path) -> None:
     file = tmp_path / "game.gif"
-    assert bao(["gif", str(file), "--width", "200", "--plies", "2"]) == 0
-    assert "game.gif" in capsys.readouterr().out
+    write_gif(file, Board.from_transcript(GAME.read_text()), width=200, plies=2)
     with Image.open(file) as picture:
         assert picture.size == (200, 99) and frames_of(picture) > 10
-    for options in (["--width", "5"], ["--game", str(tmp_path / "none.txt")]):
-        assert bao(["gif", str(file), *options]) == 2
+
+
+def test_replay_draws_the_game(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, game = tmp_path / "game.gif", tmp_path / "game.txt"
+    game.write_text("1: 6L* 5L;")
+    assert bao(["replay", str(game), "--gif", str(file)]) == 0
+    assert "2 moves, all legal" in capsys.readouterr().out
+    with Image.open(file) as picture:
+        assert picture.size == (820, 406) and frames_of(picture) > 10
 
 
 def frames_of(picture: Image.Image) -> int:
@@ -47,7 +55,9 @@ def frames_of(picture: Image.Image) -> int:
 
 
 def test_picture_in_the_readme() -> None:
-    assert FILE.relative_to(ROOT).as_posix() in (ROOT / "README.md").read_text(encoding="utf-8")
-    assert FILE.stat().st_size < 2_000_000
-    with Image.open(FILE) as picture:
+    """``bao replay tests/data/games/voogt-1.txt --gif agents/play/game.gif`` makes it."""
+    file = ROOT / "agents" / "play" / "game.gif"
+    assert file.relative_to(ROOT).as_posix() in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert file.stat().st_size < 2_000_000
+    with Image.open(file) as picture:
         assert frames_of(picture) > 300

@@ -1,0 +1,166 @@
+"""The command ``bao export``: write a checkpoint's network as an ONNX file.
+
+The graph goes from features to logits and expected results, all float32:
+
+============  ===================  =====================================================
+name          shape                meaning
+============  ===================  =====================================================
+``features``  ``[rows, 439]``      the input: the features of :mod:`agents.nets.features`
+``logits``    ``[rows, 64]``       kind ``board``, a row for each position: the logits of
+                                   the 64 actions, to be masked by the legal ones
+              ``[rows]``           kind ``moves``, a row for each legal action: its logit
+``value``     ``[rows]``           the expected result, -1 to 1, for the player to move;
+                                   kind ``moves``: for the player who chooses the action
+============  ===================  =====================================================
+
+The file's metadata repeats this, with the rule set and the versions. :func:`features` makes the
+input. An example::
+
+    session = onnxruntime.InferenceSession("zanzibar.onnx")
+    rows, legal_actions, indptr = features(board.words[None], legal, ruleset, "moves")
+    logits, value = session.run(None, {"features": rows})
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import warnings
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxscript  # noqa: F401 - torch.onnx.export needs it
+import torch
+from torch import Tensor, nn
+
+import agents.nets.features
+from agents.nets import checkpoint
+from agents.nets.checkpoint import Checkpoint
+from agents.nets.encoding import encode
+from agents.nets.features import FEATURES, INPUTS_VERSION, expand
+from agents.nets.head import TRUST
+from agents.nets.network import PolicyNetwork
+from agents.registry import find_checkpoint
+from bao_env.cli import Run, add_options
+from bao_env.engine.ruleset import RULES_VERSION, Ruleset, get_ruleset
+from bao_env.files import write_atomically
+from bao_env.observation.board import OBSERVATION_VERSION
+
+_MEANINGS: Final = {
+    "board": {
+        "row": "a position, seen by the player to move",
+        "logits": "float32[rows, 64]: the logit of each action; mask the illegal ones",
+        "value": "float32[rows]: the expected result for the player to move, -1 to 1",
+    },
+    "moves": {
+        "row": "the position after a legal action, seen by the player who chooses the action",
+        "logits": "float32[rows]: the logit of the action",
+        "value": "float32[rows]: the expected result for the player who chooses, -1 to 1",
+    },
+}
+
+
+def features(
+    positions: npt.NDArray[np.uint64],
+    legal: npt.NDArray[np.uint64],
+    ruleset: str | Ruleset,
+    kind: str,
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the input of an exported network, and the legal actions.
+
+    Args:
+        positions: uint64[B, 6], packed positions.
+        legal: uint64[B], their legal actions, bit a = action a.
+        ruleset: the rule set of the network, or its name.
+        kind: the kind of the network, ``"board"`` or ``"moves"``.
+
+    Returns:
+        features float32[B or K, FEATURES]; legal actions int64[K], position * 64 + action; indptr
+        int64[B + 1], the start of each position's legal actions.
+    """
+    per_action = kind == "moves"
+    rules = get_ruleset(ruleset).kernel_rules()
+    encodings, legal_actions, indptr = encode(rules, positions, legal, per_action)
+    rows = expand(encodings[: len(legal_actions) if per_action else len(positions)])
+    # bfloat16 is the upper half of a float32.
+    return (rows.astype(np.uint32) << 16).view(np.float32), legal_actions, indptr
+
+
+class _Graph(nn.Module):
+    """Compute logits and values of features; :mod:`agents.nets.head` has the formulas."""
+
+    def __init__(self, network: PolicyNetwork) -> None:
+        super().__init__()
+        self.trunk, self.head = network.trunk, network.head
+        self.per_action = network.config.per_action
+
+    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        outputs = self.head(self.trunk(features))
+        values = outputs[:, -1].tanh()
+        return outputs[:, 0] + TRUST * values if self.per_action else outputs[:, :-1], values
+
+
+def to_onnx(trained: Checkpoint) -> onnx.ModelProto:
+    """Return a checkpoint's network as an ONNX model.
+
+    Raises:
+        ValueError: torch cannot export the network's architecture.
+    """
+    network = trained.network
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            program = torch.onnx.export(
+                _Graph(network).eval(),
+                (torch.zeros(3, FEATURES),),
+                input_names=["features"],
+                output_names=["logits", "value"],
+                dynamic_shapes={"features": {0: torch.export.Dim("rows")}},
+                dynamo=True,
+                verbose=False,
+            )
+    except torch.onnx.errors.OnnxExporterError as error:
+        raise ValueError(
+            f"architecture {network.config.architecture} cannot be exported: {error!s:.500}"
+        ) from error
+    assert program is not None
+    model: onnx.ModelProto = program.model_proto
+    meanings = _MEANINGS[network.config.kind]
+    metadata = {
+        "ruleset": json.dumps(trained.ruleset.to_dict()),
+        "rules_version": str(RULES_VERSION),
+        "observation_version": str(OBSERVATION_VERSION),
+        "inputs_version": str(INPUTS_VERSION),
+        "kind": network.config.kind,
+        "architecture": network.config.architecture,
+        **meanings,
+        "features": f"float32[rows, {FEATURES}]\n{agents.nets.features.__doc__}",
+    }
+    onnx.helper.set_model_props(model, metadata)
+    onnx.checker.check_model(model)
+    return model
+
+
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao export``: write a checkpoint's network as an ONNX file."""
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="a path, or a shipped name")
+    parser.add_argument("file", metavar="FILE", help="the .onnx file to write")
+    add_options(parser, "path", "allow")
+    parser.epilog = "agents/export.py describes the inputs and the outputs; so does the file."
+    return _export
+
+
+def _export(args: argparse.Namespace) -> None:
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of packages it does not need
+    path = find_checkpoint(args.checkpoint) or Path(args.checkpoint)
+    trained = checkpoint.load(path)
+    data = to_onnx(trained).SerializeToString()
+    write_atomically(args.file, data)
+    config = trained.network.config
+    print(
+        f"{args.file}: {len(data) / 1e6:.2f} MB, a network of kind {config.kind} for "
+        f"{trained.ruleset.name}"
+    )
