@@ -6,11 +6,14 @@ The graph goes from features to logits and expected results, all float32:
 name          shape                meaning
 ============  ===================  =====================================================
 ``features``  ``[rows, 439]``      the input: the features of :mod:`agents.nets.features`
+              ``[rows, 630]``      kind ``replies``: behind the features a sign, -1 if the
+                                   opponent moves next, 1 if the same player does, 0 if the
+                                   game is over; and then the result for who chose, else 0
 ``logits``    ``[rows, 64]``       kind ``board``, a row for each position: the logits of
                                    the 64 actions, to be masked by the legal ones
-              ``[rows]``           kind ``moves``, a row for each legal action: its logit
+              ``[rows]``           the other kinds, a row for each legal action: its logit
 ``value``     ``[rows]``           the expected result, -1 to 1, for the player to move;
-                                   kind ``moves``: for the player who chooses the action
+                                   the other kinds: for the player who chooses the action
 ============  ===================  =====================================================
 
 The file's metadata repeats this, with the rule set and the versions. :func:`features` makes the
@@ -41,8 +44,8 @@ import agents.nets.features
 from agents.nets import checkpoint
 from agents.nets.checkpoint import Checkpoint
 from agents.nets.encoding import encode
-from agents.nets.features import FEATURES, INPUTS_VERSION, expand
-from agents.nets.head import TRUST
+from agents.nets.features import INPUTS_VERSION, expand
+from agents.nets.head import SIGN_AND_RESULT, TRUST
 from agents.nets.network import PolicyNetwork
 from agents.registry import find_checkpoint
 from bao_env.cli import Run, add_options
@@ -62,6 +65,9 @@ _MEANINGS: Final = {
         "value": "float32[rows]: the expected result for the player who chooses, -1 to 1",
     },
 }
+_MEANINGS["replies"] = _MEANINGS["moves"] | {
+    "row": "the position after a legal action, seen by the player who moves next"
+}
 
 
 def features(
@@ -76,18 +82,20 @@ def features(
         positions: uint64[B, 6], packed positions.
         legal: uint64[B], their legal actions, bit a = action a.
         ruleset: the rule set of the network, or its name.
-        kind: the kind of the network, ``"board"`` or ``"moves"``.
+        kind: the kind of the network, ``"board"``, ``"moves"`` or ``"replies"``.
 
     Returns:
-        features float32[B or K, FEATURES]; legal actions int64[K], position * 64 + action; indptr
+        features float32[B or K, columns]; legal actions int64[K], position * 64 + action; indptr
         int64[B + 1], the start of each position's legal actions.
     """
-    per_action = kind == "moves"
     rules = get_ruleset(ruleset).kernel_rules()
-    encodings, legal_actions, indptr = encode(rules, positions, legal, per_action)
-    rows = expand(encodings[: len(legal_actions) if per_action else len(positions)])
+    encodings, legal_actions, indptr = encode(rules, positions, legal, kind)
+    encodings = encodings[: len(positions) if kind == "board" else len(legal_actions)]
     # bfloat16 is the upper half of a float32.
-    return (rows.astype(np.uint32) << 16).view(np.float32), legal_actions, indptr
+    rows = (expand(encodings).astype(np.uint32) << 16).view(np.float32)
+    if kind == "replies":
+        rows = np.concatenate([rows, SIGN_AND_RESULT[encodings[:, -1]]], axis=1)
+    return rows, legal_actions, indptr
 
 
 class _Graph(nn.Module):
@@ -96,12 +104,20 @@ class _Graph(nn.Module):
     def __init__(self, network: PolicyNetwork) -> None:
         super().__init__()
         self.trunk, self.head = network.trunk, network.head
-        self.per_action = network.config.per_action
+        self.config = network.config
+        self.columns = network.num_features + (2 if self.config.kind == "replies" else 0)
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        sign: Tensor | float = 1.0
+        result: Tensor | float = 0.0
+        if self.config.kind == "replies":
+            sign, result = features[:, -2], features[:, -1]
+            features = features[:, :-2]
         outputs = self.head(self.trunk(features))
-        values = outputs[:, -1].tanh()
-        return outputs[:, 0] + TRUST * values if self.per_action else outputs[:, :-1], values
+        values = sign * outputs[:, -1].tanh() + result
+        if self.config.per_action:
+            return outputs[:, 0] + TRUST * values, values
+        return outputs[:, :-1], values
 
 
 def to_onnx(trained: Checkpoint) -> onnx.ModelProto:
@@ -111,11 +127,12 @@ def to_onnx(trained: Checkpoint) -> onnx.ModelProto:
         ValueError: torch cannot export the network's architecture.
     """
     network = trained.network
+    graph = _Graph(network).eval()
     try:
         with warnings.catch_warnings(action="ignore"):
             program = torch.onnx.export(
-                _Graph(network).eval(),
-                (torch.zeros(3, FEATURES),),
+                graph,
+                (torch.zeros(3, graph.columns),),
                 input_names=["features"],
                 output_names=["logits", "value"],
                 dynamic_shapes={"features": {0: torch.export.Dim("rows")}},
@@ -137,7 +154,7 @@ def to_onnx(trained: Checkpoint) -> onnx.ModelProto:
         "kind": network.config.kind,
         "architecture": network.config.architecture,
         **meanings,
-        "features": f"float32[rows, {FEATURES}]\n{agents.nets.features.__doc__}",
+        "features": f"float32[rows, {graph.columns}]\n{agents.nets.features.__doc__}",
     }
     onnx.helper.set_model_props(model, metadata)
     onnx.checker.check_model(model)

@@ -23,7 +23,12 @@ from tests.test_networks import make_network
 
 @pytest.mark.parametrize(
     ("kind", "architecture", "ruleset"),
-    [("board", "mlp", "zanzibar"), ("moves", "mlp", "dutch"), ("moves", "residual", "kujifunza")],
+    [
+        ("board", "mlp", "zanzibar"),
+        ("moves", "mlp", "dutch"),
+        ("moves", "residual", "kujifunza"),
+        ("replies", "mlp", "dutch"),
+    ],
 )
 def test_exported_network_has_the_same_outputs(
     kind: str, architecture: str, ruleset: str, tmp_path: Path

@@ -41,6 +41,9 @@ SAME_NEXT: Final = 1
 HAS_WON: Final = 2
 HAS_LOST: Final = 3
 """How an action ends, in the last byte of an encoding for ``replies``."""
+SIGN_AND_RESULT: Final = np.array([[-1, 0], [1, 0], [0, 1], [0, -1]], np.float32)
+"""For each of them, what the expected result of who moves next is multiplied by, and what is added,
+to get that of the player who chose the action."""
 
 
 def num_outputs(per_action: bool) -> int:
@@ -84,7 +87,6 @@ def logits_and_values(
     if kind == "board":
         return outputs[:, :-1].reshape(-1)[legal_actions], values
     if kind == "replies":
-        ends = encodings[:, -1].long().to(values.device)
-        sign, result = values.new_tensor([[-1, 1, 0, 0], [0, 0, 1, -1]])[:, ends]
+        sign, result = values.new_tensor(SIGN_AND_RESULT[encodings[:, -1].numpy()]).T
         values = sign * values + result
     return outputs[:, 0] + TRUST * values.detach(), values

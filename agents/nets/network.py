@@ -141,11 +141,15 @@ class PolicyNetwork(nn.Module):
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
-        features = REPLIES_FEATURES if config.kind == "replies" else FEATURES
-        self.trunk = ARCHITECTURES[config.architecture](features, config.hidden)
+        self.trunk = ARCHITECTURES[config.architecture](self.num_features, config.hidden)
         self.head = nn.Linear(config.hidden[-1], num_outputs(config.per_action))
         nn.init.orthogonal_(self.head.weight, 0.01)
         nn.init.zeros_(self.head.bias)
+
+    @property
+    def num_features(self) -> int:
+        """Return the inputs of the first layer."""
+        return REPLIES_FEATURES if self.config.kind == "replies" else FEATURES
 
     @property
     def encoding_size(self) -> int:
