@@ -106,9 +106,9 @@ def _run(words: list[str]) -> int:
 
         print(__version__)
         return 0
-    run, args = parse(words)
-    if args.quiet:
+    if "--quiet" in words:  # before tqdm is imported
         os.environ |= {"BAO_ENV_QUIET": "1", "TQDM_DISABLE": "1"}
+    run, args = parse(words)
     for folder in getattr(args, "path", ()):
         if not os.path.isdir(folder):
             raise ValueError(f"--path {folder}: there is no such folder")
