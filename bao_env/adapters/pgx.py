@@ -19,11 +19,12 @@ the rest. So:
 * JAX must have its CPU backend: with ``JAX_PLATFORMS``, name it, as in ``cuda,cpu``.
 * An exported or saved computation (``jax.export``) cannot contain the environment.
 
-JAX has a known deadlock with callbacks on the CPU (jax-ml/jax issues 24255 and 25861): a callback
-that waits for JAX can wait for the thread that it is blocking. This callback computes nothing with
-JAX; it only reads its small inputs. If a program hangs nevertheless, set
-``jax.config.update("jax_cpu_enable_async_dispatch", False)`` before its first computation. Do not
-donate the buffers of states (``donate_argnums``) while a step may still read them.
+A callback that waits for JAX can wait for the thread that it is blocking (jax-ml/jax issues 24255
+and 25861). With JAX 0.10.2, inputs of 100 KiB and more are copied in the background, and with two
+CPU devices on two cores such a copy never ended. So this callback computes nothing with JAX, and its
+inputs are arrays of four bytes a game. With several CPU devices in the process, more than
+:data:`MAX_GAMES` games on one of them raise an error; a single device has no limit. Do not donate
+the buffers of states (``donate_argnums``).
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ except ModuleNotFoundError as error:
 
 NUM_OPENINGS: Final = 4096
 """Openings that an environment draws when it is made, if they are random."""
+MAX_GAMES: Final = 100 * 1024 // 4 - 1
+"""Games that a callback may receive on each of several CPU devices; see the module."""
 
 
 @jax.tree_util.register_dataclass
@@ -97,7 +100,7 @@ class State(core.State):
             color_theme: ignored; there is only one.
             scale: size of the picture; None stands for 1.
         """
-        positions = [unpack(words) for words in _join(self._words)]
+        positions = [unpack(words) for words in _join(np.reshape(self._words, (-1, 2 * WORDS)))]
         columns = math.ceil(math.sqrt(len(positions)))
         width, height = columns * WIDTH, math.ceil(len(positions) / columns) * HEIGHT
         boards = "\n".join(
@@ -216,7 +219,8 @@ class Bao(core.Env):
             "_legal": jax.ShapeDtypeStruct((2,), np.uint32),
         }
         played = jax.pure_callback(
-            self._play, results, state._words, state._legal, action, vmap_method="broadcast_all"
+            *(self._play, results, action, *state._words, *state._legal),
+            vmap_method="broadcast_all",
         )
         seat, winner = played.pop("seat"), played.pop("winner")
         won = winner != NO_WINNER
@@ -232,9 +236,8 @@ class Bao(core.Env):
     def _observe(self, state: Any, player_id: Any) -> Any:
         space = self.observer.space
         return jax.pure_callback(
-            self._see,
-            jax.ShapeDtypeStruct(space.shape, space.dtype),
-            *(state._words, state._legal, jnp.asarray(player_id ^ state._south)),
+            *(self._see, jax.ShapeDtypeStruct(space.shape, space.dtype)),
+            *(player_id ^ state._south, *state._words, *state._legal),
             vmap_method="broadcast_all",
         )
 
@@ -259,9 +262,10 @@ class Bao(core.Env):
             _legal=legal[:, None].view(np.uint32),
         )
 
-    def _play(self, words: Any, bits: Any, actions: Any) -> dict[str, npt.NDArray[Any]]:
-        """Play an action in each of a batch of games, whose axes lead all arrays."""
-        positions, legal = _join(words), _join(bits).ravel()
+    def _play(self, actions: Any, *halves: Any) -> dict[str, npt.NDArray[Any]]:
+        """Play an action in each of a batch of games; ``halves`` are the words and the actions."""
+        positions, legal = _games(halves)
+        batch = np.shape(actions)
         actions = np.asarray(actions).astype(np.int64).ravel()
         size = len(positions)
         winners = np.full(size, NO_WINNER, np.int8)
@@ -288,7 +292,6 @@ class Bao(core.Env):
             engine = Engine(self.ruleset, self.threads)
         engine.step(positions, actions, legal, winners, on_part_done=finish)
         self._idle_engines.append(engine)
-        batch = np.shape(words)[:-1]
         results = {
             "seat": seats.astype(np.int32),
             "winner": winners.astype(np.int32),
@@ -300,16 +303,34 @@ class Bao(core.Env):
         }
         return {name: array.reshape(batch + array.shape[1:]) for name, array in results.items()}
 
-    def _see(self, words: Any, bits: Any, seats: Any) -> npt.NDArray[Any]:
+    def _see(self, seats: Any, *halves: Any) -> npt.NDArray[Any]:
         """Return what the players in ``seats`` see of a batch of games."""
-        positions, legal = _join(words), _join(bits).ravel()
+        positions, legal = _games(halves)
         viewers = np.asarray(seats).astype(np.int8).ravel()
         legal[viewers != movers(positions)] = 0
         observations = make_observations(self.observer, positions, legal, viewers)
-        return observations.reshape(np.shape(words)[:-1] + observations.shape[1:])
+        return observations.reshape(np.shape(seats) + observations.shape[1:])
 
 
-def _join(halves: Any) -> Words:
-    """Return a fresh uint64[n, k] of words whose halves are uint32[..., 2 k]."""
-    copy = np.array(halves, np.uint32, order="C")
-    return copy.reshape(-1, copy.shape[-1]).view(np.uint64)
+def _games(halves: tuple[Any, ...]) -> tuple[Words, Words]:
+    """Return fresh positions, uint64[n, 6], and legal actions, uint64[n], of n games.
+
+    Args:
+        halves: what a callback receives, 14 arrays uint32[...]: the halves of the positions' words,
+            then of the legal actions.
+
+    Raises:
+        ValueError: JAX would never hand these arrays over.
+    """
+    if halves[0].size > MAX_GAMES and len(jax.local_devices(backend="cpu")) > 1:
+        raise ValueError(
+            f"{halves[0].size} games: expected at most {MAX_GAMES} on each of several CPU devices, "
+            "because JAX does not hand larger batches to a callback"
+        )
+    arrays = [np.asarray(half).ravel() for half in halves]
+    return _join(np.stack(arrays[:-2], axis=1)), _join(np.stack(arrays[-2:], axis=1))[:, 0]
+
+
+def _join(halves: npt.NDArray[np.uint32]) -> Words:
+    """Return the words, uint64[n, k], of their halves, uint32[n, 2 k]."""
+    return np.ascontiguousarray(halves).view(np.uint64)
