@@ -21,8 +21,8 @@ the rest. So:
 
 A callback that waits for JAX can wait for the thread that it is blocking (jax-ml/jax issues 24255
 and 25861). With JAX 0.10.2, inputs of 100 KiB and more are copied in the background, and with two
-CPU devices on two cores such a copy never ended. So this callback computes nothing with JAX, and its
-inputs are arrays of four bytes a game. With several CPU devices in the process, more than
+CPU devices on two cores such a copy never ended. So this callback computes nothing with JAX, and
+its inputs are arrays of four bytes a game. With several CPU devices in the process, more than
 :data:`MAX_GAMES` games on one of them raise an error; a single device has no limit. Do not donate
 the buffers of states (``donate_argnums``).
 """
