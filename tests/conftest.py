@@ -35,6 +35,7 @@ OPTIONAL: Final = {
     "stable_baselines3",
     "starlette",
     "tabulate",
+    "tensordict",
     "tensorboard",
     "torch",
     "torchrl",

@@ -301,7 +301,7 @@ def test_special_files_raise(tmp_path: Path) -> None:
         for path in (pipe, plug, Path("/dev/null"), tmp_path):
             with pytest.raises(CheckpointError, match=r"expected a \.safetensors file"):
                 checkpoint.describe(path)
-            with pytest.raises(ValueError, match="unknown player"):
+            with pytest.raises(ValueError, match="there is no such file"):
                 agents.load(path)
             with pytest.raises(ValueError, match="there is no checkpoint"):
                 agents.load(f"search:{path}:4")
@@ -309,7 +309,7 @@ def test_special_files_raise(tmp_path: Path) -> None:
 
 def test_names_that_no_file_can_have_raise(tmp_path: Path) -> None:
     for name in ("x" * 5000, f"{tmp_path}/{'x' * 300}.safetensors", "a\0b"):
-        with pytest.raises(ValueError, match="unknown player"):
+        with pytest.raises(ValueError, match="there is no such file"):
             agents.load(name)
 
 

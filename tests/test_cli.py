@@ -17,11 +17,19 @@ from bao_env.cli import COMMANDS, OPTIONS, Command, add_options, at_least, parse
 from bao_env.cli import main as bao
 
 
+def need(command: Command) -> None:
+    """Import what the extra of a command brings; the test is skipped where it is missing."""
+    if command.extra:
+        import torch  # noqa: F401
+    if command.extra == "export":
+        import onnxscript  # noqa: F401
+    if command.extra == "play":
+        import starlette  # noqa: F401
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    if COMMANDS[name].extra:
-        import pydantic  # noqa: F401 - skipped where the extra is missing
-        import torch  # noqa: F401
+    need(COMMANDS[name])
     assert bao([*name.split(), "--help"]) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"usage: bao {name}") and "--quiet" in text
@@ -29,9 +37,7 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_shared_options_mean_the_same(name: str) -> None:
-    if COMMANDS[name].extra:
-        import pydantic  # noqa: F401
-        import torch  # noqa: F401
+    need(COMMANDS[name])
     parser = argparse.ArgumentParser()
     cli._import(name, COMMANDS[name])(parser)
     for action in parser._actions:

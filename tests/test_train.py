@@ -276,7 +276,12 @@ def test_config_files(tmp_path: Path) -> None:
 def test_help_lists_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
     assert bao(["train", "--help"]) == 0
     parts = re.split(r"settings of \[\w+\]:", capsys.readouterr().out)
-    tables: list[type[BaseModel]] = [train.TrainConfig, PpoConfig, train.AlphaZeroConfig]
+    tables: list[type[BaseModel]] = [
+        train.TrainConfig,
+        PpoConfig,
+        train.AlphaZeroConfig,
+        train.TdConfig,
+    ]
     for text, table in zip(parts, tables, strict=True):
         for key, setting in table.model_fields.items():
             assert f"  {key} = " in text

@@ -97,6 +97,10 @@ def _linear_layers(network: PolicyNetwork) -> list[nn.Linear]:
             f"{found}; search with it in lock step, where torch runs it"
         )
 
+    if network.config.kind == "replies":
+        raise NotCompilableError(
+            "a search cannot read a network of the kind replies: expected board or moves"
+        )
     # Exact types: a subclass may compute something else.
     if type(network) is not PolicyNetwork:
         raise refuse(type(network).__name__)

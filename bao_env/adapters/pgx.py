@@ -13,11 +13,13 @@ The rules are not written in JAX. ``step`` calls the compiled engine of this pac
 the rest. So:
 
 * Each step copies the games to the host and back, waits for them, and holds Python's global lock
-  for the parts that are Python. Use large batches. On a GPU or TPU the games stay on the CPU.
-* ``vmap``, ``scan``, ``jit`` and ``pmap`` work. Under ``pmap`` or ``shard_map`` each device calls
-  the engine for its own games; a batch that ``jit`` shards automatically is gathered on one device.
+  for the parts that are Python. Use large batches. On a GPU or TPU the games stay on the CPU; the
+  tests use CPU devices only.
+* ``vmap``, ``scan``, ``jit`` and ``pmap`` work, and ``shard_map`` does with ``check_vma=False``. In
+  the last two each device calls the engine for its own games; a batch that ``jit`` shards by itself
+  is first gathered on one device.
 * JAX must have its CPU backend: with ``JAX_PLATFORMS``, name it, as in ``cuda,cpu``.
-* An exported or saved computation (``jax.export``) cannot contain the environment.
+* ``jax.export`` cannot save a computation that contains the environment.
 
 A callback that waits for JAX can wait for the thread that it is blocking (jax-ml/jax issues 24255
 and 25861). With JAX 0.10.2, inputs of 100 KiB and more are copied in the background, and with two
@@ -219,7 +221,7 @@ class Bao(core.Env):
             "_legal": jax.ShapeDtypeStruct((2,), np.uint32),
         }
         played = jax.pure_callback(
-            *(self._play, results, action, *state._words, *state._legal),
+            *(self._play, results, jnp.int32(action), *state._words, *state._legal),
             vmap_method="broadcast_all",
         )
         seat, winner = played.pop("seat"), played.pop("winner")
@@ -237,7 +239,7 @@ class Bao(core.Env):
         space = self.observer.space
         return jax.pure_callback(
             *(self._see, jax.ShapeDtypeStruct(space.shape, space.dtype)),
-            *(player_id ^ state._south, *state._words, *state._legal),
+            *(jnp.int32(player_id) ^ state._south, *state._words, *state._legal),
             vmap_method="broadcast_all",
         )
 
