@@ -309,7 +309,7 @@ def test_special_files_raise(tmp_path: Path) -> None:
 
 def test_names_that_no_file_can_have_raise(tmp_path: Path) -> None:
     for name in ("x" * 5000, f"{tmp_path}/{'x' * 300}.safetensors", "a\0b"):
-        with pytest.raises(ValueError, match="unknown player|there is no such file"):
+        with pytest.raises(ValueError, match=r"unknown player|there is no such file"):
             agents.load(name)
 
 

@@ -1,0 +1,111 @@
+"""TD(lambda) on afterstates in a page of plain torch, as in TD-Gammon: try this first.
+
+python -m training.examples.td
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+from tqdm import trange
+
+import bao_env
+from agents.arena.match import play_match
+from bao_env.envs.afterstates import Afterstates, list_afterstates
+from bao_env.observation.observer import get_observer
+from training.examples.measure import INPUTS, OBSERVATION, PAIRS, SEED, table_row
+
+UPDATES, ROLLOUT, GAMES, MINIBATCH = 60, 32, 512, 1024
+LAMBDA, NOISE, EXPLORATION, LEARNING_RATE = 0.7, 0.05, 0.05, 1e-3
+
+
+def action_values(network: nn.Module, after: Afterstates) -> npt.NDArray[np.float32]:
+    """Return the value of each legal action, float32[K], for the player who chooses it."""
+    with torch.inference_mode():
+        values = network(torch.from_numpy(after.observations)).squeeze(-1).numpy()
+    # The network values positions for the player who moves next.
+    return np.where(after.results != 0, after.results, after.signs * values).astype(np.float32)
+
+
+class ValuePlayer:
+    """Takes the action of the highest value."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self.network = network
+        self.engine = bao_env.Engine()
+        self.observer = get_observer(OBSERVATION)
+
+    def act(
+        self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.int64]:
+        """See :meth:`bao_env.Agent.act`."""
+        after = list_afterstates(self.engine, self.observer, positions, legal)
+        return after.actions[best_of(action_values(self.network, after), after.indptr)]
+
+
+def best_of(
+    values: npt.NDArray[np.float32], indptr: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return the index in ``values`` of the highest of each game."""
+    return np.array([low + values[low:high].argmax() for low, high in pairwise(indptr)], np.int64)
+
+
+def train() -> nn.Module:
+    """Learn by self-play, and return the network."""
+    torch.manual_seed(SEED)
+    rng = np.random.default_rng(SEED)
+    network = nn.Sequential(
+        *(nn.Linear(INPUTS, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU()),
+        *(nn.Linear(128, 1), nn.Tanh()),
+    )
+    optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE)
+    envs = bao_env.BaoVectorEnv(GAMES, observation=OBSERVATION, opening_plies=(0, 20))
+    envs.reset(seed=SEED)
+    for _ in trange(UPDATES, unit="update"):
+        boards = np.empty((ROLLOUT, GAMES, INPUTS), np.float32)
+        rewards, signs, best = np.empty((3, ROLLOUT + 1, GAMES), np.float32)
+        done = np.empty((ROLLOUT, GAMES), np.bool_)
+        for t in range(ROLLOUT + 1):
+            after = envs.afterstates()
+            values = action_values(network, after)
+            best[t] = values[best_of(values, after.indptr)]
+            if t == ROLLOUT:
+                break
+            noise = NOISE * rng.gumbel(size=len(values)).astype(np.float32)
+            noise[rng.random(len(values)) < EXPLORATION] += 1.0  # a surprise now and then
+            chosen = best_of(values + noise, after.indptr)
+            boards[t], signs[t] = after.observations[chosen], after.signs[chosen]
+            _, rewards[t], terminated, truncated, _ = envs.step(after.actions[chosen])
+            done[t] = terminated | truncated
+        returns = np.empty((ROLLOUT, GAMES), np.float32)  # for the player who acts
+        following = best[ROLLOUT]
+        for t in reversed(range(ROLLOUT)):
+            returns[t] = np.where(done[t], rewards[t], signs[t] * following)
+            following = (1 - LAMBDA) * best[t] + LAMBDA * returns[t]
+        inputs = torch.from_numpy(boards[~done])
+        targets = torch.from_numpy((signs[:-1] * returns)[~done])  # for who moves next
+        for index in torch.randperm(len(inputs)).split(MINIBATCH):
+            loss = (network(inputs[index]).squeeze(-1) - targets[index]).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return network
+
+
+if __name__ == "__main__":
+    start = time.process_time()
+    player = ValuePlayer(train())
+    seconds = time.process_time() - start
+    random, greedy = (
+        play_match(player, bot, pairs=PAIRS, seed=SEED).score
+        for bot in (bao_env.RandomAgent(SEED), bao_env.GreedyAgent())
+    )
+    print(table_row("torch", "TD(lambda), `envs.afterstates()`", seconds, random, greedy))
+    if greedy.low <= 0.5:
+        sys.exit(f"it did not clearly beat greedy: {greedy.rate:.1%} of {greedy.games} games")
