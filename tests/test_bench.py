@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from bao_env import first_step
 from bao_env.cli import main as bao
 from tests.make_golden import pinned
 
@@ -58,3 +59,11 @@ def test_perft_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[4:] == ["perft(1) = 4", "perft(2) = 14", "perft(3) = 38", "perft(4) = 124"]
     assert bao(["perft", "3", "--position", "nonsense"]) == 2
     assert "error" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_first_step(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "raw_env()"
+    monkeypatch.setattr(first_step, "CASES", {name: first_step.CASES[name]})
+    assert bao(["bench", "first-step", "--json", "-"]) == 0
+    assert 20 < json.loads(capsys.readouterr().out)[name]["functions"] < 80

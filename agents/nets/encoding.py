@@ -117,7 +117,8 @@ def _encode_afterstates(rules, positions, legal_actions, encodings):
     """
     words = np.empty(WORDS, np.uint64)
     for k in range(legal_actions.shape[0]):
-        words[:] = positions[legal_actions[k] >> 6]
+        for word in range(WORDS):
+            words[word] = positions[legal_actions[k] >> 6, word]
         mover = np.int64(mover_of(words[META]))
         # Over: won, or (kujifunza) lost, as the board shows.
         is_over = play(rules, words, U(legal_actions[k] & 63)) != ZERO
@@ -137,7 +138,8 @@ def _encode_replies(rules, positions, legal_actions, after, legal_after, encodin
         encodings: uint8[K or more, REPLIES_SIZE], filled but for the columns of actions.
     """
     for k in range(legal_actions.shape[0]):
-        after[k] = positions[legal_actions[k] >> 6]
+        for word in range(WORDS):
+            after[k, word] = positions[legal_actions[k] >> 6, word]
         mover = mover_of(after[k, META])
         result = play(rules, after[k], U(legal_actions[k] & 63))
         same = mover_of(after[k, META]) == mover

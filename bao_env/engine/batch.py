@@ -25,7 +25,7 @@ from bao_env.engine.array_checks import as_actions, check_output, length_of
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.kernel import candidates, is_capture
+from bao_env.engine.kernel import candidates, is_capture, legal_mask
 from bao_env.engine.lanes import BLOCK, FIND_LEGAL, PLAY, make_scratch, mask_job, play_job, run
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import NO_WINNER, WORDS, mover_of, packed_opening, read_at
@@ -179,10 +179,8 @@ class Engine:
         """
         if first_player not in (SOUTH, NORTH):
             raise ValueError(f"first_player={first_player!r}: expected 0, South, or 1, North")
-        positions = packed_opening(self.ruleset, first_player)[None]
-        legal = np.zeros(1, np.uint64)
-        self.legal_masks(positions, legal, np.zeros(1, np.int8))
-        return positions[0], legal[0]
+        words = packed_opening(self.ruleset, first_player)
+        return words, np.uint64(legal_mask(self.rules, words))
 
     def legal_masks(
         self, positions: npt.NDArray[np.uint64], legal: Legal, winners: Winners

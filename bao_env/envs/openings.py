@@ -66,7 +66,8 @@ def _play_randomly(rules, positions, legal, plies, states):
     """
     start = np.empty(WORDS, np.uint64)
     for g in range(legal.shape[0]):
-        start[:] = positions[g]
+        for word in range(WORDS):  # a slice would compile its error messages, too
+            start[word] = positions[g, word]
         start_legal, state = legal[g], states[g]
         left = plies[g]
         while left > 0:
@@ -76,7 +77,8 @@ def _play_randomly(rules, positions, legal, plies, states):
             legal[g] = legal_mask(rules, positions[g]) if result == ZERO else ZERO
             left -= 1
             if legal[g] == ZERO:
-                positions[g] = start
+                for word in range(WORDS):
+                    positions[g, word] = start[word]
                 legal[g] = start_legal
                 left = plies[g]
 
