@@ -157,10 +157,10 @@ def test_successors_are_encoded_as_actions() -> None:
         for i, words in enumerate(positions):
             children = np.zeros((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
             count = successors(rules, Packed.of(words), children, 0)
-            assert encode_successors(rules, 0, words, children, 0, count, found, 1) == 2
+            assert encode_successors(rules, 0, None, words, children, 0, count, found, 1) == 2
             np.testing.assert_array_equal(found[1], boards[i])
             before = children[:count, RESULT].copy()
-            end = encode_successors(rules, 1, words, children, 0, count, found, 1)
+            end = encode_successors(rules, 1, None, words, children, 0, count, found, 1)
             rows = [by_action[i * 64 + int(action)] for action in children[:count, ACTION]]
             encoded = np.reshape(rows, (-1, ENCODING_SIZE))
             undecided = children[:count, RESULT] == 0

@@ -22,7 +22,6 @@ from agents.nets.compiled import (
     make_network_workspace,
 )
 from agents.nets.encoding import encode
-from agents.nets.features import ENCODING_SIZE
 from agents.nets.head import TRUST, action_logit, expected_result, logits_and_values, num_outputs
 from agents.nets.network import ARCHITECTURES, KINDS, Inputs, NetworkConfig, PolicyNetwork
 from agents.nets.policy import NetworkAgent
@@ -80,19 +79,19 @@ def test_logits_have_no_gradient_in_the_value() -> None:
 
 
 @pytest.mark.parametrize("hidden", [(24,), (33, 16), (40, 8, 12)])
-@pytest.mark.parametrize("kind", ["board", "moves"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_compiled_network_has_the_same_outputs(kind: str, hidden: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1)
     made = make_network(kind, hidden).double()
     for parameter in made.parameters():
         if parameter.ndim == 1:  # biases begin at zero, which would hide their loss
             torch.nn.init.normal_(parameter, std=0.5)
-    encodings = rng.integers(0, BYTE_VALUES, (64, ENCODING_SIZE)).astype(np.uint8)
+    encodings = rng.integers(0, BYTE_VALUES, (64, made.encoding_size)).astype(np.uint8)
     encodings[rng.random(encodings.shape) < np.linspace(0, 1, 64)[:, None]] = 0
     real = inputs(made, 200).encodings.numpy()
     encodings = np.concatenate([encodings, real])
     weights = compile_network(made)
-    out = np.full((len(encodings), 2 if kind == "moves" else 65), np.nan, np.float32)
+    out = np.full((len(encodings), num_outputs(made.config.per_action)), np.nan, np.float32)
     forward(weights, encodings, len(encodings) - 1, make_network_workspace(weights), out)
     expected = made.head_outputs(torch.from_numpy(encodings)).detach().numpy()
     np.testing.assert_allclose(out[:-1], expected[:-1], rtol=1e-4, atol=1e-4)
@@ -248,10 +247,6 @@ def test_players_with_a_network_evaluate_a_board(kind: str, tmp_path: Path) -> N
     logits, values, _, _ = NetworkAgent(network, RULESETS["zanzibar"]).evaluate(words, legal)
     shares = np.exp(logits) / np.exp(logits).sum()
     for name in (str(file), f"search:{file}:8", f"guided:{file}:2"):
-        if kind == "replies" and name != str(file):
-            with pytest.raises(ValueError, match="cannot read a network of the kind replies"):
-                agents.load(name)
-            continue
         policy, value = agents.load(name).evaluate(board)
         assert list(policy) == board.legal_actions
         np.testing.assert_allclose(list(policy.values()), shares, rtol=1e-5)

@@ -101,7 +101,7 @@ class Node:
         return int(self.memory["nodes"][0])
 
 
-@pytest.mark.parametrize("kind", ["board", "moves"])
+@pytest.mark.parametrize("kind", ["board", "moves", "replies"])
 def test_actions_are_in_the_order_of_the_policy(kind: str) -> None:
     """Scores are the logits' distances from the best; the table's action comes first."""
     batch, masks = batch_of("zanzibar", 40, 16, seed=7)
@@ -113,7 +113,7 @@ def test_actions_are_in_the_order_of_the_policy(kind: str) -> None:
         found = node.order(words, 1 + i, tt_move_last=True)
         if len(found) == 1 or found[:, RESULT].any():
             continue
-        assert node.cost == ENCODING_NODES * (len(found) if kind == "moves" else 1)
+        assert node.cost == ENCODING_NODES * (1 if kind == "board" else len(found))
         part = slice(policy.indptr[i], policy.indptr[i + 1])
         logits = dict(zip(policy.legal_actions[part] & 63, policy.logits[part], strict=True))
         for k, action in enumerate(map(int, found[:, ACTION]), 1):

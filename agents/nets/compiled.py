@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.compile import jit_float
-from agents.nets.features import ENCODING_SIZE, FEATURES, expand
+from agents.nets.features import REPLIES_SIZE, expand
+from agents.nets.head import OPPONENT_NEXT
 from agents.nets.vectors import WIDTH, add, add_product, load_vector, store_vector
 
 if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
@@ -41,8 +42,8 @@ class Weights(NamedTuple):
     """
 
     table: npt.NDArray[np.float32]
-    """float32[(ENCODING_SIZE * BYTE_VALUES) * units of layer 0], its sums for each value of each
-    byte of an encoding, line after line."""
+    """float32[(bytes of an encoding * BYTE_VALUES) * units of layer 0], its sums for each value of
+    each byte, line after line."""
     widths: npt.NDArray[np.int64]
     """int64[L], the units of each layer, multiples of :data:`agents.nets.vectors.WIDTH`."""
     biases: npt.NDArray[np.float32]
@@ -57,7 +58,7 @@ class NetworkWorkspace(NamedTuple):
     """The memory of :func:`forward`, for one thread."""
 
     lines: npt.NDArray[np.int64]
-    """int64[ENCODING_SIZE + 1], where in the table the lines are that an encoding adds up."""
+    """int64[REPLIES_SIZE + 1], where in the table the lines are that an encoding adds up."""
     units: npt.NDArray[np.float32]
     """float32[widest layer]."""
     next_units: npt.NDArray[np.float32]
@@ -67,11 +68,13 @@ class NetworkWorkspace(NamedTuple):
 
 
 @cache
-def _features_of_bytes() -> Any:
-    """float32[ENCODING_SIZE * BYTE_VALUES, FEATURES], the features of each value of each byte;
-    those of an encoding are the sum of its bytes'."""
-    encodings = np.zeros((ENCODING_SIZE * BYTE_VALUES, ENCODING_SIZE), np.uint8)
-    for byte in range(ENCODING_SIZE):
+def _features_of_bytes(size: int) -> Any:
+    """Return the features of each value of each byte, float32[size * BYTE_VALUES, features].
+
+    Those of an encoding of ``size`` bytes are the sum of its bytes'.
+    """
+    encodings = np.zeros((size * BYTE_VALUES, size), np.uint8)
+    for byte in range(size):
         first = byte * BYTE_VALUES
         encodings[first : first + BYTE_VALUES, byte] = np.arange(BYTE_VALUES)
     import torch
@@ -97,10 +100,6 @@ def _linear_layers(network: PolicyNetwork) -> list[nn.Linear]:
             f"{found}; search with it in lock step, where torch runs it"
         )
 
-    if network.config.kind == "replies":
-        raise NotCompilableError(
-            "a search cannot read a network of the kind replies: expected board or moves"
-        )
     # Exact types: a subclass may compute something else.
     if type(network) is not PolicyNetwork:
         raise refuse(type(network).__name__)
@@ -108,7 +107,7 @@ def _linear_layers(network: PolicyNetwork) -> list[nn.Linear]:
         raise refuse(f"the trunk {type(network.trunk).__name__}")
     modules = [*network.trunk, network.head]
     layers: list[nn.Linear] = []
-    width = FEATURES
+    width = network.num_features
     for i, module in enumerate(modules):
         if type(module) is not (nn.ReLU if i % 2 else nn.Linear):
             raise refuse(f"{module} as module {i}")
@@ -151,7 +150,7 @@ def compile_network(network: PolicyNetwork) -> Weights:
         for layer, before, more in zip(layers, [0, *missing], missing, strict=False)
     ]
     return Weights(
-        (_features_of_bytes() @ weights[0].T).flatten().numpy(),
+        (_features_of_bytes(network.encoding_size) @ weights[0].T).flatten().numpy(),
         np.array([len(bias) for bias in biases]),
         torch.cat(biases).numpy(),
         torch.cat([weight.T.flatten() for weight in weights[1:]]).numpy(),
@@ -163,7 +162,7 @@ def make_network_workspace(weights: Weights) -> NetworkWorkspace:
     """Make the memory of :func:`forward` for one thread."""
     widest = int(weights.widths.max())
     return NetworkWorkspace(
-        np.zeros(ENCODING_SIZE + 1, np.int64),
+        np.zeros(REPLIES_SIZE + 1, np.int64),
         np.empty(widest, np.float32),
         np.empty(widest, np.float32),
         np.empty(widest + 1, np.int64),
@@ -176,7 +175,7 @@ def forward(weights, encodings, count, workspace, out):
 
     Args:
         weights: the :class:`Weights`.
-        encodings: uint8[R, ENCODING_SIZE].
+        encodings: uint8[R, size], of the network's kind.
         count: the number of encodings to evaluate.
         workspace: a :class:`NetworkWorkspace`.
         out: float32[R, 65 or 2], filled for the first ``count`` of them.
@@ -215,3 +214,6 @@ def forward(weights, encodings, count, workspace, out):
             bias += width
         for j in range(weights.outputs):
             out[r, j] = units[j]
+        size = encodings.shape[1]
+        if size == REPLIES_SIZE and encodings[r, size - 1] == OPPONENT_NEXT:
+            out[r, 1] = -out[r, 1]

@@ -7,7 +7,7 @@ anybody else has positions with their legal actions (:func:`encode`). Both write
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import META, WORDS, mover_of, same_mover
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import RESULT
-from bao_env.observation.actions import workspace, write_actions
+from bao_env.observation.actions import Workspace, workspace, write_actions
 from bao_env.observation.board import OBSERVATION_SIZE, observe_compiled, observe_one
 
 ENCODING_STEP: Final = 512
@@ -36,6 +36,31 @@ def padded_encodings(count: int, size: int = ENCODING_SIZE) -> npt.NDArray[np.ui
     than the product; rounding leaves it few shapes.
     """
     return np.zeros((-(-count // ENCODING_STEP) * ENCODING_STEP, size), np.uint8)
+
+
+class AfterstateMemory(NamedTuple):
+    """What a search needs to encode up to R successors for a network of the kind ``replies``."""
+
+    words: npt.NDArray[np.uint64]
+    """uint64[R, 6], the successors."""
+    legal: npt.NDArray[np.uint64]
+    """uint64[R], their legal actions."""
+    viewers: npt.NDArray[np.int8]
+    """int8[R], -1: each is seen by the player to move."""
+    actions: tuple[Any, ...]
+    """A :class:`bao_env.observation.actions.Workspace`."""
+
+
+def afterstate_memory(rows: int, kind: str) -> AfterstateMemory | None:
+    """Return memory for ``rows`` successors; None if networks of this kind need none."""
+    if kind != "replies":
+        return None
+    return AfterstateMemory(
+        np.zeros((rows, WORDS), np.uint64),
+        np.zeros(rows, np.uint64),
+        np.full(rows, -1, np.int8),
+        tuple(Workspace.empty()),
+    )
 
 
 @jit
@@ -65,19 +90,23 @@ def encode_position(rules, words, viewer, is_over, encodings, k):
 
 
 @jit
-def encode_successors(rules, per_action, position, successors, first, last, encodings, k):
+def encode_successors(rules, per_action, after, position, successors, first, last, encodings, k):
     """Encode a position or its successors, whichever the network reads.
+
+    For ``replies``, :func:`finish_encodings` then writes the rest of all encodings together.
 
     Args:
         rules: the :class:`KernelRules`.
         per_action: 1 to encode the board after each action, seen by the player who chooses it;
             0 to encode the position.
+        after: an :class:`AfterstateMemory`, filled, for a network of the kind ``replies``; else
+            None.
         position: uint64[5 or more], contiguous.
         successors: uint64[N, 8]; those of the position are ``first`` to ``last`` - 1
             (:func:`bao_env.engine.successors.successors`). Decided ones are left out. One that
             proves to leave a player without a move gets its result entered and is left out too.
         first, last: see ``successors``.
-        encodings: uint8[R, ENCODING_SIZE], filled from ``k`` on.
+        encodings: uint8[R, size], filled from ``k`` on.
         k: the first encoding to write.
 
     Returns:
@@ -90,11 +119,40 @@ def encode_successors(rules, per_action, position, successors, first, last, enco
     for e in range(first, last):
         if successors[e, RESULT] != ZERO:
             continue  # decided: nothing to ask
+        if after is not None:
+            legal = legal_mask(rules, successors[e])
+            same = same_mover(successors[e, META])
+            if legal == ZERO:  # 1.2: who cannot move has lost
+                successors[e, RESULT] = FULL if same else ONE
+                continue
+            for word in range(META + 1):
+                after.words[k, word] = successors[e, word]
+            after.legal[k] = legal
+            encodings[k, REPLIES_SIZE - 1] = SAME_NEXT if same else OPPONENT_NEXT
+            k += 1
+            continue
         if encode_position(rules, successors[e], mover, False, encodings, k):  # lost (1.2)
             successors[e, RESULT] = FULL if same_mover(successors[e, META]) else ONE
             continue
         k += 1
     return k
+
+
+@jit
+def finish_encodings(rules, after, encodings, count):
+    """Write the boards and actions of the first ``count`` encodings, if they are for ``replies``.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        after: the :class:`AfterstateMemory`, or None.
+        encodings: uint8[R, REPLIES_SIZE], complete but for them.
+        count: the number of encodings.
+    """
+    if after is None or count == 0:
+        return
+    words, legal = after.words[:count], after.legal[:count]
+    observe_compiled(words, after.viewers, ONE, encodings)
+    write_actions(rules, words, legal, True, ONE, after.actions, encodings, OBSERVATION_SIZE)
 
 
 @jit

@@ -11,9 +11,9 @@ A network that reads the board after each action (``moves``) has two outputs an 
     out[1]    the action's expected result, before its tanh
     logit = out[0] + TRUST * tanh(out[1])
 
-A network of the kind ``replies`` has the same two outputs, but the expected result is that of the
-player who moves next, so its sign changes where that is the opponent, and where the action ends the
-game the result is known (:data:`OPPONENT_NEXT` and what follows).
+A network of the kind ``replies`` has the same two outputs. It reads the board as the player who
+moves next sees it, so the sign of its last number changes where that is the opponent, and where the
+action ends the game the result is known (:data:`OPPONENT_NEXT` and what follows).
 
 So the policy of a ``moves`` network starts from its own expected results, and the first output
 learns only what they leave out. Searches compute this in compiled functions and training in
@@ -87,6 +87,6 @@ def logits_and_values(
     if kind == "board":
         return outputs[:, :-1].reshape(-1)[legal_actions], values
     if kind == "replies":
-        sign, result = values.new_tensor(SIGN_AND_RESULT[encodings[:, -1].numpy()]).T
-        values = sign * values + result
+        result = values.new_tensor(SIGN_AND_RESULT[encodings[:, -1].numpy(), 1])
+        values = values.where(result == 0, result)
     return outputs[:, 0] + TRUST * values.detach(), values

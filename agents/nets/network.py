@@ -40,7 +40,7 @@ from agents.nets.features import (
     REPLIES_SIZE,
     expand,
 )
-from agents.nets.head import logits_and_values, num_outputs
+from agents.nets.head import OPPONENT_NEXT, logits_and_values, num_outputs
 from agents.nets.trunks import MultilayerPerceptron, Residual
 
 KINDS: Final = ("board", "moves", "replies")
@@ -174,7 +174,12 @@ class PolicyNetwork(nn.Module):
         weight = self.head.weight
         features = torch.from_numpy(expand(encodings.numpy())).view(torch.bfloat16)
         features = features.to(weight.device, weight.dtype)
-        return self.head(self.trunk(features)).float()
+        outputs = self.head(self.trunk(features)).float()
+        if self.config.kind == "replies":
+            opponent_next = torch.from_numpy(encodings.numpy()[:, -1] == OPPONENT_NEXT)
+            turned = torch.where(opponent_next.to(weight.device), -outputs[:, 1], outputs[:, 1])
+            outputs = torch.stack([outputs[:, 0], turned], dim=1)
+        return outputs
 
 
 def check_finite(*outputs: npt.NDArray[Any]) -> None:

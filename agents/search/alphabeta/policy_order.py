@@ -21,8 +21,12 @@ from agents.nets.compiled import (
     forward,
     make_network_workspace,
 )
-from agents.nets.encoding import encode_successors
-from agents.nets.features import ENCODING_SIZE
+from agents.nets.encoding import (
+    AfterstateMemory,
+    afterstate_memory,
+    encode_successors,
+    finish_encodings,
+)
 from agents.nets.head import action_logit, expected_result
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U
@@ -52,7 +56,9 @@ class PolicyGuide(NamedTuple):
     per_action: int
     """1 for a network that reads each legal action, else 0."""
     encodings: npt.NDArray[np.uint8]
-    """uint8[64, ENCODING_SIZE], what the network reads."""
+    """uint8[64, size], what the network reads."""
+    after: AfterstateMemory | None
+    """What encodings for a network of the kind ``replies`` need."""
     outputs: npt.NDArray[np.float32]
     """float32[64, 65 or 2], what it says."""
     logits: npt.NDArray[np.float32]
@@ -76,7 +82,8 @@ def make_guides(network: PolicyNetwork, threads: int) -> list[PolicyGuide]:
             weights=weights,
             network_workspace=make_network_workspace(weights),
             per_action=int(network.config.per_action),
-            encodings=np.zeros((MAX_SUCCESSORS, ENCODING_SIZE), np.uint8),
+            encodings=np.zeros((MAX_SUCCESSORS, network.encoding_size), np.uint8),
+            after=afterstate_memory(MAX_SUCCESSORS, network.config.kind),
             outputs=np.zeros((MAX_SUCCESSORS, weights.outputs), np.float32),
             logits=np.zeros(MAX_SUCCESSORS, np.float32),
             remembered=np.zeros(_REMEMBERED, np.uint64),
@@ -130,6 +137,7 @@ def _ask_network(rules, guide, work, ply, slot):
     asked = encode_successors(
         rules,
         guide.per_action,
+        guide.after,
         stack[frame.row],
         stack,
         frame.first,
@@ -137,6 +145,7 @@ def _ask_network(rules, guide, work, ply, slot):
         guide.encodings,
         np.int64(0),
     )
+    finish_encodings(rules, guide.after, guide.encodings, asked)
     forward(guide.weights, guide.encodings, asked, guide.network_workspace, guide.outputs)
     top = _read_logits(guide, stack, frame.first, frame.end)
     for k in range(frame.first, frame.end):

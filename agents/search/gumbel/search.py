@@ -34,7 +34,7 @@ from agents.nets.compiled import (
     is_compilable,
     make_network_workspace,
 )
-from agents.nets.encoding import ENCODING_STEP, padded_encodings
+from agents.nets.encoding import ENCODING_STEP, afterstate_memory, padded_encodings
 from agents.nets.network import PolicyNetwork, check_finite
 from agents.search.gumbel.action_selection import (
     MAX_CONSIDERED,
@@ -92,7 +92,7 @@ class CompiledNetwork(NamedTuple):
 
 
 @jit
-def _evaluate(settings, tree, positions, network, workspace):
+def _evaluate(settings, tree, positions, network, workspace, after):
     """Put what the network says of the leaf of the only tree into ``network.outputs``.
 
     Args:
@@ -101,6 +101,7 @@ def _evaluate(settings, tree, positions, network, workspace):
         positions: uint64[1, 6], the root's.
         network: the :class:`CompiledNetwork`.
         workspace: the :class:`SearchWorkspace`.
+        after: the :class:`AfterstateMemory` of its encodings, or None.
 
     Returns:
         int64, how many encodings the network has read.
@@ -112,7 +113,7 @@ def _evaluate(settings, tree, positions, network, workspace):
     if recall(network.cache, position, network.outputs):
         return np.int64(0)
     undecided = count_undecided(tree, 0)
-    encode_leaves(settings, tree, positions, workspace, 1)
+    encode_leaves(settings, tree, positions, workspace, after, 1)
     count = tree.starts[1]
     forward(network.weights, workspace.encodings, count, network.workspace, network.outputs)
     # Encoding may prove that an action wins. The cache does not know that, so it is not told.
@@ -122,7 +123,7 @@ def _evaluate(settings, tree, positions, network, workspace):
 
 
 @jit
-def _search_each(settings, tree, network, workspace, positions, noise, output):
+def _search_each(settings, tree, network, workspace, after, positions, noise, output):
     """Search one position after another with a compiled network.
 
     Args:
@@ -130,6 +131,7 @@ def _search_each(settings, tree, network, workspace, positions, noise, output):
         tree: a :class:`Tree` of one game, overwritten.
         network: the :class:`CompiledNetwork`.
         workspace: the :class:`SearchWorkspace`.
+        after: the :class:`AfterstateMemory` of its encodings, or None.
         positions: uint64[B, 6].
         noise: the :class:`RootNoise`.
         output: the :class:`SearchOutput`, filled.
@@ -144,12 +146,12 @@ def _search_each(settings, tree, network, workspace, positions, noise, output):
     for i in range(positions.shape[0]):
         root = positions[i : i + 1]
         init_roots(settings, tree, root)
-        encodings_read += _evaluate(settings, tree, root, network, workspace)
+        encodings_read += _evaluate(settings, tree, root, network, workspace, after)
         expand_and_backup(settings, tree, network.outputs, workspace, 1)
         consider_root_edges(tree, noise.scale, noise.rng[i : i + 1], 1)
         for simulation in range(settings.schedule.shape[1]):
             select(settings, tree, simulation, workspace, 1)
-            encodings_read += _evaluate(settings, tree, root, network, workspace)
+            encodings_read += _evaluate(settings, tree, root, network, workspace, after)
             expand_and_backup(settings, tree, network.outputs, workspace, 1)
         root_output(tree, 0, workspace, output, i)
     return encodings_read
@@ -188,10 +190,6 @@ class GumbelSearch:
         if lock_step is None:
             on_gpu = next(network.parameters()).device.type != "cpu"
             lock_step = on_gpu or not is_compilable(network)
-        if network.config.kind == "replies":
-            raise ValueError(
-                "a search cannot read a network of the kind replies: expected board or moves"
-            )
         per_action = network.config.per_action
         self.network = network
         self.simulations = simulations
@@ -208,9 +206,11 @@ class GumbelSearch:
         )
         trees = games if lock_step else 1
         self._tree: Tree = make_tree(trees, simulations)
+        leaves = trees * (MAX_SUCCESSORS if per_action else 1)
+        self._after = afterstate_memory(leaves, network.config.kind)
         self._workspace = SearchWorkspace(
             per_action=int(per_action),
-            encodings=padded_encodings(trees * (MAX_SUCCESSORS if per_action else 1)),
+            encodings=padded_encodings(leaves, network.encoding_size),
             improved=np.empty(MAX_SUCCESSORS, np.float32),
         )
         if not lock_step:
@@ -268,6 +268,7 @@ class GumbelSearch:
                 self._tree,
                 self._compiled,
                 self._workspace,
+                self._after,
                 positions,
                 noise,
                 output,
@@ -293,7 +294,7 @@ class GumbelSearch:
         """The head's outputs, float32[R, 65 or 2], for the leaves of the trees whose roots are
         ``positions``, uint64[B, 6]."""
         games = len(positions)
-        encode_leaves(self._settings, self._tree, positions, self._workspace, games)
+        encode_leaves(self._settings, self._tree, positions, self._workspace, self._after, games)
         count = int(self._tree.starts[games])
         if not count:
             return np.zeros((1, 2), np.float32)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.nets.encoding import encode_successors
+from agents.nets.encoding import encode_successors, finish_encodings
 from agents.nets.head import action_logit, expected_result
 from agents.search.gumbel.action_selection import (
     MAX_CONSIDERED,
@@ -60,7 +60,7 @@ class SearchWorkspace(NamedTuple):
     per_action: int
     """1 for a network that reads each legal action, else 0."""
     encodings: npt.NDArray[np.uint8]
-    """uint8[R, ENCODING_SIZE], what the network is to read of the leaves."""
+    """uint8[R, size], what the network is to read of the leaves."""
     improved: npt.NDArray[np.float32]
     """float32[64], the improved policy of a node."""
 
@@ -142,7 +142,7 @@ def leaf_position(tree, g, positions):
 
 
 @jit_inline
-def encode_leaves(settings, tree, positions, workspace, games):
+def encode_leaves(settings, tree, positions, workspace, after, games):
     """Encode the leaves into the workspace.
 
     An action that proves to leave the opponent without a move gets its result entered.
@@ -152,6 +152,7 @@ def encode_leaves(settings, tree, positions, workspace, games):
         tree: the :class:`Tree`; ``starts`` is filled.
         positions: uint64[B, 6], the roots'.
         workspace: the :class:`SearchWorkspace`, whose ``encodings`` are filled.
+        after: the :class:`~agents.nets.encoding.AfterstateMemory` of the encodings, or None.
         games: how many of the trees to do it for.
     """
     end = np.int64(0)
@@ -164,6 +165,7 @@ def encode_leaves(settings, tree, positions, workspace, games):
         end = encode_successors(
             settings.rules,
             workspace.per_action,
+            after,
             leaf_position(tree, g, positions),
             tree.words[g],
             first_edge,
@@ -172,6 +174,7 @@ def encode_leaves(settings, tree, positions, workspace, games):
             end,
         )
     tree.starts[games] = end
+    finish_encodings(settings.rules, after, workspace.encodings, end)
 
 
 @jit_inline
