@@ -55,6 +55,14 @@ def test_checkpoint_plays_as_its_network(saved: Path) -> None:
     assert len(set(chosen)) > 5
 
 
+def test_half_precision_plays_alike(saved: Path) -> None:
+    whole = checkpoint.load(saved)
+    checkpoint.save(saved, whole, half=True)
+    half = checkpoint.load(saved)
+    for name, tensor in half.network.state_dict().items():
+        torch.testing.assert_close(tensor, whole.network.state_dict()[name].half().float())
+
+
 def test_shipped_checkpoints_play() -> None:
     """By name, alone and with a search, under their own rules only; none is larger than 5 MB."""
     for name in shipped():

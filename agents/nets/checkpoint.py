@@ -5,11 +5,12 @@ The file's metadata entry ``bao_env`` is a JSON object::
     {"format": 1, "rules_version": 1, "observation_version": 1, "inputs_version": 1,
      "ruleset": {...}, "network": {...}, "info": {...}}
 
-and its tensors are the network's, named ``model.*``, beside a trainer's tensors
-under other names. ``network`` is a :class:`~agents.nets.network.NetworkConfig`. ``info`` is free:
-step, seed, configuration. Other versions than this package's are refused. Files from before there
-was an ``inputs_version`` or an ``architecture`` are of version 1 and of architecture ``mlp``. A
-custom architecture, ``package.module:name``, is never imported because a checkpoint names it
+and its tensors are the network's, named ``model.*``, as float32 or, to be small, all as float16,
+beside a trainer's tensors under other names. ``network`` is a
+:class:`~agents.nets.network.NetworkConfig`. ``info`` is free: step, seed, configuration. Other
+versions than this package's are refused. Files from before there was an ``inputs_version`` or an
+``architecture`` are of version 1 and of architecture ``mlp``. A custom architecture,
+``package.module:name``, is never imported because a checkpoint names it
 (:func:`~agents.nets.network.allow_architecture`).
 
 The header is checked, types and shapes of the network's tensors included, before a tensor
@@ -44,10 +45,11 @@ _KEY: Final = "bao_env"
 _MODEL: Final = "model."
 _MAX_HEADER: Final = 4 << 20
 _FLOAT: Final = np.dtype(np.float32)
+_HALF: Final = np.dtype(np.float16)
 _DTYPES: Final[dict[str, np.dtype[Any]]] = {
     "F64": np.dtype(np.float64),
     "F32": _FLOAT,
-    "F16": np.dtype(np.float16),
+    "F16": _HALF,
     "I64": np.dtype(np.int64),
     "I32": np.dtype(np.int32),
     "I16": np.dtype(np.int16),
@@ -92,8 +94,13 @@ class Contents(NamedTuple):
     """Type and shape of every tensor in the file, the network's and the trainer's, by name."""
 
 
-def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
+def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = False) -> None:
     """Write a checkpoint; after a failure, ``path`` still holds the old file.
+
+    Args:
+        path: the file.
+        checkpoint: the checkpoint.
+        half: whether to round the network's numbers to float16, which halves the file.
 
     Raises:
         OSError: the file cannot be written.
@@ -109,7 +116,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
         "info": checkpoint.info,
     }
     tensors = {
-        _MODEL + name: tensor.detach().cpu().numpy()
+        _MODEL + name: tensor.detach().cpu().numpy().astype(_HALF if half else _FLOAT)
         for name, tensor in checkpoint.network.state_dict().items()
     }
     tensors |= {name: np.ascontiguousarray(array) for name, array in checkpoint.arrays.items()}
@@ -210,8 +217,9 @@ def _contents(path: Path, file: Any) -> Contents:
                 f"{', '.join(_DTYPES)}"
             )
         tensors[name] = _DTYPES[part.get_dtype()], tuple(part.get_shape())
-    expected = {_MODEL + name: (_FLOAT, shape) for name, shape in state_shapes(config).items()}
-    if {name: t for name, t in tensors.items() if name.startswith(_MODEL)} != expected:
+    found = {name: t for name, t in tensors.items() if name.startswith(_MODEL)}
+    shapes = {_MODEL + name: shape for name, shape in state_shapes(config).items()}
+    if found not in ({name: (t, s) for name, s in shapes.items()} for t in (_FLOAT, _HALF)):
         raise CheckpointError(f"{path}: its tensors do not fit the network that it describes")
     return Contents(ruleset, config, info, tensors)
 

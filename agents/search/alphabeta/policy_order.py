@@ -37,9 +37,13 @@ if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part need
     from agents.nets.network import PolicyNetwork
 
 MIN_POLICY_DEPTH: Final = 7
-"""The network is asked at nodes at least so many plies from the horizon."""
+"""A small network is asked at nodes at least so many plies from the horizon."""
+LARGE: Final = 100_000
+"""A network with so many weights behind its first layer is asked two plies farther from it."""
 ENCODING_NODES: Final = 7
-"""An encoding that the network reads counts as so many nodes, for it takes about as long."""
+"""An encoding that a small network reads counts as so many nodes, for it takes about as long."""
+WEIGHTS_A_NODE: Final = 7_000
+"""It counts as a node more for each so many weights."""
 
 GAP_UNIT: Final = 1024.0
 """Units of a gap in one logit."""
@@ -55,6 +59,10 @@ class PolicyGuide(NamedTuple):
     network_workspace: NetworkWorkspace
     per_action: int
     """1 for a network that reads each legal action, else 0."""
+    min_depth: int
+    """The network is asked at nodes at least so many plies from the horizon."""
+    encoding_nodes: int
+    """An encoding that it reads counts as so many nodes."""
     encodings: npt.NDArray[np.uint8]
     """uint8[64, size], what the network reads."""
     after: AfterstateMemory | None
@@ -82,6 +90,8 @@ def make_guides(network: PolicyNetwork, threads: int) -> list[PolicyGuide]:
             weights=weights,
             network_workspace=make_network_workspace(weights),
             per_action=int(network.config.per_action),
+            min_depth=MIN_POLICY_DEPTH + (2 if weights.matrix.size >= LARGE else 0),
+            encoding_nodes=ENCODING_NODES + weights.matrix.size // WEIGHTS_A_NODE,
             encodings=np.zeros((MAX_SUCCESSORS, network.encoding_size), np.uint8),
             after=afterstate_memory(MAX_SUCCESSORS, network.config.kind),
             outputs=np.zeros((MAX_SUCCESSORS, weights.outputs), np.float32),
@@ -94,9 +104,9 @@ def make_guides(network: PolicyNetwork, threads: int) -> list[PolicyGuide]:
 
 
 @jit_inline
-def is_worth_asking(frame):
-    """Whether the network is asked about a node, a :data:`~.workspace.FRAME`."""
-    return frame.depth >= MIN_POLICY_DEPTH and frame.end - frame.first >= 2
+def is_worth_asking(guide, frame):
+    """Return whether the network is asked about a node, a :data:`~.workspace.FRAME`."""
+    return frame.depth >= guide.min_depth and frame.end - frame.first >= 2
 
 
 @jit
@@ -104,7 +114,7 @@ def order_by_policy(rules, guide, work, ply):
     """Order the actions of the node at ``ply`` as the network likes them.
 
     The action of the transposition table comes first all the same. Asking counts as
-    :data:`ENCODING_NODES` nodes for each encoding that is read; remembering is free.
+    ``guide.encoding_nodes`` nodes for each encoding that is read; remembering is free.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -151,7 +161,7 @@ def _ask_network(rules, guide, work, ply, slot):
     for k in range(frame.first, frame.end):
         gap = min(float(top - guide.logits[k - frame.first]), _MAX_GAP) * GAP_UNIT
         guide.gaps[slot, np.int64(stack[k, ACTION])] = np.uint16(gap)
-    work.nodes += np.int64(ENCODING_NODES) * max(asked, np.int64(1))
+    work.nodes += np.int64(guide.encoding_nodes) * max(asked, np.int64(1))
 
 
 @jit

@@ -81,7 +81,7 @@ def search(rules, evaluation, guide, table, work, depth):
             expanded, value = _enter_node(rules, evaluation, guided, table, work, ply)
             if work.stopped != 0:
                 return value
-            if guide is not None and expanded and is_worth_asking(work.frames[ply]):
+            if guide is not None and expanded and is_worth_asking(guide, work.frames[ply]):
                 order_by_policy(rules, guide, work, ply)
 
         # On: try its actions until one needs a search of its own.
