@@ -169,6 +169,9 @@ class PlayerKind:
     """Entries of the board in a browser, by unit; without any, it does not offer the kind."""
     gives_hints: bool = False
     """Whether the network can also evaluate each move for a hint."""
+    reads_guide: bool = False
+    """Whether the network only guides a search, which asks it often. For a shipped checkpoint this
+    is a smaller one, in the folder ``guides``."""
 
     @property
     def head(self) -> str:

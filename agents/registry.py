@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 CHECKPOINTS: Final = Path(__file__).with_name("checkpoints")
 """Folder of the shipped checkpoints; they are loaded by name, without the suffix."""
+GUIDES: Final = CHECKPOINTS / "guides"
+"""Folder of the small networks that guide alpha-beta in place of the shipped ones of that name."""
 
 # --- loaders: each imports only what its player needs ---------------------------------------------
 
@@ -193,6 +195,7 @@ KINDS: Final = (
         },
         _load_alphabeta,
         limits=_ALPHABETA_LIMITS,
+        reads_guide=True,
         on_board={
             "ms": OnBoard(
                 {
@@ -227,6 +230,7 @@ KINDS: Final = (
         },
         _load_solver,
         limits=_SOLVER_LIMITS,
+        reads_guide=True,
         on_board={
             "ms": OnBoard(
                 {"en": "Network {checkpoint}, solver", "sw": "Mtandao {checkpoint}, mtatuzi"},
@@ -293,6 +297,9 @@ def parse(
             return found
         path = find(found.checkpoint)
         if path is not None:
+            guide = GUIDES / path.name
+            if kind.reads_guide and path.parent == CHECKPOINTS and guide.exists():
+                path = guide
             return PlayerSpec(kind, found.fields, path)
         if kind.head:
             raise ValueError(

@@ -69,7 +69,7 @@ class NetworkWorkspace(NamedTuple):
 
 @cache
 def _features_of_bytes(size: int) -> Any:
-    """Return the features of each value of each byte, float32[size * BYTE_VALUES, features].
+    """Return the features of each value of each byte, bfloat16[size * BYTE_VALUES, features].
 
     Those of an encoding of ``size`` bytes are the sum of its bytes'.
     """
@@ -79,7 +79,7 @@ def _features_of_bytes(size: int) -> Any:
         encodings[first : first + BYTE_VALUES, byte] = np.arange(BYTE_VALUES)
     import torch
 
-    return torch.from_numpy(expand(encodings)).view(torch.bfloat16).float()
+    return torch.from_numpy(expand(encodings)).view(torch.bfloat16)
 
 
 def _linear_layers(network: PolicyNetwork) -> list[nn.Linear]:
@@ -150,7 +150,7 @@ def compile_network(network: PolicyNetwork) -> Weights:
         for layer, before, more in zip(layers, [0, *missing], missing, strict=False)
     ]
     return Weights(
-        (_features_of_bytes(network.encoding_size) @ weights[0].T).flatten().numpy(),
+        (_features_of_bytes(network.encoding_size).float() @ weights[0].T).flatten().numpy(),
         np.array([len(bias) for bias in biases]),
         torch.cat(biases).numpy(),
         torch.cat([weight.T.flatten() for weight in weights[1:]]).numpy(),

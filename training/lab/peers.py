@@ -4,7 +4,8 @@
 
 Each function returns ``(play, batch)``; ``play(calls)`` plays ``calls`` plies in each of ``batch``
 games and returns the number of plies. It raises ImportError if the peer is not installed. The peers
-are other, mostly simpler games: a yardstick, not a race.
+are other, mostly simpler games: a yardstick, not a race. Bao itself plays among them, through
+:mod:`bao_env.adapters.pgx`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from tabulate import tabulate
 
@@ -26,14 +28,16 @@ Play = Callable[[int], int]
 _PGX_BATCH = 4096
 
 
-def pgx_game(game: str) -> tuple[Play, int]:
-    """A game of Pgx, vectorised and compiled by JAX, its state kept on the device."""
+def pgx_game(game: str, **options: Any) -> tuple[Play, int]:
+    """A game of Pgx, or Bao, vectorised and compiled by JAX, its state kept on the device."""
     import jax
     import jax.numpy as jnp
     import pgx
     from pgx.experimental import auto_reset
 
-    env = pgx.make(game)
+    from bao_env.adapters.pgx import Bao
+
+    env = Bao(**options) if game == "bao" else pgx.make(game)
     step = jax.vmap(auto_reset(env.step, env.init))
 
     def ply(state, key):
@@ -82,6 +86,8 @@ def open_spiel_mancala() -> tuple[Play, int]:
 PEERS: dict[str, Callable[[], tuple[Play, int]]] = {
     "pgx connect_four": partial(pgx_game, "connect_four"),
     "pgx othello": partial(pgx_game, "othello"),
+    "Bao as pgx.Env": partial(pgx_game, "bao", threads=1),
+    "the same, replies": partial(pgx_game, "bao", observation="replies", threads=1),
     "OpenSpiel mancala": open_spiel_mancala,
 }
 """How to set each peer up."""

@@ -45,9 +45,12 @@ class SearchAgent:
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("player")
         games = max(1, min(_MAX_SEARCHES, _MAX_TREE_NODES // max(1, simulations)))
-        self._searches = [
-            GumbelSearch(ruleset.kernel_rules(), self.network, games, simulations)
-            for _ in range(self._threads)
+        rules = ruleset.kernel_rules()
+        self._searches = [GumbelSearch(rules, self.network, games, simulations)]
+        weights = self._searches[0].weights
+        self._searches += [
+            GumbelSearch(rules, self.network, games, simulations, weights=weights)
+            for _ in range(self._threads - 1)
         ]
         self._games = games
 

@@ -169,6 +169,7 @@ class GumbelSearch:
         discount: a win is worth this much less for each ply before it, so that sooner is better.
         lock_step: grow all trees together, with the network as a batch. By default so with a
             network that is on a GPU or that cannot be compiled.
+        weights: the network, compiled for another search; by default it is compiled here.
 
     Raises:
         ValueError: a number is out of range.
@@ -184,6 +185,7 @@ class GumbelSearch:
         discount: float = 0.998,
         *,
         lock_step: bool | None = None,
+        weights: Weights | None = None,
     ) -> None:
         if not 2 <= simulations <= 1_000_000:
             raise ValueError(f"{simulations} simulations: expected 2 to 1000000")
@@ -214,13 +216,18 @@ class GumbelSearch:
             improved=np.empty(MAX_SUCCESSORS, np.float32),
         )
         if not lock_step:
-            weights = compile_network(network)
+            weights = weights or compile_network(network)
             self._compiled = CompiledNetwork(
                 weights=weights,
                 workspace=make_network_workspace(weights),
                 outputs=np.empty((MAX_SUCCESSORS, weights.outputs), np.float32),
                 cache=make_cache(_SEARCHES_CACHED * games * simulations, per_action),
             )
+
+    @property
+    def weights(self) -> Weights | None:
+        """The compiled network; None in lock step."""
+        return None if self._lock_step else self._compiled.weights
 
     def sync_weights(self, network: PolicyNetwork) -> None:
         """Search with the weights of ``network``, of the same shape, as they are now."""
