@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -96,6 +97,28 @@ def test_checkpoints_come_from_the_named_folders(tmp_path: Path) -> None:
     assert ask(client, f"{path}/bot", ply=1)["state"]["ply"] == 2
     with pytest.raises(ValueError, match="not a folder"):
         Roster([folder / "broken.safetensors"])
+
+
+def test_own_players_and_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the command line are offered first, and nothing else by such a name."""
+    (tmp_path / "board_mine.py").write_text(
+        "from bao_env import GreedyAgent\n\n"
+        "def greedy(ruleset, seed):\n    return GreedyAgent(ruleset)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    rules = replace(RULESETS["zanzibar"], name="mine", singleton_takasa="singletons")
+    client = make_client(Roster(players=["board_mine:greedy"], ruleset=rules))
+    setup = client.get("/api/setup").json()
+    assert [one["name"] for one in setup["rulesets"]] == ["mine", *RULESETS]
+    assert setup["players"][0]["spec"] == ["board_mine:greedy", ""]
+    assert setup["first_seats"] == ["human", "board_mine:greedy"]
+    path, state = start(client, seats=["board_mine:greedy", "human"], ruleset="mine")
+    assert state["ruleset"] == "mine"
+    assert ask(client, f"{path}/bot", ply=0)["state"]["ply"] == 1
+    body = {"seats": ["board_mine:other", "human"]}
+    assert "unknown player" in client.post("/api/games", json=body).json()["error"]
+    with pytest.raises(ValueError, match="unknown player 'gredy'"):
+        Roster(players=["gredy"])
 
 
 def test_setup_lists_players_and_budgets(client: TestClient) -> None:

@@ -24,7 +24,7 @@ from agents.play.sessions import Sessions
 from agents.play.watch import MAX_BOARDS, Turn, Watch
 from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.engine.ruleset import Ruleset
 from bao_env.game import SEAT_NAMES
 from bao_env.notation.positions import NotationError
 
@@ -38,10 +38,8 @@ BOT_TIMEOUT: Final = 120.0
 """Seconds after which the server gives up on a bot's move, a hint or an evaluation.
 
 Few take long, but the first of its kind compiles, which takes a minute on a slow machine."""
-FIRST_SEATS: Final = (HUMAN, "greedy")
-"""The players first offered as South and North."""
 FIRST_BOTS: Final = ("greedy", "alphabeta:4")
-"""The players first offered for watching."""
+"""The players first offered for watching; the first of them also against a person."""
 
 Data = dict[str, Any]
 T = TypeVar("T")
@@ -112,21 +110,22 @@ def _pair(data: Data, key: str, roster: Roster) -> tuple[str, str]:
     return roster.check(value[0]), roster.check(value[1])
 
 
-def _ruleset(data: Data) -> Ruleset:
+def _ruleset(data: Data, roster: Roster) -> Ruleset:
     name = _text(data, "ruleset", "zanzibar")
-    if name not in RULESETS:
-        raise Refused(f"unknown rule set {name[:80]!r}; expected one of {', '.join(RULESETS)}")
-    return RULESETS[name]
+    rulesets = roster.rulesets
+    if name not in rulesets:
+        raise Refused(f"unknown rule set {name[:80]!r}; expected one of {', '.join(rulesets)}")
+    return rulesets[name]
 
 
-def _board(data: Data) -> Board:
+def _board(data: Data, roster: Roster) -> Board:
     """Return the board that a request describes: an opening, a position, or a transcript."""
     try:
         if "transcript" in data:
             text = _text(data, "transcript", max_length=MAX_TEXT)
             return Board.from_transcript(text, None)
         if "position" in data:
-            return Board.from_text(_text(data, "position").strip(), _ruleset(data))
+            return Board.from_text(_text(data, "position").strip(), _ruleset(data, roster))
     except (NotationError, ValueError) as error:
         raise Refused(str(error)) from error
     first = _text(data, "first_player", "south")
@@ -134,7 +133,7 @@ def _board(data: Data) -> Board:
         first = secrets.choice(("south", "north"))
     if first not in ("south", "north"):
         raise Refused("first_player: expected south, north or lot")
-    return Board(_ruleset(data), SOUTH if first == "south" else NORTH)
+    return Board(_ruleset(data, roster), SOUTH if first == "south" else NORTH)
 
 
 # --- the requests -----------------------------------------------------------------------------
@@ -149,11 +148,11 @@ def setup(tables: Tables, data: Data, name: str) -> Data:
                 "first_player": rules.first_player,
                 "words": ruleset_text(rules.name),
             }
-            for rules in RULESETS.values()
+            for rules in tables.roster.rulesets.values()
         ],
         "players": tables.roster.choices(),
         "evaluators": analysis.evaluators(tables.roster),
-        "first_seats": FIRST_SEATS,
+        "first_seats": (HUMAN, next(iter(tables.roster.further), FIRST_BOTS[0])),
         "first_bots": FIRST_BOTS,
         "max_boards": MAX_BOARDS,
     }
@@ -161,7 +160,7 @@ def setup(tables: Tables, data: Data, name: str) -> Data:
 
 def new_game(tables: Tables, data: Data, name: str) -> Data:
     """Start a game; returns its name and its state."""
-    game = Game(_board(data), _pair(data, "seats", tables.roster))
+    game = Game(_board(data, tables.roster), _pair(data, "seats", tables.roster))
     return {"id": tables.games.add(game), "state": game.state()}
 
 
@@ -251,7 +250,7 @@ def new_watch(tables: Tables, data: Data, name: str) -> Data:
     """Start games between two players."""
     players = _pair(data, "players", tables.roster)
     boards = _integer(data, "boards", 1, MAX_BOARDS)
-    watch = Watch(_ruleset(data), players, boards, tables.roster, secrets.randbelow(1 << 30))
+    watch = Watch(_ruleset(data, tables.roster), players, boards, tables.roster, secrets.randbelow(1 << 30))
     return {"id": tables.watches.add(watch), "state": watch.state()}
 
 

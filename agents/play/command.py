@@ -43,7 +43,13 @@ def command(parser: argparse.ArgumentParser) -> Run:
         help="folders whose .safetensors files may play, besides the shipped ones (default: runs, "
         "if it exists)",
     )
-    add_options(parser, seed=0)
+    parser.add_argument(
+        "players",
+        nargs="*",
+        metavar="PLAYER",
+        help="further players to choose from, for example your own, module:function",
+    )
+    add_options(parser, "ruleset", seed=0)
     add_player_options(parser)
     return _run
 
@@ -52,7 +58,9 @@ def _run(options: argparse.Namespace) -> None:
     """Serve the board until Ctrl-C."""
     if options.checkpoints is None:
         options.checkpoints = [RUNS] if RUNS.is_dir() else []
-    roster = Roster(options.checkpoints, options.seed)
+    roster = Roster(
+        options.checkpoints, options.seed, players=options.players, ruleset=options.ruleset
+    )
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -2,7 +2,7 @@
 
 A client names players as :mod:`agents.registry` does, but only of the kinds that the board offers,
 and never by a path or a module. The checkpoints are the shipped ones and those in the folders given
-at the start of the server.
+at the start of the server. The command line may offer any other player, and rules, by name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agents.play.refused import Refused
 from bao_env.board import Board
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.action import mask_of
-from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.ruleset import RULESETS, Ruleset
 
 HUMAN: Final = "human"
 _MAX_LOADED: Final = 8
@@ -34,18 +34,32 @@ _MAX_CHECKPOINTS: Final = 200
 
 
 class Roster:
-    """The players that this server offers.
+    """The players and the rule sets that this server offers.
 
     Args:
         folders: the folders whose ``.safetensors`` files may play besides the shipped ones;
             subfolders are included.
         seed: the seed of the players' random choices.
+        players: further players, by any name that :func:`agents.registry.load` takes.
+        ruleset: the rules offered first, which may be your own.
 
     Raises:
-        ValueError: one of ``folders`` is not a folder.
+        ValueError: one of ``folders`` is not a folder, or one of ``players`` is unknown.
     """
 
-    def __init__(self, folders: Iterable[Path] = (), seed: int = 0) -> None:
+    def __init__(
+        self,
+        folders: Iterable[Path] = (),
+        seed: int = 0,
+        *,
+        players: Iterable[str] = (),
+        ruleset: Ruleset = RULESETS["zanzibar"],
+    ) -> None:
+        self.rulesets = {ruleset.name: ruleset}
+        """The rules to choose from, by name."""
+        self.rulesets |= {n: rules for n, rules in RULESETS.items() if n != ruleset.name}
+        self.further = {str(spec): spec for spec in map(registry.parse, players)}
+        """The further players, by name."""
         self.networks = Networks()
         """The players' networks; hints use them, too."""
         self._seed = seed
@@ -82,7 +96,11 @@ class Roster:
         Each has a unique ``value``, a ``label`` by language, its ``budget`` or None, and ``spec``:
         the parts of its name before and after the budget.
         """
-        return [
+        further = [
+            {"value": name, "label": {"en": name}, "spec": (name, ""), "budget": None}
+            for name in self.further
+        ]
+        return further + [
             {
                 "value": "-".join(filter(None, [kind.name, unit])) + (name and f":{name}"),
                 "label": _label(entry, name),
@@ -113,6 +131,8 @@ class Roster:
         Raises:
             Refused: the player may not play here, or its budget is out of range.
         """
+        if spec in self.further:
+            return self.further[spec]
         kinds = [kind for kind in registry.KINDS if kind.on_board]
         try:
             found = registry.parse(spec, kinds, self._files)
