@@ -250,7 +250,8 @@ def new_watch(tables: Tables, data: Data, name: str) -> Data:
     """Start games between two players."""
     players = _pair(data, "players", tables.roster)
     boards = _integer(data, "boards", 1, MAX_BOARDS)
-    watch = Watch(_ruleset(data, tables.roster), players, boards, tables.roster, secrets.randbelow(1 << 30))
+    ruleset, seed = _ruleset(data, tables.roster), secrets.randbelow(1 << 30)
+    watch = Watch(ruleset, players, boards, tables.roster, seed)
     return {"id": tables.watches.add(watch), "state": watch.state()}
 
 
