@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -394,6 +395,8 @@ def load(
     name = os.fspath(spec)
     found = parse(name)
     rules = get_ruleset(ruleset)
+    if not 0 <= operator.index(seed) < 1 << 64:
+        raise ValueError(f"seed={seed}: expected 0 to 2**64 - 1")
     network = evaluator = None
     if found.path is not None:
         from agents.nets.policy import NetworkAgent

@@ -17,7 +17,14 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.threads import check_seconds, check_threads, share, stop_after
+from agents.search.limits import (
+    check_seconds,
+    check_threads,
+    check_whole,
+    deadline,
+    nanoseconds,
+    share,
+)
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.bits import (
     FULL,
@@ -52,6 +59,8 @@ _NODES_PER_SIMULATION: Final = 4
 """Nodes that a tree has room for, for each simulation; a node is expanded at its second visit."""
 _MAX_NODES: Final = 1 << 21
 """Most nodes of a tree, 160 MiB. Once it is full, leaves are played out unexpanded."""
+_SIMULATION: Final = 2e-5
+"""About how many seconds a simulation takes at most."""
 
 _SEED_SHIFT = U(29)
 _HALF_WORD = U(32)
@@ -264,7 +273,7 @@ def _simulate_once(rules, tree, size, exploration, greedy, rng):
 
 
 @jit
-def _search(rules, tree, position, seed, simulations, exploration, greedy, stop):
+def _search(rules, tree, position, seed, simulations, exploration, greedy, deadline):
     """Search one position; the tree's root has the answer.
 
     Args:
@@ -274,7 +283,7 @@ def _search(rules, tree, position, seed, simulations, exploration, greedy, stop)
         seed: of the agent, uint64.
         simulations: how many to make.
         exploration, greedy: see :func:`_simulate_once`.
-        stop: int64[1], set from outside when the time is up.
+        deadline: int64[1], see :mod:`agents.search.limits`.
 
     Returns:
         the simulations made, at least two, so that the root is expanded.
@@ -290,7 +299,7 @@ def _search(rules, tree, position, seed, simulations, exploration, greedy, stop)
     tree.result_sums[0] = 0
     size = np.int64(1)
     for done in range(simulations):
-        if stop[0] != 0 and done > 1:
+        if done > 1 and nanoseconds() >= deadline[0]:
             return done
         rng, size = _simulate_once(rules, tree, size, exploration, greedy, rng)
     return simulations
@@ -311,12 +320,12 @@ def _best_child(tree):
 
 @jit
 def _search_many(
-    rules, tree, positions, masks, seed, simulations, exploration, greedy, stop, actions
+    rules, tree, positions, masks, seed, simulations, exploration, greedy, deadline, actions
 ):
     """Search each position of a batch that leaves a choice.
 
     Args:
-        rules, tree, seed, simulations, exploration, greedy, stop: those of :func:`_search`.
+        rules, tree, seed, simulations, exploration, greedy, deadline: those of :func:`_search`.
         positions: uint64[B, 6].
         masks: uint64[B], their legal actions.
         actions: int64[B], filled with the actions visited most; 0 where there is none.
@@ -328,7 +337,7 @@ def _search_many(
         if (masks[g] & (masks[g] - ONE)) == ZERO:
             actions[g] = trailing_zeros(masks[g])  # nothing to think about
             continue
-        _search(rules, tree, positions[g], seed, simulations, exploration, greedy, stop)
+        _search(rules, tree, positions[g], seed, simulations, exploration, greedy, deadline)
         actions[g] = tree.words[_best_child(tree), ACTION]
 
 
@@ -363,10 +372,10 @@ class MctsAgent:
     ) -> None:
         if (simulations is None) == (seconds is None):
             raise ValueError("mcts: give either a number of simulations or a time")
-        if simulations is not None and not 2 <= simulations <= MAX_SIMULATIONS:
-            raise ValueError(f"mcts: {simulations} simulations: expected 2 to {MAX_SIMULATIONS}")
+        if simulations is not None:
+            simulations = check_whole("mcts: simulations", simulations, 2, MAX_SIMULATIONS)
         if seconds is not None:
-            check_seconds("mcts", seconds)
+            seconds = check_seconds("mcts", seconds)
         self._rules = get_ruleset(ruleset).kernel_rules()
         self._simulations = simulations if simulations is not None else MAX_SIMULATIONS
         self._seconds = seconds
@@ -376,10 +385,9 @@ class MctsAgent:
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("player")
         self._trees = [_make_tree(self._simulations) for _ in range(self._threads)]
-        self._stops = [np.zeros(1, np.int64) for _ in range(self._threads)]
+        self._deadlines = [np.zeros(1, np.int64) for _ in range(self._threads)]
         if seconds is not None:  # compile before the clock runs
             opening = packed_opening(get_ruleset(ruleset))[None]
-            self._stops[0][0] = 1
             masks = np.full(1, 3, np.uint64)
             self._search(opening, masks, np.zeros(1, np.int64), 0)
 
@@ -391,11 +399,12 @@ class MctsAgent:
         actions = np.zeros(len(masks), np.int64)
 
         def search(part: slice, thread: int) -> None:
-            with stop_after(self._stops[thread], self._seconds):
-                self._search(positions[part], masks[part], actions[part], thread)
+            self._deadlines[thread][0] = deadline(self._seconds)
+            self._search(positions[part], masks[part], actions[part], thread)
 
+        seconds = self._simulations * _SIMULATION if self._seconds is None else self._seconds
         with self._exclusive:
-            share(len(masks), 1, self._threads, search)
+            share(len(masks), 1, search, self._deadlines, seconds)
         return actions
 
     def _search(
@@ -414,6 +423,6 @@ class MctsAgent:
             self._simulations,
             self._exploration,
             self._greedy,
-            self._stops[thread],
+            self._deadlines[thread],
             actions,
         )

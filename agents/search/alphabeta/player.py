@@ -37,12 +37,19 @@ from agents.search.alphabeta.search import search
 from agents.search.alphabeta.transposition import NO_ACTION, PROVEN
 from agents.search.alphabeta.value_network import check_rows, in_cache_lines, load_rows
 from agents.search.alphabeta.workspace import MAX_DEPTH, make_workspace
-from agents.search.threads import check_seconds, check_threads, share, stop_after
-from bao_env.engine.array_checks import as_batch
+from agents.search.limits import (
+    check_nodes,
+    check_seconds,
+    check_threads,
+    check_whole,
+    deadline,
+    share,
+)
+from bao_env.engine.array_checks import as_batch, check_array
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import packed_opening, read, write_at
+from bao_env.engine.position import WORDS, packed_opening, read, write_at
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
@@ -195,13 +202,13 @@ class AlphaBetaAgent:
     ) -> None:
         if depth is None and seconds is None and nodes is None:
             raise ValueError("alphabeta: give a depth, a time or a number of nodes")
-        depth = MAX_DEPTH if depth is None else depth
-        if not 1 <= depth <= MAX_DEPTH:
-            raise ValueError(f"alphabeta: depth {depth}: expected 1 to {MAX_DEPTH} plies")
+        if depth is None:
+            depth = MAX_DEPTH
+        depth = check_whole("alphabeta: depth", depth, 1, MAX_DEPTH)
         if seconds is not None:
-            check_seconds("alphabeta", seconds)
-        if nodes is not None and nodes < 1:
-            raise ValueError(f"alphabeta: {nodes} nodes: expected at least 1")
+            seconds = check_seconds("alphabeta", seconds)
+        if nodes is not None:
+            nodes = check_nodes("alphabeta", nodes)
         rules = get_ruleset(ruleset)
         self._rules = rules.kernel_rules()
         self._evaluation = _evaluation(rules, weights, guided=network is not None)
@@ -210,7 +217,9 @@ class AlphaBetaAgent:
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("player")
         expected = _expected_nodes(depth, seconds, nodes)
+        self._expected_seconds = expected / _SPEED
         self._workspaces = [make_workspace(expected, nodes) for _ in range(self._threads)]
+        self._deadlines = [workspace.memory["deadline"] for workspace in self._workspaces]
         self._guides: Sequence[PolicyGuide | None] = [None] * self._threads
         if network is not None:
             self._guides = make_guides(network, self._threads)
@@ -259,13 +268,14 @@ class AlphaBetaAgent:
         """:func:`_search_many` on all threads, each position with its own time."""
 
         def search_part(part: slice, thread: int) -> None:
-            with stop_after(self._workspaces[thread].memory["stop"], self._seconds):
-                self._search_part(
-                    thread, positions[part], masks[part], self._depth, actions[part], values[part]
-                )
+            self._deadlines[thread][0] = deadline(self._seconds)
+            self._search_part(
+                thread, positions[part], masks[part], self._depth, actions[part], values[part]
+            )
 
+        step = _CHUNK if self._seconds is None else 1
         with self._exclusive:
-            share(len(masks), _CHUNK if self._seconds is None else 1, self._threads, search_part)
+            share(len(masks), step, search_part, self._deadlines, self._expected_seconds)
 
     def _search_part(
         self,
@@ -290,9 +300,17 @@ class AlphaBetaAgent:
         )
 
     def search(self, position: npt.NDArray[np.uint64]) -> SearchResult:
-        """Search one position, uint64[6], and tell all that was found."""
-        workspace = self._workspaces[0]
-        with self._exclusive, stop_after(workspace.memory["stop"], self._seconds):
+        """Search one position, uint64[6], and return everything that was found.
+
+        Raises:
+            TypeError, ValueError: see :func:`bao_env.engine.array_checks.check_array`.
+        """
+        check_array("position", position, np.uint64, (WORDS,))
+        workspace, depth = self._workspaces[0], 0
+
+        def deepen(part: slice, thread: int) -> None:
+            nonlocal depth
+            self._deadlines[0][0] = deadline(self._seconds)
             depth = _deepen(
                 self._rules,
                 self._evaluation,
@@ -302,6 +320,9 @@ class AlphaBetaAgent:
                 FULL,
                 self._depth,
             )
+
+        with self._exclusive:
+            share(1, 1, deepen, self._deadlines[:1], self._expected_seconds)
         memory = workspace.memory
         line = list(takewhile(lambda action: action != NO_ACTION, memory["lines"][0, 0].tolist()))
         return SearchResult(

@@ -59,7 +59,7 @@ MEMORY: Final = np.dtype(
             # The search.
             ("nodes", np.int64),  # visited so far
             ("node_limit", np.int64),
-            ("stop", np.int64),  # set from outside when the time is up
+            ("deadline", np.int64),  # see agents.search.limits
             ("stopped", np.int64),  # 1 once a limit has ended the search
             ("actions", np.uint64),  # mask of the root's actions to choose from
             ("iteration", np.int64),  # depth of the iteration under way, in plies

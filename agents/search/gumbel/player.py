@@ -9,13 +9,15 @@ import numpy.typing as npt
 
 from agents.nets.network import PolicyNetwork
 from agents.search.gumbel.search import GumbelSearch
-from agents.search.threads import check_threads, share
+from agents.search.limits import NEVER, check_threads, share
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.ruleset import Ruleset
 
 _MAX_SEARCHES: Final = 256
 """Most positions that go through a search together."""
+_SIMULATION: Final = 1e-4
+"""About how many seconds a simulation takes at most."""
 _MAX_TREE_NODES: Final = 1 << 17
 """Most nodes of all trees of a thread, some 120 MB, unless a single tree needs more."""
 
@@ -70,8 +72,11 @@ class SearchAgent:
 
         def search(part: slice, thread: int) -> None:
             index = undecided[part]
+            self._searches[thread].deadline[0] = NEVER
             actions[index] = self._searches[thread].search(positions[index]).actions
 
+        deadlines = [search.deadline for search in self._searches]
+        seconds = self._searches[0].simulations * _SIMULATION
         with self._exclusive:
-            share(len(undecided), min(step, self._games), self._threads, search)
+            share(len(undecided), min(step, self._games), search, deadlines, seconds)
         return actions

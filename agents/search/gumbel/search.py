@@ -62,6 +62,7 @@ from agents.search.gumbel.simulation import (
     select,
 )
 from agents.search.gumbel.tree import NO_NODE, Tree, make_tree
+from agents.search.limits import NEVER, check_whole, nanoseconds
 from bao_env.engine.array_checks import batch_size, check_output
 from bao_env.engine.compile import jit
 from bao_env.engine.ruleset import KernelRules
@@ -123,7 +124,7 @@ def _evaluate(settings, tree, positions, network, workspace, after):
 
 
 @jit
-def _search_each(settings, tree, network, workspace, after, positions, noise, output):
+def _search_each(settings, tree, network, workspace, after, deadline, positions, noise, output):
     """Search one position after another with a compiled network.
 
     Args:
@@ -132,6 +133,7 @@ def _search_each(settings, tree, network, workspace, after, positions, noise, ou
         network: the :class:`CompiledNetwork`.
         workspace: the :class:`SearchWorkspace`.
         after: the :class:`AfterstateMemory` of its encodings, or None.
+        deadline: int64[1], see :mod:`agents.search.limits`.
         positions: uint64[B, 6].
         noise: the :class:`RootNoise`.
         output: the :class:`SearchOutput`, filled.
@@ -150,6 +152,8 @@ def _search_each(settings, tree, network, workspace, after, positions, noise, ou
         expand_and_backup(settings, tree, network.outputs, workspace, 1)
         consider_root_edges(tree, noise.scale, noise.rng[i : i + 1], 1)
         for simulation in range(settings.schedule.shape[1]):
+            if nanoseconds() >= deadline[0]:
+                break
             select(settings, tree, simulation, workspace, 1)
             encodings_read += _evaluate(settings, tree, root, network, workspace, after)
             expand_and_backup(settings, tree, network.outputs, workspace, 1)
@@ -187,8 +191,7 @@ class GumbelSearch:
         lock_step: bool | None = None,
         weights: Weights | None = None,
     ) -> None:
-        if not 2 <= simulations <= 1_000_000:
-            raise ValueError(f"{simulations} simulations: expected 2 to 1000000")
+        simulations = check_whole("simulations", simulations, 2, 1_000_000)
         if lock_step is None:
             on_gpu = next(network.parameters()).device.type != "cpu"
             lock_step = on_gpu or not is_compilable(network)
@@ -199,6 +202,8 @@ class GumbelSearch:
         """Time that the network has taken so far; counted in lock step only."""
         self.encodings_read = 0
         """Encodings that the network has read so far."""
+        self.deadline = np.full(1, NEVER)
+        """The search stops when it has passed (:mod:`agents.search.limits`)."""
         self._games = games
         self._lock_step = lock_step
         self._settings = SearchSettings(
@@ -276,6 +281,7 @@ class GumbelSearch:
                 self._compiled,
                 self._workspace,
                 self._after,
+                self.deadline,
                 positions,
                 noise,
                 output,
@@ -293,6 +299,8 @@ class GumbelSearch:
         expand_and_backup(settings, tree, self._evaluate_batch(positions), workspace, games)
         consider_root_edges(tree, noise.scale, noise.rng, games)
         for simulation in range(self.simulations):
+            if nanoseconds() >= self.deadline[0]:
+                break
             select(settings, tree, simulation, workspace, games)
             expand_and_backup(settings, tree, self._evaluate_batch(positions), workspace, games)
         root_outputs(tree, workspace, output, games)

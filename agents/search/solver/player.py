@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from agents.search.alphabeta.player import AlphaBetaAgent
+from agents.search.limits import check_threads, share
 from agents.search.solver.proof_number import LOSS, UNKNOWN
 from agents.search.solver.proof_search import ProofSearch
 from agents.search.solver.solver import TABLE_BITS, check_limits
-from agents.search.threads import check_threads, share
 from bao_env.engine.action import mask_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.exclusive import Exclusive
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 PROOF_PART: Final = 8
 """One eighth of a limit is spent on the proof."""
+_SPEED: Final = 1e6
+"""About how many positions a second a proof visits."""
 _LEAST_SECONDS: Final = 0.001
 """Shortest time for a search."""
 
@@ -63,7 +65,7 @@ class SolverAgent:
     ) -> None:
         if seconds is None and nodes is None:
             raise ValueError("solver: give a time or a number of nodes")
-        check_limits(nodes, seconds)
+        nodes, seconds = check_limits(nodes, seconds)
         rules = get_ruleset(ruleset)
         self._seconds = seconds
         self._nodes = nodes
@@ -88,8 +90,10 @@ class SolverAgent:
             for i in np.flatnonzero(masks[part] & (masks[part] - np.uint64(1))) + part.start:
                 good[i] = self._good_actions(self._searches[thread], positions[i], int(masks[i]))
 
+        expected = self._seconds or (self._nodes or 0) / _SPEED
+        deadlines = [search.deadline for search in self._searches]
         with self._exclusive:
-            share(len(masks), 1, self._threads, work)
+            share(len(masks), 1, work, deadlines, expected / PROOF_PART)
             return self._alphabeta.act(positions, good)
 
     def _good_actions(self, search: ProofSearch, position: Words, mask: int) -> int:
@@ -107,17 +111,17 @@ class SolverAgent:
         seconds, nodes = self._seconds, self._nodes
         if seconds is None:
             search.table.clear()
-        with search.answer(
+        search.begin(
             None if nodes is None else nodes // PROOF_PART,
             None if seconds is None else seconds / PROOF_PART,
-        ):
-            value = search.prove(position)
+        )
+        value = search.prove(position)
         if value == UNKNOWN:
             return mask & ~mask_of(one.action for one in search.known() if one.value == LOSS)
-        with search.answer(
+        search.begin(
             None if nodes is None else nodes - search.nodes,
             None if seconds is None else max(begun + seconds - time.monotonic(), _LEAST_SECONDS),
-        ):
-            action = search.bisect(position, value, search.distance(value)).action
+        )
+        action = search.bisect(position, value, search.distance(value)).action
         assert action is not None
         return 1 << action

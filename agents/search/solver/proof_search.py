@@ -5,13 +5,13 @@ The search itself is :mod:`agents.search.solver.proof_number`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from agents.search.alphabeta.evaluation import load_weights, merge
+from agents.search.limits import deadline
 from agents.search.solver.proof_number import (
     LOSS,
     PROOF_MEMORY,
@@ -21,7 +21,6 @@ from agents.search.solver.proof_number import (
     Table,
     prove,
 )
-from agents.search.threads import stop_after
 from bao_env.engine.position import Packed, Words, packed_opening, turn_of
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.successors import (
@@ -88,16 +87,20 @@ class ProofSearch:
     def for_threads(cls, ruleset: Ruleset, table_bits: int, threads: int) -> list[ProofSearch]:
         """Return a search for each thread, compiled, so that no clock counts the compilation."""
         searches = [cls(ruleset, table_bits) for _ in range(threads)]
-        with searches[0].answer(1, None) as search:
-            search.prove(packed_opening(ruleset))
+        searches[0].begin(1, None)
+        searches[0].prove(packed_opening(ruleset))
         return searches
 
-    @contextmanager
-    def answer(self, nodes: int | None, seconds: float | None) -> Iterator[ProofSearch]:
+    @property
+    def deadline(self) -> npt.NDArray[np.int64]:
+        """The deadline of its present answer, int64[1]; see :mod:`agents.search.limits`."""
+        found: npt.NDArray[np.int64] = self._memory["deadline"]
+        return found
+
+    def begin(self, nodes: int | None, seconds: float | None) -> None:
         """Begin an answer; its limits are counted from here."""
         self.nodes, self._limit = 0, nodes
-        with stop_after(self._memory["stop"], seconds):
-            yield self
+        self.deadline[0] = deadline(seconds)
 
     @property
     def plies(self) -> int:

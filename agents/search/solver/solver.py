@@ -6,26 +6,37 @@ proof, the answer is "unknown". The search is :mod:`agents.search.solver.proof_n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from agents.search.limits import (
+    check_nodes,
+    check_seconds,
+    check_threads,
+    check_whole,
+    share,
+)
 from agents.search.solver.proof_number import LOSS, MAX_LINE, UNKNOWN, WIN
 from agents.search.solver.proof_search import Child, ProofSearch
-from agents.search.threads import check_seconds, check_threads, share
 from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.array_checks import as_batch
+from bao_env.engine.array_checks import as_batch, check_array
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import Words, turn_of
+from bao_env.engine.position import WORDS, Words, turn_of
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 TABLE_BITS: Final = 18
 """Size of a thread's table: 2^18 slots, 24 MiB."""
-MAX_NODES: Final = 10_000_000
+DEFAULT_NODES: Final = 10_000_000
 """Limit of visited positions by default, if there is no limit of time."""
+_SPEED: Final = 1e6
+"""About how many positions a second a proof visits."""
+T = TypeVar("T")
+
 _PART: Final = 16
 """Positions of a batch that a thread solves with one table."""
 
@@ -64,16 +75,16 @@ class Judgement(NamedTuple):
     proof found; 0 if the winner is unknown."""
 
 
-def check_limits(nodes: int | None, seconds: float | None) -> None:
-    """Refuse limits that are out of range.
+def check_limits(nodes: int | None, seconds: float | None) -> tuple[int | None, float | None]:
+    """Return limits of nodes and of time.
 
     Raises:
-        ValueError: one is.
+        TypeError, ValueError: see :mod:`agents.search.limits`.
     """
-    if nodes is not None and nodes < 1:
-        raise ValueError(f"solver: {nodes} nodes: expected at least 1")
-    if seconds is not None:
-        check_seconds("solver", seconds)
+    return (
+        None if nodes is None else check_nodes("solver", nodes),
+        None if seconds is None else check_seconds("solver", seconds),
+    )
 
 
 class Solver:
@@ -92,7 +103,7 @@ class Solver:
         threads: number of threads that share a batch; None for all cores.
 
     Raises:
-        ValueError: a limit is out of range.
+        TypeError, ValueError: a limit is no number, or out of range.
     """
 
     def __init__(
@@ -104,10 +115,10 @@ class Solver:
         table_bits: int = TABLE_BITS,
         threads: int | None = 1,
     ) -> None:
-        check_limits(nodes, seconds)
+        nodes, seconds = check_limits(nodes, seconds)
         self.ruleset = get_ruleset(ruleset)
         self._seconds = seconds
-        self._node_limit = MAX_NODES if nodes is None and seconds is None else nodes
+        self._node_limit = DEFAULT_NODES if nodes is None and seconds is None else nodes
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("Solver")
         self._searches = ProofSearch.for_threads(self.ruleset, table_bits, self._threads)
@@ -180,11 +191,15 @@ class Solver:
             shortest: also find the shortest win, which takes many times longer. If the limits do
                 not suffice, the result is the shortest win found.
             nodes: limit of positions to visit, instead of the solver's own.
+
+        Raises:
+            TypeError, ValueError: the position is not uint64[6], or the limit is out of range.
         """
-        with (
-            self._exclusive,
-            self._searches[0].answer(nodes or self._node_limit, self._seconds) as search,
-        ):
+        if nodes is not None:
+            check_nodes("solver", nodes)
+        check_array("position", position, np.uint64, (WORDS,))
+
+        def work(search: ProofSearch) -> Solution:
             value = search.prove(position)
             if value == UNKNOWN:
                 return Solution(None, None, False, (), search.nodes)
@@ -198,6 +213,8 @@ class Solver:
             winner = mover if value == WIN else 1 - mover
             return Solution(winner, distance.plies, distance.is_shortest, line, search.nodes)
 
+        return self._answer(work, nodes or self._node_limit)
+
     def within(self, position: Words, plies: int, value: int) -> int:
         """Prove whether a player can win within a number of plies.
 
@@ -210,22 +227,41 @@ class Solver:
             ``value`` if they can, ``-value`` if not, UNKNOWN if the limits do not suffice.
 
         Raises:
-            ValueError: ``plies`` or ``value`` is out of range.
+            TypeError, ValueError: the position is not uint64[6], or ``plies`` or ``value`` is no
+                integer or out of range.
         """
-        if not 1 <= plies <= MAX_LINE or value not in (WIN, LOSS):
-            raise ValueError(
-                f"solver: {plies} plies, value {value}: expected 1 to {MAX_LINE} plies, 1 or -1"
-            )
-        with (
-            self._exclusive,
-            self._searches[0].answer(self._node_limit, self._seconds) as search,
-        ):
-            return search.prove(position, plies, value)
+        plies = check_whole("solver: plies", plies, 1, MAX_LINE)
+        if value not in (WIN, LOSS):
+            raise ValueError(f"solver: value={value!r:.80}: expected {WIN} or {LOSS}")
+        check_array("position", position, np.uint64, (WORDS,))
+        return self._answer(lambda search: search.prove(position, plies, value), self._node_limit)
 
     def children(self, position: Words) -> list[Child]:
-        """Return the positions after the legal actions of a position, uint64[6], by action."""
+        """Return the positions after the legal actions of a position, uint64[6], by action.
+
+        Raises:
+            TypeError, ValueError: see :func:`bao_env.engine.array_checks.check_array`.
+        """
+        check_array("position", position, np.uint64, (WORDS,))
         with self._exclusive:
             return self._searches[0].children(position)
+
+    def _answer(self, work: Callable[[ProofSearch], T], nodes: int | None) -> T:
+        """Return ``work(search)``, within ``nodes``."""
+        search, found = self._searches[0], []
+
+        def answer(part: slice, thread: int) -> None:
+            search.begin(nodes, self._seconds)
+            found.append(work(search))
+
+        with self._exclusive:
+            share(1, 1, answer, [search.deadline], self._expected_seconds(nodes))
+        return found[0]
+
+    def _expected_seconds(self, nodes: int | None) -> float:
+        """Return about how long an answer takes at most."""
+        limits = (nodes or math.inf) / _SPEED, self._seconds or math.inf
+        return min(limits)
 
     def _answer_each(self, masks: Words, work: Callable[[int, ProofSearch], None]) -> None:
         """Call ``work(i, search)`` for each position ``i`` whose game is not over."""
@@ -234,11 +270,13 @@ class Solver:
             search = self._searches[thread]
             search.table.clear()
             for i in np.flatnonzero(masks[part]) + part.start:
-                with search.answer(self._node_limit, self._seconds):
-                    work(i, search)
+                search.begin(self._node_limit, self._seconds)
+                work(i, search)
 
+        deadlines = [search.deadline for search in self._searches]
+        seconds = self._expected_seconds(self._node_limit)
         with self._exclusive:
-            share(len(masks), _PART, self._threads, work_off)
+            share(len(masks), _PART, work_off, deadlines, seconds)
 
 
 def solve(

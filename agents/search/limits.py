@@ -1,0 +1,166 @@
+"""The limits of a search: numbers and times, the clock that compiled code reads, and Ctrl-C.
+
+A compiled search looks at its *deadline*, an int64[1] in nanoseconds of :func:`nanoseconds`, every
+few microseconds. Limits of time are wall-clock time. They hold for one position each, and begin
+when its search begins. Below about a millisecond, preparing a search takes longer than the search.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+
+MAX_SECONDS: Final = 3600.0
+"""Most seconds that a move may take."""
+MAX_NODES: Final = 1 << 62
+MAX_THREADS: Final = 1024
+NEVER: Final = np.iinfo(np.int64).max
+"""The deadline of a search without a limit of time."""
+
+_SHORT: Final = 0.5
+"""Seconds that Ctrl-C may wait for a search in the calling thread."""
+_CLOCK: Final = time.CLOCK_MONOTONIC
+
+
+def check_whole(what: str, number: object, low: int, high: int) -> int:
+    """Return a whole number as an int.
+
+    Args:
+        what: its name, for the message.
+        number: an integer of any type; not a bool.
+        low, high: the lowest and the highest value allowed.
+
+    Raises:
+        TypeError: it is not an integer.
+        ValueError: it is out of range.
+    """
+    if isinstance(number, bool | np.bool_) or not hasattr(number, "__index__"):
+        raise TypeError(f"{what}={number!r:.80}: expected a whole number")
+    value = operator.index(number)
+    if not low <= value <= high:
+        raise ValueError(f"{what}={value}: expected {low} to {high}")
+    return value
+
+
+def check_nodes(name: str, nodes: object) -> int:
+    """Return a limit of nodes; see :func:`check_whole`."""
+    return check_whole(f"{name}: nodes", nodes, 1, MAX_NODES)
+
+
+def check_seconds(name: str, seconds: object) -> float:
+    """Return a limit of time.
+
+    Raises:
+        TypeError: it is not a number.
+        ValueError: it is below a millisecond or above :data:`MAX_SECONDS`.
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float | np.number):
+        raise TypeError(f"{name}: seconds={seconds!r:.80}: expected a number")
+    if not 0.001 <= seconds <= MAX_SECONDS:
+        raise ValueError(f"{name}: {seconds} seconds a move: expected 0.001 to {MAX_SECONDS:.0f}")
+    return float(seconds)
+
+
+def check_threads(threads: object | None) -> int:
+    """Return the number of threads to use: as given, or one a core for None.
+
+    Raises:
+        TypeError, ValueError: see :func:`check_whole`.
+    """
+    if threads is None:
+        return os.cpu_count() or 1
+    return check_whole("threads", threads, 1, MAX_THREADS)
+
+
+def nanoseconds():
+    """Return the time of a monotonic clock, int64; also in compiled code."""
+    return time.clock_gettime_ns(_CLOCK)
+
+
+@intrinsic
+def _compiled_nanoseconds(_context: Any) -> Any:
+    """Return :func:`nanoseconds`, from the C library, so that no search needs Python's lock."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+        number = ir.IntType(64)
+        place = cgutils.alloca_once(builder, ir.LiteralStructType([number, number]))
+        read = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.IntType(32), [ir.IntType(32), place.type]),
+            "clock_gettime",
+        )
+        builder.call(read, [ir.Constant(ir.IntType(32), _CLOCK), place])
+        seconds, rest = (builder.load(cgutils.gep_inbounds(builder, place, 0, i)) for i in (0, 1))
+        return builder.add(builder.mul(seconds, ir.Constant(number, 1_000_000_000)), rest)
+
+    return types.int64(), generate
+
+
+@overload(nanoseconds)
+def _nanoseconds_in_numba():
+    """Return what compiled code calls in place of :func:`nanoseconds`."""
+    return lambda: _compiled_nanoseconds()
+
+
+def deadline(seconds: float | None) -> int:
+    """Return the deadline of a search that begins now; :data:`NEVER` without a limit of time."""
+    return NEVER if seconds is None else nanoseconds() + round(1e9 * seconds)
+
+
+def share(
+    size: int,
+    step: int,
+    work: Callable[[slice, int], None],
+    deadlines: Sequence[npt.NDArray[np.int64]],
+    seconds: float,
+) -> None:
+    """Run ``work(part, thread)`` on a batch of ``size``, ``step`` at a time, until it is done.
+
+    Each thread takes the next part as soon as it has finished one, so no thread waits for hard
+    positions of another. On Ctrl-C all deadlines pass, no part begins any more, and
+    KeyboardInterrupt is raised when the threads have ended.
+
+    Args:
+        size: the number of positions.
+        step: the most positions of a part.
+        work: the search; it sets the deadline of its thread.
+        deadlines: the deadline of each thread, int64[1].
+        seconds: about how long a position takes at most.
+    """
+    parts = deque(slice(low, min(low + step, size)) for low in range(0, size, step))
+
+    def work_off(thread: int) -> None:
+        while parts:
+            try:
+                part = parts.popleft()
+            except IndexError:  # another thread was faster
+                return
+            work(part, thread)
+
+    threads = min(len(deadlines), len(parts))
+    if threads <= 1 and size * seconds <= _SHORT:
+        work_off(0)
+        return
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        running = [pool.submit(work_off, thread) for thread in range(threads)]
+        try:
+            for future in running:
+                future.result()
+        except BaseException:
+            parts.clear()
+            while wait(running, 0.01).not_done:  # again: a part may just have set its deadline
+                for one in deadlines:
+                    one[0] = 0
+            raise

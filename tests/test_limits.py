@@ -1,0 +1,151 @@
+"""Limits of searches: numbers out of range, times, and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agents
+from agents.search.alphabeta.player import AlphaBetaAgent
+from agents.search.limits import nanoseconds
+from agents.search.mcts import MctsAgent
+from agents.search.solver.player import SolverAgent
+from agents.search.solver.solver import Solver
+from bao_env import Board
+from bao_env.engine.compile import jit
+
+OPENING = Board().words
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: AlphaBetaAgent(), ValueError),
+        (lambda: AlphaBetaAgent(depth=2.0), TypeError),
+        (lambda: AlphaBetaAgent(depth=True), TypeError),
+        (lambda: AlphaBetaAgent(depth=0), ValueError),
+        (lambda: AlphaBetaAgent(nodes=1 << 63), ValueError),
+        (lambda: AlphaBetaAgent(seconds="1"), TypeError),
+        (lambda: AlphaBetaAgent(seconds=float("nan")), ValueError),
+        (lambda: AlphaBetaAgent(nodes=5).search(OPENING[:3]), ValueError),
+        (lambda: MctsAgent(simulations=1.5), TypeError),
+        (lambda: MctsAgent(simulations=1), ValueError),
+        (lambda: agents.load("search:zanzibar:1"), ValueError),
+        (lambda: MctsAgent(seconds=0.0), ValueError),
+        (lambda: SolverAgent(), ValueError),
+        (lambda: SolverAgent(nodes=0), ValueError),
+        (lambda: SolverAgent(seconds=True), TypeError),
+        (lambda: Solver(nodes=1.5), TypeError),
+        (lambda: Solver(nodes=True), TypeError),
+        (lambda: Solver(nodes=1 << 63), ValueError),
+        (lambda: Solver(threads=10**6), ValueError),
+        (lambda: Solver().solve(OPENING, nodes=-1), ValueError),
+        (lambda: Solver().solve(OPENING[:3]), ValueError),
+        (lambda: Solver().solve(OPENING.astype(float)), TypeError),
+        (lambda: Solver().solve(None), TypeError),
+        (lambda: Solver().within(np.empty(0, np.uint64), 3, 1), ValueError),
+        (lambda: Solver().within(OPENING, 1.5, 1), TypeError),
+        (lambda: Solver().within(OPENING, 3, 0), ValueError),
+        (lambda: Solver().within(OPENING, 401, 1), ValueError),
+        (lambda: Solver().children(OPENING[None]), ValueError),
+        (lambda: agents.load("alphabeta:2", threads=100_000), ValueError),
+        (lambda: agents.load("zanzibar", seed=10**23), ValueError),
+    ],
+)
+def test_invalid_limits_raise(make: Callable[[], Any], error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"expected|give a"):
+        make()
+
+
+def test_compiled_clock_is_the_clock() -> None:
+    @jit
+    def compiled():
+        return nanoseconds()
+
+    before = nanoseconds()
+    assert before <= compiled() <= nanoseconds()
+
+
+@pytest.mark.parametrize("player", ["alphabeta:50ms", "mcts:50ms", "solver:50ms"])
+def test_time_is_kept(player: str) -> None:
+    """The search takes its time, and far less than a multiple of it, also on a busy machine."""
+    bot, board = agents.load(player, threads=1), Board()
+    taken = []
+    for _ in range(5):
+        begun = time.monotonic()
+        bot.choose(board)
+        taken.append(time.monotonic() - begun)
+    assert 0.04 < min(taken) < 0.2
+
+
+HUGE = (
+    "alphabeta:40",
+    "guided:zanzibar:40",
+    "mcts:9000000",
+    "search:zanzibar:900000",
+    "solver:900000000n",
+)
+INTERRUPTED = """
+import numpy as np, sys, agents
+from bao_env import Board
+from bao_env.engine.action import mask_of
+board = Board()
+for name in sys.argv[1:]:
+    for threads, batch, fresh in ((1, 1, True), (2, 4, True), (2, 4, False)):
+        if fresh:
+            player = agents.load(name, threads=threads)
+        words = np.tile(board.words, (batch, 1))
+        legal = np.full(batch, mask_of(board.legal_actions), np.uint64)
+        try:
+            print("begin", flush=True)
+            player.act(words, legal)
+            print("finished", name, flush=True)
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+"""
+
+
+def interrupt(process: subprocess.Popen[str]) -> float:
+    """Send Ctrl-C half a second after the line "begin"; return the seconds to the next line."""
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begin\n"
+    time.sleep(0.5)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "stopped\n"
+    return time.monotonic() - begun
+
+
+def test_ctrl_c_stops_every_search() -> None:
+    """Alone and on several threads, and again with the same player."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, *HUGE], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        try:
+            slowest = max(interrupt(process) for _ in range(3 * len(HUGE)))
+        finally:
+            process.kill()
+    assert slowest < 4.0  # two seconds on an idle machine
+
+
+def test_ctrl_c_stops_bao_solve() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bao_env", "solve", "--ruleset", "zanzibar", "--seconds", "600"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            time.sleep(4.0)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20.0) == 130
+        finally:
+            process.kill()
