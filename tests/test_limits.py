@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import agents
+from agents.search.alphabeta import evaluation, value_network
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.limits import nanoseconds
 from agents.search.mcts import MctsAgent
@@ -28,30 +30,30 @@ OPENING = Board().words
     ("make", "error"),
     [
         (lambda: AlphaBetaAgent(), ValueError),
-        (lambda: AlphaBetaAgent(depth=2.0), TypeError),
+        (lambda: AlphaBetaAgent(depth=2.0), TypeError),  # type: ignore[arg-type]
         (lambda: AlphaBetaAgent(depth=True), TypeError),
         (lambda: AlphaBetaAgent(depth=0), ValueError),
         (lambda: AlphaBetaAgent(nodes=1 << 63), ValueError),
-        (lambda: AlphaBetaAgent(seconds="1"), TypeError),
+        (lambda: AlphaBetaAgent(seconds="1"), TypeError),  # type: ignore[arg-type]
         (lambda: AlphaBetaAgent(seconds=float("nan")), ValueError),
         (lambda: AlphaBetaAgent(nodes=5).search(OPENING[:3]), ValueError),
-        (lambda: MctsAgent(simulations=1.5), TypeError),
+        (lambda: MctsAgent(simulations=1.5), TypeError),  # type: ignore[arg-type]
         (lambda: MctsAgent(simulations=1), ValueError),
         (lambda: agents.load("search:zanzibar:1"), ValueError),
         (lambda: MctsAgent(seconds=0.0), ValueError),
         (lambda: SolverAgent(), ValueError),
         (lambda: SolverAgent(nodes=0), ValueError),
         (lambda: SolverAgent(seconds=True), TypeError),
-        (lambda: Solver(nodes=1.5), TypeError),
+        (lambda: Solver(nodes=1.5), TypeError),  # type: ignore[arg-type]
         (lambda: Solver(nodes=True), TypeError),
         (lambda: Solver(nodes=1 << 63), ValueError),
         (lambda: Solver(threads=10**6), ValueError),
         (lambda: Solver().solve(OPENING, nodes=-1), ValueError),
         (lambda: Solver().solve(OPENING[:3]), ValueError),
         (lambda: Solver().solve(OPENING.astype(float)), TypeError),
-        (lambda: Solver().solve(None), TypeError),
+        (lambda: Solver().solve(None), TypeError),  # type: ignore[arg-type]
         (lambda: Solver().within(np.empty(0, np.uint64), 3, 1), ValueError),
-        (lambda: Solver().within(OPENING, 1.5, 1), TypeError),
+        (lambda: Solver().within(OPENING, 1.5, 1), TypeError),  # type: ignore[arg-type]
         (lambda: Solver().within(OPENING, 3, 0), ValueError),
         (lambda: Solver().within(OPENING, 401, 1), ValueError),
         (lambda: Solver().children(OPENING[None]), ValueError),
@@ -149,3 +151,34 @@ def test_ctrl_c_stops_bao_solve() -> None:
             assert process.wait(20.0) == 130
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize("module", [evaluation, value_network])
+@pytest.mark.parametrize(
+    "damage", ["missing", "empty", "truncated", "array missing", "other shape", "other dtype"]
+)
+def test_a_damaged_file_of_fitted_numbers_is_named(
+    module: Any, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "fitted.npz"
+    content = module.FILE.read_bytes()
+    if damage in ("empty", "truncated"):
+        file.write_bytes(content[: 500 if damage == "truncated" else 0])
+    elif damage != "missing":
+        with np.load(module.FILE) as archive:
+            arrays = dict(archive)
+        zanzibar = arrays.pop("zanzibar")
+        if damage == "other shape":
+            arrays["zanzibar"] = zanzibar[:-1]
+        if damage == "other dtype":
+            arrays["zanzibar"] = zanzibar.astype(np.int32)
+        np.savez(file, **arrays)
+    monkeypatch.setattr(module, "FILE", file)
+    evaluation._fitted.cache_clear()
+    value_network.load_rows.cache_clear()
+    try:
+        with pytest.raises(ValueError, match=r"fitted\.npz.*install agents again"):
+            agents.load("alphabeta:1" if module is evaluation else "guided:zanzibar:1")
+    finally:
+        evaluation._fitted.cache_clear()
+        value_network.load_rows.cache_clear()

@@ -29,8 +29,8 @@ MAX_THREADS: Final = 1024
 NEVER: Final = np.iinfo(np.int64).max
 """The deadline of a search without a limit of time."""
 
-_SHORT: Final = 0.5
-"""Seconds that Ctrl-C may wait for a search in the calling thread."""
+SHORT: Final = 0.5
+"""Seconds that Ctrl-C may have to wait for a search in the calling thread."""
 _CLOCK: Final = time.CLOCK_MONOTONIC
 
 
@@ -150,7 +150,7 @@ def share(
             work(part, thread)
 
     threads = min(len(deadlines), len(parts))
-    if threads <= 1 and size * seconds <= _SHORT:
+    if threads <= 1 and size * seconds <= SHORT:
         work_off(0)
         return
     with ThreadPoolExecutor(max(1, threads)) as pool:

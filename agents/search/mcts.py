@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.search.limits import (
+    SHORT,
     check_seconds,
     check_threads,
     check_whole,
@@ -386,7 +387,9 @@ class MctsAgent:
         self._exclusive = Exclusive("player")
         self._trees = [_make_tree(self._simulations) for _ in range(self._threads)]
         self._deadlines = [np.zeros(1, np.int64) for _ in range(self._threads)]
-        if seconds is not None:  # compile before the clock runs
+        self._expected_seconds = seconds or self._simulations * _SIMULATION
+        # Compile before the clock runs, and before Ctrl-C may come.
+        if seconds is not None or self._expected_seconds > SHORT:
             opening = packed_opening(get_ruleset(ruleset))[None]
             masks = np.full(1, 3, np.uint64)
             self._search(opening, masks, np.zeros(1, np.int64), 0)
@@ -402,9 +405,8 @@ class MctsAgent:
             self._deadlines[thread][0] = deadline(self._seconds)
             self._search(positions[part], masks[part], actions[part], thread)
 
-        seconds = self._simulations * _SIMULATION if self._seconds is None else self._seconds
         with self._exclusive:
-            share(len(masks), 1, search, self._deadlines, seconds)
+            share(len(masks), 1, search, self._deadlines, self._expected_seconds)
         return actions
 
     def _search(

@@ -12,6 +12,7 @@ pits that belong together, so that :func:`evaluate` reads 16 sums.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -260,20 +261,52 @@ def _facing(
     return pair[limited][:, limited].T + mine + theirs[:, None]
 
 
+def read_fitted(
+    file: Path, shape: tuple[int, ...], without: Collection[str] = ()
+) -> dict[str, npt.NDArray[np.int16]]:
+    """Return the fitted numbers of the published rule sets, int16, by rule set.
+
+    Args:
+        file: the file, one of this package's.
+        shape: the shape of each rule set's numbers.
+        without: the published rule sets of which the file has none.
+
+    Raises:
+        ValueError: the file cannot be read, or an array is missing or has another shape or dtype.
+    """
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            found = {name: archive[name] for name in archive.files}
+    except Exception as error:  # a damaged archive raises almost anything
+        raise ValueError(f"{file} cannot be read ({error!r:.100}): install agents again") from error
+    names = [name for name in RULESETS if name not in without]
+    for name in names:
+        array = found.get(name)
+        if array is None or array.shape != shape or array.dtype != np.int16:
+            has = "none" if array is None else f"{array.dtype}{list(array.shape)}"
+            raise ValueError(
+                f"{file}: expected int16{list(shape)} for the rule set {name}, found {has}: "
+                "install agents again"
+            )
+    return {name: found[name] for name in names}
+
+
 @cache
 def _fitted() -> dict[str, npt.NDArray[np.int16]]:
     """The weights in :data:`FILE`, by rule set."""
-    with np.load(FILE, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
+    return read_fitted(FILE, (WEIGHTS,))
 
 
 def load_weights(ruleset: Ruleset) -> npt.NDArray[np.int16]:
     """The fitted weights of a rule set, int16[WEIGHTS].
 
     A rule set of one's own gets those of the published one that differs from it least.
+
+    Raises:
+        ValueError: the file is damaged; see :func:`read_fitted`.
     """
     fitted = _fitted()
-    if ruleset == RULESETS.get(ruleset.name) and ruleset.name in fitted:
+    if ruleset == RULESETS.get(ruleset.name):
         return fitted[ruleset.name]
     settings = ruleset.to_dict()
     settings.pop("name")

@@ -38,6 +38,7 @@ from agents.search.alphabeta.transposition import NO_ACTION, PROVEN
 from agents.search.alphabeta.value_network import check_rows, in_cache_lines, load_rows
 from agents.search.alphabeta.workspace import MAX_DEPTH, make_workspace
 from agents.search.limits import (
+    SHORT,
     check_nodes,
     check_seconds,
     check_threads,
@@ -223,7 +224,8 @@ class AlphaBetaAgent:
         self._guides: Sequence[PolicyGuide | None] = [None] * self._threads
         if network is not None:
             self._guides = make_guides(network, self._threads)
-        if seconds is not None:  # compile before the clock runs
+        # Compile before the clock runs, and before Ctrl-C may come.
+        if seconds is not None or self._expected_seconds > SHORT:
             self._search_part(
                 0,
                 packed_opening(rules)[None],

@@ -39,6 +39,7 @@ from agents.search.alphabeta.evaluation import (
     TOP_BIT,
     pairs,
     phase,
+    read_fitted,
 )
 from bao_env.engine.bits import TOPS, U, byteswap
 from bao_env.engine.compile import jit, jit_inline
@@ -64,6 +65,9 @@ SIGNS: Final = (1,) * (UNITS // 2) + (-1,) * (UNITS // 2)
 """Whether a unit is added or subtracted."""
 
 FILE: Final = Path(__file__).with_name("value_network.npz")
+WITHOUT_NETWORK: Final = ("kujifunza",)
+"""The published rule sets that no network was fitted to. Guided alpha-beta evaluates their
+positions with the tables of :mod:`agents.search.alphabeta.evaluation`."""
 
 _SCALE_SHIFT: Final = 3  # ROW_SCALE to SCALE
 
@@ -221,14 +225,21 @@ def check_rows(rows: npt.NDArray[np.int16]) -> None:
 
 @cache
 def load_rows(ruleset: Ruleset) -> npt.NDArray[np.int16] | None:
-    """The fitted rows of a rule set, int16[ROWS, UNITS]; None if it has none."""
-    if ruleset != RULESETS.get(ruleset.name):
+    """Return the fitted rows of a rule set, int16[ROWS, UNITS].
+
+    None for a rule set that no network was fitted to: one of :data:`WITHOUT_NETWORK`, or one of
+    your own.
+
+    Raises:
+        ValueError: the file is damaged; see :func:`.evaluation.read_fitted`.
+    """
+    if ruleset != RULESETS.get(ruleset.name) or ruleset.name in WITHOUT_NETWORK:
         return None
-    with np.load(FILE, allow_pickle=False) as archive:
-        if ruleset.name not in archive.files:
-            return None
-        rows = archive[ruleset.name]
-    check_rows(rows)
+    rows = read_fitted(FILE, (ROWS, UNITS), WITHOUT_NETWORK)[ruleset.name]
+    try:
+        check_rows(rows)
+    except ValueError as error:
+        raise ValueError(f"{FILE}: {ruleset.name}: {error}") from error
     return in_cache_lines(rows)
 
 

@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from agents.nets.network import PolicyNetwork
 from agents.search.gumbel.search import GumbelSearch
-from agents.search.limits import NEVER, check_threads, share
+from agents.search.limits import NEVER, SHORT, check_threads, share
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.exclusive import Exclusive
+from bao_env.engine.position import packed_opening
 from bao_env.engine.ruleset import Ruleset
 
 _MAX_SEARCHES: Final = 256
@@ -55,6 +56,10 @@ class SearchAgent:
             for _ in range(self._threads - 1)
         ]
         self._games = games
+        self._expected_seconds = self._searches[0].simulations * _SIMULATION
+        if self._expected_seconds > SHORT:  # compile before Ctrl-C may come
+            self._searches[0].deadline[0] = 0
+            self._searches[0].search(packed_opening(ruleset)[None])
 
     def act(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
@@ -76,7 +81,6 @@ class SearchAgent:
             actions[index] = self._searches[thread].search(positions[index]).actions
 
         deadlines = [search.deadline for search in self._searches]
-        seconds = self._searches[0].simulations * _SIMULATION
         with self._exclusive:
-            share(len(undecided), min(step, self._games), search, deadlines, seconds)
+            share(len(undecided), min(step, self._games), search, deadlines, self._expected_seconds)
         return actions
