@@ -64,9 +64,9 @@ def test_half_precision_plays_alike(saved: Path) -> None:
 
 
 def test_shipped_checkpoints_play() -> None:
-    """By name, alone and with a search, under their own rules only; none is larger than 5 MB."""
+    """By name, alone and with a search, under their own rules only; none is larger than 2 MB."""
     for name in shipped():
-        assert (CHECKPOINTS / f"{name}.safetensors").stat().st_size <= 5_000_000
+        assert (CHECKPOINTS / f"{name}.safetensors").stat().st_size <= 2_000_000
         board = Board(name)
         assert agents.load(name, ruleset=name).choose(board) in board.legal_actions
         player = agents.load(f"search:{name}:16", ruleset=name)

@@ -24,9 +24,9 @@ from agents.provenance import provenance
 from bao_env.cli import Run
 from bao_env.files import write_atomically
 
-BOTS: Final = ("random", "greedy", "alphabeta:2", "alphabeta:5")
+BOTS: Final = ("random", "greedy", "alphabeta:2", "alphabeta:4")
 """Opponents of each network."""
-PAIRS: Final = 500
+PAIRS: Final = 1000
 """Openings against each bot."""
 SEED: Final = 1
 """Seed of openings and bots."""
@@ -81,8 +81,9 @@ def measure(name: str, pairs: int = PAIRS) -> dict[str, Any]:
         "rules": loaded.ruleset.name,
         "kind": loaded.network.config.kind,
         "hidden": list(loaded.network.config.hidden),
-        "positions": loaded.info["steps"],
-        "simulations": config.get("simulations") or config["alphazero"]["simulations"],
+        "method": config["method"],
+        "plies": loaded.info["steps"],
+        "seconds": loaded.info["seconds"],
         "training_seed": config["seed"],
         "games": games,
         "made_with": provenance(loaded.ruleset),
@@ -92,15 +93,16 @@ def measure(name: str, pairs: int = PAIRS) -> dict[str, Any]:
 def networks_table(card: dict[str, Any]) -> str:
     """Return a Markdown table of the networks and their training."""
     lines = [
-        "| network | reads | units | numbers | size | learnt from searched positions | seed |",
-        "|---|---|---|---:|---:|---|---:|",
+        "| network | method | reads | units | numbers | size | plies | minutes | seed |",
+        "|---|---|---|---|---:|---:|---:|---:|---:|",
     ]
     for name, found in card.items():
         units = " and ".join(map(str, found["hidden"]))
-        learnt = f"{found['positions'] / 1e6:.1f} million, {found['simulations']} simulations each"
         lines.append(
-            f"| `{name}` | `{found['kind']}` | {units} | {found['numbers']:,} "
-            f"| {found['bytes'] / 1e6:.2f} MB | {learnt} | {found['training_seed']} |"
+            f"| `{name}` | `{found['method']}` | `{found['kind']}` | {units} "
+            f"| {found['numbers']:,} | {found['bytes'] / 1e6:.1f} MB "
+            f"| {found['plies'] / 1e6:.0f} million "
+            f"| {found['seconds'] / 60:.0f} | {found['training_seed']} |"
         )
     return "\n".join(lines)
 
