@@ -191,9 +191,11 @@ def at_least(least: float, kind: type[int] | type[float] = int) -> Callable[[str
             number = kind(text)
         except ValueError:
             number = kind(least) - 1
-        if not least <= number <= 2**63:
+        if not least <= number < 2**63:
             whole = "a whole number" if kind is int else "a number"
-            raise argparse.ArgumentTypeError(f"{text[:40]!r}: expected {whole} of at least {least}")
+            raise argparse.ArgumentTypeError(
+                f"{text[:40]!r}: expected {whole} of at least {least} and less than 2**63"
+            )
         return number
 
     return parse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -141,9 +142,18 @@ def test_threads_and_the_cache_change_nothing(found: Solved, tmp_path: Path) -> 
     assert len(list((tmp_path / "cache").iterdir())) == 1
     few = random_play(KUJIFUNZA, 4, plies=(20, 40), seed=2)
     once = solve_sample(few, cache=tmp_path / "few").counts
-    for file in (tmp_path / "few").iterdir():
-        file.write_bytes(b"")  # a damaged file is solved again
-    assert solve_sample(few, cache=tmp_path / "few").counts == once
+    (part,) = (tmp_path / "few").iterdir()
+    whole = part.read_bytes()
+    arrays = dict(np.load(part))
+    illegal, short, real = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    np.savez(illegal, **arrays | {"winning": ~arrays["winning"]})
+    np.savez(short, **{name: array[1:] for name, array in arrays.items()})
+    np.savez(real, **arrays | {"winning": arrays["winning"].astype(float)})
+    damaged = [file.getvalue() for file in (illegal, short, real)]
+    for content in (b"", b"text", whole[:-200], whole[:300] + bytes(9) + whole[309:], *damaged):
+        part.write_bytes(content)  # it is solved again
+        assert solve_sample(few, cache=tmp_path / "few").counts == once
+        assert part.read_bytes() == whole
 
 
 # --- files --------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import torch
 from agents.nets import checkpoint
 from agents.nets.network import NetworkConfig, PolicyNetwork
 from agents.nets.policy import NetworkAgent
-from agents.registry import CHECKPOINTS
+from agents.registry import GUIDES
 from agents.search.alphabeta.evaluation import evaluate, load_weights, merge
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.policy_order import (
@@ -213,8 +213,8 @@ def test_choice_depends_on_the_position_alone() -> None:
 
 
 def test_guided_search_is_deeper_at_the_same_cost() -> None:
-    shipped = CHECKPOINTS / "zanzibar.safetensors"
-    guided = AlphaBetaAgent(nodes=20_000, network=checkpoint.load(shipped).network, threads=1)
+    guide = GUIDES / "zanzibar.safetensors"
+    guided = AlphaBetaAgent(nodes=20_000, network=checkpoint.load(guide).network, threads=1)
     full = AlphaBetaAgent(nodes=20_000, threads=1)
     depths = []
     for words in batch_of("zanzibar", 20, 8, seed=7)[0]:

@@ -233,7 +233,7 @@ def solve(
         batch = positions[low : low + _PART], masks[low : low + _PART]
         digest = hashlib.sha256(settings + batch[0].tobytes()).hexdigest()[:32]
         file = cache and cache / f"{digest}.npz"
-        part = _cached(file, len(batch[1]))
+        part = _cached(file, batch[1])
         if part is None:
             part = _solve_part(exact, *batch)
             if file:
@@ -272,15 +272,17 @@ def _solve_part(exact: solver.Solver, positions: Words, masks: Words) -> Arrays:
     }
 
 
-def _cached(file: Path | None, count: int) -> Arrays | None:
-    """Return a part from the cache; None if it is missing or damaged."""
+def _cached(file: Path | None, masks: Words) -> Arrays | None:
+    """Return a part from the cache; None if it is missing, damaged or of other positions."""
     if file is None:
         return None
     try:
         arrays = _read(file, _SOLVED)
     except Exception:  # see SolvedPositions.load
         return None
-    return arrays if all(len(array) == count for array in arrays.values()) else None
+    if len(arrays["winning"]) != len(masks) or (arrays["winning"] & ~masks).any():
+        return None
+    return arrays
 
 
 @functools.cache
