@@ -21,7 +21,7 @@ import httpx2
 import numpy as np
 import pytest
 
-from agents.play.computing import MAX_WAITING, Computing
+from agents.play.computing import MAX_WAITING, Asker, Computing
 from agents.play.connections import TimedProtocol, make_server, max_connections
 from agents.play.refused import Refused
 from agents.play.roster import Roster
@@ -130,8 +130,8 @@ def test_work_for_a_client_that_has_left_is_dropped(
     waiting: list[Future[Any]] = []
     submit = Computing._submit
 
-    def remember(self: Computing, client: str, work: Callable[[], Any]) -> Future[Any]:
-        waiting.append(submit(self, client, work))
+    def remember(self: Computing, asker: Asker, work: Callable[[], Any]) -> Future[Any]:
+        waiting.append(submit(self, asker, work))
         return waiting[-1]
 
     monkeypatch.setattr(Computing, "_submit", remember)
@@ -147,7 +147,7 @@ def test_work_for_a_client_that_has_left_is_dropped(
         assert bot.asked == 1 and http.get(left).json()["state"]["ply"] == 0
 
 
-def test_queue_of_a_client_is_limited(bot: Thinking) -> None:
+def test_queue_of_a_game_is_limited(bot: Thinking) -> None:
     with serve() as (_, http), ThreadPoolExecutor(8) as pool:
         game = start_slow(http)
         asked = [pool.submit(http.post, f"{game}/bot", json={"ply": 0}) for _ in range(8)]
@@ -161,12 +161,13 @@ def test_queue_of_a_client_is_limited(bot: Thinking) -> None:
 
 
 def compute(threads: int, works: str) -> list[str]:
-    """Return the order in which pieces of work are done, after a first one for client a.
+    """Return the order in which pieces of work are done, after a first one for game a1.
 
     Args:
         threads: how many compute. The first piece keeps one until another thread is done, or, if
             it is the only one, until all pieces wait.
-        works: names of pieces for the clients that they begin with, with spaces.
+        works: names of pieces, with spaces. A name begins with those of the client and the game;
+            each + at its end is a second that the piece takes.
     """
     order: list[str] = []
     begun, told = threading.Event(), threading.Event()
@@ -175,28 +176,49 @@ def compute(threads: int, works: str) -> list[str]:
         begun.set()
         assert told.wait(PATIENCE)
 
+    def work(name: str) -> None:
+        order.append(name)
+        clock.now += name.count("+")
+
     async def run() -> None:
-        computing = Computing(threads)
-        running = [asyncio.create_task(computing.run("a", first, PATIENCE))]
+        computing = Computing(threads, clock=clock)
+        running = [asyncio.create_task(computing.run(Asker("a", "a1"), first, PATIENCE))]
         await asyncio.to_thread(begun.wait, PATIENCE)
         for name in works.split():
-            work = partial(order.append, name)
-            running.append(asyncio.create_task(computing.run(name[0], work, PATIENCE)))
+            asker = Asker(name[0], name[:2])
+            running.append(asyncio.create_task(computing.run(asker, partial(work, name), PATIENCE)))
         await (asyncio.sleep(0) if threads == 1 else running[-1])
         told.set()
         await asyncio.gather(*running)
 
+    clock = Clock()
     asyncio.run(run())
     return order
 
 
+class Clock:
+    """A clock that goes on when it is told to."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def test_clients_take_turns() -> None:
-    """Much work for one client does not delay the others; each client's own is in order."""
-    assert compute(1, "a1 a2 a3 b1 b2 c1") == ["a1", "b1", "c1", "a2", "b2", "a3"]
+    """Much work for one client does not delay the others; each game's own is in order."""
+    assert compute(1, "a2++ a3++ a4++ b1+ b1++ c1+ c1") == [
+        *("c1+", "b1+", "a4++", "c1", "b1++", "a3++", "a2++")
+    ]
 
 
-def test_one_client_computes_on_one_thread() -> None:
-    """A second thread passes over the client's next piece of work."""
+def test_slow_games_do_not_delay_quick_ones() -> None:
+    assert compute(1, "a2++ a3++ a4 a4- a4--")[:3] == ["a4", "a4-", "a4--"]
+    assert compute(1, "a2+ a2++ a3+ a3++ a4+") == ["a4+", "a3+", "a2+", "a3++", "a2++"]
+
+
+def test_one_game_computes_on_one_thread() -> None:
+    """A second thread passes over the game's next piece of work."""
     assert compute(2, "a1 b1") == ["b1", "a1"]
 
 
@@ -209,13 +231,13 @@ def test_work_that_takes_too_long_raises() -> None:
     async def run() -> None:
         computing = Computing(threads=1)
         with pytest.raises(Refused, match="took longer than"):
-            await computing.run("a", lambda: told.wait(PATIENCE), 0.01)
+            await computing.run(Asker("a", ""), lambda: told.wait(PATIENCE), 0.01)
         with pytest.raises(Refused, match="took longer than"):
-            await computing.run("b", lambda: pytest.fail("dropped"), 0.01)
+            await computing.run(Asker("b", ""), lambda: pytest.fail("dropped"), 0.01)
         told.set()
-        assert await computing.run("c", lambda: 5, PATIENCE) == 5
+        assert await computing.run(Asker("c", ""), lambda: 5, PATIENCE) == 5
         with pytest.raises(TimeoutError, match="its own"):
-            await computing.run("d", fail, PATIENCE)
+            await computing.run(Asker("d", ""), fail, PATIENCE)
 
     asyncio.run(run())
 

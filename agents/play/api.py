@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import anyio.to_thread
 
 from agents.play import analysis
-from agents.play.computing import Computing
+from agents.play.computing import Asker, Computing
 from agents.play.refused import Refused
 from agents.play.roster import HUMAN, Roster
 from agents.play.rule_texts import ruleset_text
@@ -58,14 +58,15 @@ class Tables:
 
 Handler = Callable[[Tables, Data, str], Data]
 """Answers a request; takes the tables, the values sent, and the name of a game or a watch."""
-AsyncHandler = Callable[[Tables, Data, str], Awaitable[Data]]
+AsyncHandler = Callable[[Tables, Data, Asker], Awaitable[Data]]
+"""The same, for whoever asks."""
 
 
 def serving(handler: Handler) -> AsyncHandler:
     """Run a handler in another thread, so the server keeps answering."""
 
-    async def answer(tables: Tables, data: Data, name: str) -> Data:
-        return await anyio.to_thread.run_sync(handler, tables, data, name)
+    async def answer(tables: Tables, data: Data, asker: Asker) -> Data:
+        return await anyio.to_thread.run_sync(handler, tables, data, asker.game)
 
     return answer
 
@@ -73,14 +74,14 @@ def serving(handler: Handler) -> AsyncHandler:
 def computing(handler: Handler) -> AsyncHandler:
     """Run a handler that computes; it takes its turn with others."""
 
-    async def answer(tables: Tables, data: Data, name: str) -> Data:
-        return await _compute(tables, name, partial(handler, tables, data, name))
+    async def answer(tables: Tables, data: Data, asker: Asker) -> Data:
+        return await _compute(tables, asker, partial(handler, tables, data, asker.game))
 
     return answer
 
 
-async def _compute(tables: Tables, name: str, work: Callable[[], T]) -> T:
-    return await tables.computing.run(name, work, BOT_TIMEOUT)
+async def _compute(tables: Tables, asker: Asker, work: Callable[[], T]) -> T:
+    return await tables.computing.run(asker, work, BOT_TIMEOUT)
 
 
 # --- values of a request ----------------------------------------------------------------------
@@ -255,31 +256,31 @@ def new_watch(tables: Tables, data: Data, name: str) -> Data:
     return {"id": tables.watches.add(watch), "state": watch.state()}
 
 
-async def step_watch(tables: Tables, data: Data, name: str) -> Data:
+async def step_watch(tables: Tables, data: Data, asker: Asker) -> Data:
     """Play one ply on every board.
 
     Each board takes its turn with other clients' work. No board changes until all have an answer.
     """
 
     def look() -> list[Turn]:
-        with tables.watches.use(name) as watch:
+        with tables.watches.use(asker.game) as watch:
             return watch.turns()
 
     turns = await anyio.to_thread.run_sync(look)
     actions = [
-        await _compute(tables, name, partial(tables.roster.act, turn.player, turn.board))
+        await _compute(tables, asker, partial(tables.roster.act, turn.player, turn.board))
         for turn in turns
     ]
 
     def move() -> Data:
-        with tables.watches.use(name) as watch:
+        with tables.watches.use(asker.game) as watch:
             watch.play(turns, actions)
             return {"state": watch.state()}
 
     return await anyio.to_thread.run_sync(move)
 
 
-async def bot_move(tables: Tables, data: Data, name: str) -> Data:
+async def bot_move(tables: Tables, data: Data, asker: Asker) -> Data:
     """Let the bot whose turn it is move; returns the events and the state after them.
 
     The game changes only when the bot has answered: a bot that fails, or takes longer than
@@ -288,7 +289,7 @@ async def bot_move(tables: Tables, data: Data, name: str) -> Data:
     ply = _integer(data, "ply", 0, 10_000)
 
     def look() -> tuple[Board, str]:
-        with tables.games.use(name) as game:
+        with tables.games.use(asker.game) as game:
             if ply != game.ply:
                 raise Refused(f"the game is at ply {game.ply}, not {ply}: look again", 409)
             return game.board(), game.player
@@ -298,10 +299,10 @@ async def bot_move(tables: Tables, data: Data, name: str) -> Data:
         raise Refused("the game is over")
     if player == HUMAN:
         raise Refused(f"{SEAT_NAMES[board.turn]} is played by a person")
-    action = await _compute(tables, name, partial(tables.roster.act, player, board))
+    action = await _compute(tables, asker, partial(tables.roster.act, player, board))
 
     def move() -> Data:
-        with tables.games.use(name) as game:
+        with tables.games.use(asker.game) as game:
             if game.board() != board:
                 raise Refused("the game has gone on without this bot: look again", 409)
             return {"events": game.play(action, ply), "state": game.state()}

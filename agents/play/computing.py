@@ -8,55 +8,72 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections import OrderedDict, deque
-from collections.abc import Callable
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from agents.play.refused import Refused
 
 MAX_WAITING: Final = 4
-"""Pieces of work that may wait for one client."""
+"""Pieces of work that may wait for one game."""
 
 T = TypeVar("T")
+
+
+class Asker(NamedTuple):
+    """For whom a piece of work is done."""
+
+    client: str
+    """The address of the client."""
+    game: str
+    """The game or watch of the client."""
 
 
 class Computing:
     """A few threads that work for many clients.
 
-    Each client has a queue of its own, and the queues are served in turn, so that a client with
-    much to compute does not hold up the others. A client's own work is done one piece at a time.
+    Next comes the client whose work has taken the least time so far, in whole seconds, and of its
+    games the one whose work has; of equals the one that came last. So a client with many games or
+    slow bots does not hold up the others, nor a slow bot the client's other games. Who comes late
+    is not owed the time that others used before. The work for one game is done one piece at a time.
     The threads end when nothing waits, and never keep the process alive.
 
     Args:
         threads: their number; all cores but one by default.
+        clock: returns the time in seconds.
     """
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(
+        self, threads: int | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._idle = threads or max(1, (os.cpu_count() or 1) - 1)
-        self._waiting: OrderedDict[str, deque[tuple[Future[Any], Callable[[], Any]]]]
-        self._waiting = OrderedDict()
-        """By client; the first is served next."""
-        self._served: set[str] = set()
+        self._waiting: dict[Asker, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
+        """In the order in which they began to wait."""
+        self._served: set[Asker] = set()
+        self._used: dict[str | Asker, float] = {}
+        """Seconds of work, by client and by game; forgotten when nothing is left to do."""
+        self._clock = clock
         self._lock = threading.Lock()
 
-    async def run(self, client: str, work: Callable[[], T], seconds: float) -> T:
+    async def run(self, asker: Asker, work: Callable[[], T], seconds: float) -> T:
         """The result of some work, when its turn has come and it is done.
 
         If the caller is cancelled, work that still waits is dropped; work that has begun goes on,
         for nothing can stop it, and its result is lost.
 
         Args:
-            client: for whom.
+            asker: for whom.
             work: it may raise; the caller then does.
             seconds: to wait at most.
 
         Raises:
-            Refused: too much waits for this client, or the time is up.
+            Refused: too much waits for this game, or the time is up.
         """
         try:
             async with asyncio.timeout(seconds) as limit:
-                return await asyncio.wrap_future(self._submit(client, work))
+                return await asyncio.wrap_future(self._submit(asker, work))
         except TimeoutError as error:
             if not limit.expired():  # it is the work's own
                 raise
@@ -66,47 +83,61 @@ class Computing:
                 504,
             ) from error
 
-    def _submit(self, client: str, work: Callable[[], T]) -> Future[T]:
+    def _submit(self, asker: Asker, work: Callable[[], T]) -> Future[T]:
         future: Future[T] = Future()
         with self._lock:
-            waiting = self._waiting.get(client, ())
+            waiting = self._waiting.get(asker, ())
             queue = deque(one for one in waiting if not one[0].cancelled())
             if len(queue) >= MAX_WAITING:
                 raise Refused(
                     f"{MAX_WAITING} requests wait already: wait for their answers, and try again",
                     429,
                 )
+            if asker not in self._waiting:
+                self._catch_up(asker.client, [other.client for other in self._waiting])
+                akin = [other for other in self._waiting if other.client == asker.client]
+                self._catch_up(asker, akin)
             queue.append((future, work))
-            self._waiting[client] = queue
+            self._waiting[asker] = queue
             if self._idle:
                 self._idle -= 1
                 threading.Thread(target=self._work_off, daemon=True).start()
         return future
 
+    def _catch_up(self, late: str | Asker, waiting: Iterable[str | Asker]) -> None:
+        """Count at least the least time of those that wait for one that begins to."""
+        least = min((self._used[one] for one in waiting), default=0.0)
+        self._used[late] = max(self._used.get(late, 0.0), least)
+
     def _work_off(self) -> None:
         """Do what waits until nothing does."""
-        client = None
-        while (found := self._next(client)) is not None:
-            client, future, work = found
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                future.set_result(work())
-            except BaseException as error:  # the caller's to handle, whatever it is
-                future.set_exception(error)
+        while (found := self._next()) is not None:
+            asker, future, work = found
+            begun = self._clock()
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(work())
+                except BaseException as error:  # the caller's to handle, whatever it is
+                    future.set_exception(error)
+            seconds = self._clock() - begun
+            with self._lock:
+                self._served.discard(asker)
+                self._used[asker] += seconds
+                self._used[asker.client] += seconds
 
-    def _next(self, done: str | None) -> tuple[str, Future[Any], Callable[[], Any]] | None:
-        """The next piece of work; ``done`` is the client whose last one has ended."""
+    def _next(self) -> tuple[Asker, Future[Any], Callable[[], Any]] | None:
+        """Choose the next piece of work."""
         with self._lock:
-            if done is not None:
-                self._served.discard(done)
-            for client, queue in self._waiting.items():
-                if client not in self._served:
-                    future, work = queue.popleft()
-                    self._waiting.move_to_end(client)
-                    if not queue:
-                        del self._waiting[client]
-                    self._served.add(client)
-                    return client, future, work
-            self._idle += 1
-            return None
+            ready = [one for one in reversed(self._waiting) if one not in self._served]
+            if not ready:
+                self._idle += 1
+                if not self._waiting and not self._served:
+                    self._used.clear()
+                return None
+            asker = min(ready, key=lambda one: (int(self._used[one.client]), int(self._used[one])))
+            queue = self._waiting[asker]
+            future, work = queue.popleft()
+            if not queue:
+                del self._waiting[asker]
+            self._served.add(asker)
+            return asker, future, work

@@ -23,6 +23,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agents.play.api import COMPUTED, GETS, POSTS, AsyncHandler, Data, Tables, serving
+from agents.play.computing import Asker
 from agents.play.geometry import LAYOUTS, board_parts
 from agents.play.refused import Refused
 from agents.play.roster import Roster
@@ -49,7 +50,7 @@ def _endpoint(tables: Tables, handler: AsyncHandler) -> Callable[[Request], Awai
 
     async def endpoint(request: Request) -> Response:
         data = await _body(request) if request.method == "POST" else {}
-        return JSONResponse(await handler(tables, data, request.path_params.get("name", "")))
+        return JSONResponse(await handler(tables, data, _asker(request)))
 
     return endpoint
 
@@ -61,7 +62,7 @@ def _endpoint_while_connected(
 
     async def endpoint(request: Request) -> Response:
         data = await _body(request)
-        answer = asyncio.ensure_future(handler(tables, data, request.path_params.get("name", "")))
+        answer = asyncio.ensure_future(handler(tables, data, _asker(request)))
         left = asyncio.ensure_future(_left(request))
         try:
             await asyncio.wait((answer, left), return_when=asyncio.FIRST_COMPLETED)
@@ -73,6 +74,12 @@ def _endpoint_while_connected(
             left.cancel()
 
     return endpoint
+
+
+def _asker(request: Request) -> Asker:
+    """Return who asks: clients are told apart by their addresses, which they cannot choose."""
+    address = request.client.host if request.client else ""
+    return Asker(address, request.path_params.get("name", ""))
 
 
 async def _left(request: Request) -> None:
