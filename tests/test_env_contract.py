@@ -111,8 +111,7 @@ def test_invalid_arguments_raise(name: str, arguments: dict[str, Any], match: st
         ({"first_player": "east"}, ValueError, "expected 'south' or 'north'"),
         ({"first_plaier": "south"}, ValueError, "did you mean 'first_player'"),
         ({"seat": "up"}, ValueError, "seat"),
-        (["seat"], TypeError, "expected a dict"),
-        ([], TypeError, "expected a dict"),
+        *((options, TypeError, "expected a dict") for options in (["seat"], [], 5, "x")),
     ],
 )
 def test_invalid_options_raise_and_change_nothing(

@@ -76,9 +76,9 @@ def test_invalid_games(client: TestClient, changes: dict[str, Any]) -> None:
     ],
 )
 def test_invalid_bodies(client: TestClient, body: bytes, status: int) -> None:
-    kind = {"content-type": "application/json"}
-    answer = client.post("/api/example", content=body, headers=kind)
-    assert answer.status_code == status
+    for kind in ("application/json", "APPLICATION/JSON; charset=utf-8"):
+        answer = client.post("/api/example", content=body, headers={"content-type": kind})
+        assert answer.status_code == status
     assert client.post("/api/example", content=b"{}").status_code == 415  # a form could send it
 
 
@@ -109,7 +109,16 @@ def test_nothing_else_is_served(client: TestClient, path: str) -> None:
 
 
 def test_only_this_host_and_its_own_page_are_answered(client: TestClient) -> None:
-    for host in ("evil.example", "127.0.0.1.evil.example", "", "[::1", "localhost@evil.example"):
+    malformed = (
+        "",
+        "[::1",
+        "a@localhost",
+        "localhost:x",
+        "localhost:",
+        "localhost/a",
+        "localhost#a",
+    )
+    for host in ("evil.example", "127.0.0.1.evil.example", "localhost@evil.example", *malformed):
         assert client.get("/api/setup", headers={"host": host}).status_code == 403
     for host in ("127.0.0.1:1", "[::1]:8017", "LOCALHOST:8017"):
         assert client.get("/api/setup", headers={"host": host}).status_code == 200

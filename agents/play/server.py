@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -31,6 +31,8 @@ from bao_env.engine.layout import NORTH, SOUTH
 
 FOLDER: Final = Path(__file__).with_name("static")
 """The page and its files."""
+_HOST: Final = re.compile(r"(?P<name>[a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
+"""A Host header: a name or an address, and perhaps a port."""
 MAX_BYTES: Final = 64 * 1024
 """Longest body of a request."""
 HEADERS: Final = {
@@ -101,7 +103,7 @@ async def _error(request: Request, error: Exception) -> Response:
 
 async def _body(request: Request) -> Data:
     """Return the JSON object of a request."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Refused("expected content-type application/json", 415)
     body = b""
@@ -145,7 +147,7 @@ class Guard:
             host = headers.get("host", "")
             origin = headers.get("origin", f"http://{host}")
             wrong = None
-            if _hostname(f"//{host}") not in self._hosts:
+            if _hostname(host) not in self._hosts:
                 wrong = f"unknown host; expected one of {', '.join(sorted(self._hosts))}"
             elif origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
                 wrong = "requests from other sites are not answered"
@@ -155,11 +157,10 @@ class Guard:
         await self._app(scope, receive, send_with_headers)
 
 
-def _hostname(address: str) -> str:
-    try:
-        return (urlsplit(address).hostname or "").lower()
-    except ValueError:
-        return ""
+def _hostname(host: str) -> str:
+    """Return the name in a Host header, in small letters; nothing if it is malformed."""
+    found = _HOST.fullmatch(host.lower())
+    return found["name"].strip("[]") if found else ""
 
 
 def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
