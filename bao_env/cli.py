@@ -94,6 +94,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except RuntimeError as error:
+        from concurrent.futures import BrokenExecutor  # slow to import, and rarely needed
+
+        if not isinstance(error, BrokenExecutor):
+            raise
+        print(
+            "error: a worker process has ended, perhaps for want of memory: the same command "
+            "continues, or begins again",
+            file=sys.stderr,
+        )
+        return 1
     except SystemExit as end:  # argparse has printed help or an error
         return int(end.code or 0)
 

@@ -15,7 +15,7 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
 
     Raises:
         OSError: it cannot be written, or is something other than a file, for example a device; what
-            was there stays as it was.
+            was there stays as it was. The error names the file.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
@@ -28,6 +28,10 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        if error.errno and error.filename is None:  # the disk is full, for example
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_RDONLY)  # so that the new name lasts, too

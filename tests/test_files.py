@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +42,72 @@ def test_failed_write_leaves_the_old_file(
 def test_missing_folder_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         write_atomically(tmp_path / "nowhere" / "file", "text")
+
+
+def test_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to("target")
+    write_atomically(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "target").read_text() == "new"
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    """A device or a pipe is left as it is."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link", "."):
+        with pytest.raises(OSError, match="is no regular file"):
+            write_atomically(tmp_path / name, "text")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+FULL = """
+import os, resource, shutil, sys
+from bao_env.cli import main
+
+if __name__ == "__main__":
+    os.mkdir("out")
+    assert main(sys.argv[1:]) == 0  # compiles
+    shutil.rmtree("out")
+    os.mkdir("out")
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, unlimited))
+    sys.exit(main(sys.argv[1:]))
+"""
+"""Runs a command twice, the second time as if the disk were full."""
+SMALL = """
+steps = 1024
+envs = 64
+rollout = 8
+minibatch = 64
+evaluate_every = 0
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        "match random greedy --pairs 2 --json out/new.json",
+        "tournament random greedy --pairs 2 --out out/tournament",
+        "dataset --ruleset kujifunza --count 9 out/values.npz",
+        "blunders greedy --ruleset kujifunza --positions 9 --games 1 --cache out --won out/w.npz",
+        "blunders random --ruleset kujifunza --positions 9 --games 1 --cache out --plot out/p.png",
+        "rate greedy --json out/new.json --precision 300",
+        "bench --seconds 0.01 --batches 4 --threads 1 --json out/bench.json",
+        "train small.toml --run a --out out",
+        "train small.toml --run a --out out --set method=ppo",
+        "train small.toml --run a --out out --set method=alphazero",
+    ],
+)
+def test_full_disk_is_one_error_that_names_the_file(tmp_path: Path, command: str) -> None:
+    (tmp_path / "full.py").write_text(FULL)
+    (tmp_path / "small.toml").write_text(SMALL)
+    words = shlex.split(command)
+    process = subprocess.run(
+        [sys.executable, "full.py", *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert process.returncode in (1, 2), process.stderr
+    error = process.stderr.splitlines()[-1]
+    assert "error: " in error and "File too large" in error and str(tmp_path / "out") in error
+    assert not list(tmp_path.rglob("*.tmp"))

@@ -407,3 +407,15 @@ def test_folder_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
             first.kill()
         first.communicate(timeout=20)  # until the workers have closed stderr, too
     assert bao(["tournament", *COMMAND, str(out)]) == 0
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = "import os\n\nclass Killed:\n    def act(self, positions, masks):\n        os._exit(9)\n"
+    (tmp_path / "killing.py").write_text(own + "\ndef make(ruleset, seed):\n    return Killed()\n")
+    words = ["greedy", "killing:make", "--path", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert bao(["tournament", *words, "--pairs", "2"]) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("error: a worker process has ended")
