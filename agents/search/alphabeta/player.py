@@ -214,7 +214,8 @@ class AlphaBetaAgent:
         self._rules = rules.kernel_rules()
         self._evaluation = _evaluation(rules, weights, guided=network is not None)
         self._depth = depth
-        self._seconds = seconds
+        self.seconds = seconds
+        """Limit of a position's search; it may be changed between two calls."""
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("player")
         expected = _expected_nodes(depth, seconds, nodes)
@@ -270,12 +271,12 @@ class AlphaBetaAgent:
         """:func:`_search_many` on all threads, each position with its own time."""
 
         def search_part(part: slice, thread: int) -> None:
-            self._deadlines[thread][0] = deadline(self._seconds)
+            self._deadlines[thread][0] = deadline(self.seconds)
             self._search_part(
                 thread, positions[part], masks[part], self._depth, actions[part], values[part]
             )
 
-        step = _CHUNK if self._seconds is None else 1
+        step = _CHUNK if self.seconds is None else 1
         with self._exclusive:
             share(len(masks), step, search_part, self._deadlines, self._expected_seconds)
 
@@ -312,7 +313,7 @@ class AlphaBetaAgent:
 
         def deepen(part: slice, thread: int) -> None:
             nonlocal depth
-            self._deadlines[0][0] = deadline(self._seconds)
+            self._deadlines[0][0] = deadline(self.seconds)
             depth = _deepen(
                 self._rules,
                 self._evaluation,

@@ -84,16 +84,22 @@ class SolverAgent:
     def act(self, positions: Words, masks: Words) -> npt.NDArray[np.int64]:
         """See :meth:`bao_env.bots.Agent.act`."""
         positions, masks = as_batch(positions, masks)
-        good = masks.copy()
+        good, spent = masks.copy(), np.zeros(len(masks))
 
         def work(part: slice, thread: int) -> None:
-            for i in np.flatnonzero(masks[part] & (masks[part] - np.uint64(1))) + part.start:
+            for i in np.flatnonzero(_choices(masks[part])) + part.start:
+                begun = time.monotonic()
                 good[i] = self._good_actions(self._searches[thread], positions[i], int(masks[i]))
+                spent[i] = time.monotonic() - begun
 
         expected = self._seconds or (self._nodes or 0) / _SPEED
         deadlines = [search.deadline for search in self._searches]
         with self._exclusive:
             share(len(masks), 1, work, deadlines, expected / PROOF_PART)
+            left = _choices(good)
+            if self._seconds is not None and left.any():  # on a busy machine a proof takes longer
+                seconds = self._seconds - float(spent[left].mean())
+                self._alphabeta.seconds = max(seconds, _LEAST_SECONDS)
             return self._alphabeta.act(positions, good)
 
     def _good_actions(self, search: ProofSearch, position: Words, mask: int) -> int:
@@ -125,3 +131,8 @@ class SolverAgent:
         action = search.bisect(position, value, search.distance(value)).action
         assert action is not None
         return 1 << action
+
+
+def _choices(masks: Words) -> npt.NDArray[np.bool_]:
+    """Return which masks, uint64[N], have two actions or more."""
+    return (masks & (masks - np.uint64(1))) != 0
