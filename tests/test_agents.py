@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import agents
 from agents.registry import CHECKPOINTS, KINDS, PLAYERS, checkpoint_of, parse
 from bao_env import Board
-from bao_env.bots import GreedyAgent, RandomAgent, get_agent
-from bao_env.engine.position import unpack
+from bao_env.bots import Agent, GreedyAgent, RandomAgent, get_agent
+from bao_env.engine.position import Words, unpack
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation import format_position
 from tests import reference
@@ -229,3 +233,53 @@ def test_search_from_two_threads_raises(spec: str) -> None:
     assert said[0] == "played"
     assert "this player is at work in another thread" in said[1]
     player.act(positions, masks)
+
+
+SEARCHES = (
+    "alphabeta:3",
+    "guided:zanzibar:500n",
+    "mcts:50",
+    "solver:zanzibar:500n",
+    "search:zanzibar:8",
+    "zanzibar",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_searches_in_workers(threads: int) -> None:
+    """Players choose the same in a thread, in a forked process and in a spawned one."""
+    positions, masks = (array[:40] for array in random_play("zanzibar"))
+
+    def load() -> list[Agent]:
+        return [agents.load(name, seed=1, threads=threads) for name in SEARCHES]
+
+    def act(bots: list[Agent]) -> list[npt.NDArray[np.int64]]:
+        return [bot.act(positions, masks) for bot in bots]
+
+    expected = act(load())
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: act(load()), range(3)))
+    fork = multiprocessing.get_context("fork")
+    queue = fork.Queue()
+    bots = load()
+    act(bots)  # now they have threads
+    child = fork.Process(target=lambda: queue.put(act(bots)))
+    child.start()
+    try:
+        found.append(queue.get(timeout=60))
+    finally:
+        child.kill()
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as processes:
+        found.append(processes.submit(_act_with, SEARCHES, threads, positions, masks).result())
+    for actions in found:
+        np.testing.assert_array_equal(actions, expected)
+
+
+def _act_with(
+    names: Sequence[str], threads: int, positions: Words, masks: Words
+) -> list[npt.NDArray[np.int64]]:
+    return [agents.load(name, seed=1, threads=threads).act(positions, masks) for name in names]
