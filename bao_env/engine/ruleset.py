@@ -242,5 +242,8 @@ def get_ruleset(ruleset: str | Ruleset) -> Ruleset:
     if isinstance(ruleset, Ruleset):
         return ruleset
     if ruleset not in RULESETS:
-        raise ValueError(f"unknown rule set {ruleset!r}; the rule sets are {', '.join(RULESETS)}")
+        raise ValueError(
+            f"unknown rule set {ruleset!r:.80}; the rule sets are {', '.join(RULESETS)}, and "
+            "bao_env.load_ruleset reads one from a file"
+        )
     return RULESETS[ruleset]
