@@ -59,7 +59,7 @@ class TrainConfig(Settings):
     rules: dict[str, Any] = Field(default_factory=dict)
     """Rule switches that differ from that rule set (see ``bao_env.Ruleset``)."""
     method: str = "ppo"
-    """Training method: ``ppo``, ``alphazero`` (guided by search), or your own
+    """Training method: ``td``, ``ppo``, ``alphazero`` (guided by search), or your own
     (``package.module:name``, a :class:`training.trainer.Method`). The table of that name (for your
     own, ``[name]``) holds its settings; tables of other methods are checked but not used."""
     network_kind: str = "moves"
