@@ -22,6 +22,8 @@ from bao_env.engine.position import PLY, movers, unpack
 from bao_env.envs.arguments import MAX_PLIES
 from bao_env.notation import NotationError, format_position
 from bao_env.observation import SEED_UNIT
+from bao_env.render.drawing import drawing
+from bao_env.render.raster import rgb_array
 from tests.positions import OPENING, STUCK, TAKASIA
 from tests.vector import EVERY_MODE, NEXT, SAME, arrays_of, legal_actions, same
 
@@ -481,6 +483,17 @@ def test_images(make: Make) -> None:
     step(env, 20)
     assert [frame.shape for frame in pictures(env)] == [(406, 820, 3)] * len(env.legal)
     assert all((one != other).any() for one, other in zip(before, pictures(env), strict=True))
+
+
+def test_images_mark_the_last_action() -> None:
+    import pygame  # noqa: F401 - skipped where it is missing
+
+    game = raw_env(render_mode="rgb_array")
+    game.reset(seed=1)
+    np.testing.assert_array_equal(game.render(), rgb_array(drawing(game.position)))
+    game.step(20)
+    marked = drawing(game.position, marked=[(SOUTH, 5)])
+    np.testing.assert_array_equal(game.render(), rgb_array(marked))
 
 
 @EVERY_ENV

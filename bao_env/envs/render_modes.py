@@ -33,7 +33,9 @@ def render_game(
     result: str | None,
     mode: str | None,
     metadata: dict[str, Any],
+    *,
     window: Window | None = None,
+    last: tuple[int, int] | None = None,
 ) -> str | npt.NDArray[np.uint8] | None:
     """Render a position.
 
@@ -45,6 +47,7 @@ def render_game(
             returns None.
         metadata: the environment's metadata: its modes, and frames a second.
         window: the window in which ``"human"`` draws.
+        last: seat and pit of the last action, which pictures mark.
 
     Raises:
         DependencyNotInstalled: pygame is missing, and the mode needs it.
@@ -55,7 +58,7 @@ def render_game(
         return None
     if mode == "ansi":
         return ascii_board(position, status=result)
-    shapes = drawing(position, status=result)
+    shapes = drawing(position, marked=[last] if last else [], status=result)
     if mode == "rgb_array":
         return rgb_array(shapes)
     if window is not None:

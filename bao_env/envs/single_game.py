@@ -112,6 +112,8 @@ class SingleGame:
         """The seat that has won, or -1."""
         self.truncated = False
         """Whether the game was cut short."""
+        self.last: tuple[int, int] | None = None
+        """Seat and pit of the last action; None at the opening."""
         self._rules = ruleset.kernel_rules()
         self._viewers = (np.array([SOUTH], np.int8), np.array([NORTH], np.int8))
 
@@ -153,6 +155,7 @@ class SingleGame:
         """Begin a game at a batch of one."""
         self.positions, self.legal = positions, legal
         self.mover, self.winner, self.truncated = int(_mover(positions)), NO_WINNER, False
+        self.last = None
 
     def start_by_options(
         self,
@@ -204,6 +207,7 @@ class SingleGame:
             self.winner = 1 - self.mover
             self.legal[0] = 0
             return False
+        self.last = self.mover, action >> 2
         self.winner, self.mover = _play(self._rules, self.positions, self.legal, action)
         self.truncated = self.winner < 0 and self.plies >= self.max_plies
         return True
@@ -260,12 +264,19 @@ class SingleGameEnv:
     def render(self) -> str | npt.NDArray[np.uint8] | None:
         """Return the board as text or as a fresh uint8[406, 820, 3], or show it in a window.
 
+        Pictures mark the hole of the last action.
+
         Raises:
             DependencyNotInstalled: pygame is missing, and the mode needs it.
         """
         game = self._game
         return render_game(
-            game.position, game.result_line, self.render_mode, self.metadata, self._window
+            game.position,
+            game.result_line,
+            self.render_mode,
+            self.metadata,
+            window=self._window,
+            last=game.last,
         )
 
     def close(self) -> None:
