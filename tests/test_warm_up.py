@@ -45,10 +45,17 @@ def run(code: str, cache: Path, **environment: str) -> subprocess.CompletedProce
     )
 
 
-def test_compiling_prints_one_notice(tmp_path: Path) -> None:
-    code = "import bao_env; bao_env.Board().push('A6L')"
+def test_compiling_prints_notices(tmp_path: Path) -> None:
+    code = (
+        "from bao_env.engine import compile; compile._EVERY = 0.5; "
+        "import bao_env; bao_env.Board().push('A6L')"
+    )
     cold, warm = (run(code, tmp_path / "cache").stderr for _ in range(2))
-    assert cold.startswith("bao_env: compiling the engine (once") and cold.count("\n") == 1
+    first, *others = cold.splitlines()
+    assert first.startswith("bao_env: compiling the engine (once")
+    counts = [int(line.split()[2]) for line in others]
+    assert others == [f"bao_env: compiling, {count} functions so far" for count in counts]
+    assert counts and counts == sorted(counts)
     assert warm == ""
     assert run(code, tmp_path / "other cache", BAO_ENV_QUIET="1").stderr == ""
 

@@ -2,7 +2,7 @@
 
 A kernel function is plain Python on integers and arrays: no objects, exceptions or growing lists.
 ``NUMBA_DISABLE_JIT=1`` runs it uncompiled, for example in a debugger. The first compilation prints
-a line to stderr; ``BAO_ENV_QUIET=1`` suppresses it.
+a line to stderr, and another every five seconds; ``BAO_ENV_QUIET=1`` suppresses them.
 """
 
 from __future__ import annotations
@@ -10,56 +10,64 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numba
 from numba.core import event
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_EVERY: Final = 5.0
+"""Seconds between two lines on how far compiling is."""
 _checked: set[Path] = set()
 _functions: set[Callable[..., Any]] = set()
 """The functions that are compiled here."""
 
 
 class _Notice(event.Listener):
-    """Print a line when this process first compiles one of our functions.
+    """Print lines when this process compiles our functions: a first one, then how far it is.
 
     Numba calls it when it compiles, and not when it loads a function from its cache.
     """
 
     def __init__(self) -> None:
-        self._said = False
+        self._compiled = 0
+        self._said: float | None = None
 
     def on_start(self, event: Any) -> None:
         """Handle the start of a compilation."""
         function = event.data["dispatcher"]
-        if not self._said and function.py_func in _functions:
-            self._said = True
-            _say(function.stats.cache_path)
+        if self._said is None and function.py_func in _functions:
+            self._said = time.monotonic()
+            _say(f"compiling the engine ({_how_often(function.stats.cache_path)})")
 
     def on_end(self, event: Any) -> None:
         """Handle the end of a compilation."""
+        self._compiled += event.data["dispatcher"].py_func in _functions
+        if self._said is not None and time.monotonic() >= self._said + _EVERY:
+            self._said = time.monotonic()
+            _say(f"compiling, {self._compiled} functions so far")
 
 
-def _say(cache: str | None) -> None:
-    """Print the notice.
+def _how_often(cache: str | None) -> str:
+    """Return when functions are compiled.
 
     Args:
         cache: the folder of the compiled functions; None if they are not kept.
     """
     if cache is None:
-        why = (
-            "at every start, as no folder can be written: set NUMBA_CACHE_DIR to a writable folder"
-        )
-    else:
-        why = "once, then it is kept; bao warm-up does all of it beforehand"
+        return "at every start, as no folder can be written: set NUMBA_CACHE_DIR to a writable one"
+    return "once, then it is kept; bao warm-up does all of it beforehand"
+
+
+def _say(text: str) -> None:
     if sys.stderr is not None and not os.environ.get("BAO_ENV_QUIET"):
         with suppress(OSError, ValueError):  # stderr is closed
-            print(f"bao_env: compiling the engine ({why})", file=sys.stderr, flush=True)
+            print(f"bao_env: {text}", file=sys.stderr, flush=True)
 
 
 event.register("numba:compile", _Notice())
