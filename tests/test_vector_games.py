@@ -88,14 +88,14 @@ def test_equals_sync_vector_env(mode: AutoresetMode, ruleset: str, seat: str, se
         "opponent": "greedy",
         "ruleset": ruleset,
         "seat": seat,
-        "max_plies": 30,
+        "max_plies": 40,
         "opening_plies": 0,
     }
     ours = BaoVectorEnv(6, autoreset_mode=mode, **arguments)
     sync = SyncVectorEnv([lambda: BaoEnv(**arguments)] * 6, autoreset_mode=mode)
     assert ours.observation_space == sync.observation_space
     assert ours.action_space == sync.action_space
-    mine, theirs = run(ours, 60, seed), run(sync, 60, seed)
+    mine, theirs = run(ours, 90, seed), run(sync, 90, seed)
     ends: set[Any] = set()
     for one, other in zip(mine, theirs, strict=True):
         if len(one) == 2:  # Gymnasium's infos are empty for games that were not reset
