@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bao_env.files import write_atomically
+from training.resumable import Resumable
 
 
 def test_texts_and_bytes(tmp_path: Path) -> None:
@@ -59,6 +61,27 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="is no regular file"):
             write_atomically(tmp_path / name, "text")
     assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "5", "null", "\0", "[" * 100_000, "{}"])
+def test_settings_of_any_content_are_refused(tmp_path: Path, content: str) -> None:
+    """A folder of finished parts says which settings they were made with."""
+    (tmp_path / "settings.json").write_text(content)
+    with (
+        pytest.raises(ValueError, match=r"settings.json is damaged|another run"),
+        Resumable(tmp_path, {"seed": 1}),
+    ):
+        pass
+
+
+def test_damaged_parts_are_made_again(tmp_path: Path) -> None:
+    with Resumable(tmp_path, {"seed": 1}) as folder:
+        for content in ("", "[", "[" * 100_000):
+            (tmp_path / "part.json").write_text(content)
+            part = folder.part(
+                "part.json", lambda file: json.loads(file.read_text()), lambda f: f.write_text("7")
+            )
+            assert part == 7
 
 
 FULL = """
