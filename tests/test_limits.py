@@ -177,7 +177,7 @@ def test_a_damaged_file_of_fitted_numbers_is_named(
     evaluation._fitted.cache_clear()
     value_network.load_rows.cache_clear()
     try:
-        with pytest.raises(ValueError, match=r"fitted\.npz.*install agents again"):
+        with pytest.raises(ValueError, match=r"fitted\.npz.*from the repository again"):
             agents.load("alphabeta:1" if module is evaluation else "guided:zanzibar:1")
     finally:
         evaluation._fitted.cache_clear()

@@ -278,7 +278,9 @@ def read_fitted(
         with np.load(file, allow_pickle=False) as archive:
             found = {name: archive[name] for name in archive.files}
     except Exception as error:  # a damaged archive raises almost anything
-        raise ValueError(f"{file} cannot be read ({error!r:.100}): install agents again") from error
+        raise ValueError(
+            f"{file} cannot be read ({error!r:.100}): take it from the repository again"
+        ) from error
     names = [name for name in RULESETS if name not in without]
     for name in names:
         array = found.get(name)
@@ -286,7 +288,7 @@ def read_fitted(
             has = "none" if array is None else f"{array.dtype}{list(array.shape)}"
             raise ValueError(
                 f"{file}: expected int16{list(shape)} for the rule set {name}, found {has}: "
-                "install agents again"
+                "take it from the repository again"
             )
     return {name: found[name] for name in names}
 
