@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 @EVERY_RULESET
 def test_self_play_is_the_aec_environment(ruleset: str, mode: AutoresetMode, seed: int) -> None:
     """Each game is replayed in the AEC environment: turns, masks, views, rewards, ends."""
-    size, limit = 8, 40
+    size, limit = 12, 40
     env = BaoVectorEnv(size, ruleset=ruleset, autoreset_mode=mode, max_plies=limit)
     rng = np.random.default_rng(seed)
     boards = [raw_env(ruleset=ruleset, max_plies=limit) for _ in range(size)]
@@ -38,7 +38,7 @@ def test_self_play_is_the_aec_environment(ruleset: str, mode: AutoresetMode, see
     for game in range(size):
         restart(game)
     outcomes, over = set(), np.zeros(size, bool)
-    for _ in range(130):
+    for _ in range(160):
         assert np.array_equal(infos["action_mask"], observation["action_mask"])
         assert np.array_equal(env.action_masks(), observation["action_mask"])
         for game in range(size):
