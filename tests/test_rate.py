@@ -299,6 +299,11 @@ def test_ladder_is_made_once(
     assert [anchor.player for anchor in made.anchors] == list(BOTS)
     assert bao(["ladder", *words]) == 2
     assert "a ladder never changes" in capsys.readouterr().err
+    (tmp_path / "mine-1.json").unlink()
+    for content in ("", "[]", "{}", "[" * 100_000):
+        (folder / "table.json").write_text(content)
+        assert bao(["ladder", *words]) == 2
+        assert "error: " in capsys.readouterr().err
 
 
 # --- the command line ---------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def _run(args: argparse.Namespace) -> None:
     table = args.folder / "table.json"
     try:
         ladder = make_ladder(name, json.loads(table.read_bytes()), args.openings)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, RecursionError) as error:
         raise LadderError(f"{table} is no table of a tournament") from error
     write_atomically(path, ladder.model_dump_json(indent=1) + "\n")
     print(f"{path}: {len(ladder.anchors)} anchors, {len(ladder.openings)} openings")

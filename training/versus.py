@@ -145,7 +145,7 @@ def kept(path: Path | None, match: dict[str, Any]) -> dict[str, Any]:
     try:
         report: dict[str, Any] = json.loads(path.read_text("utf-8"))
         played = {key: report[key] for key in match}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is no report of a match: give another --json") from error
     if played != match:
         raise ValueError(f"{path} is of another match, {played}: give another --json")
