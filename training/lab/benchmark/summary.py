@@ -28,6 +28,7 @@ COLORS: Final = {
     "planes": "C2",
     "own-board": "C1",
     "moves": "C4",
+    "own-replies": "C5",
 }
 AXES: Final = {"steps": "steps", "seconds": "processor seconds of training"}
 """Labels of the x axes, by field of :class:`~.runs.Point`."""
