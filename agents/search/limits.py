@@ -22,6 +22,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from bao_env.engine.compile import jit
+
 MAX_SECONDS: Final = 3600.0
 """Most seconds that a move may take."""
 MAX_NODES: Final = 1 << 62
@@ -32,6 +34,8 @@ NEVER: Final = np.iinfo(np.int64).max
 SHORT: Final = 0.5
 """Seconds that Ctrl-C may have to wait for a search in the calling thread."""
 _CLOCK: Final = time.CLOCK_MONOTONIC
+_LOOK_NODES: Final = 256
+"""Nodes between two looks at the clock, some tens of microseconds."""
 
 
 def check_whole(what: str, number: object, low: int, high: int) -> int:
@@ -112,6 +116,19 @@ def _compiled_nanoseconds(_context: Any) -> Any:
 def _nanoseconds_in_numba():
     """Return what compiled code calls in place of :func:`nanoseconds`."""
     return lambda: _compiled_nanoseconds()
+
+
+@jit
+def is_late(work):
+    """Return whether a search has reached a limit; called once ``work.nodes >= work.look_at``.
+
+    Args:
+        work: a record with the int64 ``nodes``, ``node_limit``, ``deadline`` and ``look_at``, the
+            number of nodes at which to call this next.
+    """
+    late = work.nodes >= work.node_limit or nanoseconds() >= work.deadline
+    work.look_at = 0 if late else min(work.node_limit, work.nodes + _LOOK_NODES)
+    return late
 
 
 def deadline(seconds: float | None) -> int:

@@ -95,6 +95,7 @@ def _deepen(rules, evaluation, guide, workspace, position, actions, depth):
     """
     work = workspace.memory[0]
     work.nodes = 0
+    work.look_at = 0
     work.stopped = 0
     work.value = 0
     work.actions = actions

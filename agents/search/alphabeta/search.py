@@ -36,7 +36,7 @@ from agents.search.alphabeta.reductions import (
 from agents.search.alphabeta.transposition import NO_ACTION, WIN_VALUE, position_hash, probe, store
 from agents.search.alphabeta.value_network import evaluate_by_network
 from agents.search.alphabeta.workspace import MAX_PLIES
-from agents.search.limits import nanoseconds
+from agents.search.limits import is_late
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import CHOICE, INFINITE, candidates, simulate
@@ -44,8 +44,6 @@ from bao_env.engine.position import META, mover_of, read_at, same_mover
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
 
 _INFINITY: Final = WIN_VALUE + 1
-_CLOCK_NODES: Final = 127
-"""The clock is read at each node whose number has none of these bits."""
 
 
 @jit
@@ -137,11 +135,9 @@ def _enter_node(rules, evaluation, guided, table, work, ply):
 
     # Step 1. Limits. Whatever they are, one ply is looked at.
     work.nodes += 1
-    if work.nodes >= work.node_limit or (work.nodes & _CLOCK_NODES) == 0:
-        late = work.nodes >= work.node_limit or nanoseconds() >= work.deadline
-        if late and work.iteration > 1:
-            work.stopped = 1
-            return False, np.int64(0)
+    if work.nodes >= work.look_at and is_late(work) and work.iteration > 1:
+        work.stopped = 1
+        return False, np.int64(0)
     if ply > 0:  # the root keeps the line of the last iteration until it has a better one
         lines[ply, 0] = NO_ACTION
     packed = read_at(work.stack, frame.row)

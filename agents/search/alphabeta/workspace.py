@@ -60,6 +60,7 @@ MEMORY: Final = np.dtype(
             ("nodes", np.int64),  # visited so far
             ("node_limit", np.int64),
             ("deadline", np.int64),  # see agents.search.limits
+            ("look_at", np.int64),  # nodes at which to look at the limits
             ("stopped", np.int64),  # 1 once a limit has ended the search
             ("actions", np.uint64),  # mask of the root's actions to choose from
             ("iteration", np.int64),  # depth of the iteration under way, in plies

@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from agents.search.alphabeta.evaluation import SCALE, evaluate
 from agents.search.alphabeta.transposition import position_hash
-from agents.search.limits import nanoseconds
+from agents.search.limits import is_late
 from bao_env.engine.bits import ONE, ZERO, U, popcount
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import candidates, legal_mask
@@ -59,8 +59,6 @@ _INFINITE: Final = np.int64((1 << 31) - 1)
 _LARGE: Final = np.int64(1 << 30)
 """What unproved numbers are cut to."""
 _ROWS: Final = 1 + MAX_LINE * MAX_SUCCESSORS
-_CLOCK_STEPS: Final = 63
-"""The clock is read at each step whose number has none of these bits."""
 _WAYS: Final = 4
 """Entries of a slot of the table."""
 _STEP_SHIFT: Final = 4
@@ -149,6 +147,7 @@ PROOF_MEMORY: Final = np.dtype(
             ("nodes", np.int64),  # visited so far
             ("node_limit", np.int64),
             ("deadline", np.int64),  # see agents.search.limits
+            ("look_at", np.int64),  # nodes at which to look at the limits
             ("plies", np.int64),  # to the end of the game in the proof found
             ("bound", np.int64),  # plies within which the attacker must win, or UNBOUNDED
             ("attacker", np.int64),  # 1 if that is the player to move at the root, -1 if the other
@@ -338,6 +337,7 @@ def prove(rules, table, work, words):
         either wins within the bound, or the other player is said to win.
     """
     work.nodes = 0
+    work.look_at = 0
     work.plies = 0
     root = read(words)
     write_at(work.stack, 0, root)
@@ -351,14 +351,10 @@ def prove(rules, table, work, words):
     left = work.bound - 1 if work.bound != UNBOUNDED else np.int64(UNBOUNDED)
     if _expand(rules, table, work, 0, left, mover) == 0:
         return np.int64(LOSS)  # 1.2, 1.5a: no legal move
-    steps, late = 0, False
     while True:
         frame = work.frames[ply]
         phi, delta, plies, best, second = _sum_up(work, ply)
-        steps += 1
-        if (steps & _CLOCK_STEPS) == 0:
-            late = late or nanoseconds() >= work.deadline
-        out_of_time = late or work.nodes >= work.node_limit
+        out_of_time = work.nodes >= work.look_at and is_late(work)
         if phi >= frame.phi_limit or delta >= frame.delta_limit or out_of_time:
             r = frame.row
             proved = phi == 0 or delta == 0
