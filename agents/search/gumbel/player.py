@@ -17,8 +17,8 @@ from bao_env.engine.ruleset import Ruleset
 
 _MAX_SEARCHES: Final = 256
 """Most positions that go through a search together."""
-_SIMULATION: Final = 1e-4
-"""About how many seconds a simulation takes at most."""
+_SIMULATION: Final = 3e-5
+"""About how many seconds a simulation takes with a large network."""
 _MAX_TREE_NODES: Final = 1 << 17
 """Most nodes of all trees of a thread, some 120 MB, unless a single tree needs more."""
 
