@@ -85,8 +85,9 @@ def errorbars(
 
 
 def reference_lines(axes: Any, levels: Mapping[str, float]) -> None:
-    """Draw a labelled horizontal line at each level."""
+    """Draw a horizontal line at each level; its label is left out with a line outside the axes."""
+    style: dict[str, Any] = {"color": "grey", "clip_on": True}
     for name, level in levels.items():
-        axes.axhline(level, color="grey", linewidth=0.8, linestyle="--")
+        axes.axhline(level, linewidth=0.8, linestyle="--", **style)
         edge = axes.get_yaxis_transform()
-        axes.text(0.01, level, name, transform=edge, va="bottom", color="grey", size=8)
+        axes.text(0.01, level, name, transform=edge, va="bottom", size=8, **style)
