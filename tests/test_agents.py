@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 import agents
-from agents.registry import CHECKPOINTS, KINDS, PLAYERS, checkpoint_of, parse
+from agents.registry import CHECKPOINTS, GUIDES, KINDS, PLAYERS, checkpoint_of, parse
 from bao_env import Board
 from bao_env.bots import Agent, GreedyAgent, RandomAgent, get_agent
 from bao_env.engine.position import Words, unpack
@@ -140,7 +140,8 @@ def test_parse(spec: str, name: str, fields: tuple) -> None:
     assert checkpoint_of(spec) == found.path
     assert (found.path is None) == (found.checkpoint is None)
     if found.path is not None:
-        assert found.path.samefile(CHECKPOINTS / f"{found.path.stem}.safetensors")
+        folder = GUIDES if found.kind.reads_guide else CHECKPOINTS
+        assert found.path.samefile(folder / f"{found.path.stem}.safetensors")
 
 
 def test_bots_have_no_checkpoint() -> None:

@@ -204,6 +204,12 @@ def make(kind: str, **how: Any) -> Any:
     return BaoEnv("greedy", seat="south", opening_plies=0, **how)
 
 
+def picture(game: Any, status: str | None = None) -> Any:
+    """Return the board of an environment, with its last action marked."""
+    last = game._game.last
+    return rgb_array(drawing(game.position, marked=[last] if last else [], status=status))
+
+
 BOTH = pytest.mark.parametrize("kind", ["aec", "single"])
 
 
@@ -217,7 +223,7 @@ def test_rgb_array(kind):
     again = game.render()
     assert np.array_equal(again, first) and not np.shares_memory(again, first)
     game.step(20)
-    assert np.array_equal(game.render(), rgb_array(drawing(game.position)))
+    assert np.array_equal(game.render(), picture(game))
     assert not np.array_equal(game.render(), first)
     assert pygame.display.get_surface() is None
 
@@ -228,15 +234,14 @@ def test_the_result_stands_below_the_board(kind):
     game.reset()
     while game.position.ply < 2:
         game.step(int(game.legal[0]).bit_length() - 1)  # the highest legal action
-    expected = drawing(game.position, status="cut short after 2 plies")
-    assert np.array_equal(game.render(), rgb_array(expected))
+    assert np.array_equal(game.render(), picture(game, "cut short after 2 plies"))
 
 
 def test_a_win_stands_below_the_board():
     game = BaoEnv("greedy", seat="south", opening_plies=0, render_mode="rgb_array")
     game.reset()
     game.step(63)
-    assert np.array_equal(game.render(), rgb_array(drawing(game.position, status="North wins")))
+    assert np.array_equal(game.render(), picture(game, "North wins"))
 
 
 @BOTH
@@ -247,7 +252,7 @@ def test_human(kind, capsys):
         game.reset(seed=0)
         assert np.array_equal(shown(), image_of(OPENING))
         game.step(20)
-        assert np.array_equal(shown(), rgb_array(drawing(game.position)))
+        assert np.array_equal(shown(), picture(game))
         assert not np.array_equal(shown(), image_of(OPENING))
         assert game.render() is None
         game.close()
@@ -267,7 +272,7 @@ def test_copies_with_an_open_window(kind, duplicate):
     twin.close()
     assert shown() is not None  # the window is the first one's
     twin.step(20)
-    assert np.array_equal(shown(), rgb_array(drawing(twin.position)))
+    assert np.array_equal(shown(), picture(twin))
     assert game.position.ply == 0
     game.close()
 
