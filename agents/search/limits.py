@@ -1,7 +1,7 @@
 """The limits of a search: numbers and times, the clock that compiled code reads, and Ctrl-C.
 
-A compiled search looks at its *deadline*, an int64[1] in nanoseconds of :func:`nanoseconds`, every
-few microseconds. Limits of time are wall-clock time. They hold for one position each, and begin
+A compiled search looks at its *deadline*, an int64[1] in nanoseconds of :func:`nanoseconds`, many
+times a millisecond. Limits of time are wall-clock time. They hold for one position each, and begin
 when its search begins. Below about a millisecond, preparing a search takes longer than the search.
 """
 
