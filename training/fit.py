@@ -5,17 +5,17 @@
     bao fit network zanzibar --teacher network --seed 2000 --parts 30
 
 Alpha-beta plays itself to a shallow depth, from random openings of all lengths. Positions of
-held-out games measure each fit.
+held-out games measure each fit. In training, a cell of a pair of pits is a sum of three: one for
+the pair, and one for each of its two pits, so that rare pairs learn from others. In the end the
+three are added up.
 
-The tables have an entry for every count of every pit. Logistic regression fits them to who won, in
-rounds: each round plays with the weights of the round before. In the first there are none, and the
-search sees only wins within its depth.
+The tables learn who won, in rounds: each round plays with the cells of the round before. In the
+first there are none, and the search sees only wins within its depth.
 
 The network learns a mean of who won and of the search's value. Self-play evaluates with the tables,
-or with the network fitted before, which is a better teacher. In training, a row is a sum of three:
-one for the pair, and one for each of its two pits, so that rare pairs learn from others. In the end
-the three are added up. Its games are written to ``OUT/RULES/``, a file for each part; a stopped run
-continues with those files, and every fit uses all games in the folder.
+or with the network fitted before, which is a better teacher. Its games are written to
+``OUT/RULES/``, a file for each part; a stopped run continues with those files, and every fit uses
+all games in the folder.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from __future__ import annotations
 import argparse
 import io
 import math
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,19 +35,9 @@ from torch import Tensor
 
 from agents.progress import Progress
 from agents.search.alphabeta import evaluation, value_network
-from agents.search.alphabeta.evaluation import FEATURES, LIMIT, SCALE, WEIGHTS
+from agents.search.alphabeta.evaluation import CELLS, LIMIT, PAIRS, SCALE
 from agents.search.alphabeta.player import AlphaBetaAgent
-from agents.search.alphabeta.value_network import (
-    LEVELS,
-    PAIRS,
-    ROW_LIMIT,
-    ROW_SCALE,
-    ROWS,
-    SIGNS,
-    TABLE_ROWS,
-    UNITS,
-    load_rows,
-)
+from agents.search.alphabeta.value_network import ROW_LIMIT, ROW_SCALE, SIGNS, load_network
 from bao_env.cli import Run, add_options, at_least
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.files import write_atomically
@@ -56,90 +47,110 @@ from training.search_games import SearchGames
 
 BATCH: Final = 8192
 """Positions of a step."""
-_FACTORS: Final = 2 * ROWS // LEVELS
-"""Rows for one pit of a pair alone."""
 
 
-class Tables(torch.nn.Module):
-    """The tables while they are fitted; :meth:`weights` are those of the search."""
+class Shape(NamedTuple):
+    """What differs between the two evaluators."""
 
-    learning_rate = 0.01
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.table = torch.nn.EmbeddingBag(WEIGHTS, 1, mode="sum")
-        torch.nn.init.zeros_(self.table.weight)
-
-    def features(self, positions: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
-        """Return the features int32[B, FEATURES] of positions uint64[B, 6]."""
-        features = np.empty((len(positions), FEATURES), np.int32)
-        evaluation.features(positions, features)
-        return features
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Return the logits of winning, float32[B], from features int32[B, FEATURES]."""
-        logits: Tensor = self.table(features).squeeze(1)
-        return logits
-
-    def penalty(self) -> Tensor:
-        """Return a weight decay that pulls rare entries to 0."""
-        return 1e-6 * self.table.weight.square().sum()
-
-    def weights(self) -> npt.NDArray[np.int16]:
-        """Return int16[WEIGHTS] of :mod:`agents.search.alphabeta.evaluation`."""
-        weights = (self.table.weight.detach().flatten().numpy() * SCALE).round()
-        return weights.clip(-LIMIT // FEATURES, LIMIT // FEATURES).astype(np.int16)
+    features: Callable[[npt.NDArray[np.uint64], npt.NDArray[np.int32]], None]
+    """Lists the cells that positions name."""
+    cells: int
+    """Cells of a rule set."""
+    bits: int
+    """Bits of a count: a table has 2^(2 * ``bits``) cells."""
+    units: int
+    """Numbers in a cell."""
+    scale: int
+    """Units of a number in one logit."""
+    limit: int
+    """Numbers lie within plus and minus this."""
+    learning_rate: float
+    decay: float
+    """Weight decay, which pulls rare cells to 0."""
 
 
-class Network(torch.nn.Module):
-    """The network while it is fitted; :meth:`rows` are those of the search."""
+SHAPES: Final = {
+    "tables": Shape(
+        evaluation.table_features,
+        CELLS,
+        evaluation.COUNT_BITS,
+        1,
+        SCALE,
+        LIMIT // PAIRS,
+        learning_rate=0.01,
+        decay=1e-6,
+    ),
+    "network": Shape(
+        value_network.network_features,
+        value_network.ROWS,
+        value_network.LEVEL_BITS,
+        value_network.UNITS,
+        ROW_SCALE,
+        ROW_LIMIT,
+        learning_rate=0.003,
+        decay=0.0,
+    ),
+}
 
-    learning_rate = 0.003
+
+class Evaluator(torch.nn.Module):
+    """An evaluator while it is fitted; :meth:`weights` are those of the search.
+
+    Args:
+        shape: one of :data:`SHAPES`.
+    """
+
     signs: Tensor
 
-    def __init__(self) -> None:
+    def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.pairs = torch.nn.EmbeddingBag(ROWS, UNITS, mode="sum")
-        self.pits = torch.nn.EmbeddingBag(_FACTORS, UNITS, mode="sum")
+        self.shape = shape
+        self.factors = 2 * shape.cells >> shape.bits
+        self.pairs = torch.nn.EmbeddingBag(shape.cells, shape.units, mode="sum")
+        self.pits = torch.nn.EmbeddingBag(self.factors, shape.units, mode="sum")
         torch.nn.init.zeros_(self.pairs.weight)
         torch.nn.init.normal_(self.pits.weight, 0.1 / (2 * PAIRS), 0.03)
         with torch.no_grad():
             self.pits.weight[:, 0] = 0.0
-        self.register_buffer("signs", torch.tensor(SIGNS, dtype=torch.float32))
+        self.register_buffer("signs", torch.tensor(SIGNS[: shape.units], dtype=torch.float32))
 
     def features(self, positions: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
-        """Return the features int32[B, PAIRS] of positions uint64[B, 6]."""
+        """Return the cells int32[B, PAIRS] of positions uint64[B, 6]."""
         features = np.empty((len(positions), PAIRS), np.int32)
-        value_network.network_features(positions, features)
+        self.shape.features(positions, features)
         return features
 
     def forward(self, features: Tensor) -> Tensor:
         """Return the logits of winning, float32[B], from features int32[B, PAIRS]."""
-        total = self.pairs(features) + self.pits(factors(features))
+        total = self._cells(features)
         return total[:, 0] + torch.relu(total[:, 1:]) @ self.signs[1:]
 
-    def penalty(self) -> float:
-        """Return 0: the rows do not decay."""
-        return 0.0
+    def _cells(self, features: Tensor) -> Tensor:
+        """Return the sums float32[B, units] of cells int32[B, N], with those of their pits."""
+        bits = self.shape.bits
+        table, counts = features >> 2 * bits << bits, (1 << bits) - 1
+        first = table + (features & counts)
+        second = table + (features >> bits & counts) + self.factors // 2
+        return self.pairs(features) + self.pits(torch.cat([first, second], dim=1))
 
-    def rows(self) -> npt.NDArray[np.int16]:
-        """Return int16[ROWS, UNITS] of :mod:`agents.search.alphabeta.value_network`."""
+    def penalty(self) -> Tensor:
+        """Return the weight decay."""
+        squares = self.pairs.weight.square().sum() + self.pits.weight.square().sum()
+        return self.shape.decay * squares
+
+    def weights(self) -> npt.NDArray[np.int16]:
+        """Return what :class:`AlphaBetaAgent` takes as weights: int16[cells, units], or
+        int16[cells] if a cell has one number."""
+        scale, limit = self.shape.scale, self.shape.limit
         with torch.inference_mode():
-            every = torch.arange(ROWS, dtype=torch.int32)[:, None]
-            rows = (self.pairs(every) + self.pits(factors(every))).numpy()
-        return (rows * ROW_SCALE).round().clip(-ROW_LIMIT, ROW_LIMIT).astype(np.int16)
-
-
-def factors(features: Tensor) -> Tensor:
-    """Return the rows int32[B, 2N] of both pits of each pair; ``features`` are int32[B, N]."""
-    table = features // TABLE_ROWS * LEVELS
-    first = table + features % LEVELS
-    second = table + features // LEVELS % LEVELS + _FACTORS // 2
-    return torch.cat([first, second], dim=1)
+            every = torch.arange(self.shape.cells, dtype=torch.int32)[:, None]
+            cells = self._cells(every).numpy()
+        rounded = (cells * scale).round().clip(-limit, limit).astype(np.int16)
+        return rounded[:, 0] if self.shape.units == 1 else rounded
 
 
 def fit(
-    evaluator: Tables | Network, data: SearchGames, epochs: int, search_share: float, seed: int
+    evaluator: Evaluator, data: SearchGames, epochs: int, search_share: float, seed: int
 ) -> float:
     """Fit an evaluator in place.
 
@@ -165,7 +176,7 @@ def fit(
     steps = epochs * (len(train) // BATCH)
     if not steps:
         raise ValueError(f"{len(train)} positions to learn from: expected {BATCH}; add --games")
-    optimizer = torch.optim.Adam(evaluator.parameters(), evaluator.learning_rate)
+    optimizer = torch.optim.Adam(evaluator.parameters(), evaluator.shape.learning_rate)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: 0.01 + 0.99 * (1 + math.cos(math.pi * step / steps)) / 2
     )
@@ -194,12 +205,12 @@ def fit_tables(ruleset: Ruleset, args: argparse.Namespace) -> npt.NDArray[np.int
     Raises:
         ValueError: there are too few positions.
     """
-    weights = np.zeros(WEIGHTS, np.int16)
+    weights = np.zeros(CELLS, np.int16)
     for i in range(args.parts):
         seed = args.seed + i
         agent = AlphaBetaAgent(ruleset, depth=args.depth, weights=weights)
         data = search_games.play(agent, ruleset, args.games, seed)
-        tables = Tables()
+        tables = Evaluator(SHAPES["tables"])
         loss = fit(tables, data, args.epochs, args.search_share, seed)
         weights = tables.weights()
         print(f"{ruleset.name} round {i + 1}: {len(data.results)} positions, {loss:.4f} bits")
@@ -219,10 +230,10 @@ def fit_network(ruleset: Ruleset, args: argparse.Namespace) -> npt.NDArray[np.in
             positions.
         OSError: a part cannot be written.
     """
-    rows = load_rows(ruleset) if args.teacher == "network" else None
-    if args.teacher == "network" and rows is None:
+    teacher = load_network(ruleset) if args.teacher == "network" else None
+    if args.teacher == "network" and teacher is None:
         raise ValueError(f"{ruleset.name} has no network yet: fit one with --teacher tables")
-    agent = AlphaBetaAgent(ruleset, depth=args.depth, weights=rows)
+    agent = AlphaBetaAgent(ruleset, depth=args.depth, weights=teacher and teacher.rows)
     prefix = "" if args.teacher == "tables" else f"{args.teacher}-"
     with Resumable(args.out / ruleset.name, {"ruleset": ruleset.to_dict()}) as folder:
         for i in Progress(range(args.parts), unit="part", desc=f"{ruleset.name}: self-play"):
@@ -236,10 +247,10 @@ def fit_network(ruleset: Ruleset, args: argparse.Namespace) -> npt.NDArray[np.in
         files = sorted(folder.path.glob("*.npz"))
         data = SearchGames.join([SearchGames.read(file) for file in files])
         torch.manual_seed(args.seed)
-        network = Network()
+        network = Evaluator(SHAPES["network"])
         loss = fit(network, data, args.epochs, args.search_share, args.seed)
     print(f"{ruleset.name}: {len(data.results)} positions, log loss {loss:.4f} bits")
-    return network.rows()
+    return network.weights()
 
 
 def write(ruleset: Ruleset, weights: npt.NDArray[np.int16], path: Path) -> None:

@@ -20,22 +20,18 @@ and so on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.alphabeta.evaluation import load_weights, merge
+from agents.search.alphabeta.evaluation import CELLS, Tables, load_tables
 from agents.search.alphabeta.ordering import forget_cutoffs
-from agents.search.alphabeta.policy_order import (
-    PolicyGuide,
-    make_guides,
-)
+from agents.search.alphabeta.policy_order import make_guides
 from agents.search.alphabeta.search import search
 from agents.search.alphabeta.transposition import NO_ACTION, PROVEN
-from agents.search.alphabeta.value_network import check_rows, in_cache_lines, load_rows
+from agents.search.alphabeta.value_network import Network, load_network, network_of
 from agents.search.alphabeta.workspace import MAX_DEPTH, make_workspace
 from agents.search.limits import (
     SHORT,
@@ -80,18 +76,15 @@ class SearchResult(NamedTuple):
 
 
 @jit
-def _deepen(rules, evaluation, guide, workspace, position, actions, depth):
+def _deepen(rules, evaluator, guide, workspace, position, actions, depth):
     """Search a position to depths 1, 2, ... ``depth``, or until stopped.
 
     Args:
-        rules, evaluation, guide: those of :func:`agents.search.alphabeta.search.search`.
-        workspace: a :class:`Workspace`. Its memory takes nodes, value and best line.
+        rules, evaluator, guide: those of :func:`agents.search.alphabeta.search.search`.
+        workspace: a :class:`Workspace`. Its memory takes depth, nodes, value and best line.
         position: uint64[6].
         actions: mask of the actions to choose from.
         depth: the last depth.
-
-    Returns:
-        the last depth finished, int64.
     """
     work = workspace.memory[0]
     work.nodes = 0
@@ -103,24 +96,23 @@ def _deepen(rules, evaluation, guide, workspace, position, actions, depth):
     work.lines[0, 0] = NO_ACTION
     forget_cutoffs(work)
     write_at(work.stack, 0, read(position))
-    finished = np.int64(0)
+    work.finished = 0
     for iteration in range(1, depth + 1):
-        value = search(rules, evaluation, guide, workspace.table, work, iteration)
+        value = search(rules, evaluator, guide, workspace.table, work, iteration)
         if work.stopped != 0:
             break
-        finished = np.int64(iteration)
+        work.finished = iteration
         work.value = value
         if value > PROVEN or value < -PROVEN:
             break  # a proven result does not change
-    return finished
 
 
 @jit
-def _search_many(rules, evaluation, guide, workspace, positions, masks, depth, actions, values):
+def _search_many(rules, evaluator, guide, workspace, positions, masks, depth, actions, values):
     """Search each position of a batch that has legal actions.
 
     Args:
-        rules, evaluation, guide, workspace: those of :func:`_deepen`.
+        rules, evaluator, guide, workspace: those of :func:`_deepen`.
         positions: uint64[B, 6].
         masks: uint64[B], the actions to choose from.
         depth: of the deepest search.
@@ -135,27 +127,25 @@ def _search_many(rules, evaluation, guide, workspace, positions, masks, depth, a
         if (masks[g] & (masks[g] - ONE)) == ZERO and values.shape[0] == 0:
             actions[g] = trailing_zeros(masks[g])  # nothing to think about
             continue
-        _deepen(rules, evaluation, guide, workspace, positions[g], masks[g], depth)
+        _deepen(rules, evaluator, guide, workspace, positions[g], masks[g], depth)
         work = workspace.memory[0]
         if values.shape[0] != 0:
             values[g] = work.value
         actions[g] = work.lines[0, 0]
 
 
-def _evaluation(
+def _evaluator(
     ruleset: Ruleset, weights: npt.NDArray[np.int16] | None, guided: bool
-) -> npt.NDArray[np.int16]:
-    """What :func:`~.search.search` evaluates with; see :class:`AlphaBetaAgent`."""
-    if weights is None and guided:
-        rows = load_rows(ruleset)
-        if rows is not None:
-            return rows
+) -> Tables | Network:
+    """Return what :func:`~.search.search` evaluates with; see :class:`AlphaBetaAgent`."""
     if weights is None:
-        return merge(load_weights(ruleset))
-    if weights.ndim == 1:
-        return merge(weights)
-    check_rows(weights)
-    return in_cache_lines(weights)
+        network = load_network(ruleset) if guided else None
+        return load_tables(ruleset) if network is None else network
+    if weights.ndim == 2:
+        return network_of(weights)
+    if weights.shape != (CELLS,) or weights.dtype != np.int16:
+        raise ValueError(f"weights {weights.dtype}{weights.shape}: expected int16[{CELLS}]")
+    return Tables(weights)
 
 
 def _expected_nodes(depth: int, seconds: float | None, nodes: int | None) -> float:
@@ -178,7 +168,7 @@ class AlphaBetaAgent:
         seconds: stop a position's search after this time; the choice is then the best action
             found so far, and depends on the machine.
         nodes: stop it after about so many positions. One ply is looked ahead in any case.
-        weights: what positions at the horizon are evaluated with: int16[WEIGHTS] of the tables of
+        weights: what positions at the horizon are evaluated with: int16[CELLS] of the tables of
             :mod:`agents.search.alphabeta.evaluation`, or int16[ROWS, UNITS] of a network
             (:mod:`agents.search.alphabeta.value_network`). By default the fitted tables; in a
             search that ``network`` guides the fitted value network, where the rule set has one.
@@ -212,29 +202,26 @@ class AlphaBetaAgent:
         if nodes is not None:
             nodes = check_nodes("alphabeta", nodes)
         rules = get_ruleset(ruleset)
-        self._rules = rules.kernel_rules()
-        self._evaluation = _evaluation(rules, weights, guided=network is not None)
         self._depth = depth
         self.seconds = seconds
         """Limit of a position's search; it may be changed between two calls."""
-        self._threads = check_threads(threads)
         self._exclusive = Exclusive("player")
         expected = _expected_nodes(depth, seconds, nodes)
         self._expected_seconds = expected / _SPEED
-        self._workspaces = [make_workspace(expected, nodes) for _ in range(self._threads)]
+        count = check_threads(threads)
+        self._workspaces = [make_workspace(expected, nodes) for _ in range(count)]
         self._deadlines = [workspace.memory["deadline"] for workspace in self._workspaces]
-        self._guides: Sequence[PolicyGuide | None] = [None] * self._threads
-        if network is not None:
-            self._guides = make_guides(network, self._threads)
+        evaluator = _evaluator(rules, weights, guided=network is not None)
+        guides = [None] * count if network is None else make_guides(network, count)
+        self._threads = [
+            (rules.kernel_rules(), evaluator, guide, workspace)
+            for guide, workspace in zip(guides, self._workspaces, strict=True)
+        ]
         # Compile before the clock runs, and before Ctrl-C may come.
         if seconds is not None or self._expected_seconds > SHORT:
-            self._search_part(
-                0,
-                packed_opening(rules)[None],
-                np.array([FULL]),
-                1,
-                np.zeros(1, np.int64),
-                np.zeros(1, np.int64),
+            position, masks = packed_opening(rules)[None], np.array([FULL])
+            _search_many(
+                *self._threads[0], position, masks, 1, np.zeros(1, np.int64), np.zeros(1, np.int64)
             )
 
     def act(
@@ -243,65 +230,28 @@ class AlphaBetaAgent:
         """See :meth:`bao_env.bots.Agent.act`; masks may leave out legal actions."""
         positions, masks = as_batch(positions, masks)
         actions = np.zeros(len(masks), np.int64)
-        self._share(positions, masks, actions, np.empty(0, np.int64))
+        with self._exclusive:
+            self._search(positions, masks, actions, np.empty(0, np.int64))
         return actions
 
     def choose(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Actions and values int64[B] of positions uint64[B, 6], none of them over; as :meth:`act`
-        and :meth:`values`, with one search for both."""
+        """Return actions and values int64[B] of positions uint64[B, 6], none of them over.
+
+        They are those of :meth:`act` and :meth:`values`, with one search for both.
+        """
         positions, masks = as_batch(positions, masks)
         actions, values = np.zeros(len(masks), np.int64), np.zeros(len(masks), np.int64)
-        self._share(positions, masks, actions, values)
+        with self._exclusive:
+            self._search(positions, masks, actions, values)
         return actions, values
 
     def values(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
-        """Values int64[B] of positions uint64[B, 6], none of them over, for their movers."""
+        """Return values int64[B] of positions uint64[B, 6], none of them over, for their movers."""
         return self.choose(positions, masks)[1]
-
-    def _share(
-        self,
-        positions: npt.NDArray[np.uint64],
-        masks: npt.NDArray[np.uint64],
-        actions: npt.NDArray[np.int64],
-        values: npt.NDArray[np.int64],
-    ) -> None:
-        """:func:`_search_many` on all threads, each position with its own time."""
-
-        def search_part(part: slice, thread: int) -> None:
-            self._deadlines[thread][0] = deadline(self.seconds)
-            self._search_part(
-                thread, positions[part], masks[part], self._depth, actions[part], values[part]
-            )
-
-        step = _CHUNK if self.seconds is None else 1
-        with self._exclusive:
-            share(len(masks), step, search_part, self._deadlines, self._expected_seconds)
-
-    def _search_part(
-        self,
-        thread: int,
-        positions: npt.NDArray[np.uint64],
-        masks: npt.NDArray[np.uint64],
-        depth: int,
-        actions: npt.NDArray[np.int64],
-        values: npt.NDArray[np.int64],
-    ) -> None:
-        """:func:`_search_many` on one thread."""
-        _search_many(
-            self._rules,
-            self._evaluation,
-            self._guides[thread],
-            self._workspaces[thread],
-            positions,
-            masks,
-            depth,
-            actions,
-            values,
-        )
 
     def search(self, position: npt.NDArray[np.uint64]) -> SearchResult:
         """Search one position, uint64[6], and return everything that was found.
@@ -310,29 +260,38 @@ class AlphaBetaAgent:
             TypeError, ValueError: see :func:`bao_env.engine.array_checks.check_array`.
         """
         check_array("position", position, np.uint64, (WORDS,))
-        workspace, depth = self._workspaces[0], 0
-
-        def deepen(part: slice, thread: int) -> None:
-            nonlocal depth
-            self._deadlines[0][0] = deadline(self.seconds)
-            depth = _deepen(
-                self._rules,
-                self._evaluation,
-                self._guides[0],
-                workspace,
-                position,
-                FULL,
-                self._depth,
-            )
-
+        ignored = np.zeros(1, np.int64)
         with self._exclusive:
-            share(1, 1, deepen, self._deadlines[:1], self._expected_seconds)
-        memory = workspace.memory
-        line = list(takewhile(lambda action: action != NO_ACTION, memory["lines"][0, 0].tolist()))
+            self._search(position[None], np.array([FULL]), ignored, ignored)
+            found = self._workspaces[0].memory[0].copy()
+        line = tuple(takewhile(lambda action: action != NO_ACTION, found["lines"][0].tolist()))
         return SearchResult(
             action=line[0] if line else -1,
-            value=int(memory["value"][0]),
-            depth=int(depth),
-            nodes=int(memory["nodes"][0]),
-            line=tuple(line),
+            value=int(found["value"]),
+            depth=int(found["finished"]),
+            nodes=int(found["nodes"]),
+            line=line,
         )
+
+    def _search(
+        self,
+        positions: npt.NDArray[np.uint64],
+        masks: npt.NDArray[np.uint64],
+        actions: npt.NDArray[np.int64],
+        values: npt.NDArray[np.int64],
+    ) -> None:
+        """Run :func:`_search_many` on all threads, each position with its own time."""
+
+        def search_part(part: slice, thread: int) -> None:
+            self._deadlines[thread][0] = deadline(self.seconds)
+            _search_many(
+                *self._threads[thread],
+                positions[part],
+                masks[part],
+                self._depth,
+                actions[part],
+                values[part],
+            )
+
+        step = _CHUNK if self.seconds is None else 1
+        share(len(masks), step, search_part, self._deadlines, self._expected_seconds)

@@ -21,7 +21,6 @@ from typing import Final
 import numpy as np
 
 from agents.compile import uncounted
-from agents.search.alphabeta.evaluation import evaluate
 from agents.search.alphabeta.ordering import pick_best, remember_cutoff, score_successors
 from agents.search.alphabeta.policy_order import (
     is_worth_asking,
@@ -34,7 +33,7 @@ from agents.search.alphabeta.reductions import (
     unknown_reduction,
 )
 from agents.search.alphabeta.transposition import NO_ACTION, WIN_VALUE, position_hash, probe, store
-from agents.search.alphabeta.value_network import evaluate_by_network
+from agents.search.alphabeta.value_network import evaluate
 from agents.search.alphabeta.workspace import MAX_PLIES
 from agents.search.limits import is_late
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
@@ -47,7 +46,7 @@ _INFINITY: Final = WIN_VALUE + 1
 
 
 @jit
-def search(rules, evaluation, guide, table, work, depth):
+def search(rules, evaluator, guide, table, work, depth):
     """Value of the position in row 0 of the stack, ``depth`` >= 1 plies deep.
 
     Depth first, as a loop: ``work.frames`` takes the place of recursion, which numba compiles to
@@ -56,9 +55,9 @@ def search(rules, evaluation, guide, table, work, depth):
 
     Args:
         rules: the :class:`KernelRules`.
-        evaluation: what positions at the horizon are evaluated with: int16[SUMS] of
-            :func:`agents.search.alphabeta.evaluation.merge`, or the int16[ROWS, UNITS] of a network
-            (:mod:`agents.search.alphabeta.value_network`).
+        evaluator: what positions at the horizon are evaluated with:
+            :class:`agents.search.alphabeta.evaluation.Tables`, or a
+            :class:`agents.search.alphabeta.value_network.Network`.
         guide: a :class:`PolicyGuide`; None for a full search, from which all that is done with
             one is left out.
         table: the transposition table.
@@ -70,7 +69,7 @@ def search(rules, evaluation, guide, table, work, depth):
         the value for the mover, int64; nothing of use once ``work.stopped`` is set.
     """
     guided = guide is not None
-    evaluation, table = uncounted(evaluation), uncounted(table)
+    evaluator, table = uncounted(evaluator), uncounted(table)
     work.iteration = depth
     _ask(work.frames[0], 0, depth, -_INFINITY, _INFINITY, 0)
     ply = np.int64(0)
@@ -79,7 +78,7 @@ def search(rules, evaluation, guide, table, work, depth):
         # Down: enter the node at `ply`, if it is new.
         expanded, value = True, np.int64(0)
         if entering:
-            expanded, value = _enter_node(rules, evaluation, guided, table, work, ply)
+            expanded, value = _enter_node(rules, evaluator, guided, table, work, ply)
             if work.stopped != 0:
                 return value
             if guide is not None and expanded and is_worth_asking(guide, work.frames[ply]):
@@ -87,7 +86,7 @@ def search(rules, evaluation, guide, table, work, depth):
 
         # On: try its actions until one needs a search of its own.
         if expanded:
-            if _try_actions(evaluation, guided, work, ply):
+            if _try_actions(evaluator, guided, work, ply):
                 ply += 1
                 entering = True
                 continue
@@ -120,11 +119,11 @@ def _ask(frame, row, depth, alpha, beta, half_plies):
 
 
 @jit_inline
-def _enter_node(rules, evaluation, guided, table, work, ply):
+def _enter_node(rules, evaluator, guided, table, work, ply):
     """Steps 1 to 5: the value of a node if it is to be had at once, else its actions in order.
 
     Args:
-        rules, evaluation, table, work: those of :func:`search`.
+        rules, evaluator, table, work: those of :func:`search`.
         guided: whether the search is selective.
         ply: plies from the root to the node; its frame says what is asked.
 
@@ -148,7 +147,7 @@ def _enter_node(rules, evaluation, guided, table, work, ply):
     if frame.depth == 1 and ply > 0 and rules.free_side == ZERO:
         turn = candidates(rules, packed)
         if not is_extended_frontier(guided, turn[1], ply):
-            return False, _search_frontier(rules, evaluation, work, packed, turn, ply, frame.beta)
+            return False, _search_frontier(rules, evaluator, work, packed, turn, ply, frame.beta)
 
     # Step 3. Transposition table.
     frame.key = position_hash(packed)
@@ -193,11 +192,11 @@ def _leave_out(work):
 
 
 @jit_inline
-def _try_actions(evaluation, guided, work, ply):
+def _try_actions(evaluator, guided, work, ply):
     """Steps 6 to 9: try the actions of a node until one needs a search of its own.
 
     Args:
-        evaluation, work: those of :func:`search`.
+        evaluator, work: those of :func:`search`.
         guided: whether the search is selective.
         ply: plies from the root to the node.
 
@@ -222,7 +221,7 @@ def _try_actions(evaluation, guided, work, ply):
         if stack[k, RESULT] != ZERO or plies == 0 or ply + 2 >= MAX_PLIES:
             work.nodes += 1
             work.lines[ply + 1, 0] = NO_ACTION
-            _take_value(work, ply, _leaf_value(evaluation, stack, k, ply))
+            _take_value(work, ply, _leaf_value(evaluator, stack, k, ply))
             continue
 
         # Step 9. Have it searched: the first action with the whole window, the others only for
@@ -241,11 +240,11 @@ def _try_actions(evaluation, guided, work, ply):
 
 
 @jit_inline
-def _leaf_value(evaluation, stack, k, ply):
+def _leaf_value(evaluator, stack, k, ply):
     """Value of a successor that is not searched, for the mover of the node above it.
 
     Args:
-        evaluation: see :func:`search`.
+        evaluator: see :func:`search`.
         stack: uint64[N, 8].
         k: row of the successor.
         ply: plies from the root to the node above it.
@@ -254,7 +253,7 @@ def _leaf_value(evaluation, stack, k, ply):
         return np.int64(WIN_VALUE - ply - 1)
     if stack[k, RESULT] == FULL:
         return np.int64(ply + 1 - WIN_VALUE)
-    value = _horizon_value(evaluation, read_at(stack, k), ply + 1)
+    value = _horizon_value(evaluator, read_at(stack, k), ply + 1)
     return value if same_mover(stack[k, META]) else -value
 
 
@@ -362,20 +361,18 @@ def _leave_node(table, work, ply):
 
 
 @jit
-def _horizon_value(evaluation, packed, ply):
+def _horizon_value(evaluator, packed, ply):
     """Value of a position at the horizon, for its mover."""
     # 1.2: a player without a move has lost, which shows in their rows alone. Only a player all
     # of whose moves would be infinite (1.5a) is missed here and evaluated: a search one ply
     # deeper finds that out.
     if is_stuck(packed):
         return np.int64(ply - WIN_VALUE)
-    if evaluation.ndim == 2:  # a constant when this is compiled
-        return evaluate_by_network(evaluation, packed)
-    return evaluate(evaluation, packed)
+    return evaluate(evaluator, packed)
 
 
 @jit
-def _search_frontier(rules, evaluation, work, packed, turn, ply, beta):
+def _search_frontier(rules, evaluator, work, packed, turn, ply, beta):
     """Value of a position one ply above the horizon.
 
     A short form of :func:`search` for the nodes that are by far the most: each move is played,
@@ -383,7 +380,7 @@ def _search_frontier(rules, evaluation, work, packed, turn, ply, beta):
 
     Args:
         rules: the :class:`KernelRules`, of which no capture waits for its side.
-        evaluation: see :func:`search`.
+        evaluator: see :func:`search`.
         work: that of :func:`search`; the moves are counted as nodes.
         packed: the position, a :class:`Packed`.
         turn: its :func:`candidates`.
@@ -409,7 +406,7 @@ def _search_frontier(rules, evaluation, work, packed, turn, ply, beta):
                 elif played.result == FULL:
                     value = np.int64(ply + 1 - WIN_VALUE)
                 else:
-                    value = -_horizon_value(evaluation, played.after, ply + 1)
+                    value = -_horizon_value(evaluator, played.after, ply + 1)
                 if value > best:
                     best = value
                     if best >= beta:

@@ -1,10 +1,10 @@
 """What a position is worth without search, by a small network that guided alpha-beta reads.
 
-Its input is what the tables of :mod:`agents.search.alphabeta.evaluation` are indexed by: the seeds
-of each two pits that belong together, once for each phase of the stores. Each of these 16 pairs
-names a row of 32 numbers, and the 16 rows are added up. The first of the 32 sums counts as it is.
-The others are rectified; half of them are added to it, half of them subtracted. No layer of weights
-follows: as a rectifier passes positive factors on, they are in the rows already.
+A position names 16 cells, as in the tables of :mod:`agents.search.alphabeta.evaluation`, with
+counts of seeds rounded to levels. Each cell is a row of 32 numbers, and the 16 rows are added up.
+The first of the 32 sums counts as it is. The others are rectified; half of them are added to it,
+half of them subtracted. No layer of weights follows: a rectifier passes positive factors on, so
+they are in the rows already.
 
 So an evaluation is 16 additions of 64 bytes, which compile to vector instructions, as in the first
 layer of an NNUE (https://www.chessprogramming.org/NNUE). ``training/fit.py`` fits the
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,35 +26,27 @@ from numba.extending import intrinsic, overload
 
 from agents.search.alphabeta.evaluation import (
     BYTE_BITS,
-    FACES_HOUSE,
-    LANE,
     LIMIT,
-    MY_BACK,
-    MY_HOUSE,
+    PAIRS,
     PHASES,
     SCALE,
     TABLES,
-    THEIR_BACK,
-    THEIR_HOUSE,
     TOP_BIT,
-    pairs,
-    phase,
+    evaluate_by_tables,
+    pair_cells,
     read_fitted,
 )
 from bao_env.engine.bits import TOPS, U, byteswap
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.layout import HOUSE
-from bao_env.engine.position import other_owns_house, owns_house, read_at
+from bao_env.engine.position import read_at
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 UNITS: Final = 32
 """Numbers in a row."""
-LEVELS: Final = 16
-"""What a count of seeds is rounded to: 0 to 12; 13 for 14 to 16; 14 for 17 to 21; 15 for more."""
-PAIRS: Final = 16
-"""Rows that are added up: eight of front pits that face each other, four of each back row."""
-TABLE_ROWS: Final = LEVELS * LEVELS
-ROWS: Final = PHASES * TABLES * TABLE_ROWS
+LEVEL_BITS: Final = 4
+"""Bits of a level, which a count of seeds is rounded to: 0 to 12; 13 for 14 to 16; 14 for 17 to 21;
+15 for more."""
+ROWS: Final = PHASES * TABLES << 2 * LEVEL_BITS
 """Rows of one rule set."""
 ROW_SCALE: Final = 8 * SCALE
 """Units of a row's numbers in one logit."""
@@ -77,8 +69,13 @@ _TO_TOP_FROM_14 = U(0x7272727272727272)
 _TO_TOP_FROM_17 = U(0x6F6F6F6F6F6F6F6F)
 _TO_TOP_FROM_22 = U(0x6A6A6A6A6A6A6A6A)
 _TWELVES = U(0x0C0C0C0C0C0C0C0C)
-_LEVEL_BITS = U(4)
-_LANE_BITS = 16
+
+
+class Network(NamedTuple):
+    """The evaluator with a row of numbers a cell."""
+
+    rows: npt.NDArray[np.int16]
+    """int16[ROWS, UNITS], each row a line of the processor's cache."""
 
 
 @jit_inline
@@ -93,45 +90,15 @@ def _levels(row):
 
 
 @jit_inline
-def _row(base, table, lanes, lane):
-    """The row that lane ``lane`` of some pairs names in table ``table``."""
-    return base + table * TABLE_ROWS + np.int64((lanes >> U(lane * _LANE_BITS)) & LANE)
-
-
-@jit_inline
-def rows_of(packed):
-    """The numbers of the 16 rows of a position, int64.
-
-    First come those of the front pits from left to right, then those of the mover's back row and of
-    the opponent's.
-    """
-    meta = packed.meta
-    front, facing = _levels(packed.front), _levels(byteswap(packed.other_front))
-    back, other_back = _levels(packed.back), _levels(packed.other_back)
-    even = pairs(front, facing, _LEVEL_BITS)
-    odd = pairs(front >> BYTE_BITS, facing >> BYTE_BITS, _LEVEL_BITS)
-    mine = pairs(back, back >> BYTE_BITS, _LEVEL_BITS)
-    theirs = pairs(other_back, other_back >> BYTE_BITS, _LEVEL_BITS)
-    base = np.int64(phase(meta)) * (TABLES * TABLE_ROWS)
-    my_house = MY_HOUSE if owns_house(meta) else HOUSE
-    their_house = THEIR_HOUSE if other_owns_house(meta) else FACES_HOUSE
-    return (
-        _row(base, 0, even, 0),
-        _row(base, 1, odd, 0),
-        _row(base, 2, even, 1),
-        _row(base, their_house, odd, 1),
-        _row(base, my_house, even, 2),
-        _row(base, 5, odd, 2),
-        _row(base, 6, even, 3),
-        _row(base, 7, odd, 3),
-        _row(base, MY_BACK, mine, 0),
-        _row(base, MY_BACK + 1, mine, 1),
-        _row(base, MY_BACK + 2, mine, 2),
-        _row(base, MY_BACK + 3, mine, 3),
-        _row(base, THEIR_BACK, theirs, 0),
-        _row(base, THEIR_BACK + 1, theirs, 1),
-        _row(base, THEIR_BACK + 2, theirs, 2),
-        _row(base, THEIR_BACK + 3, theirs, 3),
+def _rows_of(packed):
+    """Return the 16 rows that a position adds up; see :func:`.evaluation.pair_cells`."""
+    return pair_cells(
+        packed.meta,
+        _levels(packed.front),
+        _levels(byteswap(packed.other_front)),
+        _levels(packed.back),
+        _levels(packed.other_back),
+        LEVEL_BITS,
     )
 
 
@@ -186,15 +153,30 @@ def _output_in_numba(rows, indices):
 
 
 @jit
-def evaluate_by_network(rows, packed):
-    """The value of a position for the player to move, int64, in :data:`SCALE` a logit.
+def evaluate_by_network(network, packed):
+    """Return the value of a position for the player to move, int64, in :data:`SCALE` a logit.
 
     Args:
-        rows: int16[ROWS, UNITS].
+        network: the :class:`Network`.
         packed: the position, a :class:`Packed`.
     """
-    value = output(rows, rows_of(packed)) >> _SCALE_SHIFT
+    value = output(network.rows, _rows_of(packed)) >> _SCALE_SHIFT
     return max(-LIMIT, min(LIMIT, value))
+
+
+def evaluate(evaluator, packed):
+    """Return the value of a position for the player to move, by :class:`Tables` or a
+    :class:`Network`."""
+    by_network = isinstance(evaluator, Network)
+    return (evaluate_by_network if by_network else evaluate_by_tables)(evaluator, packed)
+
+
+@overload(evaluate, inline="always")
+def _evaluate_in_numba(evaluator, packed):
+    """Return what compiled code calls in place of :func:`evaluate`."""
+    if evaluator.instance_class is Network:
+        return lambda evaluator, packed: evaluate_by_network(evaluator, packed)
+    return lambda evaluator, packed: evaluate_by_tables(evaluator, packed)
 
 
 @jit
@@ -206,13 +188,13 @@ def network_features(positions, out):
         out: int32[B, PAIRS], filled.
     """
     for g in range(positions.shape[0]):
-        found = rows_of(read_at(positions, g))
+        rows = _rows_of(read_at(positions, g))
         for i in range(PAIRS):
-            out[g, i] = found[i]
+            out[g, i] = rows[i]
 
 
-def check_rows(rows: npt.NDArray[np.int16]) -> None:
-    """Refuse rows that compiled code would read beyond, or whose sums would not fit.
+def network_of(rows: npt.NDArray[np.int16]) -> Network:
+    """Return the evaluator with these rows, which are copied.
 
     Raises:
         ValueError: they are not int16[ROWS, UNITS], or a number is beyond :data:`ROW_LIMIT`.
@@ -221,11 +203,17 @@ def check_rows(rows: npt.NDArray[np.int16]) -> None:
         raise ValueError(f"rows {rows.dtype}{rows.shape}: expected int16[{ROWS}, {UNITS}]")
     if np.abs(rows.astype(np.int32)).max() > ROW_LIMIT:
         raise ValueError(f"rows with numbers beyond {ROW_LIMIT}: 16 of them must fit an int16")
+    line = 64 // rows.itemsize
+    memory = np.empty(rows.size + line, rows.dtype)
+    start = -memory.ctypes.data % 64 // rows.itemsize
+    copy = memory[start : start + rows.size].reshape(rows.shape)
+    copy[:] = rows
+    return Network(copy)
 
 
 @cache
-def load_rows(ruleset: Ruleset) -> npt.NDArray[np.int16] | None:
-    """Return the fitted rows of a rule set, int16[ROWS, UNITS].
+def load_network(ruleset: Ruleset) -> Network | None:
+    """Return the fitted network of a rule set.
 
     None for a rule set that no network was fitted to: one of :data:`WITHOUT_NETWORK`, or one of
     your own.
@@ -237,17 +225,6 @@ def load_rows(ruleset: Ruleset) -> npt.NDArray[np.int16] | None:
         return None
     rows = read_fitted(FILE, (ROWS, UNITS), WITHOUT_NETWORK)[ruleset.name]
     try:
-        check_rows(rows)
+        return network_of(rows)
     except ValueError as error:
         raise ValueError(f"{FILE}: {ruleset.name}: {error}") from error
-    return in_cache_lines(rows)
-
-
-def in_cache_lines(rows: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
-    """A copy of rows in which each is a line of the cache, 64 bytes."""
-    line = 64 // rows.itemsize
-    memory = np.empty(rows.size + line, rows.dtype)
-    start = -memory.ctypes.data % 64 // rows.itemsize
-    copy = memory[start : start + rows.size].reshape(rows.shape)
-    copy[:] = rows
-    return copy

@@ -64,6 +64,7 @@ MEMORY: Final = np.dtype(
             ("stopped", np.int64),  # 1 once a limit has ended the search
             ("actions", np.uint64),  # mask of the root's actions to choose from
             ("iteration", np.int64),  # depth of the iteration under way, in plies
+            ("finished", np.int64),  # depth of the last iteration that was finished
             ("value", np.int64),  # of the root, as far as it is known
             ("epoch", np.uint64),  # number of the search, for the transposition table
             # The line under way: a frame for each ply, and the best line from each ply on, which

@@ -29,7 +29,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.alphabeta.evaluation import SCALE, evaluate
+from agents.search.alphabeta.evaluation import SCALE, Tables, evaluate_by_tables
 from agents.search.alphabeta.transposition import position_hash
 from agents.search.limits import is_late
 from bao_env.engine.bits import ONE, ZERO, U, popcount
@@ -83,20 +83,20 @@ class Table(NamedTuple):
     is 0, the other is 1 more than the plies to the end of the game in the proof found."""
     work: npt.NDArray[np.int64]
     """int64[4 * slots], positions visited to find that out; the lowest is replaced first."""
-    sums: npt.NDArray[np.int16]
-    """int16[WEIGHTS], of the evaluation."""
+    cells: npt.NDArray[np.int16]
+    """int16[CELLS], the evaluation of a position not met before."""
     first_phi: npt.NDArray[np.int64]
     """int64[256], ``phi`` of a position not met before, by its evaluation."""
     first_delta: npt.NDArray[np.int64]
     """int64[256], the same of ``delta``, for each of its actions."""
 
     @classmethod
-    def empty(cls, bits: int, sums: npt.NDArray[np.int16]) -> Table:
+    def empty(cls, bits: int, cells: npt.NDArray[np.int16]) -> Table:
         """A table of 2^``bits`` slots, 96 bytes each.
 
         Args:
             bits: its size.
-            sums: int16[SUMS], of the evaluation.
+            cells: int16[CELLS], the evaluation of a position not met before.
         """
         size = _WAYS << bits
         logits = (_LOWEST + ((np.arange(_STEPS) + 0.5) * (1 << _STEP_SHIFT))) / SCALE
@@ -104,7 +104,7 @@ class Table(NamedTuple):
             np.zeros(size, np.uint64),
             np.zeros(size, np.uint64),
             np.zeros(size, np.int64),
-            sums,
+            cells,
             (_MIDDLE * np.exp(-logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
             (_MIDDLE * np.exp(0.3 * logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
         )
@@ -228,7 +228,7 @@ def _set(row, phi, delta, plies):
 def _suppose(rules, table, packed):
     """``phi`` and ``delta`` of a position not met before."""
     starts = max(np.int64(1), np.int64(popcount(candidates(rules, packed)[1])))
-    step = (evaluate(table.sums, packed) - _LOWEST) >> _STEP_SHIFT
+    step = (evaluate_by_tables(Tables(table.cells), packed) - _LOWEST) >> _STEP_SHIFT
     step = max(np.int64(0), min(np.int64(_STEPS - 1), step))
     return table.first_phi[step], table.first_delta[step] * starts
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.alphabeta.evaluation import load_weights, merge
+from agents.search.alphabeta.evaluation import load_tables
 from agents.search.limits import deadline
 from agents.search.solver.proof_number import (
     LOSS,
@@ -75,7 +75,7 @@ class ProofSearch:
     """
 
     def __init__(self, ruleset: Ruleset, table_bits: int) -> None:
-        self.table = Table.empty(table_bits, merge(load_weights(ruleset)))
+        self.table = Table.empty(table_bits, load_tables(ruleset).cells)
         self.nodes = 0
         """Positions visited for the answer."""
         self._rules = ruleset.kernel_rules()
