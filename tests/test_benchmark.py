@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,6 @@ import pytest
 from bao_env.bots import GreedyAgent
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import get_ruleset
-from tests.test_rate import ThreadPool
 from training.examples import cleanrl_vector
 from training.lab.benchmark import command, runs, summary
 from training.lab.benchmark.learners import LEARNERS, Learner, Report
@@ -39,7 +39,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ):
         learner = Learner(f"A {name}", module, "numpy", ("board", "replies"), train)
         monkeypatch.setitem(LEARNERS, name, learner)
-    monkeypatch.setattr(command, "LocalPool", ThreadPool)
+    monkeypatch.setattr(command, "LocalPool", ThreadPoolExecutor)
     return seeds
 
 

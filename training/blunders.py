@@ -30,7 +30,7 @@ import numpy as np
 from agents import registry
 from agents.arena.match import play_games
 from agents.arena.report import markdown_table
-from agents.arena.round_robin import fingerprint
+from agents.arena.scheduler import fingerprint
 from agents.base import NamedPlayer
 from agents.progress import Progress
 from agents.provenance import provenance

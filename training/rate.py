@@ -20,7 +20,7 @@ from agents.arena.elo import expected_score, score_pairs
 from agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
 from agents.arena.placement import Result, rate_player
 from agents.arena.report import markdown_table
-from agents.arena.round_robin import fingerprint
+from agents.arena.scheduler import fingerprint
 from agents.provenance import provenance
 from agents.search.solver.solved_positions import shipped_won_positions
 from bao_env.cli import Run, add_options, add_player_options, at_least, write_json
@@ -186,6 +186,7 @@ def _run(args: argparse.Namespace) -> int:
         seconds=args.seconds,
         seed=args.seed,
         processes=args.threads,
+        allow=args.allow,
     )
     if not result.session.pairs:
         raise ValueError(f"{result.ended} before the first games had ended")

@@ -20,6 +20,7 @@ from agents import registry
 from agents.arena.ladder import Ladder, load_ladder
 from agents.arena.match import play_match, play_openings
 from agents.arena.placement import Session
+from agents.files import fault
 from agents.progress import Progress
 from agents.provenance import provenance
 from bao_env.bots import Agent
@@ -139,12 +140,12 @@ def rated(player: Agent, ladder: Ladder, precision: float, steps: int, seconds: 
         steps, seconds: training so far.
     """
     session, engine = Session(ladder, seed=1), Engine(ladder.ruleset)
-    while units := session.plan(precision):
-        for unit in units:
-            seed = int(np.random.SeedSequence([unit.anchor, *unit.openings]).generate_state(1)[0])
-            anchor = ladder.load(ladder.anchors[unit.anchor].player, seed)
-            match = play_openings(player, anchor, ladder.starts[np.array(unit.openings)], engine)
-            session.add(unit, match.points)
+    while parts := session.plan(precision):
+        for part in parts:
+            seed = int(np.random.SeedSequence([part.anchor, *part.openings]).generate_state(1)[0])
+            anchor = ladder.load(ladder.anchors[part.anchor].player, seed)
+            match = play_openings(player, anchor, ladder.starts[np.array(part.openings)], engine)
+            session.add(part, match.points)
     found = session.placement()
     return Point(
         steps=steps,
@@ -205,11 +206,9 @@ def load(path: Path) -> Run:
     try:
         return Run.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(map(str, fault["loc"]))
         raise ValueError(
-            f"{path} is not a run of this benchmark ({where}: {fault['msg']}): remove it, or "
-            "choose another --out"
+            f"{path} is not a run of this benchmark ({fault(error)}): remove it, or choose another "
+            "--out"
         ) from error
 
 
