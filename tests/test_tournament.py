@@ -22,8 +22,7 @@ import bao_env
 from agents.arena import round_robin, scheduler
 from agents.arena.match import play_match
 from agents.arena.openings import draw_openings
-from agents.arena.ratings import rate
-from agents.arena.report import Standing, markdown
+from agents.arena.report import Standing, markdown, to_dict
 from agents.arena.round_robin import (
     PART_PAIRS,
     Part,
@@ -316,7 +315,7 @@ def test_tables() -> None:
     )
     players = {"a": "random", "b": "greedy", "c": "mcts:2"}
     described = replace(FIVE_PAIRS, players=players, pairs=2).description
-    text = markdown(standing, rate(standing.results, anchor="b"), described)
+    text = markdown(to_dict(standing, described, anchor="b"))
     assert "8 games in pairs" in text
     table, cross = ([cells(line) for line in part.splitlines()] for part in text.split("percent:"))
     row = next(row for row in table if row[0] == "a")

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agents import registry
-from agents.arena.ratings import rate
-from agents.arena.report import markdown_table, write_report
+from agents.arena.report import markdown_table, to_dict, write_report
 from agents.arena.round_robin import TournamentSettings, run
 from agents.nets import checkpoint
 from agents.progress import Progress
@@ -88,10 +87,10 @@ def elo_curve(folder: Path, args: argparse.Namespace) -> None:
     )
     standing = run(settings, folder / "curve", args.threads, False)
     anchor = args.against[0] if args.against else None
-    print(write_report(standing, settings.description, folder / "curve", anchor))
-    ratings = rate(standing.results, anchor=anchor)
-    scores = zip(ratings.elo, ratings.low, ratings.high, strict=True)
-    elo = dict(zip(ratings.names, scores, strict=True))
+    report = to_dict(standing, settings.description, anchor)
+    print(write_report(report, folder / "curve"))
+    keys = ("elo", "elo_low", "elo_high")
+    elo = {row["player"]: [row[key] for key in keys] for row in report["players"]}
     figure, axes = new_plot(f"{folder.name}: network alone, rule set {ruleset.name}")
     errorbars(axes, list(hours.values()), [elo[name] for name in hours])
     reference_lines(axes, {name: score[0] for name, score in elo.items() if name not in hours})
