@@ -93,7 +93,7 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
         network = trainer.part_seconds["network"] / total
         network = network or read * seconds_per_encoding(trainer) / config.workers / total
         shares = {"search": shares["play"] - network, "network": network, "learn": shares["learn"]}
-        simulations = rate * trainer.alphazero.simulations
+        simulations = rate * trainer.method_config.simulations
     return {
         "workers": config.workers,
         "network": config.network_kind,
