@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agents import registry
-from agents.arena.report import markdown_table, to_dict, write_report
+from agents.arena.report import elos_of, errorbars, markdown_table, to_dict, write_report
 from agents.arena.round_robin import TournamentSettings, run
 from agents.nets import checkpoint
 from agents.progress import Progress
 from agents.search.solver.solved_positions import SolvedPositions, shipped_won_positions
 from bao_env.cli import Run, add_options, add_player_options, at_least
 from bao_env.engine.ruleset import Ruleset
-from training.plot import draw_curves, errorbars, reference_lines
+from training.plot import draw_curves, reference_lines
 from training.shares import Blunders, Share
 
 _TICKS: Final = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
@@ -89,8 +89,7 @@ def elo_curve(folder: Path, args: argparse.Namespace) -> None:
     anchor = args.against[0] if args.against else None
     report = to_dict(standing, settings.description, anchor)
     print(write_report(report, folder / "curve"))
-    keys = ("elo", "elo_low", "elo_high")
-    elo = {row["player"]: [row[key] for key in keys] for row in report["players"]}
+    elo = elos_of(report)
     figure, axes = new_plot(f"{folder.name}: network alone, rule set {ruleset.name}")
     errorbars(axes, list(hours.values()), [elo[name] for name in hours])
     reference_lines(axes, {name: score[0] for name, score in elo.items() if name not in hours})

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from tabulate import tabulate
 from agents.arena.elo import score_pairs
 from agents.arena.ratings import cycles, rate
 from bao_env.files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,12 @@ def to_dict(
         "commits": list(standing.commits),
         "cycles": cycles(standing.results),
     }
+
+
+def elos_of(report: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Return the Elo of each player and both ends of its interval."""
+    keys = ("elo", "elo_low", "elo_high")
+    return {row["player"]: [row[key] for key in keys] for row in report["players"]}
 
 
 def _games(report: Mapping[str, Any]) -> int:
@@ -141,15 +150,12 @@ def plot(report: Mapping[str, Any]) -> bytes:
     """Plot Elo with intervals beside the crosstable, as a PNG."""
     from matplotlib.figure import Figure
 
-    names = [row["player"] for row in report["players"]]
-    elo, low, high = (
-        np.array([row[key] for row in report["players"]]) for key in ("elo", "elo_low", "elo_high")
-    )
-    count = len(names)
+    elos = elos_of(report)
+    names, count = list(elos), len(elos)
     figure = Figure(figsize=(6 + 0.7 * count, 1.6 + 0.5 * count), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.2))
-    errors = np.maximum(0, [elo - low, high - elo])
-    left.errorbar(elo, range(count), xerr=errors, fmt="o", color="tab:brown", capsize=3)
+    style = {"fmt": "o", "color": "tab:brown"}
+    errorbars(left, range(count), list(elos.values()), horizontal=True, **style)
     left.set_yticks(range(count), names)
     left.invert_yaxis()
     left.grid(axis="x", alpha=0.3)
@@ -165,8 +171,33 @@ def plot(report: Mapping[str, Any]) -> bytes:
     right.set_title("points of the row against the column, %", size=10)
     title = f"Bao, {report['settings']['ruleset']['name']}: {_games(report):,} games"
     figure.suptitle(title, size=11)
+    return png(figure)
+
+
+def errorbars(
+    axes: Any, x: Sequence[float], scores: Sequence[Sequence[float]], **style: Any
+) -> None:
+    """Draw scores with their intervals.
+
+    Args:
+        axes: the matplotlib axes.
+        x: places on the other axis.
+        scores: a score and the ends of its interval for each place.
+        style: options of ``axes.errorbar``; with ``horizontal=True`` scores run along the x axis.
+    """
+    score, low, high = np.array(scores, float).reshape(-1, 3).T
+    errors = np.maximum(0, [score - low, high - score])
+    style = {"fmt": "o-", "capsize": 3} | style
+    if style.pop("horizontal", False):
+        axes.errorbar(score, x, xerr=errors, **style)
+    else:
+        axes.errorbar(x, score, yerr=errors, **style)
+
+
+def png(figure: Figure, dpi: int = 110) -> bytes:
+    """Return a figure as the content of a PNG file."""
     picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=110)
+    figure.savefig(picture, format="png", dpi=dpi)
     return picture.getvalue()
 
 
