@@ -66,7 +66,7 @@ def test_benchmark(trained: list[int], tmp_path: Path, capsys: pytest.CaptureFix
     assert "| A fake (`fake`) | `replies` |" in capsys.readouterr().out
     assert (tmp_path / "benchmark.png").read_bytes()[:4] == b"\x89PNG"
     assert bao(["lab", "benchmark", *words, *options, "--steps", "200"]) == 2
-    assert "give the same options, or choose another --out" in capsys.readouterr().err
+    assert "give the same ones, or choose another --out" in capsys.readouterr().err
     (tmp_path / "fake-replies-4.json").write_text("{}")
     assert bao(["lab", "benchmark", *words, *options]) == 2
     assert "is not a run of this benchmark (learner: Field required)" in capsys.readouterr().err

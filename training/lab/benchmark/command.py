@@ -18,13 +18,13 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from agents.arena.scheduler import LocalPool
-from agents.files import hold
 from agents.progress import Progress
 from bao_env import cli
 from bao_env.cli import add_options, at_least
 from training.lab.benchmark import summary
 from training.lab.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
-from training.lab.benchmark.runs import BenchmarkSettings, Name, Run, run, unfinished
+from training.lab.benchmark.runs import BenchmarkSettings, Name, Run, file_of, run
+from training.resumable import parts_of
 
 
 def command(parser: argparse.ArgumentParser) -> cli.Run:
@@ -159,8 +159,8 @@ def _run(args: argparse.Namespace) -> int:
     try:
         if not args.report:
             names = chosen(args)
-            with hold(args.out):
-                todo = unfinished(names, settings, args.out)
+            with parts_of(args.out, settings.model_dump()):
+                todo = [name for name in names if not file_of(args.out, name).exists()]
                 failed = train_all(todo, settings, args.out, args.threads)
         print(summary.write(args.out))
     except KeyboardInterrupt:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -17,6 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents import registry
+from agents.arena.elo import finite
 from agents.arena.ladder import Ladder, load_ladder
 from agents.arena.match import play_match, play_openings
 from agents.arena.placement import Session
@@ -151,8 +151,8 @@ def rated(player: Agent, ladder: Ladder, precision: float, steps: int, seconds: 
         steps=steps,
         seconds=seconds,
         elo=found.elo if math.isfinite(found.elo) else session.guess(),
-        low=found.low if math.isfinite(found.low) else None,
-        high=found.high if math.isfinite(found.high) else None,
+        low=finite(found.low),
+        high=finite(found.high),
         games=2 * session.pairs,
     )
 
@@ -210,22 +210,3 @@ def load(path: Path) -> Run:
             f"{path} is not a run of this benchmark ({fault(error)}): remove it, or choose another "
             "--out"
         ) from error
-
-
-def unfinished(names: Iterable[Name], settings: BenchmarkSettings, folder: Path) -> list[Name]:
-    """Return the runs that ``folder`` does not hold yet.
-
-    Raises:
-        ValueError: it holds one that was made with other settings, or something else.
-    """
-    missing = []
-    for name in names:
-        path = file_of(folder, name)
-        if not path.exists():
-            missing.append(name)
-        elif (found := load(path).settings) != settings:
-            raise ValueError(
-                f"{path} was made with {found}, not with {settings}: give the same options, or "
-                "choose another --out"
-            )
-    return missing
