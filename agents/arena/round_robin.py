@@ -246,8 +246,9 @@ def prepare(folder: Path, settings: TournamentSettings) -> dict[Part, Record]:
                 f"games of {', '.join(sorted(unknown))} are played again: nothing tells whether "
                 "the player is still the same; an attribute `fingerprint` of its agent, a text, can"
             )
-            write_atomically(file, b"".join(_to_line(*result) for result in kept.items()))
             results = kept
+        # Without lines that were cut short: more are appended.
+        write_atomically(file, b"".join(_to_line(*result) for result in results.items()))
         description["known"] = old.known | new.known  # every player with results
     elif file.exists():
         raise TournamentError(
@@ -334,12 +335,7 @@ def save(folder: Path, part: Part, record: Record) -> None:
             file = folder / "games" / names / f"{part.number:04}.txt"
             file.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(file, record.games)
-        with open(folder / "results.jsonl", "a+b") as results:
-            size = results.seek(0, os.SEEK_END)
-            if size:
-                results.seek(size - 1)
-                if results.read(1) != b"\n":
-                    results.write(b"\n")  # the last line was cut short
+        with open(folder / "results.jsonl", "ab") as results:
             results.write(_to_line(part, record))
             results.flush()
             os.fsync(results.fileno())
