@@ -11,9 +11,8 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Concatenate, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
@@ -175,10 +174,11 @@ class Trainer(ABC, Generic[W]):
         start, rate = time.perf_counter(), self.learning_rate
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        with self.timed("play"):
-            played = self.play()
-        with self.timed("learn"):
-            learnt = self.learn()
+        played = self.play()
+        between = time.perf_counter()
+        learnt = self.learn()
+        self.part_seconds["play"] += between - start
+        self.part_seconds["learn"] += time.perf_counter() - between
         if not all(bool(p.isfinite().all()) for p in self.network.parameters()):
             raise DivergedError(f"the weights after update {self.update + 1} are not finite")
         steps = self.config.steps_per_update
@@ -244,15 +244,6 @@ class Trainer(ABC, Generic[W]):
         for replica in replicas:
             replica.sync_weights(self.network)
         return norm
-
-    @contextmanager
-    def timed(self, part: str) -> Iterator[None]:
-        """Add the time spent inside to :attr:`part_seconds`."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.part_seconds[part] += time.perf_counter() - start
 
     # Other players and checkpoints.
 
