@@ -37,10 +37,8 @@ class Learner:
 
     title: str
     """Title in tables."""
-    module: str
-    """Module that must be installed."""
     distribution: str
-    """Its name for pip."""
+    """What must be installed, by its name for pip; its module has the same name."""
     observations: tuple[str, ...]
     """Observations it can read."""
     train: Callable[[str, int, int, Report], None]
@@ -52,7 +50,7 @@ class Learner:
     @property
     def is_installed(self) -> bool:
         """Whether its library is installed."""
-        return find_spec(self.module) is not None
+        return find_spec(self.distribution.replace("-", "_")) is not None
 
 
 def _example(module: str, **options: Any) -> Callable[[str, int, int, Report], None]:
@@ -81,13 +79,10 @@ def _ours(config_file: str) -> Callable[[str, int, int, Report], None]:
 
 
 LEARNERS: Final[dict[str, Learner]] = {
-    "td": Learner(
-        "our TD(lambda)", "torch", "torch", ("moves", "own-replies"), _ours("quick.toml")
-    ),
-    "ppo": Learner("our PPO", "torch", "torch", ENCODINGS[:2], _ours("ppo.toml")),
+    "td": Learner("our TD(lambda)", "torch", ("moves", "own-replies"), _ours("quick.toml")),
+    "ppo": Learner("our PPO", "torch", ENCODINGS[:2], _ours("ppo.toml")),
     "selfplay": Learner(
         "PPO in CleanRL's pattern, both sides",
-        "torch",
         "torch",
         OBSERVATIONS,
         _example("training.examples.cleanrl_vector", past_selves=False, **_VECTOR),
@@ -95,23 +90,20 @@ LEARNERS: Final[dict[str, Learner]] = {
     "cleanrl": Learner(
         "PPO in CleanRL's pattern, against past selves",
         "torch",
-        "torch",
         OBSERVATIONS,
         _example("training.examples.cleanrl_vector", past_selves=True, **_VECTOR),
     ),
     "sb3": Learner(
         "MaskablePPO of SB3, against past selves",
-        "sb3_contrib",
         "sb3-contrib",
         OBSERVATIONS,
         _example("training.examples.sb3_vector", **_VECTOR),
     ),
     "alphazero": Learner(
-        "our search-guided self-play", "torch", "torch", ENCODINGS[:2], _ours("zanzibar.toml")
+        "our search-guided self-play", "torch", ENCODINGS[:2], _ours("zanzibar.toml")
     ),
     "torchrl-dqn": Learner(
         "DQN of TorchRL, against past selves",
-        "torchrl",
         "torchrl",
         OBSERVATIONS,
         _example("training.examples.torchrl_dqn", hidden=_VECTOR["hidden"]),
@@ -119,7 +111,6 @@ LEARNERS: Final[dict[str, Learner]] = {
     ),
     "dqn": Learner(
         "DQN of Tianshou, against past selves",
-        "tianshou",
         "tianshou",
         OBSERVATIONS,
         _example("training.lab.benchmark.dqn", hidden=_VECTOR["hidden"]),
