@@ -32,7 +32,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -102,31 +102,29 @@ def import_own_code(settings: Mapping[str, Any]) -> None:
         if plugins.is_own(architecture):
             allow_architecture(architecture)
         if plugins.is_own(method):
+            code = plugins.find(method)
+            if not isinstance(code, Method):
+                raise ValueError(
+                    f"method={method} is {code!r:.200}: expected a training.trainer.Method of its "
+                    "settings and its trainer"
+                )
             others = [table_name(name) for name in methods() if name != method]
             if table_name(method) in {*TrainConfig.model_fields, *others}:
                 raise ValueError(
                     f"method={method}: there is a setting or a method called "
                     f"{table_name(method)!r}; expected another name after the colon"
                 )
-            _import(
-                "method",
-                method,
-                Method,
-                "a training.trainer.Method of its settings and its trainer",
-            )
+            OWN_CODE[method] = code
         if plugins.is_own(loss):
-            _import("ppo.loss", loss, Callable, "a function of a training.ppo.PpoBatch")
+            code = plugins.find(loss)
+            if not callable(code):
+                raise ValueError(
+                    f"ppo.loss={loss} is {code!r:.200}: expected a function of a "
+                    "training.ppo.PpoBatch"
+                )
+            OWN_CODE[loss] = code
     except ValueError as error:
         raise ConfigError(str(error)) from error
-
-
-def _import(key: str, name: str, kind: Any, expected: str) -> None:
-    """Import the user's own code ``name`` for the setting ``key``, and enter it in
-    :data:`OWN_CODE`."""
-    code = plugins.find(name)
-    if not isinstance(code, kind):
-        raise ValueError(f"{key}={name} is {code!r:.200}: expected {expected}")
-    OWN_CODE[name] = code
 
 
 def config_from_dict(settings: dict[str, Any]) -> tuple[TrainConfig, Any]:
