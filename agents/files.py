@@ -1,4 +1,4 @@
-"""Give a folder one writer at a time."""
+"""Give a folder one writer at a time, and say what is wrong with a file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from pydantic import ValidationError
 
 
 class HeldError(ValueError):
@@ -49,3 +50,9 @@ def hold(folder: Path) -> Iterator[None]:
     finally:
         holder.unlink(missing_ok=True)
         lock.release()
+
+
+def fault(error: ValidationError) -> str:
+    """Return the place of the first fault in a file's content, and what is wrong there."""
+    first = error.errors()[0]
+    return ": ".join(map(str, (*first["loc"], first["msg"])))

@@ -62,7 +62,7 @@ def test_results_are_those_of_the_games(monkeypatch: pytest.MonkeyPatch, ruleset
     monkeypatch.setattr(worker, "_settle", check)
     for _ in range(12):
         worker.collect()
-    assert ended > 20 and worker.count_settled() > 200
+    assert ended > 20 and buffer.count_settled() > 200
     known = ~np.isnan(buffer.results)
     assert (buffer.policies[known].astype(int).sum(axis=1) - 255 <= 10).all()
     masks = buffer.legal[known]
@@ -130,7 +130,7 @@ def test_without_its_buffer_a_run_goes_on(
     assert weights(other) == weights(trainer) and other.steps == trainer.steps
     for mine, theirs in zip(other.workers, trainer.workers, strict=True):
         np.testing.assert_array_equal(mine.games.positions, theirs.games.positions)
-        assert mine.count_settled() == 0 and not mine.histories.lengths.any()
+        assert mine.buffer.count_settled() == 0 and not mine.histories.lengths.any()
     assert bao(["train", "--run", "r", "--out", str(tmp_path), "--resume"]) == 0
     assert (tmp_path / "r" / "final.safetensors").exists()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,6 @@ import pytest
 from bao_env.bots import GreedyAgent
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import get_ruleset
-from tests.test_rate import ThreadPool
 from training.examples import cleanrl_vector
 from training.lab.benchmark import command, runs, summary
 from training.lab.benchmark.learners import LEARNERS, Learner, Report
@@ -32,14 +32,14 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def poor(observation: str, seed: int, steps: int, report: Report) -> None:
         raise RuntimeError("no such luck")
 
-    for name, module, train in (
+    for name, distribution, train in (
         ("fake", "numpy", fake),
         ("poor", "numpy", poor),
         ("far", "no_such_module", fake),
     ):
-        learner = Learner(f"A {name}", module, "numpy", ("board", "replies"), train)
+        learner = Learner(f"A {name}", distribution, ("board", "replies"), train)
         monkeypatch.setitem(LEARNERS, name, learner)
-    monkeypatch.setattr(command, "LocalPool", ThreadPool)
+    monkeypatch.setattr(command, "LocalPool", ThreadPoolExecutor)
     return seeds
 
 
@@ -52,7 +52,7 @@ def test_benchmark(trained: list[int], tmp_path: Path, capsys: pytest.CaptureFix
     assert bao(["lab", "benchmark", *words, *options]) == 1
     error = capsys.readouterr().err
     assert "poor-replies-4: failed: RuntimeError: no such luck" in error
-    assert "far is skipped: numpy is not installed" in error
+    assert "far is skipped: no_such_module is not installed" in error
     run = runs.load(tmp_path / "fake-replies-4.json")
     assert [point.steps for point in run.points] == [10, 20, 30, 50, 100]
     assert len({point.elo for point in run.points[:-1]}) == 1  # one player, one rating
@@ -66,7 +66,7 @@ def test_benchmark(trained: list[int], tmp_path: Path, capsys: pytest.CaptureFix
     assert "| A fake (`fake`) | `replies` |" in capsys.readouterr().out
     assert (tmp_path / "benchmark.png").read_bytes()[:4] == b"\x89PNG"
     assert bao(["lab", "benchmark", *words, *options, "--steps", "200"]) == 2
-    assert "give the same options, or choose another --out" in capsys.readouterr().err
+    assert "give the same ones, or choose another --out" in capsys.readouterr().err
     (tmp_path / "fake-replies-4.json").write_text("{}")
     assert bao(["lab", "benchmark", *words, *options]) == 2
     assert "is not a run of this benchmark (learner: Field required)" in capsys.readouterr().err
@@ -102,7 +102,7 @@ def test_plain_ppo_is_reproducible(past_selves: bool) -> None:
     ],
 )
 def test_real_learners(learner: str, observation: str, tmp_path: Path) -> None:
-    pytest.importorskip(LEARNERS[learner].module)
+    pytest.importorskip(LEARNERS[learner].distribution.replace("-", "_"))
     run = runs.run(
         Name(learner, observation, 1),
         BenchmarkSettings(steps=5, pairs=5, precision=300.0),

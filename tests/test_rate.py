@@ -22,7 +22,7 @@ from agents.arena import placement
 from agents.arena.elo import ELO_PER_LOGIT, score_pairs
 from agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, shipped
 from agents.arena.openings import draw_openings
-from agents.arena.placement import Session, Unit, place
+from agents.arena.placement import Part, Session, place
 from agents.arena.round_robin import TournamentSettings
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS
@@ -96,16 +96,9 @@ def ladder_file(small: Ladder, tmp_path: Path) -> Path:
     return path
 
 
-class ThreadPool(ThreadPoolExecutor):
-    """Replaces a pool of processes, which are slow to start."""
-
-    def stop(self) -> None:
-        """Do nothing."""
-
-
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placement, "LocalPool", ThreadPool)
+    monkeypatch.setattr(placement, "LocalPool", ThreadPoolExecutor)  # processes start slowly
 
 
 # --- the fit ------------------------------------------------------------------------------------
@@ -174,7 +167,7 @@ def wide_ladder(small: Ladder, openings: int = OPENINGS) -> Ladder:
     return Ladder.model_validate(plain)
 
 
-def simulate(session: Session, elo: float, precision: float = 30.0, seed: int = 0) -> list[Unit]:
+def simulate(session: Session, elo: float, precision: float = 30.0, seed: int = 0) -> list[Part]:
     """Play a session with results drawn from the model; return what was played."""
     rng = np.random.default_rng(seed)
     played = []

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,18 +19,16 @@ import numpy as np
 import pytest
 
 import bao_env
-from agents.arena import executors, round_robin
+from agents.arena import round_robin, scheduler
 from agents.arena.match import play_match
 from agents.arena.openings import draw_openings
-from agents.arena.ratings import rate
-from agents.arena.report import Standing, markdown
+from agents.arena.report import Standing, markdown, to_dict
 from agents.arena.round_robin import (
-    UNIT_PAIRS,
+    PART_PAIRS,
+    Part,
     TournamentError,
     TournamentSettings,
-    Unit,
     prepare,
-    units,
 )
 from agents.provenance import provenance
 from agents.registry import load
@@ -37,7 +36,6 @@ from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULES_VERSION, RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
 from tests.make_golden import pinned
-from tests.test_rate import ThreadPool
 
 
 def settings(*players: str, **changes: Any) -> TournamentSettings:
@@ -58,19 +56,23 @@ def run(
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(round_robin, "LocalPool", ThreadPool)
+    monkeypatch.setattr(round_robin, "LocalPool", ThreadPoolExecutor)
 
 
-def test_units() -> None:
+def test_parts() -> None:
     """They cover each pairing once, in parts."""
-    listed = units(settings("a", "b", "c", pairs=120, pairs_of={"c": 30}))
-    assert UNIT_PAIRS == 50 and list(listed) == [
-        Unit("a", "b", 0, 50),
-        Unit("a", "b", 1, 50),
-        Unit("a", "b", 2, 20),
-        Unit("a", "c", 0, 30),
-        Unit("b", "c", 0, 30),
+    asked = settings("random", "greedy", "mcts:2", pairs=120, pairs_of={"mcts:2": 30})
+    openings = draw_openings("zanzibar", 120, 8, seed=1, balance=None)
+    units = dict(asked.units(openings))
+    assert PART_PAIRS == 50 and list(units) == [
+        Part("random", "greedy", 0, 50),
+        Part("random", "greedy", 1, 50),
+        Part("random", "greedy", 2, 20),
+        Part("random", "mcts:2", 0, 30),
+        Part("greedy", "mcts:2", 0, 30),
     ]
+    last = units[Part("random", "greedy", 2, 20)]
+    np.testing.assert_array_equal(last.openings.positions, openings[100:].positions)
 
 
 @pytest.mark.slow
@@ -94,8 +96,8 @@ def test_resumed_tournament_is_the_same_on_any_processes(tmp_path: Path) -> None
     # Each game is kept with its players, and ends as it was counted.
     file = tmp_path / "two" / "games" / "random--greedy" / "0001.txt"
     games = parse_transcripts(file.read_text())
-    assert len(games) == 2 * (60 - UNIT_PAIRS)
-    points = two.results["random", "greedy"][UNIT_PAIRS:].reshape(-1)
+    assert len(games) == 2 * (60 - PART_PAIRS)
+    points = two.results["random", "greedy"][PART_PAIRS:].reshape(-1)
     for i, game in enumerate(games):
         outcome = replay(game).outcome
         assert outcome is not None and points[i] == (outcome.winner == i % 2)
@@ -112,7 +114,7 @@ def test_same_on_ray(tmp_path: Path) -> None:
 
 
 def test_a_cluster_imports_from_the_checkout() -> None:
-    assert (executors.ROOT / "agents" / "arena" / "executors.py").samefile(executors.__file__)
+    assert (scheduler.ROOT / "agents" / "arena" / "scheduler.py").samefile(scheduler.__file__)
 
 
 def test_no_cluster_at_the_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,7 +184,10 @@ def other_code(kept: dict[str, Any], key: str) -> dict[str, Any]:
         (lambda _: b"[" * 100_000, "does not describe a tournament"),
         (lambda _: b"1", "does not describe a tournament"),
         (lambda kept: kept | {"known": [1]}, "does not describe a tournament"),
-        (lambda kept: kept | {"format": 1}, "has format 1"),
+        (
+            lambda kept: kept | {"format": 1},
+            r"tournament .*\(format: .* be 2\)",
+        ),
         (lambda kept: other_code(kept, "engine_signature"), r"\(engine_signature differ\)"),
         (lambda kept: other_code(kept, "rules_version"), r"\(rules_version differ\)"),
         (lambda _: None, r"without their tournament\.json"),
@@ -239,7 +244,9 @@ LINE = json.dumps(
 def test_invalid_results_raise(tmp_path: Path, old: bytes, new: bytes) -> None:
     path = tmp_path / "results.jsonl"
     path.write_bytes(LINE + b"\n" + LINE[:40])  # what a crash has cut short is ignored
-    assert round_robin.read_results(path) == [json.loads(LINE)]
+    [(part, result)] = round_robin.read_results(path).items()
+    assert part == ("random", "greedy", 0, 1)
+    assert result.model_dump() == json.loads(LINE)
     path.write_bytes(LINE + b"\n" + LINE.replace(old, new) + b"\n")
     with pytest.raises(TournamentError, match="line 2: not a result"):
         round_robin.read_results(path)
@@ -308,7 +315,7 @@ def test_tables() -> None:
     )
     players = {"a": "random", "b": "greedy", "c": "mcts:2"}
     described = replace(FIVE_PAIRS, players=players, pairs=2).description
-    text = markdown(standing, rate(standing.results, anchor="b"), described)
+    text = markdown(to_dict(standing, described, anchor="b"))
     assert "8 games in pairs" in text
     table, cross = ([cells(line) for line in part.splitlines()] for part in text.split("percent:"))
     row = next(row for row in table if row[0] == "a")
@@ -341,7 +348,7 @@ def test_resume_with_an_own_player(
         (tmp_path / "own_player.py").write_text(OWN.format(attribute=attribute))
         sys.modules.pop("own_player", None)
         (tmp_path / "results.jsonl").write_bytes(mine + b"\n" + LINE + b"\n")
-        return len(prepare(tmp_path, replace(asked))[1])
+        return len(prepare(tmp_path, replace(asked)))
 
     prepare(tmp_path, FIVE_PAIRS)
     assert resume("") == 2
@@ -357,13 +364,10 @@ def test_resume_with_an_own_player(
 
 
 def test_player_that_changes_meanwhile_raises() -> None:
-    [unit] = units(FIVE_PAIRS)
-    openings = draw_openings("zanzibar", 5, 8, 1)
-    now = FIVE_PAIRS.description["known"]
-    assert round_robin.play_unit(FIVE_PAIRS, unit, openings, False, now)["first"] == "greedy"
-    before = now | {"random": ["random", "0123456789abcdef"]}
-    with pytest.raises(TournamentError, match=r"player random .* changed while"):
-        round_robin.play_unit(FIVE_PAIRS, unit, openings, False, before)
+    [(_, unit)] = FIVE_PAIRS.units(draw_openings("zanzibar", 5, 8, 1))
+    assert len(scheduler.play_unit(unit).points) == 5
+    with pytest.raises(ValueError, match="player random changed meanwhile"):
+        scheduler.play_unit(replace(unit, known={"random": "0123456789abcdef"}))
 
 
 @pytest.mark.usefixtures("threads")
@@ -375,9 +379,7 @@ def test_files_that_cannot_be_written(
 
     prepare(tmp_path, FIVE_PAIRS)
     with monkeypatch.context() as patch:
-        patch.setattr(
-            round_robin, "prepare", lambda *_: ({"known": FIVE_PAIRS.description["known"]}, [])
-        )
+        patch.setattr(round_robin, "prepare", lambda *_: {})
         patch.setattr(os, "fsync", fail)
         assert bao(["tournament", *COMMAND, str(tmp_path)]) == 2
     assert "No space left on device" in capsys.readouterr().err
@@ -393,7 +395,7 @@ def test_folder_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     command = [sys.executable, "-m", "bao_env", "tournament", "--out", str(out), "--threads", "2"]
     with subprocess.Popen(
         [*command, "a=mcts:200", "b=mcts:201", "--pairs", "1000"],
-        env=os.environ | {"PYTHONPATH": str(executors.ROOT)},
+        env=os.environ | {"PYTHONPATH": str(scheduler.ROOT)},
         stderr=subprocess.PIPE,
     ) as first:
         try:

@@ -408,19 +408,19 @@ def test_diverged_network_is_not_saved(
 ) -> None:
     """The run stops, its last checkpoint stays, and the run can be resumed."""
     good: list[bytes] = []
-    learn = PpoTrainer._learn
+    learn = PpoTrainer.learn
 
-    def diverge(self: PpoTrainer, entropy_weight: float) -> dict[str, float]:
+    def diverge(self: PpoTrainer) -> dict[str, float]:
         if self.update < 2:
-            return learn(self, entropy_weight)
+            return learn(self)
         good.append((tmp_path / "r" / train.LAST).read_bytes())
         if where == "the gradient of":
             self.workers[1].rollout.advantages[:] = np.nan
-        row = learn(self, entropy_weight)
+        row = learn(self)
         next(self.network.parameters()).data[0, 0] = torch.inf
         return row
 
-    monkeypatch.setattr(PpoTrainer, "_learn", diverge)
+    monkeypatch.setattr(PpoTrainer, "learn", diverge)
     assert run_tiny(tmp_path) == 1
     error = capsys.readouterr().err
     assert f"{where} update 3" in error and "Traceback" not in error

@@ -18,7 +18,6 @@ An update (:meth:`AlphaZeroTrainer.train_update`):
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
@@ -38,8 +37,8 @@ from bao_env.engine.position import PLY, movers
 from training.config import ConfigError, MethodConfig, TrainConfig
 from training.replay_buffer import NOT_VISITED, Histories, ReplayBuffer
 from training.saved import join, part
-from training.trainer import Trainer
-from training.worker import Games, Replica, chunks, log_softmax
+from training.trainer import Trainer, plies_per_game
+from training.worker import GameTotals, Worker, chunks, log_softmax
 
 SEARCH_STATS: Final = ("policy_loss", "value_loss", "entropy", "agreement")
 """The statistics that :func:`search_statistics` sums up. ``agreement`` counts positions where
@@ -51,11 +50,6 @@ class AlphaZeroTrainer(Trainer["AlphaZeroWorker"]):
 
     OPPONENTS: ClassVar = ("greedy", "alphabeta:2", "alphabeta:4")
     COLUMNS: ClassVar = (
-        "update",
-        "steps",
-        "seconds",
-        "steps_per_second",
-        "learning_rate",
         "simulations_per_second",
         "search_share",
         "network_share",
@@ -63,52 +57,47 @@ class AlphaZeroTrainer(Trainer["AlphaZeroWorker"]):
         *SEARCH_STATS,
         "gradient_norm",
         "plies_per_game",
-        *(f"score_against_{name}" for name in OPPONENTS),
     )
-
-    def __init__(self, config: TrainConfig, alphazero: AlphaZeroConfig) -> None:
-        self.alphazero = alphazero  # first: make_worker reads it
-        super().__init__(config, alphazero)
 
     @override
     def make_worker(self, seed: np.random.SeedSequence) -> AlphaZeroWorker:
-        return AlphaZeroWorker(self.config, self.alphazero, self.network, seed)
+        return AlphaZeroWorker(self.config, self.method_config, self.network, seed)
 
     @override
     def train_update(self) -> dict[str, float]:
-        config, start = self.config, time.perf_counter()
         before = dict(self.part_seconds)
-        rate = self.set_learning_rate()
-        with self.timed("play"):
-            totals = self.map_workers(AlphaZeroWorker.collect)
-        network = sum(total.network_seconds for total in totals) / config.workers
-        self.part_seconds["network"] += network
-        with self.timed("learn"):
-            learnt = self._learn()
-        row = self.finish_update(start) | {"learning_rate": rate} | learnt
-        seconds = time.perf_counter() - start
-        play, learn = (self.part_seconds[k] - before.get(k, 0.0) for k in ("play", "learn"))
+        row = super().train_update()
+        steps = self.config.steps_per_update
+        seconds = steps / row["steps_per_second"]
+        play, learn, network = (
+            self.part_seconds[part] - before.get(part, 0.0) for part in ("play", "learn", "network")
+        )
         row |= {
-            "simulations_per_second": config.steps_per_update * self.alphazero.simulations / play,
+            "simulations_per_second": steps * self.method_config.simulations / play,
             "search_share": (play - network) / seconds,
             "learn_share": learn / seconds,
         }
         if network:  # otherwise it is compiled into the search
             row["network_share"] = network / seconds
-        games = sum(total.games for total in totals)
-        if games:
-            row["plies_per_game"] = sum(total.plies for total in totals) / games
         return row
 
-    def _learn(self) -> dict[str, float]:
-        """Learn from the buffers, and return columns of the metrics."""
+    @override
+    def play(self) -> dict[str, float]:
+        totals = self.map_workers(AlphaZeroWorker.collect)
+        seconds = sum(total.network_seconds for total in totals)
+        self.part_seconds["network"] += seconds / self.config.workers
+        return plies_per_game(totals)
+
+    @override
+    def learn(self) -> dict[str, float]:
         config = self.config
+        alphazero: AlphaZeroConfig = self.method_config
         share = config.minibatch // config.workers
-        settled = min(self.map_workers(AlphaZeroWorker.count_settled))
+        settled = min(self.map_workers(lambda worker: worker.buffer.count_settled()))
         # While the buffer fills, most games have not ended, and there is little to learn from.
-        enough = settled >= min(4 * share, self.alphazero.buffer // config.workers // 2)
+        enough = settled >= min(4 * share, alphazero.buffer // config.workers // 2)
         # The total after each update is rounded, so that fractions are not lost.
-        per_update = config.steps_per_update * self.alphazero.replay_ratio / config.minibatch
+        per_update = config.steps_per_update * alphazero.replay_ratio / config.minibatch
         minibatches = int((self.update + 1) * per_update) - int(self.update * per_update)
         if not enough or not minibatches:
             return {"gradient_norm": 0.0}
@@ -124,7 +113,7 @@ class AlphaZeroTrainer(Trainer["AlphaZeroWorker"]):
         }
 
 
-class AlphaZeroWorker:
+class AlphaZeroWorker(Worker):
     """One thread's games, searches, replay buffer and copy of the network.
 
     Args:
@@ -141,9 +130,8 @@ class AlphaZeroWorker:
         network: PolicyNetwork,
         seed: np.random.SeedSequence,
     ) -> None:
-        self.config, self.alphazero = config, alphazero
-        self.replica = Replica(network, config.bfloat16)
-        self.games = Games(config, seed)
+        super().__init__(config, network, seed)
+        self.alphazero = alphazero
         # The network that the search compiles on a CPU, or the copy on the GPU.
         on_processor = self.replica.device.type == "cpu"
         self._searched_network = network if on_processor else self.replica.network
@@ -156,26 +144,19 @@ class AlphaZeroWorker:
         )
         self.buffer = ReplayBuffer(alphazero.buffer // config.workers)
         self.histories = Histories(len(self.games), config.max_plies)
-        self._restart(np.arange(len(self.games)))
         self._play_forced(CollectTotals())
 
     # Play.
-
-    def _restart(self, index: npt.NDArray[np.int64]) -> None:
-        """Restart games int64[N]."""
-        self.histories.lengths[index] = 0
-        self.games.reset(index)
 
     def _play_forced(self, totals: CollectTotals) -> None:
         """Play forced actions until every game has a choice; restarts games that end."""
         games = self.games
         while True:
-            ended = np.flatnonzero((games.winners >= 0) | (games.plies >= self.config.max_plies))
-            if len(ended):
-                totals.games += len(ended)
-                totals.plies += int(games.plies[ended].sum())
-                self._settle(ended)
-                self._restart(ended)
+            ended = np.flatnonzero(games.ended)
+            totals.count(games, ended)
+            self._settle(ended)
+            self.histories.lengths[ended] = 0
+            games.reset(ended)
             forced = (games.legal & (games.legal - np.uint64(1))) == 0
             if not forced.any():
                 return
@@ -209,10 +190,6 @@ class AlphaZeroWorker:
         return totals
 
     # Learn.
-
-    def count_settled(self) -> int:
-        """Return the number of positions to learn from."""
-        return self.buffer.count_settled()
 
     def gradient(self, count: int, minibatch: int) -> npt.NDArray[np.float64]:
         """Compute this worker's part of a minibatch's gradient, into ``replica.gradients``.
@@ -271,16 +248,16 @@ class AlphaZeroWorker:
 
     # How it is saved.
 
+    @override
     def state(self) -> Arrays:
-        """Return what a resumed worker needs."""
-        arrays = self.games.state()
+        arrays = super().state()
         if self.alphazero.keep_buffer:
             arrays |= join("buffer", self.buffer.state()) | join("history", self.histories.state())
         return arrays
 
+    @override
     def load(self, arrays: Arrays) -> None:
-        """Continue from what :meth:`state` returned."""
-        self.games.load(arrays)
+        super().load(arrays)
         if self.alphazero.keep_buffer:
             self.buffer.load(part("buffer", arrays))
             self.histories.load(part("history", arrays))
@@ -387,12 +364,8 @@ class AlphaZeroConfig(MethodConfig):
 
 
 @dataclass
-class CollectTotals:
+class CollectTotals(GameTotals):
     """Sums over a worker's play in one update."""
 
-    games: int = 0
-    """Games that ended."""
-    plies: int = 0
-    """Plies of those games."""
     network_seconds: float = 0.0
     """Seconds in the network; 0 if it is compiled into the search."""

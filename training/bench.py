@@ -78,11 +78,8 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
         trainer.train_update()
     trainer.part_seconds.clear()
     read = encodings_searched(trainer)
-    seconds = []
-    for _ in Progress(range(updates), desc=f"workers={config.workers}", unit="update", leave=False):
-        start = time.perf_counter()
-        trainer.train_update()
-        seconds.append(time.perf_counter() - start)
+    bar = Progress(range(updates), desc=f"workers={config.workers}", unit="update", leave=False)
+    seconds = [config.steps_per_update / trainer.train_update()["steps_per_second"] for _ in bar]
     total = sum(seconds)
     shares = {part: trainer.part_seconds[part] / total for part in ("play", "learn")}
     simulations = None
@@ -93,7 +90,7 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
         network = trainer.part_seconds["network"] / total
         network = network or read * seconds_per_encoding(trainer) / config.workers / total
         shares = {"search": shares["play"] - network, "network": network, "learn": shares["learn"]}
-        simulations = rate * trainer.alphazero.simulations
+        simulations = rate * trainer.method_config.simulations
     return {
         "workers": config.workers,
         "network": config.network_kind,

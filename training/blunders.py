@@ -20,7 +20,6 @@ What is solved is kept in a folder: after Ctrl-C the same command continues.
 from __future__ import annotations
 
 import argparse
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -29,8 +28,8 @@ import numpy as np
 
 from agents import registry
 from agents.arena.match import play_games
-from agents.arena.report import markdown_table
-from agents.arena.round_robin import fingerprint
+from agents.arena.report import errorbars, markdown_table, png
+from agents.arena.scheduler import fingerprint
 from agents.base import NamedPlayer
 from agents.progress import Progress
 from agents.provenance import provenance
@@ -42,7 +41,6 @@ from bao_env.engine.batch import Engine
 from bao_env.engine.position import movers
 from bao_env.files import write_atomically
 from bao_env.game import Stage
-from training.plot import errorbars
 from training.sampling import games, random_play
 from training.shares import Blunders, Share
 
@@ -239,9 +237,7 @@ def plot(results: Sequence[dict[str, Any]], title: str) -> bytes:
     left.set_yticks(range(len(results)), [result["player"] for result in results])
     left.invert_yaxis()
     figure.suptitle(title, size=11)
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=110)
-    return picture.getvalue()
+    return png(figure)
 
 
 def command(parser: argparse.ArgumentParser) -> Run:

@@ -9,6 +9,7 @@ file. Each method has its own table (``[ppo]``, ``[alphazero]``), declared besid
 from __future__ import annotations
 
 import difflib
+import json
 import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -216,7 +217,7 @@ def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str
 
 def check_settings(
     settings: Mapping[str, Any], methods: Mapping[str, type[MethodConfig]]
-) -> tuple[TrainConfig, MethodConfig]:
+) -> tuple[TrainConfig, Any]:
     """Make the common settings and those of the chosen method; missing keys keep their defaults.
 
     Args:
@@ -279,14 +280,7 @@ def describe(table: type[Settings]) -> str:
     defaults = table().to_dict()
     lines = []
     for key, setting in table.model_fields.items():
-        lines.append(f"  {key} = {_toml(defaults[key])}")
+        lines.append(f"  {key} = {json.dumps(defaults[key])}")  # which is TOML, too
         words = (setting.description or "").replace("``", "").replace("\n", " ")
         lines.append(textwrap.fill(words, 88, initial_indent=" " * 8, subsequent_indent=" " * 8))
     return "\n".join(lines)
-
-
-def _toml(value: Any) -> str:
-    """Format a value for TOML."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) else str(value)

@@ -20,15 +20,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agents import registry
-from agents.arena.ratings import rate
-from agents.arena.report import markdown_table, write_report
+from agents.arena.report import elos_of, errorbars, markdown_table, to_dict, write_report
 from agents.arena.round_robin import TournamentSettings, run
 from agents.nets import checkpoint
 from agents.progress import Progress
 from agents.search.solver.solved_positions import SolvedPositions, shipped_won_positions
 from bao_env.cli import Run, add_options, add_player_options, at_least
 from bao_env.engine.ruleset import Ruleset
-from training.plot import draw_curves, errorbars, reference_lines
+from training.plot import draw_curves, reference_lines
 from training.shares import Blunders, Share
 
 _TICKS: Final = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
@@ -88,10 +87,9 @@ def elo_curve(folder: Path, args: argparse.Namespace) -> None:
     )
     standing = run(settings, folder / "curve", args.threads, False)
     anchor = args.against[0] if args.against else None
-    print(write_report(standing, settings.description, folder / "curve", anchor))
-    ratings = rate(standing.results, anchor=anchor)
-    scores = zip(ratings.elo, ratings.low, ratings.high, strict=True)
-    elo = dict(zip(ratings.names, scores, strict=True))
+    report = to_dict(standing, settings.description, anchor)
+    print(write_report(report, folder / "curve"))
+    elo = elos_of(report)
     figure, axes = new_plot(f"{folder.name}: network alone, rule set {ruleset.name}")
     errorbars(axes, list(hours.values()), [elo[name] for name in hours])
     reference_lines(axes, {name: score[0] for name, score in elo.items() if name not in hours})

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -96,7 +97,7 @@ def generate(
         registry.load(name, ruleset=settings.ruleset)
     folder = path.with_name(path.name + ".parts")
     parts: list[SolvedPositions] = []
-    counts: dict[str, dict[str, dict[str, int]]] = {source: {} for source in SOURCES}
+    counts: dict[str, dict[str, Counter[str]]] = {source: {} for source in SOURCES}
     with hold(folder), Progress(total=count, unit="position", smoothing=0.05) as bar:
         for number, low in enumerate(range(0, count, CHUNK)):
             found = sample(settings, number, min(CHUNK, count - low), threads)
@@ -114,9 +115,7 @@ def generate(
             )
             parts.append(solved.known)
             for stage, numbers in solved.counts.items():
-                total = counts[source].setdefault(stage, dict.fromkeys(numbers, 0))
-                for name, number_of in numbers.items():
-                    total[name] += number_of
+                counts[source].setdefault(stage, Counter()).update(numbers)
     joined = SolvedPositions.concatenate(parts)
     new = np.unique(without_seats(joined.positions), axis=0, return_index=True)[1]
     metadata = {

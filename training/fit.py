@@ -42,7 +42,7 @@ from bao_env.cli import Run, add_options, at_least
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.files import write_atomically
 from training import search_games
-from training.resumable import Resumable
+from training.resumable import made_once, parts_of
 from training.search_games import SearchGames
 
 BATCH: Final = 8192
@@ -235,16 +235,13 @@ def fit_network(ruleset: Ruleset, args: argparse.Namespace) -> npt.NDArray[np.in
         raise ValueError(f"{ruleset.name} has no network yet: fit one with --teacher tables")
     agent = AlphaBetaAgent(ruleset, depth=args.depth, weights=teacher and teacher.rows)
     prefix = "" if args.teacher == "tables" else f"{args.teacher}-"
-    with Resumable(args.out / ruleset.name, {"ruleset": ruleset.to_dict()}) as folder:
+    folder = args.out / ruleset.name
+    with parts_of(folder, {"ruleset": ruleset.to_dict()}):
         for i in Progress(range(args.parts), unit="part", desc=f"{ruleset.name}: self-play"):
             seed = args.seed + i
-            name = f"{prefix}depth-{args.depth}-{args.games}-games-seed-{seed}.npz"
-            folder.part(
-                name,
-                SearchGames.read,
-                partial(play_part, agent, ruleset, args.games, seed),
-            )
-        files = sorted(folder.path.glob("*.npz"))
+            file = folder / f"{prefix}depth-{args.depth}-{args.games}-games-seed-{seed}.npz"
+            made_once(file, SearchGames.read, partial(play_part, agent, ruleset, args.games, seed))
+        files = sorted(folder.glob("*.npz"))
         data = SearchGames.join([SearchGames.read(file) for file in files])
         torch.manual_seed(args.seed)
         network = Evaluator(SHAPES["network"])

@@ -12,15 +12,13 @@ The interval of such a match is biased; the verdict is not.
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
-
-from tabulate import tabulate
 
 from agents import registry
 from agents.arena import match as arena
-from agents.arena.elo import Sprt
+from agents.arena.elo import Sprt, finite
 from agents.arena.openings import BALANCE, OPENING_PLIES
+from agents.arena.report import markdown_table
 from agents.progress import Progress
 from agents.provenance import provenance
 from bao_env.cli import Run, add_options, add_player_options, at_least, write_json
@@ -42,11 +40,6 @@ def ruleset_of(player: str) -> Ruleset | None:
     return checkpoint.load(path).ruleset
 
 
-def elo_text(value: float) -> str:
-    """Format an Elo difference for a table."""
-    return f"{value:+.0f}" if math.isfinite(value) else ("+inf" if value > 0 else "-inf")
-
-
 def milliseconds(match: arena.Match) -> tuple[float, float]:
     """Return wall-clock milliseconds a move of both players; a search uses all cores."""
     times = [1000 * match.seconds[i] / max(1, match.moves[i]) for i in range(2)]
@@ -60,7 +53,7 @@ def table(matches: list[tuple[str, arena.Match]]) -> str:
     rows = []
     for name, match in matches:
         score = match.score
-        elo, low, high = (elo_text(value) for value in score.elo)
+        elo, low, high = (f"{value:+.0f}" for value in score.elo)
         rows.append(
             [
                 *(name, score.games, score.wins, score.draws, score.losses),
@@ -69,13 +62,12 @@ def table(matches: list[tuple[str, arena.Match]]) -> str:
                 "{:.3f} : {:.3f}".format(*milliseconds(match)),
             ]
         )
-    align = ["left", *["right"] * (len(head) - 1)]
-    return tabulate(rows, head, colalign=align, disable_numparse=True)
+    return markdown_table(head, rows, style="simple")
 
 
 def result(opponent: str, match: arena.Match) -> dict[str, Any]:
     """Return one opponent's row for JSON."""
-    elo, low, high = (value if math.isfinite(value) else None for value in match.score.elo)
+    elo, low, high = map(finite, match.score.elo)
     own_time, other_time = milliseconds(match)
     return {
         "opponent": opponent,

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -25,19 +26,17 @@ _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 
 
-def keep_freed_memory() -> bool:
-    """Ask glibc to reuse freed memory in all threads; False where there is no glibc.
+def keep_freed_memory() -> None:
+    """Ask glibc, where there is one, to reuse freed memory in all threads.
 
     Call it before threads start, so that they share one arena.
     """
-    if not sys.platform.startswith("linux"):
-        return False
-    try:
-        mallopt = ctypes.CDLL("libc.so.6").mallopt
-    except (OSError, AttributeError):
-        return False
-    settings = ((_M_ARENA_MAX, 1), (_M_MMAP_THRESHOLD, 1 << 30), (_M_TRIM_THRESHOLD, 2**31 - 1))
-    return all([mallopt(option, value) for option, value in settings])
+    if sys.platform.startswith("linux"):
+        with suppress(OSError, AttributeError):  # another C library
+            mallopt = ctypes.CDLL("libc.so.6").mallopt
+            mallopt(_M_ARENA_MAX, 1)
+            mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+            mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def free_memory(device: torch.device) -> int:

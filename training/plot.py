@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 from matplotlib.figure import Figure
 
+from agents.arena.report import png
 from bao_env.files import write_atomically
 
 CURVES: Final = {
@@ -59,29 +58,7 @@ def draw_curves(runs: Sequence[Path], file: Path) -> None:
         axes.set_xlabel("million steps", size=9)
         axes.grid(alpha=0.3)
     figure.axes[0].legend(fontsize=8)
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=100)
-    write_atomically(file, picture.getvalue())
-
-
-def errorbars(
-    axes: Any, x: Sequence[float], scores: Sequence[Sequence[float]], **style: Any
-) -> None:
-    """Draw scores with their intervals.
-
-    Args:
-        axes: the matplotlib axes.
-        x: places on the other axis.
-        scores: a score and the ends of its interval for each place.
-        style: options of ``axes.errorbar``; with ``horizontal=True`` scores run along the x axis.
-    """
-    score, low, high = np.array(scores, float).reshape(-1, 3).T
-    errors = np.maximum(0, [score - low, high - score])
-    style = {"fmt": "o-", "capsize": 3} | style
-    if style.pop("horizontal", False):
-        axes.errorbar(score, x, xerr=errors, **style)
-    else:
-        axes.errorbar(x, score, yerr=errors, **style)
+    write_atomically(file, png(figure, dpi=100))
 
 
 def reference_lines(axes: Any, levels: Mapping[str, float]) -> None:

@@ -19,7 +19,6 @@ Optimization Algorithms". A loss of your own is a function of the same :class:`P
 from __future__ import annotations
 
 import copy
-import time
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
@@ -43,8 +42,8 @@ from agents.nets.network import PolicyNetwork
 from bao_env.engine.compile import jit
 from training.config import OWN_CODE, MethodConfig, TrainConfig
 from training.saved import join, part
-from training.trainer import Trainer
-from training.worker import Games, Replica, chunks, log_softmax
+from training.trainer import Trainer, plies_per_game
+from training.worker import GameTotals, Rollout, Worker, chunks, log_softmax
 
 PPO_STATS: Final = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
 """The statistics that :func:`ppo_statistics` sums up, in this order."""
@@ -56,18 +55,11 @@ class PpoTrainer(Trainer["PpoWorker"]):
     """A run of PPO; see the module's docstring."""
 
     COLUMNS: ClassVar = (
-        "update",
-        "steps",
-        "seconds",
-        "steps_per_second",
-        "learning_rate",
         *PPO_STATS,
         "explained_variance",
         "gradient_norm",
         "plies_per_game",
         "score_against_pool",
-        "score_against_random",
-        "score_against_greedy",
     )
 
     def __init__(self, config: TrainConfig, ppo: PpoConfig) -> None:
@@ -86,31 +78,29 @@ class PpoTrainer(Trainer["PpoWorker"]):
 
     @override
     def train_update(self) -> dict[str, float]:
-        start = time.perf_counter()
-        rate = self.set_learning_rate()
-        with self.timed("play"):
-            self.map_workers(PpoWorker.choose_past_self, self.pool)
-            totals = self.map_workers(PpoWorker.collect)
-        with self.timed("learn"):
-            learnt = self._learn(
-                self.ppo.entropy_weight * rate / max(self.config.learning_rate, 1e-12)
-            )
-        row = self.finish_update(start) | {"learning_rate": rate} | learnt
+        row = super().train_update()
         if self.update % self.ppo.opponent_pool_every == 0 and not self.ppo.fixed_opponent:
             self._remember()
-        games = sum(total.games for total in totals)
-        met = sum(total.past_self_games for total in totals)
-        if games:
-            row["plies_per_game"] = sum(total.plies for total in totals) / games
-        if met:
-            row["score_against_pool"] = sum(total.past_self_points for total in totals) / met
         return row
 
-    def _learn(self, entropy_weight: float) -> dict[str, float]:
-        """Learn from the rollouts for ``epochs`` passes, and return columns of the metrics."""
+    @override
+    def play(self) -> dict[str, float]:
+        self.map_workers(PpoWorker.choose_past_self, self.pool)
+        totals = self.map_workers(PpoWorker.collect)
+        columns = plies_per_game(totals)
+        if met := sum(total.past_self_games for total in totals):
+            columns["score_against_pool"] = sum(total.past_self_points for total in totals) / met
+        return columns
+
+    @override
+    def learn(self) -> dict[str, float]:
         config, epochs = self.config, self.ppo.epochs
-        advantages = np.concatenate(self.map_workers(PpoWorker.trainable_advantages))
-        values = np.concatenate(self.map_workers(PpoWorker.trainable_values))
+        entropy_weight = (
+            self.ppo.entropy_weight * self.learning_rate / max(config.learning_rate, 1e-12)
+        )
+        advantages, values = map(
+            np.concatenate, zip(*self.map_workers(PpoWorker.advantages_and_values), strict=True)
+        )
         mean, deviation = float(advantages.mean()), float(advantages.std()) + 1e-8
         minibatches = config.steps_per_update // config.minibatch
         stats = np.zeros(len(PPO_STATS))
@@ -168,7 +158,7 @@ class PpoTrainer(Trainer["PpoWorker"]):
         ]
 
 
-class PpoWorker:
+class PpoWorker(Worker):
     """One thread's games, its copy of the network, and the rollout it learns from.
 
     Args:
@@ -185,17 +175,17 @@ class PpoWorker:
         network: PolicyNetwork,
         seed: np.random.SeedSequence,
     ) -> None:
-        self.config, self.ppo = config, ppo
-        self.replica = Replica(network, config.bfloat16)
-        self.games = Games(config, seed)
+        super().__init__(config, network, seed)
+        self.ppo = ppo
         self.past_self = copy.deepcopy(self.replica.network).requires_grad_(False)
         size = len(self.games)
-        self.games.reset(np.arange(size))
         # The seat of the past self in each game; -1 for none. Both seats occur equally often.
         past_self_games = round(ppo.opponent_pool_share * size)
         self.past_self_seats = np.full(size, -1, np.int8)
         self.past_self_seats[:past_self_games] = np.arange(past_self_games) % 2
-        self.rollout = Rollout(config.rollout, size, self.replica.per_action, network.encoding_size)
+        self.rollout = PpoRollout(
+            config.rollout, size, self.replica.per_action, network.encoding_size
+        )
         self._minibatches: list[npt.NDArray[np.int64]] = []
 
     def choose_past_self(self, pool: list[dict[str, Tensor]]) -> None:
@@ -217,12 +207,18 @@ class PpoWorker:
             logits, values = network(self.replica.make_inputs(encodings, legal_actions))
         return RolloutOutput(encodings, indptr, legal, logits.cpu().numpy(), values.cpu().numpy())
 
-    def _sample(self, output: RolloutOutput, rng: npt.NDArray[np.uint64]) -> ActionSample:
-        """Draw an action for each position; advances ``rng`` uint64[B] in place."""
+    def _sample(
+        self, output: RolloutOutput, rng: npt.NDArray[np.uint64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Draw an action for each position; advances ``rng`` uint64[B] in place.
+
+        Returns:
+            actions int64[B], their log probabilities float32[B], and the result expected for the
+            player to move, float32[B].
+        """
         size = len(output.legal)
-        sample = ActionSample(
-            np.empty(size, np.int64), np.empty(size, np.float32), np.empty(size, np.float32)
-        )
+        actions = np.empty(size, np.int64)
+        log_probs, expected = np.empty((2, size), np.float32)
         sample_actions(
             output.logits,
             output.values,
@@ -230,9 +226,11 @@ class PpoWorker:
             output.legal,
             self.replica.per_action,
             rng,
-            *sample,
+            actions,
+            log_probs,
+            expected,
         )
-        return sample
+        return actions, log_probs, expected
 
     def _past_self_actions(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Choose the actions of the past self, or of the fixed opponent, in games int64[N]."""
@@ -242,17 +240,17 @@ class PpoWorker:
             best_legal_actions(output.logits, output.indptr, output.legal, actions)
             return actions
         rng = self.games.rng[index]
-        actions = self._sample(output, rng).actions
+        actions, _, _ = self._sample(output, rng)
         self.games.rng[index] = rng
         return actions
 
-    def collect(self) -> GameTotals:
+    def collect(self) -> PpoTotals:
         """Play ``config.rollout`` actions in every game, and record them in :attr:`rollout`.
 
         Returns:
             sums over the games that ended.
         """
-        roll, games, totals = self.rollout, self.games, GameTotals()
+        roll, games, totals = self.rollout, self.games, PpoTotals()
         roll.size = 0
         for t in range(self.config.rollout):
             seats = games.seats
@@ -264,22 +262,20 @@ class PpoWorker:
             if len(by_past_self):
                 roll.actions[t, by_past_self] = self._past_self_actions(by_past_self)
             roll.trainable[t] = self.past_self_seats != seats
-
-            games.step(roll.actions[t])
-            won = games.winners >= 0
-            roll.rewards[t] = np.where(won, np.where(games.winners == seats, 1.0, -1.0), 0.0)
-            roll.dones[t] = won | (games.plies >= self.config.max_plies)
-            roll.turn_passed[t] = games.seats != seats
-            ended = np.flatnonzero(roll.dones[t])
-            if len(ended):
-                self._count(ended, totals)
-                games.reset(ended)
+            ended = roll.step(t, games, roll.actions[t])
+            totals.count(games, ended)
+            met = ended[self.past_self_seats[ended] >= 0]
+            totals.past_self_games += len(met)
+            winners = games.winners[met]
+            points = np.where(winners < 0, 0.5, winners != self.past_self_seats[met])
+            totals.past_self_points += float(points.sum())
+            games.reset(ended)
         # Only the expected results of this draw count, so it must not advance the games' states.
-        last = self._sample(self._evaluate(self.replica.network), games.rng.copy())
+        _, _, expected = self._sample(self._evaluate(self.replica.network), games.rng.copy())
         advantages(
             roll.rewards,
             roll.values,
-            last.expected,
+            expected,
             roll.dones,
             roll.turn_passed,
             np.float32(self.config.gamma),
@@ -288,25 +284,13 @@ class PpoWorker:
         )
         return totals
 
-    def _count(self, ended: npt.NDArray[np.int64], totals: GameTotals) -> None:
-        """Add the ended games int64[N] to ``totals``."""
-        totals.games += len(ended)
-        totals.plies += int(self.games.plies[ended].sum())
-        met = ended[self.past_self_seats[ended] >= 0]
-        totals.past_self_games += len(met)
-        winners = self.games.winners[met]
-        points = np.where(winners < 0, 0.5, winners != self.past_self_seats[met])
-        totals.past_self_points += float(points.sum())
-
     # Learn.
 
-    def trainable_values(self) -> npt.NDArray[np.float32]:
-        """Return the result expected before each trainable action, float32[N]."""
-        return self.rollout.values[self.rollout.trainable]
-
-    def trainable_advantages(self) -> npt.NDArray[np.float32]:
-        """Return the advantages of the trainable actions, float32[N]."""
-        return self.rollout.advantages[self.rollout.trainable]
+    def advantages_and_values(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Return the advantage of each trainable action and the result expected before it, both
+        float32[N]."""
+        roll = self.rollout
+        return roll.advantages[roll.trainable], roll.values[roll.trainable]
 
     def split_minibatches(self, count: int) -> list[int]:
         """Shuffle the trainable decisions into ``count`` parts, and return their sizes."""
@@ -362,16 +346,6 @@ class PpoWorker:
             self.replica.backward(loss / size)
             stats += sums.detach().cpu().numpy()
         return stats
-
-    # How it is saved. Nothing of the rollout is needed again.
-
-    def state(self) -> Arrays:
-        """Return what a resumed worker needs."""
-        return self.games.state()
-
-    def load(self, arrays: Arrays) -> None:
-        """Continue from what :meth:`state` returned."""
-        self.games.load(arrays)
 
 
 @jit
@@ -494,7 +468,7 @@ class PpoConfig(MethodConfig):
         return config.steps_per_update * ENCODING_SIZE  # one encoding a step, or several
 
 
-class Rollout:
+class PpoRollout(Rollout):
     """T actions in each of B games; every array is [T, B] unless noted.
 
     Args:
@@ -505,6 +479,7 @@ class Rollout:
     """
 
     def __init__(self, steps: int, games: int, per_action: bool, encoding_size: int) -> None:
+        super().__init__(steps, games)
         shape = (steps, games)
         self.per_action = per_action
         self.encodings = np.empty(
@@ -522,12 +497,6 @@ class Rollout:
         self.log_probs = np.empty(shape, np.float32)
         self.values = np.empty(shape, np.float32)
         """The result that the network expected for the player who acts."""
-        self.rewards = np.empty(shape, np.float32)
-        """+1 or -1 for the player whose action ends the game, else 0."""
-        self.dones = np.empty(shape, np.bool_)
-        """Whether the game ended with this action."""
-        self.turn_passed = np.empty(shape, np.bool_)
-        """Whether the turn passed to the other player."""
         self.trainable = np.empty(shape, np.bool_)
         """Whether the action was the policy's own."""
         self.advantages = np.empty(shape, np.float32)
@@ -563,23 +532,10 @@ class RolloutOutput(NamedTuple):
     """float32[R]."""
 
 
-class ActionSample(NamedTuple):
-    """The actions drawn for B positions."""
-
-    actions: npt.NDArray[np.int64]
-    """int64[B]."""
-    log_probs: npt.NDArray[np.float32]
-    """float32[B]."""
-    expected: npt.NDArray[np.float32]
-    """float32[B], the result expected for the player to move."""
-
-
 @dataclass
-class GameTotals:
+class PpoTotals(GameTotals):
     """Sums over the games that ended in a worker's rollout."""
 
-    games: int = 0
-    plies: int = 0
     past_self_games: int = 0
     """Games against a past self or the fixed opponent."""
     past_self_points: float = 0.0

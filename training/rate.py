@@ -11,16 +11,15 @@ random player. Ctrl-C prints the rating so far.
 from __future__ import annotations
 
 import argparse
-import math
 import shlex
 import sys
 from typing import Any, Final
 
-from agents.arena.elo import expected_score, score_pairs
+from agents.arena.elo import expected_score, finite, score_pairs
 from agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
 from agents.arena.placement import Result, rate_player
 from agents.arena.report import markdown_table
-from agents.arena.round_robin import fingerprint
+from agents.arena.scheduler import fingerprint
 from agents.provenance import provenance
 from agents.search.solver.solved_positions import shipped_won_positions
 from bao_env.cli import Run, add_options, add_player_options, at_least, write_json
@@ -51,14 +50,12 @@ def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
             expected = expected_score(found.elo - anchor.elo)
             row = {"opponent": anchor.player, "elo": anchor.elo, "expected": expected}
             rows.append(row | score_pairs(points).to_dict())
-    finite = {
-        key: value if math.isfinite(value) else None
-        for key, value in (("elo", found.elo), ("low", found.low), ("high", found.high))
-    }
     return {
         "player": player,
         "rating": str(found),
-        **finite,
+        "elo": finite(found.elo),
+        "low": finite(found.low),
+        "high": finite(found.high),
         "ladder": ladder.name,
         "ruleset": ladder.ruleset.to_dict(),
         "games": 2 * result.session.pairs,
@@ -186,6 +183,7 @@ def _run(args: argparse.Namespace) -> int:
         seconds=args.seconds,
         seed=args.seed,
         processes=args.threads,
+        allow=args.allow,
     )
     if not result.session.pairs:
         raise ValueError(f"{result.ended} before the first games had ended")

@@ -16,7 +16,20 @@ NOT_VISITED: Final = -128
 """The q-value of an action that a search has not visited."""
 
 
-class ReplayBuffer:
+class _Saved:
+    """Arrays, its attributes, that are saved with a run."""
+
+    def state(self) -> Arrays:
+        """Return the arrays themselves, no copies."""
+        return dict(vars(self))
+
+    def load(self, arrays: Arrays) -> None:
+        """Fill them with what :meth:`state` returned."""
+        for name, array in self.state().items():
+            array[:] = arrays[name]
+
+
+class ReplayBuffer(_Saved):
     """A ring buffer of the latest positions.
 
     Args:
@@ -77,17 +90,8 @@ class ReplayBuffer:
         settled = np.flatnonzero(~np.isnan(self.results))
         return generator.choice(settled, count) if len(settled) else settled
 
-    def state(self) -> Arrays:
-        """Return everything in the buffer: the arrays themselves, no copies."""
-        return dict(vars(self))
 
-    def load(self, arrays: Arrays) -> None:
-        """Fill the buffer with what :meth:`state` returned."""
-        for name, array in self.state().items():
-            array[:] = arrays[name]
-
-
-class Histories:
+class Histories(_Saved):
     """The searched positions of B running games, as places in the buffer.
 
     Args:
@@ -103,12 +107,3 @@ class Histories:
         """Add one position, at ``places`` int64[B], to each game."""
         self.places[np.arange(len(places)), self.lengths] = places
         self.lengths += 1
-
-    def state(self) -> Arrays:
-        """Return the histories: the arrays themselves, no copies."""
-        return dict(vars(self))
-
-    def load(self, arrays: Arrays) -> None:
-        """Continue the histories that :meth:`state` returned."""
-        for name, array in self.state().items():
-            array[:] = arrays[name]

@@ -63,11 +63,6 @@ class SearchGames(NamedTuple):
         """bool[P], whether a position is of a game that is held out."""
         return self.games % HELD_OUT == 0
 
-    def part(self, index: slice | npt.NDArray[np.int64]) -> SearchGames:
-        """Return some of the positions, by number."""
-        columns: Any = self
-        return SearchGames(*(column[index] for column in columns))
-
     def write(self, path: Path) -> None:
         """Write them to a file."""
         memory = io.BytesIO()

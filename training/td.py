@@ -17,8 +17,6 @@ An update (:meth:`TdTrainer.train_update`):
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -27,14 +25,13 @@ import torch
 from pydantic import Field
 from typing_extensions import override
 
-from agents.nets.checkpoint import Arrays
 from agents.nets.encoding import encode
 from agents.nets.network import PolicyNetwork
 from bao_env.engine.bits import U, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
 from training.config import ConfigError, MethodConfig, TrainConfig
-from training.trainer import Trainer
-from training.worker import Games, Replica, chunks
+from training.trainer import Trainer, plies_per_game
+from training.worker import GameTotals, Rollout, Worker, chunks
 
 
 class TdTrainer(Trainer["TdWorker"]):
@@ -42,22 +39,12 @@ class TdTrainer(Trainer["TdWorker"]):
 
     OPPONENTS: ClassVar = ("greedy", "alphabeta:2", "alphabeta:4")
     COLUMNS: ClassVar = (
-        "update",
-        "steps",
-        "seconds",
-        "steps_per_second",
-        "learning_rate",
         "exploration",
         "value_loss",
         "explained_variance",
         "gradient_norm",
         "plies_per_game",
-        *(f"score_against_{name}" for name in OPPONENTS),
     )
-
-    def __init__(self, config: TrainConfig, td: TdConfig) -> None:
-        self.td = td  # first: make_worker reads it
-        super().__init__(config, td)
 
     @override
     def make_network(self) -> PolicyNetwork:
@@ -69,26 +56,18 @@ class TdTrainer(Trainer["TdWorker"]):
 
     @override
     def make_worker(self, seed: np.random.SeedSequence) -> TdWorker:
-        return TdWorker(self.config, self.td, self.network, seed)
+        return TdWorker(self.config, self.method_config, self.network, seed)
 
     @override
-    def train_update(self) -> dict[str, float]:
-        start = time.perf_counter()
-        rate = self.set_learning_rate()
+    def play(self) -> dict[str, float]:
+        td: TdConfig = self.method_config
         done = self.update / max(1, self.updates)
-        exploration = self.td.exploration + done * (self.td.final_exploration - self.td.exploration)
-        with self.timed("play"):
-            totals = self.map_workers(TdWorker.collect, exploration)
-        with self.timed("learn"):
-            learnt = self._learn()
-        row = self.finish_update(start) | {"learning_rate": rate, "exploration": exploration}
-        games = sum(total.games for total in totals)
-        if games:
-            row["plies_per_game"] = sum(total.plies for total in totals) / games
-        return row | learnt
+        exploration = td.exploration + done * (td.final_exploration - td.exploration)
+        totals = self.map_workers(TdWorker.collect, exploration)
+        return {"exploration": exploration} | plies_per_game(totals)
 
-    def _learn(self) -> dict[str, float]:
-        """Learn from the rollouts in one pass, and return columns of the metrics."""
+    @override
+    def learn(self) -> dict[str, float]:
         minibatches = self.config.steps_per_update // self.config.minibatch
         variance = np.mean(self.map_workers(TdWorker.split_minibatches, minibatches))
         loss, norm = 0.0, 0.0
@@ -103,7 +82,7 @@ class TdTrainer(Trainer["TdWorker"]):
         }
 
 
-class TdWorker:
+class TdWorker(Worker):
     """One thread's games, its copy of the network, and the rollout it learns from.
 
     Args:
@@ -120,11 +99,9 @@ class TdWorker:
         network: PolicyNetwork,
         seed: np.random.SeedSequence,
     ) -> None:
-        self.config, self.td = config, td
-        self.replica = Replica(network, config.bfloat16)
-        self.games = Games(config, seed)
-        self.games.reset(np.arange(len(self.games)))
-        self.rollout = Rollout(config.rollout, len(self.games), network.encoding_size)
+        super().__init__(config, network, seed)
+        self.td = td
+        self.rollout = TdRollout(config.rollout, len(self.games), network.encoding_size)
         self._minibatches: list[npt.NDArray[np.int64]] = []
 
     # Play.
@@ -161,17 +138,9 @@ class TdWorker:
                 break
             roll.encodings[t] = encodings[chosen]
             roll.costs[t] = roll.best[t] - values[chosen]
-            seats = games.seats
-            games.step(actions)
-            won = games.winners >= 0
-            roll.rewards[t] = np.where(won, np.where(games.winners == seats, 1.0, -1.0), 0.0)
-            roll.dones[t] = won | (games.plies >= self.config.max_plies)
-            roll.turn_passed[t] = games.seats != seats
-            ended = np.flatnonzero(roll.dones[t])
-            if len(ended):
-                totals.games += len(ended)
-                totals.plies += int(games.plies[ended].sum())
-                games.reset(ended)
+            ended = roll.step(t, games, actions)
+            totals.count(games, ended)
+            games.reset(ended)
         lambda_returns(
             roll.rewards,
             roll.best,
@@ -228,16 +197,6 @@ class TdWorker:
             self.replica.backward(loss / self.config.minibatch)
             total += loss.item()
         return total
-
-    # How it is saved. Nothing of the rollout is needed again.
-
-    def state(self) -> Arrays:
-        """Return what a resumed worker needs."""
-        return self.games.state()
-
-    def load(self, arrays: Arrays) -> None:
-        """Continue from what :meth:`state` returned."""
-        self.games.load(arrays)
 
 
 @jit
@@ -311,7 +270,7 @@ def lambda_returns(rewards, best, costs, dones, turn_passed, gamma, lam, max_cos
             out[t, b] = gamma * sign * following
 
 
-class Rollout:
+class TdRollout(Rollout):
     """T actions in each of B games; every array is [T, B] unless noted.
 
     Args:
@@ -321,29 +280,15 @@ class Rollout:
     """
 
     def __init__(self, steps: int, games: int, encoding_size: int) -> None:
-        shape = (steps, games)
-        self.encodings = np.empty((*shape, encoding_size), np.uint8)
+        super().__init__(steps, games)
+        self.encodings = np.empty((steps, games, encoding_size), np.uint8)
         """uint8[T, B, size], of the actions played."""
         self.best = np.empty((steps + 1, games), np.float32)
         """float32[T + 1, B], the highest value for the player to move."""
-        self.costs = np.empty(shape, np.float32)
+        self.costs = np.empty((steps, games), np.float32)
         """How much less than that the action played is worth."""
-        self.rewards = np.empty(shape, np.float32)
-        """+1 or -1 for the player whose action ends the game, else 0."""
-        self.dones = np.empty(shape, np.bool_)
-        """Whether the game ended with this action."""
-        self.turn_passed = np.empty(shape, np.bool_)
-        """Whether the turn passed to the other player."""
-        self.returns = np.empty(shape, np.float32)
+        self.returns = np.empty((steps, games), np.float32)
         """The targets of the actions' values."""
-
-
-@dataclass
-class GameTotals:
-    """Sums over the games that ended in a worker's rollout."""
-
-    games: int = 0
-    plies: int = 0
 
 
 class TdConfig(MethodConfig):

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents import registry
-from agents.arena.report import write_report
+from agents.arena.report import to_dict, write_report
 from agents.arena.round_robin import TournamentError, TournamentSettings, file_name, run
 from bao_env.cli import Run, add_options, add_player_options, at_least
 from training.match import add_openings
@@ -115,4 +115,4 @@ def _run(args: argparse.Namespace) -> None:
         result = run(settings, args.out, args.threads, args.games, args.ray)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"the same command continues from {args.out}") from None
-    print(write_report(result, settings.description, args.out, args.anchor))
+    print(write_report(to_dict(result, settings.description, args.anchor), args.out))

@@ -11,9 +11,8 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Concatenate, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
@@ -39,7 +38,7 @@ from training.saved import (
     part,
     set_generator_state,
 )
-from training.worker import Worker
+from training.worker import GameTotals, Worker
 
 _BOT_SEED: Final = 1
 _MATCH_SEED: Final = 12345
@@ -68,7 +67,7 @@ class Trainer(ABC, Generic[W]):
     """
 
     COLUMNS: ClassVar[tuple[str, ...]]
-    """The columns of metrics.csv without ``blunders``."""
+    """The columns of metrics.csv that :meth:`play` and :meth:`learn` return."""
     OPPONENTS: ClassVar[tuple[str, ...]] = ("random", "greedy")
     """The opponents of the network alone in each evaluation."""
 
@@ -76,7 +75,7 @@ class Trainer(ABC, Generic[W]):
         keep_freed_memory()
         torch.set_num_threads(1)  # the workers are the threads
         self.config = config
-        self.method_config = method_config
+        self.method_config: Any = method_config
         self.ruleset = config.get_ruleset()
         self.device = pick_device(config.device)
         self._here = _workers_here(config.workers)
@@ -121,12 +120,12 @@ class Trainer(ABC, Generic[W]):
         """Make a worker. All attributes of this class but :attr:`workers` exist by then."""
 
     @abstractmethod
-    def train_update(self) -> dict[str, float]:
-        """Play, learn, and return a row of metrics.
+    def play(self) -> dict[str, float]:
+        """Play ``config.rollout`` actions in every game, and return columns of the metrics."""
 
-        Raises:
-            DivergedError: the network is no longer finite, and must not be saved.
-        """
+    @abstractmethod
+    def learn(self) -> dict[str, float]:
+        """Learn from what was played, and return columns of the metrics."""
 
     def set_update(self, update: int) -> None:
         """Set the number of updates done, and with it the shapes of what :meth:`state` returns."""
@@ -160,25 +159,55 @@ class Trainer(ABC, Generic[W]):
     @property
     def columns(self) -> tuple[str, ...]:
         """Return the columns of this run's metrics.csv."""
-        return (*self.COLUMNS, *(["blunders"] if self._won else []))
+        columns = ["update", "steps", "seconds", "steps_per_second", "learning_rate"]
+        columns += [*self.COLUMNS, *(f"score_against_{name}" for name in self.OPPONENTS)]
+        return (*dict.fromkeys(columns), *(["blunders"] if self._won else []))
 
-    # The parts of an update.
+    # An update and its parts.
+
+    def train_update(self) -> dict[str, float]:
+        """Play, learn, and return a row of metrics.
+
+        Raises:
+            DivergedError: the network is no longer finite, and must not be saved.
+        """
+        start, rate = time.perf_counter(), self.learning_rate
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        played = self.play()
+        between = time.perf_counter()
+        learnt = self.learn()
+        self.part_seconds["play"] += between - start
+        self.part_seconds["learn"] += time.perf_counter() - between
+        if not all(bool(p.isfinite().all()) for p in self.network.parameters()):
+            raise DivergedError(f"the weights after update {self.update + 1} are not finite")
+        steps = self.config.steps_per_update
+        seconds = time.perf_counter() - start
+        self.update += 1
+        self.steps += steps
+        self.seconds += seconds
+        row = {
+            "update": self.update,
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "steps_per_second": steps / seconds,
+            "learning_rate": rate,
+        }
+        return row | played | learnt
 
     @property
     def updates(self) -> int:
         """Return the number of updates in the whole run."""
         return math.ceil(self.config.steps / self.config.steps_per_update)
 
-    def set_learning_rate(self) -> float:
-        """Set this update's learning rate, on a half cosine, and return it."""
+    @property
+    def learning_rate(self) -> float:
+        """Return this update's learning rate, on a half cosine."""
         config = self.config
         fall = 0.5 * (1.0 + math.cos(math.pi * self.update / max(1, self.updates)))
-        rate = config.final_learning_rate + fall * (
+        return config.final_learning_rate + fall * (
             config.learning_rate - config.final_learning_rate
         )
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        return rate
 
     def map_workers(
         self, method: Callable[Concatenate[W, P], T], *args: P.args, **kwargs: P.kwargs
@@ -215,35 +244,6 @@ class Trainer(ABC, Generic[W]):
         for replica in replicas:
             replica.sync_weights(self.network)
         return norm
-
-    @contextmanager
-    def timed(self, part: str) -> Iterator[None]:
-        """Add the time spent inside to :attr:`part_seconds`."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.part_seconds[part] += time.perf_counter() - start
-
-    def finish_update(self, start: float) -> dict[str, float]:
-        """Count the update that began at ``start``, and return the first columns of its metrics.
-
-        Raises:
-            DivergedError: the weights are no longer finite.
-        """
-        if not all(bool(p.isfinite().all()) for p in self.network.parameters()):
-            raise DivergedError(f"the weights after update {self.update + 1} are not finite")
-        steps = self.config.steps_per_update
-        seconds = time.perf_counter() - start
-        self.update += 1
-        self.steps += steps
-        self.seconds += seconds
-        return {
-            "update": self.update,
-            "steps": self.steps,
-            "seconds": self.seconds,
-            "steps_per_second": steps / seconds,
-        }
 
     # Other players and checkpoints.
 
@@ -350,6 +350,12 @@ class Trainer(ABC, Generic[W]):
             raise CheckpointError(f"the checkpoint does not hold this run: {error}") from error
         self.network.load_state_dict(saved.network.state_dict())
         self.load(arrays)
+
+
+def plies_per_game(totals: Sequence[GameTotals]) -> dict[str, float]:
+    """Return the column ``plies_per_game``, if a game has ended."""
+    games = sum(total.games for total in totals)
+    return {"plies_per_game": sum(total.plies for total in totals) / games} if games else {}
 
 
 class Method(NamedTuple):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +48,7 @@ class Games:
         """uint64[B], the legal actions as bits; 0 where a game is over."""
         self.winners = np.full(size, -1, np.int8)
         """int8[B], the seat that has won; -1 while the game runs."""
+        self._max_plies = config.max_plies
         opening_plies = min(config.opening_plies, config.max_plies - 1)
         self._openings = Openings(self.engine.ruleset, (0, opening_plies))
 
@@ -62,6 +64,11 @@ class Games:
     def plies(self) -> npt.NDArray[np.uint64]:
         """uint64[B], the actions played so far in each game."""
         return self.positions[:, PLY]
+
+    @property
+    def ended(self) -> npt.NDArray[np.bool_]:
+        """bool[B], the games that are won, or cut off."""
+        return (self.winners >= 0) | (self.plies >= self._max_plies)
 
     def reset(self, index: npt.NDArray[np.int64]) -> None:
         """Restart games int64[N], each after some random actions that do not end it."""
@@ -168,17 +175,71 @@ class Replica:
         self.network.zero_grad(set_to_none=True)
 
 
-class Worker(Protocol):
-    """One thread's games and its copy of the network."""
+class Worker:
+    """One thread's games and its copy of the network.
 
-    games: Games
-    replica: Replica
+    Args:
+        config: the common settings.
+        network: the float32 network to copy.
+        seed: the seed of this worker's games.
+    """
+
+    def __init__(
+        self, config: TrainConfig, network: PolicyNetwork, seed: np.random.SeedSequence
+    ) -> None:
+        self.config = config
+        self.replica = Replica(network, config.bfloat16)
+        self.games = Games(config, seed)
+        self.games.reset(np.arange(len(self.games)))
 
     def state(self) -> Arrays:
-        """Return what a resumed worker needs."""
+        """Return what a resumed worker needs; nothing of a rollout is needed again."""
+        return self.games.state()
 
     def load(self, arrays: Arrays) -> None:
         """Continue from what :meth:`state` returned."""
+        self.games.load(arrays)
+
+
+@dataclass
+class GameTotals:
+    """Sums over the games that ended in a worker's play of one update."""
+
+    games: int = 0
+    plies: int = 0
+
+    def count(self, games: Games, ended: npt.NDArray[np.int64]) -> None:
+        """Add the ended games int64[N]."""
+        self.games += len(ended)
+        self.plies += int(games.plies[ended].sum())
+
+
+class Rollout:
+    """T actions in each of B games; every array is [T, B].
+
+    Args:
+        steps: T.
+        games: B.
+    """
+
+    def __init__(self, steps: int, games: int) -> None:
+        shape = (steps, games)
+        self.rewards = np.empty(shape, np.float32)
+        """+1 or -1 for the player whose action ends the game, else 0."""
+        self.dones = np.empty(shape, np.bool_)
+        """Whether the game ended with this action."""
+        self.turn_passed = np.empty(shape, np.bool_)
+        """Whether the turn passed to the other player."""
+
+    def step(self, t: int, games: Games, actions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Play and record actions int64[B]; return the games that end, int64[N]."""
+        seats = games.seats
+        games.step(actions)
+        won = games.winners >= 0
+        self.rewards[t] = np.where(won, np.where(games.winners == seats, 1.0, -1.0), 0.0)
+        self.dones[t] = games.ended
+        self.turn_passed[t] = games.seats != seats
+        return np.flatnonzero(self.dones[t])
 
 
 def log_softmax(logits: Tensor, decisions: Tensor, count: int) -> Tensor:

@@ -80,6 +80,11 @@ def elo_difference(rate: float) -> float:
     return 400.0 * math.log10(rate / (1.0 - rate))
 
 
+def finite(value: float) -> float | None:
+    """Return a number, or None for infinity, which JSON does not have."""
+    return value if math.isfinite(value) else None
+
+
 def expected_score(elo: FloatOrArray) -> FloatOrArray:
     """Return the points a game, 0..1, that the logistic Elo model expects at a difference."""
     from scipy.special import expit
@@ -96,7 +101,7 @@ def score_pairs(points: npt.NDArray[np.float64]) -> Score:
     Raises:
         ValueError: there is no pair.
     """
-    _check_points(points)
+    los = likelihood_of_superiority(points)
     pairs = len(points)
     rate = float(points.mean())
     # The pairs' variance relative to that of independent games is the design effect. With too few
@@ -117,7 +122,7 @@ def score_pairs(points: npt.NDArray[np.float64]) -> Score:
         rate=rate,
         low=low,
         high=high,
-        los=likelihood_of_superiority(points),
+        los=los,
     )
 
 
@@ -144,7 +149,10 @@ def likelihood_of_superiority(points: npt.NDArray[np.float64]) -> float:
     Raises:
         ValueError: there is no pair.
     """
-    _check_points(points)
+    if points.ndim != 2 or points.shape[1] != 2 or not len(points):
+        raise ValueError(
+            f"points: expected one or more pairs of games, shape (pairs, 2), not {points.shape}"
+        )
     means = points.mean(axis=1)
     lead = float(means.mean()) - 0.5
     error = (
@@ -155,13 +163,6 @@ def likelihood_of_superiority(points: npt.NDArray[np.float64]) -> float:
     if error == 0.0:
         return 0.5 + math.copysign(0.5, lead) if lead else 0.5
     return 0.5 * math.erfc(-lead / error / math.sqrt(2.0))
-
-
-def _check_points(points: npt.NDArray[np.float64]) -> None:
-    if points.ndim != 2 or points.shape[1] != 2 or not len(points):
-        raise ValueError(
-            f"points: expected one or more pairs of games, shape (pairs, 2), not {points.shape}"
-        )
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from agents import registry
 from agents.arena.openings import MatchOpenings
 from agents.base import NamedPlayer
+from agents.files import fault
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import Ruleset
@@ -176,9 +177,9 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
             f"no ladder {name!r}: expected the path of a file, or {', '.join(shipped())}"
         ) from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "its rules or openings"
-        raise LadderError(f"{path} is not a ladder: {where}: {first['msg']}") from error
+        raise LadderError(
+            f"{path} is not a ladder with legal rules and openings: {fault(error)}"
+        ) from error
     if signature(ladder.ruleset) != ladder.engine_signature:
         raise LadderError(
             f"{ladder.name} was made with other rules: under its name, the engine now plays "

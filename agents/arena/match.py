@@ -69,25 +69,23 @@ class Match:
         Args:
             names: the names of the two players, for the head.
         """
-        for pair in range(len(self.points)):
-            for game, first_seat in enumerate((SOUTH, NORTH)):
-                start = opening(self.ruleset, int(self.openings.first_players[pair]))
-                played = self.actions[pair, game]
-                actions = [
-                    *map(int, self.openings.actions[pair]),
-                    *map(int, played[played != GAME_OVER]),
-                ]
-                south, north = names if first_seat == SOUTH else names[::-1]
-                point = float(self.points[pair, game])
-                head = {"event": f"pair {pair + 1}", "south": south, "north": north}
-                head |= rules_head(self.ruleset)
-                if start.mover == NORTH:
-                    head["first player"] = "North"
-                if point != 0.5:
-                    head["winner"] = "south" if (point == 1.0) == (first_seat == SOUTH) else "north"
-                else:
-                    head["result"] = "draw"
-                yield format_transcript(transcribe(start, actions, self.ruleset, head=head))
+        for (pair, first_seat), points in np.ndenumerate(self.points):
+            start = opening(self.ruleset, int(self.openings.first_players[pair]))
+            played = self.actions[pair, first_seat]
+            actions = [
+                *self.openings.actions[pair].tolist(),
+                *played[played != GAME_OVER].tolist(),
+            ]
+            south, north = names if first_seat == SOUTH else names[::-1]
+            head = {"event": f"pair {pair + 1}", "south": south, "north": north}
+            head |= rules_head(self.ruleset)
+            if start.mover == NORTH:
+                head["first player"] = "North"
+            if points == 0.5:
+                head["result"] = "draw"
+            else:
+                head["winner"] = "south" if (points == 1.0) == (first_seat == SOUTH) else "north"
+            yield format_transcript(transcribe(start, actions, self.ruleset, head=head))
 
 
 def play_games(
@@ -222,20 +220,24 @@ def play_openings(
             verdict = sprt.verdict(score_pairs(points).pair_counts)
             if verdict is not None:
                 break
-    pairs = len(points)
+    shape = len(points), 2
     longest = max(games.actions.shape[1] for games in batches)
-    actions = np.full((2 * pairs, longest), GAME_OVER, np.uint8)
-    row = 0
-    for games in batches:
-        actions[row : row + len(games.actions), : games.actions.shape[1]] = games.actions
-        row += len(games.actions)
     return Match(
         ruleset=engine.ruleset,
-        openings=openings[:pairs],
+        openings=openings[: len(points)],
         points=points,
-        plies=np.concatenate([games.plies for games in batches]).reshape(pairs, 2),
-        actions=actions.reshape(pairs, 2, longest),
-        moves=(sum(games.moves[0] for games in batches), sum(g.moves[1] for g in batches)),
+        plies=np.concatenate([games.plies for games in batches]).reshape(shape),
+        actions=np.concatenate(
+            [
+                np.pad(
+                    games.actions,
+                    ((0, 0), (0, longest - games.actions.shape[1])),
+                    constant_values=GAME_OVER,
+                )
+                for games in batches
+            ]
+        ).reshape(*shape, longest),
+        moves=(sum(g.moves[0] for g in batches), sum(g.moves[1] for g in batches)),
         seconds=(sum(g.seconds[0] for g in batches), sum(g.seconds[1] for g in batches)),
         score=score_pairs(points),
         verdict=verdict,

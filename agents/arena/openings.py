@@ -17,7 +17,6 @@ from agents.search.alphabeta.evaluation import SCALE
 from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import WORDS
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_actions, random_states
 
@@ -76,8 +75,7 @@ def draw_openings(
     size = 4096
     seats = np.arange(size) % len(starts)
     seen: set[bytes] = set()
-    parts: list[MatchOpenings] = []
-    found = 0
+    found: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8], int]] = []
     for _ in range(_ROUNDS):
         positions = np.array([start[0] for start in starts])[seats]
         masks = np.array([start[1] for start in starts])[seats]
@@ -99,18 +97,14 @@ def draw_openings(
             search = AlphaBetaAgent(engine.ruleset, depth=_SEARCH_DEPTH)
             values = search.values(positions[new], masks[new])
             new = np.array(new)[np.abs(values) <= balance * SCALE].tolist()
-        parts.append(
-            MatchOpenings(positions[new], played[new], np.array(first_players, np.int8)[seats[new]])
-        )
-        found += len(new)
-        if found >= count:
+        found += [(positions[i], played[i], first_players[seats[i]]) for i in new]
+        if len(found) >= count:
+            drawn, actions_drawn, firsts = zip(*found[:count], strict=True)
             return MatchOpenings(
-                np.concatenate([part.positions for part in parts])[:count].reshape(count, WORDS),
-                np.concatenate([part.actions for part in parts])[:count],
-                np.concatenate([part.first_players for part in parts])[:count],
+                np.array(drawn), np.array(actions_drawn), np.array(firsts, np.int8)
             )
     balanced = "" if balance is None else " balanced"
     raise ValueError(
         f"rule set {engine.ruleset.name!r} has fewer than {count} different{balanced} openings of "
-        f"{plies} plies ({found} found): ask for longer openings or fewer games"
+        f"{plies} plies ({len(found)} found): ask for longer openings or fewer games"
     )

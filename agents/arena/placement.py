@@ -11,27 +11,21 @@ import math
 import time
 import zlib
 from collections.abc import Sequence
-from concurrent.futures import Future, as_completed
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from agents import registry
 from agents.arena.elo import ELO_PER_LOGIT, Z95, expected_score
-from agents.arena.executors import LocalPool
-from agents.arena.ladder import Ladder, LadderError
-from agents.arena.match import play_openings
-from agents.arena.openings import MatchOpenings
+from agents.arena.ladder import Ladder
+from agents.arena.scheduler import LocalPool, Record, Unit, play_units
 from agents.progress import Progress
-from bao_env.engine.batch import Engine
-from bao_env.engine.ruleset import Ruleset
 
 FIRST_PAIRS: Final = 20
 """Pairs of the first round; each later one at most doubles what was played."""
-UNIT_PAIRS: Final = 25
+PART_PAIRS: Final = 25
 """Pairs that a process plays at a time, at most."""
 _REACH: Final = 4000.0
 """Maximum distance of a rating from the anchors, in Elo."""
@@ -101,10 +95,10 @@ def place(
         elo = math.inf
     else:
         elo = brentq(surplus, low, high)
-    effect = _design_effect(expected_score(elo - ratings), openings, points)
+    effect = _design_effect(elo, ratings, openings, points)
 
     def deviation(elo: float) -> float:
-        return surplus(elo) / math.sqrt(effect * _information(elo, ratings))
+        return surplus(elo) / math.sqrt(effect * _information(elo, ratings).sum())
 
     middle = min(max(elo, low), high)
     return Placement(
@@ -116,14 +110,15 @@ def place(
     )
 
 
-def _information(elo: float, ratings: npt.NDArray[np.float64]) -> float:
-    """Return the variance of the points of independent games, two against each of ``ratings``."""
+def _information(elo: float, ratings: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the variance of the points of two independent games against each of ``ratings``."""
     expected = expected_score(elo - ratings)
-    return 2.0 * float((expected * (1.0 - expected)).sum())
+    return 2.0 * expected * (1.0 - expected)
 
 
 def _design_effect(
-    expected: npt.NDArray[np.float64],
+    elo: float,
+    ratings: npt.NDArray[np.float64],
     openings: npt.NDArray[np.int64],
     points: npt.NDArray[np.float64],
 ) -> float:
@@ -131,17 +126,17 @@ def _design_effect(
 
     It is at least 1/2, and 1 if there are too few games to estimate it.
     """
-    independent = 2.0 * float((expected * (1.0 - expected)).sum())
+    independent = float(_information(elo, ratings).sum())
     _, groups = np.unique(openings, return_inverse=True)
-    residuals = np.bincount(groups, weights=points.sum(axis=1) - 2.0 * expected)
+    surplus = points.sum(axis=1) - 2.0 * expected_score(elo - ratings)
+    residuals = np.bincount(groups, weights=surplus)
     count = len(residuals)
     if count < 2 or independent == 0.0:
         return 1.0
     return max(0.5, float((residuals**2).sum()) * count / (count - 1) / independent)
 
 
-@dataclass(frozen=True)
-class Unit:
+class Part(NamedTuple):
     """Some pairs of games against one anchor."""
 
     anchor: int
@@ -163,6 +158,7 @@ class Session:
     def __init__(self, ladder: Ladder, seed: int = 0, player: str = "") -> None:
         self.ladder = ladder
         self.seed = seed
+        self.player = player
         self.expected_pairs = 0
         """Estimated number of pairs at the end, from the last plan."""
         count = len(ladder.openings)
@@ -182,11 +178,24 @@ class Session:
         """Pairs of games so far."""
         return len(self._points)
 
-    def add(self, unit: Unit, points: npt.NDArray[np.float64]) -> None:
-        """Add the results of a unit, float64[pairs, 2], the player's points."""
+    def unit(self, part: Part, allow: Sequence[str]) -> Unit:
+        """Return a part as a unit of work; ``allow`` is that of :class:`Unit`."""
+        words = [self.seed, part.anchor, part.openings[0]]
+        own, other = np.random.SeedSequence(words).generate_state(2).tolist()
+        return Unit(
+            players=(self.player, self.ladder.anchors[part.anchor].player),
+            ruleset=self.ladder.ruleset,
+            openings=self.ladder.starts[np.array(part.openings)],
+            seeds=(own, other),
+            allow=allow,
+        )
+
+    def add(self, part: Part, points: npt.NDArray[np.float64]) -> None:
+        """Add the results of a part, float64[pairs, 2], the player's points."""
+        # Together: Ctrl-C may come at any moment.
         self._anchors, self._openings, self._points = (
-            np.append(self._anchors, np.full(len(points), unit.anchor)),
-            np.append(self._openings, unit.openings),
+            np.append(self._anchors, np.full(len(points), part.anchor)),
+            np.append(self._openings, part.openings),
             np.concatenate([self._points, points]),
         )
 
@@ -209,8 +218,8 @@ class Session:
         openings = np.append(self._openings, -1)
         return place(opponents, openings, np.concatenate([self._points, [[0.5, 0.5]]])).elo
 
-    def plan(self, precision: float) -> list[Unit]:
-        """Return the units of the next round, the slowest anchors first.
+    def plan(self, precision: float) -> list[Part]:
+        """Return the parts of the next round, the slowest anchors first.
 
         An anchor is chosen if a pair against it gives at least half of the information that the
         best one gives: about those within 300 Elo. So a rating uses several kinds of opponents.
@@ -219,7 +228,7 @@ class Session:
             precision: the required length of the interval's longer arm, in Elo.
 
         Returns:
-            the units; none if the rating is precise enough, or all openings are used.
+            the parts; none if the rating is precise enough, or all openings are used.
         """
         if self.pairs and self.placement().margin <= precision:
             return []
@@ -227,85 +236,29 @@ class Session:
         if not left.any():
             return []
         elo = self.guess()
-        expected = expected_score(elo - self.ladder.ratings)
-        information = 2.0 * expected * (1.0 - expected)  # of a pair
+        information = _information(elo, self.ladder.ratings)
         chosen = np.flatnonzero((left > 0) & (information >= information[left > 0].max() / 2.0))
         missing = self._missing(elo, precision) / float(information[chosen].mean())
         pairs = min(max(FIRST_PAIRS, math.ceil(missing)), max(FIRST_PAIRS, self.pairs))
         each = math.ceil(pairs / len(chosen))
-        units = []
+        parts = []
         for anchor in sorted(chosen.tolist(), key=lambda i: -self.ladder.anchors[i].ms_a_move):
             size = min(each, int(left[anchor]))
             start = self._used[anchor]
             self._used[anchor] += size
             taken = self._orders[anchor][start : start + size]
-            for part in np.array_split(taken, math.ceil(size / UNIT_PAIRS)):
-                units.append(Unit(anchor, tuple(part.tolist())))
-        planned = sum(len(unit.openings) for unit in units)
+            for openings in np.array_split(taken, math.ceil(size / PART_PAIRS)):
+                parts.append(Part(anchor, tuple(openings.tolist())))
+        planned = sum(len(part.openings) for part in parts)
         self.expected_pairs = self.pairs + max(planned, math.ceil(min(missing, left.sum())))
-        return units
+        return parts
 
     def _missing(self, elo: float, precision: float) -> float:
         """Return the missing information, in the units of :func:`_information`."""
         ratings = self.ladder.ratings[self._anchors]
-        effect = _design_effect(expected_score(elo - ratings), self._openings, self._points)
+        effect = _design_effect(elo, ratings, self._openings, self._points)
         needed = effect * (Z95 * ELO_PER_LOGIT / precision) ** 2
-        return max(0.0, needed - _information(elo, ratings))
-
-
-@dataclass(frozen=True)
-class Played:
-    """The results of a unit."""
-
-    points: npt.NDArray[np.float64]
-    """float64[pairs, 2], points of the player in each game."""
-    ms_a_move: float
-    """Average time a move of the player."""
-
-
-def play_unit(
-    player: str, anchor: str, ruleset: Ruleset, openings: MatchOpenings, seed: Sequence[int]
-) -> Played:
-    """Play a unit.
-
-    Args:
-        player, anchor: the players' names for :func:`agents.registry.load`.
-        ruleset: the rules.
-        openings: the openings of the unit.
-        seed: the seed of both players.
-
-    Raises:
-        LadderError: the player failed.
-    """
-    own, other = (int(word) for word in np.random.SeedSequence(seed).generate_state(2))
-    opponent = registry.load(anchor, ruleset=ruleset, seed=other, threads=1)
-    try:
-        agent = registry.load(player, ruleset=ruleset, seed=own, threads=1)
-        match = play_openings(agent, opponent, openings, Engine(ruleset))
-    except Exception as error:  # a player may raise anything
-        raise LadderError(
-            f"{player} failed against {anchor}: {type(error).__name__}: {error}"
-        ) from error
-    return Played(match.points, 1000.0 * match.seconds[0] / max(1, match.moves[0]))
-
-
-def _wait(futures: Sequence[Future[Played]], deadline: float, bar: Progress) -> Ended | None:
-    """Wait for the games of a round.
-
-    Returns:
-        None if all were played, else the reason why not.
-
-    Raises:
-        LadderError: the player failed.
-    """
-    try:
-        for future in as_completed(futures, max(0.0, deadline - time.monotonic())):
-            bar.update(future.result().points.size)
-    except TimeoutError:
-        return "time is up"
-    except KeyboardInterrupt:
-        return "stopped"
-    return None
+        return max(0.0, needed - float(_information(elo, ratings).sum()))
 
 
 @dataclass(frozen=True)
@@ -327,6 +280,7 @@ def rate_player(
     seconds: float = math.inf,
     seed: int = 1,
     processes: int = 1,
+    allow: Sequence[str] = (),
 ) -> Result:
     """Rate a player on a ladder. Ctrl-C ends it early and keeps the results.
 
@@ -337,46 +291,34 @@ def rate_player(
         seconds: the time limit; units that are unfinished then do not count.
         seed: the seed of the openings' order and of the players.
         processes: the number of processes, each on one core.
+        allow: names for :func:`agents.registry.allow_architecture`, in each process.
 
     Raises:
-        LadderError: the player cannot be loaded, or failed while it played.
+        ValueError: the player cannot be loaded, or failed while it played.
     """
     session = Session(ladder, seed, player)
     times: list[float] = []
-    ended: Ended | None = None
     deadline = time.monotonic() + seconds
-    pool = LocalPool(processes)
     try:
-        with Progress(unit="game", desc=player) as bar:
-            while ended is None and (units := session.plan(precision)):
+        with LocalPool(processes) as pool, Progress(unit="game", desc=player) as bar:
+            while parts := session.plan(precision):
                 bar.total = 2 * session.expected_pairs
                 bar.refresh()
-                futures = [
-                    pool.submit(
-                        play_unit,
-                        player,
-                        ladder.anchors[unit.anchor].player,
-                        ladder.ruleset,
-                        ladder.starts[np.array(unit.openings)],
-                        [seed, unit.anchor, unit.openings[0]],
-                    )
-                    for unit in units
-                ]
-                ended = _wait(futures, deadline, bar)
-                # In the order of the plan, so that the order in which they ended does not matter.
-                for unit, future in zip(units, futures, strict=True):
-                    if future.done():
-                        played = future.result()
-                        session.add(unit, played.points)
-                        times.append(played.ms_a_move)
-                if session.pairs:
-                    bar.set_postfix_str(str(session.placement()))
-    except KeyboardInterrupt:  # between two rounds
-        ended = "stopped"
-    finally:
-        pool.stop()
-        pool.shutdown(wait=False, cancel_futures=True)
-    if ended is None:
+                units = [session.unit(part, allow) for part in parts]
+                records: dict[int, Record] = {}
+                try:
+                    for i, record in play_units(units, pool, bar, deadline - time.monotonic()):
+                        records[i] = record
+                finally:
+                    # In the order of the plan: the order in which they ended does not matter.
+                    for i, record in sorted(records.items()):
+                        session.add(parts[i], np.array(record.points))
+                        times.append(1000.0 * record.seconds[0] / max(1, record.moves[0]))
+                bar.set_postfix_str(str(session.placement()))
         precise = session.placement().margin <= precision
-        ended = "precise" if precise else "no openings left"
+        ended: Ended = "precise" if precise else "no openings left"
+    except TimeoutError:
+        ended = "time is up"
+    except KeyboardInterrupt:
+        ended = "stopped"
     return Result(session, ended, float(np.median(times)) if times else 0.0)

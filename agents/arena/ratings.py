@@ -95,12 +95,16 @@ def rate(
         i, j = index[a], index[b]
         games[i, j] = games[j, i] = of_a.size
         # Five kinds of pairs: drawing pairs with replacement is drawing their multinomial counts.
-        counts = np.bincount(np.rint(of_a.sum(axis=1) * 2).astype(np.int64), minlength=5)
+        counts = np.array(score_pairs(of_a).pair_counts)
         drawn = rng.multinomial(len(of_a), counts / len(of_a), samples)
         points[0, i, j] = of_a.sum()
         points[1:, i, j] = drawn @ np.arange(5) / 2
         points[:, j, i] = of_a.size - points[:, i, j]
-    _check_connected(games, names)
+    groups, labels = connected_components(games, directed=False)
+    if groups > 1:
+        groups_of_names = [np.array(names)[labels == group] for group in range(groups)]
+        listed = "; ".join(", ".join(group) for group in groups_of_names)
+        raise ValueError(f"players who never met cannot be compared: {listed}")
     elo = ELO_PER_LOGIT * _fit(points, games, prior)
     if anchor is not None:
         elo -= elo[:, index[anchor], None]
@@ -164,16 +168,6 @@ def _merge(
     if not merged:
         raise ValueError("no results to rate players by: expected at least one pairing")
     return dict(sorted(merged.items()))
-
-
-def _check_connected(games: npt.NDArray[np.int64], names: list[str]) -> None:
-    groups, labels = connected_components(games, directed=False)
-    if groups > 1:
-        listed = "; ".join(
-            ", ".join(name for name, label in zip(names, labels, strict=True) if label == group)
-            for group in range(groups)
-        )
-        raise ValueError(f"players who never met cannot be compared: {listed}")
 
 
 def _fit(

@@ -7,15 +7,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from tabulate import tabulate
 
 from agents.arena.elo import score_pairs
-from agents.arena.ratings import Ratings, cycles, rate
+from agents.arena.ratings import cycles, rate
 from bao_env.files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -32,66 +35,17 @@ class Standing:
     """Commits of the code that played the games."""
 
 
-def _score(standing: Standing, row: str, column: str) -> tuple[float, int] | None:
-    """Return the points a game of one player against another, and the number of games."""
-    if (row, column) in standing.results:
-        points = standing.results[row, column]
-        return float(points.mean()), points.size
-    if (column, row) in standing.results:
-        points = standing.results[column, row]
-        return 1.0 - float(points.mean()), points.size
-    return None
+def to_dict(
+    standing: Standing, settings: Mapping[str, Any], anchor: str | None = None
+) -> dict[str, Any]:
+    """Return the results and the ratings as plain values, for ``table.json`` and the tables.
 
-
-def _time(milliseconds: float) -> str:
-    return f"{milliseconds:.3f}" if milliseconds < 1 else f"{milliseconds:.1f}"
-
-
-def markdown(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) -> str:
-    """Return the tables, and a line about their sources."""
-    games = sum(points.size for points in standing.results.values())
-    zero = "the mean of all" if ratings.anchor is None else ratings.anchor
-    players = [
-        [
-            name,
-            f"{ratings.elo[i]:+.0f}",
-            "" if name == ratings.anchor else f"{ratings.low[i]:+.0f} to {ratings.high[i]:+.0f}",
-            f"{ratings.score[i]:.1%}",
-            f"{ratings.games[i]:,}",
-            _time(standing.milliseconds[name]),
-        ]
-        for i, name in enumerate(ratings.names)
-    ]
-    against = []
-    for row in ratings.names:
-        scores = [_score(standing, row, column) for column in ratings.names]
-        against.append([row, *("" if s is None else f"{100 * s[0]:.1f}" for s in scores)])
-    paragraphs = [
-        f"Rule set {settings['ruleset']['name']}; {games:,} games in pairs, each opening of "
-        f"{settings['opening_plies']} random plies from both seats; seed {settings['seed']}; "
-        f"{standing.mean_plies:.1f} plies a game. Elo 0 is {zero}.",
-        markdown_table(["player", "Elo", "95 % interval", "points", "games", "ms a move"], players),
-        "Points of the row against the column, in percent:",
-        markdown_table(["", *ratings.names], against),
-    ]
-    found = cycles(standing.results)
-    if found:
-        paragraphs.append("Cycles: " + "; ".join(" beats ".join([*c, c[0]]) for c in found) + ".")
-    return "\n\n".join(paragraphs) + "\n"
-
-
-def markdown_table(head: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table with all columns but the first aligned to the right."""
-    align = ["left", *["right"] * (len(head) - 1)]
-    return tabulate(rows, head, tablefmt="pipe", colalign=align, disable_numparse=True)
-
-
-def to_dict(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tables as plain values, for JSON."""
-    pairings = [
-        {"first": first, "second": second} | score_pairs(points).to_dict()
-        for (first, second), points in standing.results.items()
-    ]
+    Args:
+        standing: the results.
+        settings: the tournament's settings.
+        anchor: the player with Elo 0; by default 0 is the mean of all.
+    """
+    ratings = rate(standing.results, anchor=anchor)
     players = [
         {
             "player": name,
@@ -104,9 +58,13 @@ def to_dict(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) -
         }
         for i, name in enumerate(ratings.names)
     ]
+    pairings = [
+        {"first": first, "second": second} | score_pairs(points).to_dict()
+        for (first, second), points in standing.results.items()
+    ]
     return {
         "settings": dict(settings),
-        "anchor": ratings.anchor,
+        "anchor": anchor,
         "players": players,
         "pairings": pairings,
         "mean_plies": standing.mean_plies,
@@ -115,50 +73,138 @@ def to_dict(standing: Standing, ratings: Ratings, settings: Mapping[str, Any]) -
     }
 
 
-def plot(standing: Standing, ratings: Ratings, title: str) -> bytes:
+def elos_of(report: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Return the Elo of each player and both ends of its interval."""
+    keys = ("elo", "elo_low", "elo_high")
+    return {row["player"]: [row[key] for key in keys] for row in report["players"]}
+
+
+def _games(report: Mapping[str, Any]) -> int:
+    return sum(pairing["games"] for pairing in report["pairings"])
+
+
+def _crosstable(report: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+    """Return the points of the row against the column, in percent; NaN if they did not meet."""
+    names = [player["player"] for player in report["players"]]
+    table = np.full((len(names), len(names)), np.nan)
+    for pairing in report["pairings"]:
+        first, second = names.index(pairing["first"]), names.index(pairing["second"])
+        table[first, second] = 100 * pairing["score"]
+        table[second, first] = 100 * (1.0 - pairing["score"])
+    return table
+
+
+def markdown(report: Mapping[str, Any]) -> str:
+    """Return the tables of a report (:func:`to_dict`), and a line about their sources."""
+    settings, players = report["settings"], report["players"]
+    zero = report["anchor"] or "the mean of all"
+    rows = [
+        [
+            row["player"],
+            f"{row['elo']:+.0f}",
+            ""
+            if row["player"] == report["anchor"]
+            else f"{row['elo_low']:+.0f} to {row['elo_high']:+.0f}",
+            f"{row['score']:.1%}",
+            f"{row['games']:,}",
+            f"{row['ms_a_move']:.{3 if row['ms_a_move'] < 1 else 1}f}",
+        ]
+        for row in players
+    ]
+    names = [row["player"] for row in players]
+    against = [
+        [name, *("" if np.isnan(points) else f"{points:.1f}" for points in line)]
+        for name, line in zip(names, _crosstable(report), strict=True)
+    ]
+    paragraphs = [
+        f"Rule set {settings['ruleset']['name']}; {_games(report):,} games in pairs, each opening "
+        f"of {settings['opening_plies']} random plies from both seats; seed {settings['seed']}; "
+        f"{report['mean_plies']:.1f} plies a game. Elo 0 is {zero}.",
+        markdown_table(["player", "Elo", "95 % interval", "points", "games", "ms a move"], rows),
+        "Points of the row against the column, in percent:",
+        markdown_table(["", *names], against),
+    ]
+    if report["cycles"]:
+        cycle_texts = [" beats ".join([*cycle, cycle[0]]) for cycle in report["cycles"]]
+        paragraphs.append(f"Cycles: {'; '.join(cycle_texts)}.")
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def markdown_table(
+    head: list[str], rows: Sequence[Sequence[object]], style: str = "pipe", texts: int = 1
+) -> str:
+    """Return a table.
+
+    Args:
+        head: the head of each column.
+        rows: the cells.
+        style: a format of tabulate; Markdown by default.
+        texts: number of columns, from the first, that are aligned to the left; the others are
+            aligned to the right.
+    """
+    align = ["left"] * texts + ["right"] * (len(head) - texts)
+    return tabulate(rows, head, tablefmt=style, colalign=align, disable_numparse=True)
+
+
+def plot(report: Mapping[str, Any]) -> bytes:
     """Plot Elo with intervals beside the crosstable, as a PNG."""
     from matplotlib.figure import Figure
 
-    count = len(ratings.names)
+    elos = elos_of(report)
+    names, count = list(elos), len(elos)
     figure = Figure(figsize=(6 + 0.7 * count, 1.6 + 0.5 * count), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.2))
-    rows = np.arange(count)
-    errors = np.maximum(0, [ratings.elo - ratings.low, ratings.high - ratings.elo])
-    left.errorbar(ratings.elo, rows, xerr=errors, fmt="o", color="tab:brown", capsize=3)
-    left.set_yticks(rows, ratings.names)
+    style = {"fmt": "o", "color": "tab:brown"}
+    errorbars(left, range(count), list(elos.values()), horizontal=True, **style)
+    left.set_yticks(range(count), names)
     left.invert_yaxis()
     left.grid(axis="x", alpha=0.3)
     left.set_xlabel("Elo, 95 % intervals")
-    table = np.full((count, count), np.nan)
-    for i, row in enumerate(ratings.names):
-        for j, column in enumerate(ratings.names):
-            score = _score(standing, row, column)
-            if score is not None:
-                table[i, j] = 100 * score[0]
-                colour = "white" if abs(score[0] - 0.5) > 0.35 else "black"
-                right.text(
-                    j, i, f"{100 * score[0]:.0f}", ha="center", va="center", color=colour, size=8
-                )
+    table = _crosstable(report)
+    for (i, j), points in np.ndenumerate(table):
+        if not np.isnan(points):
+            color = "white" if abs(points - 50) > 35 else "black"
+            right.text(j, i, f"{points:.0f}", ha="center", va="center", color=color, size=8)
     right.imshow(table, cmap="RdBu", vmin=0, vmax=100, aspect="auto")
-    right.set_xticks(rows, ratings.names, rotation=45, ha="right")
-    right.set_yticks(rows, ratings.names)
+    right.set_xticks(range(count), names, rotation=45, ha="right")
+    right.set_yticks(range(count), names)
     right.set_title("points of the row against the column, %", size=10)
+    title = f"Bao, {report['settings']['ruleset']['name']}: {_games(report):,} games"
     figure.suptitle(title, size=11)
+    return png(figure)
+
+
+def errorbars(
+    axes: Any, x: Sequence[float], scores: Sequence[Sequence[float]], **style: Any
+) -> None:
+    """Draw scores with their intervals.
+
+    Args:
+        axes: the matplotlib axes.
+        x: places on the other axis.
+        scores: a score and the ends of its interval for each place.
+        style: options of ``axes.errorbar``; with ``horizontal=True`` scores run along the x axis.
+    """
+    score, low, high = np.array(scores, float).reshape(-1, 3).T
+    errors = np.maximum(0, [score - low, high - score])
+    style = {"fmt": "o-", "capsize": 3} | style
+    if style.pop("horizontal", False):
+        axes.errorbar(score, x, xerr=errors, **style)
+    else:
+        axes.errorbar(x, score, yerr=errors, **style)
+
+
+def png(figure: Figure, dpi: int = 110) -> bytes:
+    """Return a figure as the content of a PNG file."""
     picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=110)
+    figure.savefig(picture, format="png", dpi=dpi)
     return picture.getvalue()
 
 
-def write_report(
-    standing: Standing, settings: Mapping[str, Any], folder: Path, anchor: str | None
-) -> str:
+def write_report(report: Mapping[str, Any], folder: Path) -> str:
     """Write ``table.md``, ``table.json`` and ``elo.png`` into a folder; return the tables."""
-    ratings = rate(standing.results, anchor=anchor)
-    text = markdown(standing, ratings, settings)
-    report = to_dict(standing, ratings, settings)
-    games = sum(points.size for points in standing.results.values())
-    title = f"Bao, {settings['ruleset']['name']}: {games:,} games"
-    write_atomically(folder / "elo.png", plot(standing, ratings, title))
+    text = markdown(report)
+    write_atomically(folder / "elo.png", plot(report))
     write_atomically(folder / "table.json", json.dumps(report, indent=2) + "\n")
     write_atomically(folder / "table.md", text)
     return text

@@ -18,13 +18,9 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
-from agents.arena.ratings import Ratings
-from agents.arena.report import Standing, markdown
+from agents.arena.report import markdown
 from bao_env.cli import Run
 from bao_env.files import write_atomically
 from training.lab import card
@@ -39,52 +35,13 @@ BENCHMARK: Final = LAB / "BENCHMARK.md"
 NETWORKS: Final = card.CARD.with_name("README.md")
 
 
-def points_of(pairs_by_points: list[int]) -> npt.NDArray[np.float64]:
-    """Return the points of a match, float64[pairs, 2], from its numbers of pairs by points.
-
-    Args:
-        pairs_by_points: numbers of pairs whose two games brought 0, 0.5, 1, 1.5 and 2 points.
-            The split of a pair's points between its games is unknown; both get half.
-    """
-    halves = np.repeat(np.arange(5) / 4, pairs_by_points)
-    return np.stack([halves, halves], axis=1)
-
-
-def ladder_tables(report: dict[str, Any]) -> str:
-    """Return the Elo table and the crosstable of a tournament's ``table.json`` as Markdown.
-
-    Raises:
-        KeyError: ``report`` is not the JSON of a tournament.
-    """
-    players = report["players"]
-    standing = Standing(
-        results={
-            (pairing["first"], pairing["second"]): points_of(pairing["pairs_by_points"])
-            for pairing in report["pairings"]
-        },
-        milliseconds={player["player"]: player["ms_a_move"] for player in players},
-        mean_plies=report["mean_plies"],
-    )
-    ratings = Ratings(
-        names=tuple(player["player"] for player in players),
-        elo=np.array([player["elo"] for player in players]),
-        low=np.array([player["elo_low"] for player in players]),
-        high=np.array([player["elo_high"] for player in players]),
-        anchor=report["anchor"],
-        score=np.array([player["score"] for player in players]),
-        games=np.array([player["games"] for player in players]),
-    )
-    text = markdown(standing, ratings, report["settings"])
-    return text.partition("\n\nPoints of the row against the column")[0]
-
-
 def tables() -> list[tuple[Path, str, str]]:
     """Return each document with a table, its mark there, and the table."""
-    ladder = ladder_tables(json.loads(LADDER.read_text(encoding="utf-8")))
+    ladder = markdown(json.loads(LADDER.read_bytes()))
     runs = summary.RUNS.validate_json(RUNS.read_bytes())
     networks = card.measured()
     return [
-        (RESULTS, "ladder", ladder),
+        (RESULTS, "ladder", ladder.partition("\n\nPoints of the row against the column")[0]),
         (BENCHMARK, "benchmark", summary.table(runs)),
         (NETWORKS, "networks", card.networks_table(networks)),
         (NETWORKS, "games", card.games_table(networks)),

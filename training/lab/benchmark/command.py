@@ -17,14 +17,14 @@ from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from agents.arena.executors import LocalPool
-from agents.files import hold
+from agents.arena.scheduler import LocalPool
 from agents.progress import Progress
 from bao_env import cli
 from bao_env.cli import add_options, at_least
 from training.lab.benchmark import summary
 from training.lab.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
-from training.lab.benchmark.runs import BenchmarkSettings, Name, Run, run, unfinished
+from training.lab.benchmark.runs import BenchmarkSettings, Name, Run, file_of, run
+from training.resumable import parts_of
 
 
 def command(parser: argparse.ArgumentParser) -> cli.Run:
@@ -130,30 +130,26 @@ def train_all(names: list[Name], settings: BenchmarkSettings, folder: Path, jobs
     Raises:
         KeyboardInterrupt, BrokenProcessPool: finished runs are kept.
     """
-    pool = LocalPool(jobs)
     failed = 0
-    try:
+    with (
+        LocalPool(jobs) as pool,
+        Progress(total=len(names), unit="run", desc="benchmark", position=0) as bar,
+    ):
         futures: dict[Future[Run], Name] = {
             pool.submit(run, name, settings, folder, 1 + i % jobs): name
             for i, name in enumerate(names)
         }
-        with Progress(total=len(names), unit="run", desc="benchmark", position=0) as bar:
-            for future in as_completed(futures):
-                try:
-                    last = future.result().points[-1]
-                    said = f"{last.elo:.0f} Elo, {last.steps:,} steps, {last.seconds:.0f} seconds"
-                except BrokenProcessPool:
-                    raise
-                except Exception as error:  # of a library: the other runs continue
-                    failed += 1
-                    said = f"failed: {type(error).__name__}: {error}"
-                Progress.write(f"{futures[future]}: {said}", file=sys.stderr)
-                bar.update()
-    except BaseException:
-        pool.stop()  # otherwise learners would train to their ends
-        raise
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        for future in as_completed(futures):
+            try:
+                last = future.result().points[-1]
+                said = f"{last.elo:.0f} Elo, {last.steps:,} steps, {last.seconds:.0f} seconds"
+            except BrokenProcessPool:
+                raise
+            except Exception as error:  # of a library: the other runs continue
+                failed += 1
+                said = f"failed: {type(error).__name__}: {error}"
+            Progress.write(f"{futures[future]}: {said}", file=sys.stderr)
+            bar.update()
     return failed
 
 
@@ -163,8 +159,8 @@ def _run(args: argparse.Namespace) -> int:
     try:
         if not args.report:
             names = chosen(args)
-            with hold(args.out):
-                todo = unfinished(names, settings, args.out)
+            with parts_of(args.out, settings.model_dump()):
+                todo = [name for name in names if not file_of(args.out, name).exists()]
                 failed = train_all(todo, settings, args.out, args.threads)
         print(summary.write(args.out))
     except KeyboardInterrupt:

@@ -9,18 +9,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
 from agents.nets.policy import NetworkAgent
 from bao_env.bots import Agent
-from bao_env.self_play import PolicyAgent
-from training.examples import cleanrl_vector
-from training.examples.measure import AfterUpdate
+from bao_env.self_play import Choose, PolicyAgent
 from training.train import load_config, make_trainer
 
 Report = Callable[[int, Agent], None]
@@ -32,7 +28,7 @@ OBSERVATIONS: Final = ("board", "captures", "replies", "planes")
 ENCODINGS: Final = ("own-board", "moves", "own-replies")
 """Inputs of our own networks: ``network_kind`` ``board``, ``moves`` and ``replies``. They are not
 the observations of those names, but say more (:mod:`agents.nets.features`)."""
-_SHARED: Final = {"games": 512, "rollout": 32, "hidden": 256}
+_VECTOR: Final = {"games": 512, "rollout": 32, "hidden": 256}
 
 
 @dataclass(frozen=True)
@@ -41,10 +37,8 @@ class Learner:
 
     title: str
     """Title in tables."""
-    module: str
-    """Module that must be installed."""
     distribution: str
-    """Its name for pip."""
+    """What must be installed, by its name for pip; its module has the same name."""
     observations: tuple[str, ...]
     """Observations it can read."""
     train: Callable[[str, int, int, Report], None]
@@ -56,46 +50,19 @@ class Learner:
     @property
     def is_installed(self) -> bool:
         """Whether its library is installed."""
-        return find_spec(self.module) is not None
+        return find_spec(self.distribution.replace("-", "_")) is not None
 
 
-def _as_agent(report: Report, observation: str) -> AfterUpdate:
-    """Wrap ``report`` for trainings that pass functions of observations."""
+def _example(module: str, **options: Any) -> Callable[[str, int, int, Report], None]:
+    """Return the ``train`` of a module, which is imported when it trains."""
 
-    def after_update(steps: int, choose: Callable[[Any, npt.NDArray[np.bool_]], Any]) -> None:
-        report(steps, PolicyAgent(choose, observation))
-
-    return after_update
-
-
-def _cleanrl(past_selves: bool) -> Callable[[str, int, int, Report], None]:
     def train(observation: str, seed: int, steps: int, report: Report) -> None:
-        after_update = _as_agent(report, observation)
-        cleanrl_vector.train(
-            observation, seed, steps, after_update, past_selves=past_selves, **_SHARED
-        )
+        def after_update(done: int, choose: Choose) -> None:
+            report(done, PolicyAgent(choose, observation))
+
+        import_module(module).train(observation, seed, steps, after_update, **options)
 
     return train
-
-
-def _sb3(observation: str, seed: int, steps: int, report: Report) -> None:
-    from training.examples import sb3_vector
-
-    sb3_vector.train(observation, seed, steps, _as_agent(report, observation), **_SHARED)
-
-
-def _dqn(observation: str, seed: int, steps: int, report: Report) -> None:
-    from training.lab.benchmark import dqn
-
-    dqn.train(observation, seed, steps, _as_agent(report, observation), hidden=_SHARED["hidden"])
-
-
-def _torchrl_dqn(observation: str, seed: int, steps: int, report: Report) -> None:
-    from training.examples import torchrl_dqn
-
-    torchrl_dqn.train(
-        observation, seed, steps, _as_agent(report, observation), hidden=_SHARED["hidden"]
-    )
 
 
 def _ours(config_file: str) -> Callable[[str, int, int, Report], None]:
@@ -112,30 +79,42 @@ def _ours(config_file: str) -> Callable[[str, int, int, Report], None]:
 
 
 LEARNERS: Final[dict[str, Learner]] = {
-    "td": Learner(
-        "our TD(lambda)", "torch", "torch", ("moves", "own-replies"), _ours("quick.toml")
-    ),
-    "ppo": Learner("our PPO", "torch", "torch", ENCODINGS[:2], _ours("ppo.toml")),
+    "td": Learner("our TD(lambda)", "torch", ("moves", "own-replies"), _ours("quick.toml")),
+    "ppo": Learner("our PPO", "torch", ENCODINGS[:2], _ours("ppo.toml")),
     "selfplay": Learner(
-        "PPO in CleanRL's pattern, both sides", "torch", "torch", OBSERVATIONS, _cleanrl(False)
+        "PPO in CleanRL's pattern, both sides",
+        "torch",
+        OBSERVATIONS,
+        _example("training.examples.cleanrl_vector", past_selves=False, **_VECTOR),
     ),
     "cleanrl": Learner(
         "PPO in CleanRL's pattern, against past selves",
-        *("torch", "torch", OBSERVATIONS, _cleanrl(True)),
+        "torch",
+        OBSERVATIONS,
+        _example("training.examples.cleanrl_vector", past_selves=True, **_VECTOR),
     ),
     "sb3": Learner(
-        "MaskablePPO of SB3, against past selves", "sb3_contrib", "sb3-contrib", OBSERVATIONS, _sb3
+        "MaskablePPO of SB3, against past selves",
+        "sb3-contrib",
+        OBSERVATIONS,
+        _example("training.examples.sb3_vector", **_VECTOR),
     ),
     "alphazero": Learner(
-        "our search-guided self-play", "torch", "torch", ENCODINGS[:2], _ours("zanzibar.toml")
+        "our search-guided self-play", "torch", ENCODINGS[:2], _ours("zanzibar.toml")
     ),
     "torchrl-dqn": Learner(
         "DQN of TorchRL, against past selves",
-        *("torchrl", "torchrl", OBSERVATIONS, _torchrl_dqn),
+        "torchrl",
+        OBSERVATIONS,
+        _example("training.examples.torchrl_dqn", hidden=_VECTOR["hidden"]),
         share=0.2,
     ),
     "dqn": Learner(
-        "DQN of Tianshou, against past selves", "tianshou", "tianshou", OBSERVATIONS, _dqn, 0.2
+        "DQN of Tianshou, against past selves",
+        "tianshou",
+        OBSERVATIONS,
+        _example("training.lab.benchmark.dqn", hidden=_VECTOR["hidden"]),
+        share=0.2,
     ),
 }
 """Learners by name, in the order of training: the cheaper ones first."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -17,9 +16,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents import registry
+from agents.arena.elo import finite
 from agents.arena.ladder import Ladder, load_ladder
 from agents.arena.match import play_match, play_openings
 from agents.arena.placement import Session
+from agents.files import fault
 from agents.progress import Progress
 from agents.provenance import provenance
 from bao_env.bots import Agent
@@ -139,19 +140,19 @@ def rated(player: Agent, ladder: Ladder, precision: float, steps: int, seconds: 
         steps, seconds: training so far.
     """
     session, engine = Session(ladder, seed=1), Engine(ladder.ruleset)
-    while units := session.plan(precision):
-        for unit in units:
-            seed = int(np.random.SeedSequence([unit.anchor, *unit.openings]).generate_state(1)[0])
-            anchor = ladder.load(ladder.anchors[unit.anchor].player, seed)
-            match = play_openings(player, anchor, ladder.starts[np.array(unit.openings)], engine)
-            session.add(unit, match.points)
+    while parts := session.plan(precision):
+        for part in parts:
+            seed = int(np.random.SeedSequence([part.anchor, *part.openings]).generate_state(1)[0])
+            anchor = ladder.load(ladder.anchors[part.anchor].player, seed)
+            match = play_openings(player, anchor, ladder.starts[np.array(part.openings)], engine)
+            session.add(part, match.points)
     found = session.placement()
     return Point(
         steps=steps,
         seconds=seconds,
         elo=found.elo if math.isfinite(found.elo) else session.guess(),
-        low=found.low if math.isfinite(found.low) else None,
-        high=found.high if math.isfinite(found.high) else None,
+        low=finite(found.low),
+        high=finite(found.high),
         games=2 * session.pairs,
     )
 
@@ -205,28 +206,7 @@ def load(path: Path) -> Run:
     try:
         return Run.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(map(str, fault["loc"]))
         raise ValueError(
-            f"{path} is not a run of this benchmark ({where}: {fault['msg']}): remove it, or "
-            "choose another --out"
+            f"{path} is not a run of this benchmark ({fault(error)}): remove it, or choose another "
+            "--out"
         ) from error
-
-
-def unfinished(names: Iterable[Name], settings: BenchmarkSettings, folder: Path) -> list[Name]:
-    """Return the runs that ``folder`` does not hold yet.
-
-    Raises:
-        ValueError: it holds one that was made with other settings, or something else.
-    """
-    missing = []
-    for name in names:
-        path = file_of(folder, name)
-        if not path.exists():
-            missing.append(name)
-        elif (found := load(path).settings) != settings:
-            raise ValueError(
-                f"{path} was made with {found}, not with {settings}: give the same options, or "
-                "choose another --out"
-            )
-    return missing

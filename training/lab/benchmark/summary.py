@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -11,8 +10,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter
-from tabulate import tabulate
 
+from agents.arena.report import markdown_table, png
 from bao_env.files import write_atomically
 from training.lab.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
 from training.lab.benchmark.runs import BOTS, Point, Run, load
@@ -90,8 +89,7 @@ def table(runs: Sequence[Run]) -> str:
             ]
         )
     head = ["learner", "reads", "seeds", "steps", "seconds", "Elo", *(f"{bot} %" for bot in BOTS)]
-    align = ["left", "left", *["right"] * (len(head) - 2)]
-    text = tabulate(rows, head, tablefmt="github", disable_numparse=True, colalign=align)
+    text = markdown_table(head, rows, texts=2)
     missing = absent(runs)
     return f"{text}\n\nNot trained: {'; '.join(missing)}." if missing else text
 
@@ -146,9 +144,7 @@ def plot(runs: Iterable[Run], path: Path) -> None:
         ncols=len(shown),
         fontsize=8,
     )
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=100)
-    write_atomically(path, file.getvalue())
+    write_atomically(path, png(figure, dpi=100))
 
 
 def _line(axes: Axes, group: list[Run], observation: str, x: str) -> None:
