@@ -56,7 +56,7 @@ COMMANDS: Final = {
     "warm-up": Command("bao_env.warm_up:command", "compile everything beforehand"),
     "bench": Command("bao_env.bench:command", "measure the speed of the environments"),
     "bench first-step": Command("bao_env.first_step:command", "measure compiling at first use"),
-    "bench search": Command("agents.speed:command", "measure the speed of the searches", "train"),
+    "bench search": Command("training.bench_search:command", "measure the searches", "train"),
     "bench train": Command("training.bench:command", "measure the speed of training", "train"),
     "bench peers": Command("training.lab.peers:command", "measure other libraries", "train"),
     "versus": Command("training.versus:command", "play against another checkout", "train"),
