@@ -322,6 +322,12 @@ def board_of(words: npt.NDArray[np.uint64], ruleset: str | Ruleset) -> Board:
     return Board.from_text(format_position(unpack(words)), ruleset)
 
 
+def seeds_of(words: npt.NDArray[np.uint64], seat: int) -> int:
+    """Return the seeds of a seat, on the board and in the store."""
+    position = unpack(words)
+    return sum(position.pits(seat)) + position.store[seat]
+
+
 def batch_of(
     ruleset: str | Ruleset, count: int, plies: int, seed: int = 3
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:

@@ -28,17 +28,16 @@ from agents.registry import CHECKPOINTS, shipped
 from agents.search.gumbel.player import SearchAgent
 from agents.search.gumbel.search import GumbelSearch
 from bao_env import Board
-from bao_env.engine.action import mask_of
+from bao_env.engine.action import is_legal
 from bao_env.engine.ruleset import RULESETS
+from tests.networks import make_network
 from tests.positions import random_play
 
 
 @pytest.fixture(params=["board", "moves"])
 def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    torch.manual_seed(1)
-    network = PolicyNetwork(NetworkConfig(kind=request.param, hidden=(24, 16)))
-    torch.nn.init.normal_(network.head.weight)
     path = tmp_path / "net.safetensors"
+    network = make_network(request.param)
     checkpoint.save(path, Checkpoint(network, RULESETS["zanzibar"], {"steps": 5}))
     return path
 
@@ -75,16 +74,6 @@ def test_shipped_checkpoints_play() -> None:
             agents.load(name, ruleset="kibao" if name != "kibao" else "zanzibar")
     match = play_match(agents.load("search:zanzibar:16"), agents.load("greedy"), pairs=20, seed=1)
     assert match.score.low > 0.8
-
-
-def test_search_invalid_arrays(saved: Path) -> None:
-    positions, _ = random_play("zanzibar")
-    loaded = checkpoint.load(saved)
-    search = GumbelSearch(loaded.ruleset.kernel_rules(), loaded.network, 200, 4)
-    with pytest.raises(TypeError, match="positions: expected"):
-        search.search(positions.astype(float))
-    with pytest.raises(ValueError, match="rng: expected"):
-        search.search(positions, np.ones(1, np.uint64))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +115,7 @@ def test_sampling_is_seeded(saved: Path) -> None:
         for seed in (1, 1, 2)
     ]
     assert draws[0] == draws[1] != draws[2]
-    assert all(int(m) >> a & 1 for m, a in zip(masks, draws[2], strict=True))
+    assert is_legal(np.array(draws[2]), masks).all()
 
 
 def read_header(path: Path) -> dict:
@@ -187,9 +176,7 @@ def test_headers_without_versions(saved: Path, monkeypatch: pytest.MonkeyPatch) 
         checkpoint.load(saved)
 
 
-def test_other_rules_raise(saved: Path) -> None:
-    with pytest.raises(CheckpointError, match="trained under rule set 'zanzibar', not 'kibao'"):
-        agents.load(saved, ruleset="kibao")
+def test_rules_of_the_same_name_that_differ_raise(saved: Path) -> None:
     longer = replace(RULESETS["zanzibar"], sow_limit=2000)
     with pytest.raises(CheckpointError, match="sow_limit=1000, not 2000"):
         agents.load(saved, ruleset=longer)
@@ -202,9 +189,7 @@ def test_hostile_files_raise(saved: Path, tmp_path: Path) -> None:
 
     bad = tmp_path / "bad.safetensors"
     torch.save({"model": Evil()}, bad)
-    data = saved.read_bytes()
-    huge_header = struct.pack("<Q", 1 << 60) + data[8:]
-    for content in (bad.read_bytes(), b"", data[: len(data) // 2], huge_header, b"text" * 25):
+    for content in (bad.read_bytes(), b"", b"text" * 25):
         bad.write_bytes(content)
         with pytest.raises(CheckpointError):
             checkpoint.load(bad)
@@ -324,11 +309,10 @@ def test_names_that_no_file_can_have_raise(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Save a checkpoint with a trainer's arrays, of which tests make damaged copies."""
-    torch.manual_seed(2)
     path = tmp_path_factory.mktemp("damaged") / "whole.safetensors"
-    network = PolicyNetwork(NetworkConfig("moves", (4,)))
     arrays = {"adam.0.step": np.ones(1, np.float32)}
-    checkpoint.save(path, Checkpoint(network, RULESETS["zanzibar"], {"steps": 5}, arrays))
+    made = Checkpoint(make_network("moves", (4,)), RULESETS["zanzibar"], {"steps": 5}, arrays)
+    checkpoint.save(path, made)
     return path
 
 
@@ -341,13 +325,12 @@ def check_loads_or_raises(path: Path) -> None:
         return
     assert checkpoint.describe(path).config == found.network.config
     board = Board(found.ruleset)
-    masks = np.array([mask_of(board.legal_actions)], np.uint64)
     try:
-        chosen = NetworkAgent(found.network, found.ruleset).act(board.words[None], masks)
+        chosen = agents.load(path, ruleset=found.ruleset).choose(board)
     except ValueError as error:
         assert "not finite" in str(error)
     else:
-        assert chosen[0] in board.legal_actions
+        assert chosen in board.legal_actions
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

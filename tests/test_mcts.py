@@ -17,17 +17,10 @@ from bao_env.bots import GreedyAgent
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import play
-from bao_env.engine.position import Packed, movers
+from bao_env.engine.position import Packed
 from bao_env.engine.ruleset import RULESETS, get_ruleset
 from tests.positions import batch_of
-
-
-def wins_by(name: str, judge: AlphaBetaAgent, words: np.ndarray, action: int) -> bool:
-    """Return whether an action wins at once, or a search proves that it does."""
-    after = words.copy()
-    result = play(get_ruleset(name).kernel_rules(), after, U(action))
-    sign = 1 if movers(after[None]) == movers(words[None]) else -1
-    return bool(result == 1 or sign * judge.search(after).value > PROVEN)
+from tests.searches import wins_by
 
 
 @pytest.mark.parametrize("name", RULESETS)
