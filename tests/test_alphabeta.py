@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.arena.openings import draw_openings
 from agents.search.alphabeta.evaluation import (
     FEATURES,
     WEIGHTS,
@@ -35,10 +34,9 @@ from bao_env.engine.position import (
     META,
     Packed,
     packed_opening,
-    same_mover,
     unpack,
 )
-from bao_env.engine.ruleset import RULESETS, KernelRules, Ruleset
+from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.engine.successors import (
     ACTION,
     CAPTURED,
@@ -48,54 +46,17 @@ from bao_env.engine.successors import (
     is_stuck,
     successors,
 )
-from tests.positions import pack_texts, random_position
+from tests.positions import batch_of, pack_texts, random_position, seeds_of
 from tests.rulesets import every_ruleset
+from tests.searches import minimax
 
 
 def positions(ruleset: Ruleset, count: int, seed: int) -> np.ndarray:
     """Return packed positions with legal actions: half from random games, half made up."""
-    found = []
-    for plies in (2, 5, 12, 25, 40, 60):
-        share = 1 if plies == 2 else count // 10
-        found += list(draw_openings(ruleset, share, plies, seed, None).positions)
     rng = random.Random(seed)
-    while len(found) < count:
-        words, masks = pack_texts([random_position(rng, ruleset)], ruleset)
-        if masks[0]:
-            found.append(words[0])
-    return np.array(found)
-
-
-def minimax(
-    rules: KernelRules, sums: np.ndarray, words: np.ndarray, depth: int, ply: int = 0
-) -> tuple[int, list[int]]:
-    """Return the value of a position and its best actions, by looking at everything."""
-    best, actions = ply - WIN_VALUE, list[int]()
-    for action in actions_of(legal_mask(rules, words)):
-        after = words.copy()
-        result = int(play(rules, after, U(action)))
-        waits = same_mover(after[META])
-        if result:
-            value = WIN_VALUE - ply - 1 if result == 1 else ply + 1 - WIN_VALUE
-        elif depth == 1 and not waits:
-            if not candidates(rules, Packed.of(after))[1]:
-                value = WIN_VALUE - ply - 1
-            else:
-                value = -int(evaluate(sums, Packed.of(after)))
-        else:
-            value = minimax(rules, sums, after, max(depth - 1, 1), ply + 1)[0]
-            value = value if waits else -value
-        if value > best or not actions:
-            best, actions = value, []
-        if value == best:
-            actions.append(action)
-    return best, actions
-
-
-def masks_of(ruleset: Ruleset, batch: np.ndarray) -> np.ndarray:
-    """Return the legal actions of packed positions."""
-    rules = ruleset.kernel_rules()
-    return np.array([legal_mask(rules, words) for words in batch], np.uint64)
+    drawn = [batch_of(ruleset, count // 10, plies, seed)[0] for plies in (5, 12, 25, 40, 60)]
+    made_up, masks = pack_texts([random_position(rng, ruleset) for _ in range(count)], ruleset)
+    return np.concatenate([*drawn, made_up[masks != 0][: count // 2]])
 
 
 @every_ruleset("zanzibar", "dutch", name="name")
@@ -114,10 +75,8 @@ def test_successors_are_the_legal_moves(name: str) -> None:
             result = play(rules, after, row[ACTION])
             np.testing.assert_array_equal(row[: META + 1], after[: META + 1])
             assert row[RESULT] == result
-            position = unpack(after)
-            gain = sum(position.pits(seat)) - sum(before.pits(seat))
-            gain += position.store[seat] - before.store[seat]
-            if position.pending is None:
+            gain = seeds_of(after, seat) - seeds_of(words, seat)
+            if unpack(after).pending is None:
                 assert row[CAPTURED] >= gain if waits else row[CAPTURED] == gain
             if result == 0:
                 stuck = not candidates(rules, Packed.of(after))[1]
@@ -149,7 +108,6 @@ def test_line_leads_to_the_value() -> None:
     for words in positions(ruleset, 100, seed=8):
         found = agent.search(words)
         after = words.copy()
-        result = 0
         for action in found.line:
             assert action in actions_of(legal_mask(rules, after))
             result = int(play(rules, after, U(action)))
@@ -178,18 +136,6 @@ def test_features_add_up_to_the_evaluation() -> None:
 def test_own_rules_borrow_the_nearest_weights() -> None:
     own = RULESETS["kujifunza"].replace(name="mine", sow_limit=500)
     np.testing.assert_array_equal(load_weights(own), load_weights(RULESETS["kujifunza"]))
-
-
-def test_choice_depends_on_the_position_alone() -> None:
-    """It does not depend on the batch, on threads or on earlier searches."""
-    ruleset = RULESETS["zanzibar"]
-    batch = positions(ruleset, 80, seed=3)
-    masks = masks_of(ruleset, batch)
-    actions = AlphaBetaAgent(ruleset, depth=5, threads=2).act(batch, masks)
-    agent = AlphaBetaAgent(ruleset, depth=5, threads=1)
-    for i in reversed(range(len(batch))):
-        assert agent.act(batch[i : i + 1], masks[i : i + 1])[0] == actions[i]
-        assert int(masks[i]) >> int(actions[i]) & 1
 
 
 def test_a_table_is_as_large_as_its_searches() -> None:
@@ -261,12 +207,6 @@ def test_limits() -> None:
         assert 1 <= found.depth < MAX_DEPTH and found.line[0] == found.action in legal
         assert found.nodes <= 1.05 * limits.get("nodes", math.inf) + 20
     assert found.depth >= 3
-
-
-def test_finished_positions_get_action_0() -> None:
-    agent = AlphaBetaAgent(depth=2)
-    words = packed_opening(RULESETS["zanzibar"])
-    assert agent.act(np.stack([words] * 2), np.zeros(2, np.uint64)).tolist() == [0, 0]
 
 
 def test_chooses_among_the_actions_of_the_mask() -> None:

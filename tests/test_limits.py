@@ -41,6 +41,8 @@ OPENING = Board().words
         (lambda: MctsAgent(simulations=1), ValueError),
         (lambda: agents.load("search:zanzibar:1"), ValueError),
         (lambda: MctsAgent(seconds=0.0), ValueError),
+        (lambda: MctsAgent(), ValueError),
+        (lambda: MctsAgent(simulations=9, seconds=1.0), ValueError),
         (lambda: SolverAgent(), ValueError),
         (lambda: SolverAgent(nodes=0), ValueError),
         (lambda: SolverAgent(seconds=True), TypeError),
@@ -62,7 +64,7 @@ OPENING = Board().words
     ],
 )
 def test_invalid_limits_raise(make: Callable[[], Any], error: type[Exception]) -> None:
-    with pytest.raises(error, match=r"expected|give a"):
+    with pytest.raises(error, match=r"expected|give "):
         make()
 
 
@@ -141,8 +143,7 @@ def test_ctrl_c_stops_every_search() -> None:
 def test_ctrl_c_stops_bao_solve() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "bao_env", "solve", "--ruleset", "zanzibar", "--seconds", "600"],
-        stderr=subprocess.PIPE,
-        text=True,
+        stderr=subprocess.DEVNULL,
     )
     with process:
         try:

@@ -77,20 +77,6 @@ def test_avoids_what_is_proven_to_lose() -> None:
     assert avoided > 5
 
 
-@EVERY_RULESET
-def test_choice_depends_on_the_position_alone(ruleset: str) -> None:
-    """It does not depend on the batch, on earlier calls or on the number of threads."""
-    plies = (4, 12) if ruleset == "kujifunza" else (30, 40)
-    positions, masks = draw(ruleset, 12, plies, seed=4)
-    masks[5] = 0
-    chosen = SolverAgent(ruleset, nodes=3000, threads=2).act(positions, masks)
-    alone = SolverAgent(ruleset, nodes=3000, threads=1)
-    for i in reversed(range(12)):
-        if i != 5:
-            assert alone.act(positions[i : i + 1], masks[i : i + 1])[0] == chosen[i]
-            assert masks[i] >> np.uint64(chosen[i]) & np.uint64(1)
-
-
 def test_limits() -> None:
     board = Board()
     limits: dict[str, Any]
