@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
-from agents.nets.network import NetworkConfig, PolicyNetwork
+from agents.nets.network import KINDS, NetworkConfig, PolicyNetwork
+
+EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
+"""Parametrises a test by what the network reads."""
 
 
 def make_network(

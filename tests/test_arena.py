@@ -46,18 +46,6 @@ def test_correlated_pairs_change_the_interval() -> None:
     assert (mixed.low, mixed.high) == pytest.approx(wilson_interval(0.5, 2 * 399))
 
 
-def test_interval_covers() -> None:
-    """About 95 % of the intervals of 400 matches cover the known score."""
-    rng = np.random.default_rng(1)
-    covered = 0
-    for _ in range(400):
-        bias = rng.normal(0, 0.15, (100, 1))
-        points = (rng.random((100, 2)) < np.clip(0.7 + bias * [1, -1], 0, 1)).astype(float)
-        score = score_pairs(points)
-        covered += score.low <= 0.7 <= score.high
-    assert 0.92 <= covered / 400 <= 0.99
-
-
 @every_ruleset("zanzibar")
 def test_openings(ruleset: str) -> None:
     """They differ, depend on the seed, and their actions lead to their positions."""

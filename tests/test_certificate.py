@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from bao_env import RULESETS
 from bao_env.cli import main as bao
-from bao_env.engine.ruleset import RULESETS
 from tests.check_certificate import (
     KUJIFUNZA,
     CertificateError,

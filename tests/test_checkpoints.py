@@ -27,9 +27,8 @@ from agents.nets.policy import NetworkAgent
 from agents.registry import CHECKPOINTS, shipped
 from agents.search.gumbel.player import SearchAgent
 from agents.search.gumbel.search import GumbelSearch
-from bao_env import Board
+from bao_env import RULESETS, Board
 from bao_env.engine.action import is_legal
-from bao_env.engine.ruleset import RULESETS
 from tests.networks import make_network
 from tests.positions import random_play
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.stats import norm
 
@@ -18,8 +17,6 @@ from agents.arena.elo import (
     score_pairs,
 )
 from agents.arena.ratings import cycles, rate
-
-Points = npt.NDArray[np.float64]
 
 # Agresti, Categorical Data Analysis (2nd edition, 2002), tables 10.10 and 10.11: games of 1987,
 # the row's team winning, and the maximum likelihood estimates relative to Baltimore.
@@ -36,7 +33,7 @@ WINS = (
 ABILITIES = (1.58, 1.44, 1.29, 1.25, 1.11, 0.68, 0.0)
 
 
-def pairs_of(counts: tuple[int, ...]) -> Points:
+def pairs_of(counts: tuple[int, ...]) -> np.ndarray:
     """Make pairs of games from the numbers of those with 0, 1/2, 1, 3/2 and 2 points."""
     kinds = np.array([[0, 0], [0.5, 0], [1, 0], [1, 0.5], [1, 1]])
     return np.repeat(kinds, counts, axis=0)
@@ -151,7 +148,7 @@ def test_sweeps_stay_finite() -> None:
     assert ladder.names == ("a", "b", "c") and np.isfinite(ladder.elo).all()
 
 
-def league(seed: int, elos: tuple[float, ...], pairs: int) -> dict[tuple[str, str], Points]:
+def league(seed: int, elos: tuple[float, ...], pairs: int) -> dict[tuple[str, str], np.ndarray]:
     """Draw matches between all pairs of players; the two games of a pair of games are tilted."""
     rng = np.random.default_rng(seed)
     results = {}

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from agents.nets.captures import BEST_CAPTURE, IS_STUCK
-from agents.nets.encoding import encode, encode_successors
+from agents.nets.encoding import encode
 from agents.nets.features import (
     CAPTURES_AT,
     ENCODING_SIZE,
@@ -17,11 +17,10 @@ from agents.nets.features import (
     STARTS_AT,
     expand,
 )
+from bao_env import RULESETS
 from bao_env.engine.action import actions_of, start_of
 from bao_env.engine.kernel import legal_mask, play
-from bao_env.engine.position import META, Packed, movers, turn_of
-from bao_env.engine.ruleset import RULESETS
-from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, SUCCESSOR_WORDS, successors
+from bao_env.engine.position import META, movers, turn_of
 from bao_env.observation import OBSERVATION_SIZE, observe
 from tests.positions import pack_texts, random_play, seeds_of
 
@@ -131,33 +130,6 @@ def test_encoding_of_an_action() -> None:
         wins += win
         stuck += not replies
     assert wins > 3 and several > 300
-
-
-def test_successors_are_encoded_as_actions() -> None:
-    """In a search as in a batch, but for actions that decide the game."""
-    compared = lost = 0
-    for name in ("zanzibar", "dutch", "kujifunza"):
-        rules = RULESETS[name].kernel_rules()
-        positions, masks = random_play(name, 30)
-        boards, _, _ = encode(rules, positions, masks, "board")
-        after, legal_actions, _ = encode(rules, positions, masks, "moves")
-        by_action = dict(zip(legal_actions.tolist(), after, strict=False))
-        found = np.zeros((MAX_SUCCESSORS + 1, ENCODING_SIZE), np.uint8)
-        for i, words in enumerate(positions):
-            children = np.zeros((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
-            count = successors(rules, Packed.of(words), children, 0)
-            assert encode_successors(rules, 0, None, words, children, 0, count, found, 1) == 2
-            np.testing.assert_array_equal(found[1], boards[i])
-            before = children[:count, RESULT].copy()
-            end = encode_successors(rules, 1, None, words, children, 0, count, found, 1)
-            rows = [by_action[i * 64 + int(action)] for action in children[:count, ACTION]]
-            encoded = np.reshape(rows, (-1, ENCODING_SIZE))
-            undecided = children[:count, RESULT] == 0
-            np.testing.assert_array_equal(found[1:end], encoded[undecided])
-            stuck = encoded[~undecided & (before == 0)]
-            assert stuck[:, CAPTURES_AT + IS_STUCK].all()
-            compared, lost = compared + end - 1, lost + len(stuck)
-    assert compared > 500 and lost > 3
 
 
 def test_features_are_additive() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from torch import Tensor
@@ -20,7 +19,7 @@ from training.worker import log_softmax
 SIZE = 300
 
 
-def decisions(rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], Tensor, Tensor]:
+def decisions(rng: np.random.Generator) -> tuple[np.ndarray, Tensor, Tensor]:
     """Return position * 64 + action of all legal actions, the owners, and log probabilities."""
     counts = rng.integers(1, 9, SIZE)
     legal_actions = np.concatenate(

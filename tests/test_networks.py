@@ -22,14 +22,14 @@ from agents.nets.compiled import (
 )
 from agents.nets.encoding import encode
 from agents.nets.head import TRUST, action_logit, expected_result, logits_and_values, num_outputs
-from agents.nets.network import ARCHITECTURES, KINDS, Inputs, NetworkConfig, PolicyNetwork
+from agents.nets.network import ARCHITECTURES, Inputs, NetworkConfig, PolicyNetwork
 from agents.nets.policy import NetworkAgent
 from agents.search.gumbel.player import SearchAgent
 from agents.search.gumbel.search import GumbelSearch
+from bao_env import RULESETS
 from bao_env.board import Board
 from bao_env.engine.action import is_legal, mask_of
-from bao_env.engine.ruleset import RULESETS
-from tests.networks import make_network
+from tests.networks import EVERY_KIND, make_network
 from tests.positions import STUCK, random_play
 
 NONE = torch.zeros(0)
@@ -65,7 +65,7 @@ def test_head_in_torch_and_compiled() -> None:
 
 
 @pytest.mark.parametrize("hidden", [(24,), (33, 16), (40, 8, 12)])
-@pytest.mark.parametrize("kind", KINDS)
+@EVERY_KIND
 def test_compiled_network_has_the_same_outputs(kind: str, hidden: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1)
     made = make_network(kind, hidden).double()
@@ -150,7 +150,7 @@ def normed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ARCHITECTURES, "normed", Normed)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@EVERY_KIND
 @pytest.mark.parametrize(("architecture", "hidden"), OTHERS)
 @pytest.mark.usefixtures("normed")
 def test_other_architecture_learns(architecture: str, hidden: tuple[int, ...], kind: str) -> None:
@@ -175,7 +175,7 @@ def test_residual_layers_of_different_sizes_raise() -> None:
         make_network(hidden=(32, 16), architecture="residual")
 
 
-@pytest.mark.parametrize("kind", ["board", "moves"])
+@EVERY_KIND
 @pytest.mark.parametrize(("architecture", "hidden"), OTHERS)
 @pytest.mark.usefixtures("normed")
 def test_other_architecture_is_saved_and_plays(
@@ -200,7 +200,7 @@ def test_other_architecture_is_saved_and_plays(
     assert search.network_seconds > 0  # in lock step: it cannot be compiled
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@EVERY_KIND
 def test_players_with_a_network_evaluate_a_board(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "network.safetensors"
     network = make_network(kind)

@@ -27,15 +27,15 @@ from agents.search.alphabeta.reductions import (
 )
 from agents.search.alphabeta.transposition import NO_ACTION, PROVEN, WIN_VALUE
 from agents.search.alphabeta.workspace import make_workspace
+from bao_env import RULESETS
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import META, Packed
-from bao_env.engine.ruleset import RULESETS
 from bao_env.engine.successors import (
     ACTION,
     RESULT,
     successors,
 )
-from tests.networks import make_network
+from tests.networks import EVERY_KIND, make_network
 from tests.positions import batch_of
 from tests.searches import minimax
 
@@ -97,7 +97,7 @@ class Node:
         return int(self.memory["nodes"][0])
 
 
-@pytest.mark.parametrize("kind", ["board", "moves", "replies"])
+@EVERY_KIND
 def test_actions_are_in_the_order_of_the_policy(kind: str) -> None:
     """Scores are the logits' distances from the best; the table's action comes first."""
     batch, masks = batch_of("zanzibar", 40, 16, seed=7)

@@ -15,8 +15,8 @@ from agents.nets.features import REPLIES_FEATURES, REPLIES_SIZE, expand
 from agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
 from agents.nets.network import Inputs, NetworkConfig, PolicyNetwork
 from agents.nets.policy import NetworkAgent
+from bao_env import RULESETS
 from bao_env.engine.batch import Engine
-from bao_env.engine.ruleset import RULESETS
 from bao_env.engine.sampling import random_states
 from bao_env.envs.afterstates import list_afterstates
 from bao_env.observation.observer import get_observer

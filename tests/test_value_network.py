@@ -29,7 +29,7 @@ from agents.search.alphabeta.value_network import (
 )
 from bao_env.cli import main as bao
 from bao_env.engine.layout import HOUSE
-from bao_env.engine.position import Packed, packed_opening, unpack
+from bao_env.engine.position import Packed, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from tests.networks import make_network
 from tests.positions import batch_of, pack_texts, random_position
@@ -117,17 +117,7 @@ def test_guided_search_reads_it_and_full_search_does_not() -> None:
 
     assert values(network=policy) == values(network=policy, weights=rows)
     assert values(network=policy) != values(network=policy, weights=tables)
-    assert values() == values(weights=tables)
-
-
-def test_a_search_looks_at_its_rows() -> None:
-    """With rows that count the mover's front seeds, a search of a ply does as well."""
-    rows = np.zeros((PHASES, TABLES, LEVELS, LEVELS, UNITS), np.int16)
-    rows[:, :10, :, :, 0] = 8 * np.arange(LEVELS)
-    rows[:, :10, :, :, 0] -= (8 * np.arange(LEVELS)[:, None]).astype(np.int16)
-    agent = AlphaBetaAgent("zanzibar", depth=1, weights=rows.reshape(ROWS, UNITS), threads=1)
-    result = agent.search(packed_opening(RULESETS["zanzibar"]))
-    assert result.value > 0
+    assert values() == values(weights=tables) != values(weights=rows)
 
 
 def test_the_fitted_network_is_what_the_search_reads() -> None:
