@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ from bao_env.engine.position import (
     packed_opening,
     unpack,
 )
-from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.engine.ruleset import RULESETS
 from bao_env.engine.successors import (
     ACTION,
     CAPTURED,
@@ -46,17 +45,9 @@ from bao_env.engine.successors import (
     is_stuck,
     successors,
 )
-from tests.positions import batch_of, pack_texts, random_position, seeds_of
+from tests.positions import mixed_batch, seeds_of
 from tests.rulesets import every_ruleset
 from tests.searches import minimax
-
-
-def positions(ruleset: Ruleset, count: int, seed: int) -> np.ndarray:
-    """Return packed positions with legal actions: half from random games, half made up."""
-    rng = random.Random(seed)
-    drawn = [batch_of(ruleset, count // 10, plies, seed)[0] for plies in (5, 12, 25, 40, 60)]
-    made_up, masks = pack_texts([random_position(rng, ruleset) for _ in range(count)], ruleset)
-    return np.concatenate([*drawn, made_up[masks != 0][: count // 2]])
 
 
 @every_ruleset("zanzibar", "dutch", name="name")
@@ -65,7 +56,7 @@ def test_successors_are_the_legal_moves(name: str) -> None:
     ruleset = RULESETS[name]
     rules = ruleset.kernel_rules()
     out = np.empty((3 + MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
-    for words in positions(ruleset, 400, seed=1):
+    for words in mixed_batch(ruleset, 400, seed=1):
         rows = out[3 : 3 + successors(rules, Packed.of(words), out, 3)]
         assert sorted(map(int, rows[:, ACTION])) == actions_of(legal_mask(rules, words))
         before = unpack(words)
@@ -89,7 +80,7 @@ def test_search_is_minimax(name: str) -> None:
     rules, sums = ruleset.kernel_rules(), merge(load_weights(ruleset))
     agents = {depth: AlphaBetaAgent(ruleset, depth=depth, threads=1) for depth in (1, 2, 3, 4)}
     proven = 0
-    for words in positions(ruleset, 60, seed=4):
+    for words in mixed_batch(ruleset, 60, seed=4):
         for depth, agent in agents.items():
             found = agent.search(words)
             value, actions = minimax(rules, sums, words, depth)
@@ -105,7 +96,7 @@ def test_line_leads_to_the_value() -> None:
     rules = ruleset.kernel_rules()
     agent = AlphaBetaAgent(ruleset, depth=7, threads=1)
     wins = 0
-    for words in positions(ruleset, 100, seed=8):
+    for words in mixed_batch(ruleset, 100, seed=8):
         found = agent.search(words)
         after = words.copy()
         for action in found.line:
@@ -124,7 +115,7 @@ def test_line_leads_to_the_value() -> None:
 def test_features_add_up_to_the_evaluation() -> None:
     for ruleset in RULESETS.values():
         weights = load_weights(ruleset)
-        batch = positions(ruleset, 60, seed=2)
+        batch = mixed_batch(ruleset, 60, seed=2)
         found = np.empty((len(batch), FEATURES), np.int32)
         features(batch, found)
         assert found.max() < WEIGHTS and found.min() >= 0
@@ -215,7 +206,7 @@ def test_chooses_among_the_actions_of_the_mask() -> None:
     rules = ruleset.kernel_rules()
     agent, shallow = (AlphaBetaAgent(ruleset, depth=depth, threads=1) for depth in (3, 2))
     compared = 0
-    for words in positions(ruleset, 40, seed=12):
+    for words in mixed_batch(ruleset, 40, seed=12):
         best = agent.search(words).action
         rest = np.array([int(legal_mask(rules, words)) & ~(1 << best)], np.uint64)
         if rest[0] == 0:

@@ -235,27 +235,6 @@ def most_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def test_arrays_of_a_trainer(saved: Path) -> None:
-    """They are read on request only; their types and shapes are known without reading."""
-    loaded = checkpoint.load(saved)
-    arrays: checkpoint.Arrays = {
-        "adam.0.step": np.ones(1, np.float32),
-        "worker.0.rng": np.arange(3, dtype=np.uint64),
-    }
-    checkpoint.save(saved, replace(loaded, arrays=arrays))
-    contents = checkpoint.describe(saved)
-    assert (contents.ruleset, contents.info) == (loaded.ruleset, loaded.info)
-    assert contents.config == loaded.network.config
-    assert contents.tensors["worker.0.rng"] == (np.dtype(np.uint64), (3,))
-    weights = {f"model.{name}" for name in loaded.network.state_dict()}
-    assert contents.tensors.keys() == weights | arrays.keys()
-    assert checkpoint.load(saved).arrays == {}
-    found = checkpoint.load(saved, arrays=True).arrays
-    assert found.keys() == arrays.keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(found[name], array, strict=True)
-
-
 def test_large_files_are_not_read(saved: Path) -> None:
     """A tensor of 3 GiB is no obstacle if it is the trainer's; the network's must fit."""
     before = most_memory()
@@ -305,14 +284,33 @@ def test_names_that_no_file_can_have_raise(tmp_path: Path) -> None:
             agents.load(name)
 
 
+ARRAYS: checkpoint.Arrays = {
+    "adam.0.step": np.ones(1, np.float32),
+    "worker.0.rng": np.arange(3, dtype=np.uint64),
+}
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Save a checkpoint with a trainer's arrays, of which tests make damaged copies."""
     path = tmp_path_factory.mktemp("damaged") / "whole.safetensors"
-    arrays = {"adam.0.step": np.ones(1, np.float32)}
-    made = Checkpoint(make_network("moves", (4,)), RULESETS["zanzibar"], {"steps": 5}, arrays)
+    made = Checkpoint(make_network("moves", (4,)), RULESETS["zanzibar"], {"steps": 5}, ARRAYS)
     checkpoint.save(path, made)
     return path
+
+
+def test_arrays_of_a_trainer(whole: Path) -> None:
+    """They are read on request only; their types and shapes are known without reading."""
+    contents, loaded = checkpoint.describe(whole), checkpoint.load(whole, arrays=True)
+    assert (contents.ruleset, contents.info) == (loaded.ruleset, {"steps": 5})
+    assert contents.config == loaded.network.config
+    assert contents.tensors["worker.0.rng"] == (np.dtype(np.uint64), (3,))
+    weights = {f"model.{name}" for name in loaded.network.state_dict()}
+    assert contents.tensors.keys() == weights | ARRAYS.keys()
+    assert checkpoint.load(whole).arrays == {}
+    assert loaded.arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(loaded.arrays[name], array, strict=True)
 
 
 def check_loads_or_raises(path: Path) -> None:

@@ -14,18 +14,10 @@ from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from agents.search.solver.proof_search import ProofSearch
 from agents.search.solver.solver import Solver
 from bao_env import RULESETS, Board
-from bao_env.envs.openings import Openings
-from tests.positions import NO_MOVE, board_of
+from tests.positions import NO_MOVE, board_of, draw
 from tests.rulesets import every_ruleset
 
 EVERY_RULESET = every_ruleset("zanzibar", "kujifunza")
-
-
-def draw(
-    ruleset: str, count: int, plies: tuple[int, int], seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draw positions of random games, and their legal actions."""
-    return Openings(RULESETS[ruleset], plies).draw(count, np.random.default_rng(seed))
 
 
 @EVERY_RULESET

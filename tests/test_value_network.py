@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,15 +29,10 @@ from agents.search.alphabeta.value_network import (
 from bao_env.cli import main as bao
 from bao_env.engine.layout import HOUSE
 from bao_env.engine.position import Packed, unpack
-from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.engine.ruleset import RULESETS
 from tests.networks import make_network
-from tests.positions import batch_of, pack_texts, random_position
+from tests.positions import batch_of, mixed_batch
 from training import fit
-
-
-def some_positions(ruleset: Ruleset, count: int) -> np.ndarray:
-    rng = random.Random(count)
-    return pack_texts([random_position(rng, ruleset) for _ in range(count)], ruleset)[0]
 
 
 def level(seeds: int) -> int:
@@ -69,7 +63,7 @@ def literal_rows(words: np.ndarray) -> list[int]:
 
 @pytest.mark.parametrize("name", RULESETS)
 def test_rows_and_values_are_those_of_a_literal_network(name: str) -> None:
-    positions = some_positions(RULESETS[name], 200)
+    positions = mixed_batch(RULESETS[name], 200, seed=1)
     rows = np.random.default_rng(1).integers(-900, 900, (ROWS, UNITS)).astype(np.int16)
     found = np.empty((len(positions), PAIRS), np.int32)
     network_features(positions, found)
@@ -124,7 +118,7 @@ def test_the_fitted_network_is_what_the_search_reads() -> None:
     torch.manual_seed(3)
     network = fit.Network()
     torch.nn.init.normal_(network.pairs.weight, std=0.05)
-    positions = some_positions(RULESETS["zanzibar"], 50)
+    positions = mixed_batch(RULESETS["zanzibar"], 50, seed=1)
     features = np.empty((len(positions), PAIRS), np.int32)
     network_features(positions, features)
     with torch.inference_mode():
