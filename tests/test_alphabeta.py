@@ -129,12 +129,6 @@ def test_own_rules_borrow_the_nearest_weights() -> None:
     np.testing.assert_array_equal(load_weights(own), load_weights(RULESETS["kujifunza"]))
 
 
-def test_a_table_is_as_large_as_its_searches() -> None:
-    """It has a slot of 32 bytes for about four nodes, within its limits."""
-    sizes = [make_table(nodes).nbytes for nodes in (1, 72_000, 700_000, 3.0**60)]
-    assert sizes == [512 << 10, 512 << 10, 4 << 20, 32 << 20]
-
-
 @pytest.mark.parametrize(
     ("stored", "depth", "deeper", "alpha", "known"),
     [

@@ -117,11 +117,16 @@ def test_sampling_is_seeded(saved: Path) -> None:
     assert is_legal(np.array(draws[2]), masks).all()
 
 
+def split(path: Path) -> tuple[dict, bytes]:
+    """Return the header of a safetensors file, and the rest."""
+    data = path.read_bytes()
+    end = 8 + struct.unpack("<Q", data[:8])[0]
+    return json.loads(data[8:end]), data[end:]
+
+
 def read_header(path: Path) -> dict:
     """Return the header of a checkpoint."""
-    with open(path, "rb") as file:
-        size = struct.unpack("<Q", file.read(8))[0]
-        return json.loads(json.loads(file.read(size))["__metadata__"]["bao_env"])
+    return json.loads(split(path)[0]["__metadata__"]["bao_env"])
 
 
 def rewrite(path: Path, header: object) -> None:
@@ -216,16 +221,13 @@ def with_tensor(path: Path, name: str, dtype: str, count: int, size: int) -> Pat
         count: the number of its elements.
         size: the bytes of an element.
     """
-    data = path.read_bytes()
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8 : 8 + length])
-    end = len(data) - 8 - length
-    offsets = [end, end + count * size]
+    header, tensors = split(path)
+    offsets = [len(tensors), len(tensors) + count * size]
     header[name] = {"dtype": dtype, "shape": [count], "data_offsets": offsets}
     text = json.dumps(header).encode()
     made = path.with_name("made.safetensors")
     with open(made, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data[8 + length :])
+        file.write(struct.pack("<Q", len(text)) + text + tensors)
         file.truncate(8 + len(text) + offsets[1])
     return made
 

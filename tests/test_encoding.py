@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-import torch
 
 from agents.nets.captures import BEST_CAPTURE, IS_STUCK
 from agents.nets.encoding import encode
 from agents.nets.features import (
     CAPTURES_AT,
     ENCODING_SIZE,
-    FEATURES,
     INPUTS_VERSION,
     STARTS_AT,
     expand,
@@ -72,11 +70,6 @@ def each_byte_alone() -> np.ndarray:
     return encodings.reshape(-1, ENCODING_SIZE)
 
 
-def features(encodings: np.ndarray) -> np.ndarray:
-    """Return features as float32."""
-    return torch.from_numpy(expand(encodings)).view(torch.bfloat16).float().numpy()
-
-
 def digest(array: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
@@ -130,17 +123,6 @@ def test_encoding_of_an_action() -> None:
         wins += win
         stuck += not replies
     assert wins > 3 and several > 300
-
-
-def test_features_are_additive() -> None:
-    """Those of an encoding are the sum of those of its bytes, as in compiled networks."""
-    assert not features(np.zeros((1, ENCODING_SIZE), np.uint8)).any()
-    of_bytes = features(each_byte_alone()).reshape(ENCODING_SIZE, BYTE_VALUES, FEATURES)
-    drawn = np.random.default_rng(1).integers(0, BYTE_VALUES, (200, ENCODING_SIZE)).astype(np.uint8)
-    encodings = np.concatenate([drawn, encode_texts()])
-    expected = np.array([of_bytes[np.arange(ENCODING_SIZE), e].sum(axis=0) for e in encodings])
-    np.testing.assert_array_equal(features(encodings), expected)
-    assert of_bytes.any(axis=(0, 1)).all()  # no feature is idle
 
 
 def test_inputs_have_a_version() -> None:
