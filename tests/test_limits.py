@@ -62,11 +62,9 @@ def test_limits_out_of_range_raise(make: Callable[[], Any]) -> None:
     "make",
     [
         lambda: AlphaBetaAgent(depth=2.0),  # type: ignore[arg-type]
-        lambda: AlphaBetaAgent(depth=True),
         lambda: AlphaBetaAgent(seconds="1"),  # type: ignore[arg-type]
         lambda: MctsAgent(simulations=1.5),  # type: ignore[arg-type]
         lambda: SolverAgent(seconds=True),
-        lambda: Solver(nodes=1.5),  # type: ignore[arg-type]
         lambda: Solver(nodes=True),
         lambda: Solver().solve(OPENING.astype(float)),
         lambda: Solver().solve(None),  # type: ignore[arg-type]
