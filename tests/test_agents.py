@@ -13,7 +13,7 @@ import pytest
 import agents
 from agents.registry import CHECKPOINTS, GUIDES, KINDS, PLAYERS, checkpoint_of, parse
 from bao_env import RULESETS, Board
-from bao_env.bots import Agent, GreedyAgent, RandomAgent
+from bao_env.bots import Agent, GreedyAgent, RandomAgent, get_agent
 from bao_env.engine.action import actions_of, is_legal
 from bao_env.engine.kernel import play
 from bao_env.engine.position import turn_of, unpack
@@ -89,8 +89,9 @@ def test_choice_depends_on_the_seed(spec: str) -> None:
     ],
 )
 def test_invalid_player_raises(spec: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        agents.load(spec)
+    for load in (agents.load, get_agent):
+        with pytest.raises(ValueError, match=message):
+            load(spec)
 
 
 def test_every_example_is_a_player() -> None:
@@ -250,12 +251,12 @@ def test_choice_depends_on_the_position_alone(spec: str) -> None:
 def test_searches_in_workers(threads: int) -> None:
     """Players choose the same in a thread, in a forked process and in a spawned one."""
     arrays = tuple(array[:40] for array in random_play("zanzibar"))
-    expected = act(load(threads), arrays)
+    expected = act(load_all(threads), arrays)
     with ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(lambda _: act(load(threads), arrays), range(3)))
+        found = list(pool.map(lambda _: act(load_all(threads), arrays), range(3)))
     fork = multiprocessing.get_context("fork")
     queue = fork.Queue()
-    bots = load(threads)
+    bots = load_all(threads)
     act(bots, arrays)  # now they have threads
     child = fork.Process(target=lambda: queue.put(act(bots, arrays)))
     child.start()
@@ -270,7 +271,7 @@ def test_searches_in_workers(threads: int) -> None:
         np.testing.assert_array_equal(actions, expected)
 
 
-def load(threads: int) -> list[Agent]:
+def load_all(threads: int) -> list[Agent]:
     return [agents.load(name, seed=1, threads=threads) for name in SEARCHES]
 
 
@@ -279,4 +280,4 @@ def act(bots: list[Agent], arrays: tuple[np.ndarray, ...]) -> list[np.ndarray]:
 
 
 def load_and_act(threads: int, arrays: tuple[np.ndarray, ...]) -> list[np.ndarray]:
-    return act(load(threads), arrays)
+    return act(load_all(threads), arrays)
