@@ -19,6 +19,7 @@ from bao_env.engine.kernel import legal_mask
 from bao_env.engine.position import WORDS, pack, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import random_states
+from bao_env.envs.openings import Openings
 from bao_env.notation.positions import format_position, parse_position
 from tests.reference import (
     BACK,
@@ -322,6 +323,12 @@ def board_of(words: npt.NDArray[np.uint64], ruleset: str | Ruleset) -> Board:
     return Board.from_text(format_position(unpack(words)), ruleset)
 
 
+def seeds_of(words: npt.NDArray[np.uint64], seat: int) -> int:
+    """Return the seeds of a seat, on the board and in the store."""
+    position = unpack(words)
+    return sum(position.pits(seat)) + position.store[seat]
+
+
 def batch_of(
     ruleset: str | Ruleset, count: int, plies: int, seed: int = 3
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
@@ -339,3 +346,18 @@ def batch_of(
     rules = get_ruleset(ruleset).kernel_rules()
     positions = draw_openings(ruleset, count, plies, seed, None).positions
     return positions, np.array([legal_mask(rules, words) for words in positions], np.uint64)
+
+
+def mixed_batch(ruleset: Ruleset, count: int, seed: int) -> npt.NDArray[np.uint64]:
+    """Return packed positions with legal actions: half from random games, half made up."""
+    rng = random.Random(seed)
+    drawn = [batch_of(ruleset, count // 10, plies, seed)[0] for plies in (5, 12, 25, 40, 60)]
+    made_up, masks = pack_texts([random_position(rng, ruleset) for _ in range(count)], ruleset)
+    return np.concatenate([*drawn, made_up[masks != 0][: count // 2]])
+
+
+def draw(
+    ruleset: str | Ruleset, count: int, plies: tuple[int, int], seed: int = 0
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Draw positions of random games after some plies, and their legal actions."""
+    return Openings(get_ruleset(ruleset), plies).draw(count, np.random.default_rng(seed))

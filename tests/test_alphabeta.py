@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import random
 from typing import Any
 
 import numpy as np
 import pytest
 
-from agents.arena.openings import draw_openings
 from agents.search.alphabeta.evaluation import (
     FEATURES,
     WEIGHTS,
@@ -35,10 +33,9 @@ from bao_env.engine.position import (
     META,
     Packed,
     packed_opening,
-    same_mover,
     unpack,
 )
-from bao_env.engine.ruleset import RULESETS, KernelRules, Ruleset
+from bao_env.engine.ruleset import RULESETS
 from bao_env.engine.successors import (
     ACTION,
     CAPTURED,
@@ -48,54 +45,9 @@ from bao_env.engine.successors import (
     is_stuck,
     successors,
 )
-from tests.positions import pack_texts, random_position
+from tests.positions import mixed_batch, seeds_of
 from tests.rulesets import every_ruleset
-
-
-def positions(ruleset: Ruleset, count: int, seed: int) -> np.ndarray:
-    """Return packed positions with legal actions: half from random games, half made up."""
-    found = []
-    for plies in (2, 5, 12, 25, 40, 60):
-        share = 1 if plies == 2 else count // 10
-        found += list(draw_openings(ruleset, share, plies, seed, None).positions)
-    rng = random.Random(seed)
-    while len(found) < count:
-        words, masks = pack_texts([random_position(rng, ruleset)], ruleset)
-        if masks[0]:
-            found.append(words[0])
-    return np.array(found)
-
-
-def minimax(
-    rules: KernelRules, sums: np.ndarray, words: np.ndarray, depth: int, ply: int = 0
-) -> tuple[int, list[int]]:
-    """Return the value of a position and its best actions, by looking at everything."""
-    best, actions = ply - WIN_VALUE, list[int]()
-    for action in actions_of(legal_mask(rules, words)):
-        after = words.copy()
-        result = int(play(rules, after, U(action)))
-        waits = same_mover(after[META])
-        if result:
-            value = WIN_VALUE - ply - 1 if result == 1 else ply + 1 - WIN_VALUE
-        elif depth == 1 and not waits:
-            if not candidates(rules, Packed.of(after))[1]:
-                value = WIN_VALUE - ply - 1
-            else:
-                value = -int(evaluate(sums, Packed.of(after)))
-        else:
-            value = minimax(rules, sums, after, max(depth - 1, 1), ply + 1)[0]
-            value = value if waits else -value
-        if value > best or not actions:
-            best, actions = value, []
-        if value == best:
-            actions.append(action)
-    return best, actions
-
-
-def masks_of(ruleset: Ruleset, batch: np.ndarray) -> np.ndarray:
-    """Return the legal actions of packed positions."""
-    rules = ruleset.kernel_rules()
-    return np.array([legal_mask(rules, words) for words in batch], np.uint64)
+from tests.searches import minimax
 
 
 @every_ruleset("zanzibar", "dutch", name="name")
@@ -104,7 +56,7 @@ def test_successors_are_the_legal_moves(name: str) -> None:
     ruleset = RULESETS[name]
     rules = ruleset.kernel_rules()
     out = np.empty((3 + MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
-    for words in positions(ruleset, 400, seed=1):
+    for words in mixed_batch(ruleset, 400, seed=1):
         rows = out[3 : 3 + successors(rules, Packed.of(words), out, 3)]
         assert sorted(map(int, rows[:, ACTION])) == actions_of(legal_mask(rules, words))
         before = unpack(words)
@@ -114,10 +66,8 @@ def test_successors_are_the_legal_moves(name: str) -> None:
             result = play(rules, after, row[ACTION])
             np.testing.assert_array_equal(row[: META + 1], after[: META + 1])
             assert row[RESULT] == result
-            position = unpack(after)
-            gain = sum(position.pits(seat)) - sum(before.pits(seat))
-            gain += position.store[seat] - before.store[seat]
-            if position.pending is None:
+            gain = seeds_of(after, seat) - seeds_of(words, seat)
+            if unpack(after).pending is None:
                 assert row[CAPTURED] >= gain if waits else row[CAPTURED] == gain
             if result == 0:
                 stuck = not candidates(rules, Packed.of(after))[1]
@@ -130,7 +80,7 @@ def test_search_is_minimax(name: str) -> None:
     rules, sums = ruleset.kernel_rules(), merge(load_weights(ruleset))
     agents = {depth: AlphaBetaAgent(ruleset, depth=depth, threads=1) for depth in (1, 2, 3, 4)}
     proven = 0
-    for words in positions(ruleset, 60, seed=4):
+    for words in mixed_batch(ruleset, 60, seed=4):
         for depth, agent in agents.items():
             found = agent.search(words)
             value, actions = minimax(rules, sums, words, depth)
@@ -146,10 +96,9 @@ def test_line_leads_to_the_value() -> None:
     rules = ruleset.kernel_rules()
     agent = AlphaBetaAgent(ruleset, depth=7, threads=1)
     wins = 0
-    for words in positions(ruleset, 100, seed=8):
+    for words in mixed_batch(ruleset, 100, seed=8):
         found = agent.search(words)
         after = words.copy()
-        result = 0
         for action in found.line:
             assert action in actions_of(legal_mask(rules, after))
             result = int(play(rules, after, U(action)))
@@ -166,7 +115,7 @@ def test_line_leads_to_the_value() -> None:
 def test_features_add_up_to_the_evaluation() -> None:
     for ruleset in RULESETS.values():
         weights = load_weights(ruleset)
-        batch = positions(ruleset, 60, seed=2)
+        batch = mixed_batch(ruleset, 60, seed=2)
         found = np.empty((len(batch), FEATURES), np.int32)
         features(batch, found)
         assert found.max() < WEIGHTS and found.min() >= 0
@@ -178,24 +127,6 @@ def test_features_add_up_to_the_evaluation() -> None:
 def test_own_rules_borrow_the_nearest_weights() -> None:
     own = RULESETS["kujifunza"].replace(name="mine", sow_limit=500)
     np.testing.assert_array_equal(load_weights(own), load_weights(RULESETS["kujifunza"]))
-
-
-def test_choice_depends_on_the_position_alone() -> None:
-    """It does not depend on the batch, on threads or on earlier searches."""
-    ruleset = RULESETS["zanzibar"]
-    batch = positions(ruleset, 80, seed=3)
-    masks = masks_of(ruleset, batch)
-    actions = AlphaBetaAgent(ruleset, depth=5, threads=2).act(batch, masks)
-    agent = AlphaBetaAgent(ruleset, depth=5, threads=1)
-    for i in reversed(range(len(batch))):
-        assert agent.act(batch[i : i + 1], masks[i : i + 1])[0] == actions[i]
-        assert int(masks[i]) >> int(actions[i]) & 1
-
-
-def test_a_table_is_as_large_as_its_searches() -> None:
-    """It has a slot of 32 bytes for about four nodes, within its limits."""
-    sizes = [make_table(nodes).nbytes for nodes in (1, 72_000, 700_000, 3.0**60)]
-    assert sizes == [512 << 10, 512 << 10, 4 << 20, 32 << 20]
 
 
 @pytest.mark.parametrize(
@@ -263,19 +194,13 @@ def test_limits() -> None:
     assert found.depth >= 3
 
 
-def test_finished_positions_get_action_0() -> None:
-    agent = AlphaBetaAgent(depth=2)
-    words = packed_opening(RULESETS["zanzibar"])
-    assert agent.act(np.stack([words] * 2), np.zeros(2, np.uint64)).tolist() == [0, 0]
-
-
 def test_chooses_among_the_actions_of_the_mask() -> None:
     """Without the best action, it plays the best of the others."""
     ruleset = RULESETS["zanzibar"]
     rules = ruleset.kernel_rules()
     agent, shallow = (AlphaBetaAgent(ruleset, depth=depth, threads=1) for depth in (3, 2))
     compared = 0
-    for words in positions(ruleset, 40, seed=12):
+    for words in mixed_batch(ruleset, 40, seed=12):
         best = agent.search(words).action
         rest = np.array([int(legal_mask(rules, words)) & ~(1 << best)], np.uint64)
         if rest[0] == 0:

@@ -12,7 +12,7 @@ from agents.search.alphabeta.evaluation import SCALE
 from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.bots import Agent, GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
-from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.kernel import legal_mask
 from bao_env.engine.position import unpack
 from bao_env.notation.transcript import parse_transcripts, replay
 from tests.rulesets import every_ruleset
@@ -46,35 +46,15 @@ def test_correlated_pairs_change_the_interval() -> None:
     assert (mixed.low, mixed.high) == pytest.approx(wilson_interval(0.5, 2 * 399))
 
 
-def test_interval_covers() -> None:
-    """About 95 % of the intervals of 400 matches cover the known score."""
-    rng = np.random.default_rng(1)
-    covered = 0
-    for _ in range(400):
-        bias = rng.normal(0, 0.15, (100, 1))
-        points = (rng.random((100, 2)) < np.clip(0.7 + bias * [1, -1], 0, 1)).astype(float)
-        score = score_pairs(points)
-        covered += score.low <= 0.7 <= score.high
-    assert 0.92 <= covered / 400 <= 0.99
-
-
 @every_ruleset("zanzibar")
 def test_openings(ruleset: str) -> None:
-    """They differ, depend on the seed, and their actions lead to their positions."""
+    """They differ and depend on the seed; games that begin with them are replayed below."""
     openings = draw_openings(ruleset, 60, 8, seed=3)
     assert len({words.tobytes() for words in openings.positions}) == 60
     assert all(unpack(words).ply == 8 for words in openings.positions)
     fewer, other = (draw_openings(ruleset, 25, 8, seed=seed).positions for seed in (3, 4))
     np.testing.assert_array_equal(openings[:25].positions, fewer)
     assert not np.array_equal(other, fewer)
-    engine = Engine(ruleset)
-    for i in range(60):
-        words, mask = engine.opening(int(openings.first_players[i]))
-        for action in openings.actions[i]:
-            assert int(mask) >> int(action) & 1
-            play(engine.rules, words, np.uint64(action))
-            mask = legal_mask(engine.rules, words)
-        np.testing.assert_array_equal(words, openings.positions[i])
 
 
 def test_openings_are_balanced() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from bao_env import RULESETS
 from bao_env.cli import main as bao
-from bao_env.engine.ruleset import RULESETS
 from tests.check_certificate import (
     KUJIFUNZA,
     CertificateError,
@@ -155,7 +155,7 @@ def test_move_that_lets_the_other_player_win_raises(monkeypatch: pytest.MonkeyPa
         ("", "line 1: expected the columns"),
         (f"position,move,plies\n{OPENING},A3R,21\n", "line 1: expected the columns"),
         (f"{HEAD}{OPENING}\tA3R\n", "line 2: 2 columns, expected 3"),
-        (f"{HEAD}\n{OPENING}\tA3R\t21\n", "line 2: 0 columns, expected 3"),
+        (f"{HEAD}\n{OPENING}\tA3R\t21\n", "line 2: 1 columns, expected 3"),
         (f"{HEAD}nonsense\tA3R\t21\n", "line 2: 'nonsense' is no position text"),
         (f"{HEAD}{OPENING} \tA3R\t21\n", "line 2: .* is no position text"),
         (f"{HEAD}{OPENING.replace('2,', '02,', 1)}\tA3R\t21\n", "is no position text"),

@@ -27,18 +27,16 @@ from agents.nets.policy import NetworkAgent
 from agents.registry import CHECKPOINTS, shipped
 from agents.search.gumbel.player import SearchAgent
 from agents.search.gumbel.search import GumbelSearch
-from bao_env import Board
-from bao_env.engine.action import mask_of
-from bao_env.engine.ruleset import RULESETS
+from bao_env import RULESETS, Board
+from bao_env.engine.action import is_legal
+from tests.networks import make_network
 from tests.positions import random_play
 
 
 @pytest.fixture(params=["board", "moves"])
 def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    torch.manual_seed(1)
-    network = PolicyNetwork(NetworkConfig(kind=request.param, hidden=(24, 16)))
-    torch.nn.init.normal_(network.head.weight)
     path = tmp_path / "net.safetensors"
+    network = make_network(request.param)
     checkpoint.save(path, Checkpoint(network, RULESETS["zanzibar"], {"steps": 5}))
     return path
 
@@ -75,16 +73,6 @@ def test_shipped_checkpoints_play() -> None:
             agents.load(name, ruleset="kibao" if name != "kibao" else "zanzibar")
     match = play_match(agents.load("search:zanzibar:16"), agents.load("greedy"), pairs=20, seed=1)
     assert match.score.low > 0.8
-
-
-def test_search_invalid_arrays(saved: Path) -> None:
-    positions, _ = random_play("zanzibar")
-    loaded = checkpoint.load(saved)
-    search = GumbelSearch(loaded.ruleset.kernel_rules(), loaded.network, 200, 4)
-    with pytest.raises(TypeError, match="positions: expected"):
-        search.search(positions.astype(float))
-    with pytest.raises(ValueError, match="rng: expected"):
-        search.search(positions, np.ones(1, np.uint64))
 
 
 @pytest.mark.parametrize(
@@ -126,14 +114,19 @@ def test_sampling_is_seeded(saved: Path) -> None:
         for seed in (1, 1, 2)
     ]
     assert draws[0] == draws[1] != draws[2]
-    assert all(int(m) >> a & 1 for m, a in zip(masks, draws[2], strict=True))
+    assert is_legal(np.array(draws[2]), masks).all()
+
+
+def split(path: Path) -> tuple[dict, bytes]:
+    """Return the header of a safetensors file, and the rest."""
+    data = path.read_bytes()
+    end = 8 + struct.unpack("<Q", data[:8])[0]
+    return json.loads(data[8:end]), data[end:]
 
 
 def read_header(path: Path) -> dict:
     """Return the header of a checkpoint."""
-    with open(path, "rb") as file:
-        size = struct.unpack("<Q", file.read(8))[0]
-        return json.loads(json.loads(file.read(size))["__metadata__"]["bao_env"])
+    return json.loads(split(path)[0]["__metadata__"]["bao_env"])
 
 
 def rewrite(path: Path, header: object) -> None:
@@ -187,9 +180,7 @@ def test_headers_without_versions(saved: Path, monkeypatch: pytest.MonkeyPatch) 
         checkpoint.load(saved)
 
 
-def test_other_rules_raise(saved: Path) -> None:
-    with pytest.raises(CheckpointError, match="trained under rule set 'zanzibar', not 'kibao'"):
-        agents.load(saved, ruleset="kibao")
+def test_rules_of_the_same_name_that_differ_raise(saved: Path) -> None:
     longer = replace(RULESETS["zanzibar"], sow_limit=2000)
     with pytest.raises(CheckpointError, match="sow_limit=1000, not 2000"):
         agents.load(saved, ruleset=longer)
@@ -202,9 +193,7 @@ def test_hostile_files_raise(saved: Path, tmp_path: Path) -> None:
 
     bad = tmp_path / "bad.safetensors"
     torch.save({"model": Evil()}, bad)
-    data = saved.read_bytes()
-    huge_header = struct.pack("<Q", 1 << 60) + data[8:]
-    for content in (bad.read_bytes(), b"", data[: len(data) // 2], huge_header, b"text" * 25):
+    for content in (bad.read_bytes(), b"", b"text" * 25):
         bad.write_bytes(content)
         with pytest.raises(CheckpointError):
             checkpoint.load(bad)
@@ -232,16 +221,13 @@ def with_tensor(path: Path, name: str, dtype: str, count: int, size: int) -> Pat
         count: the number of its elements.
         size: the bytes of an element.
     """
-    data = path.read_bytes()
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8 : 8 + length])
-    end = len(data) - 8 - length
-    offsets = [end, end + count * size]
+    header, tensors = split(path)
+    offsets = [len(tensors), len(tensors) + count * size]
     header[name] = {"dtype": dtype, "shape": [count], "data_offsets": offsets}
     text = json.dumps(header).encode()
     made = path.with_name("made.safetensors")
     with open(made, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data[8 + length :])
+        file.write(struct.pack("<Q", len(text)) + text + tensors)
         file.truncate(8 + len(text) + offsets[1])
     return made
 
@@ -249,27 +235,6 @@ def with_tensor(path: Path, name: str, dtype: str, count: int, size: int) -> Pat
 def most_memory() -> int:
     """Return the most bytes that this process has had in memory."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def test_arrays_of_a_trainer(saved: Path) -> None:
-    """They are read on request only; their types and shapes are known without reading."""
-    loaded = checkpoint.load(saved)
-    arrays: checkpoint.Arrays = {
-        "adam.0.step": np.ones(1, np.float32),
-        "worker.0.rng": np.arange(3, dtype=np.uint64),
-    }
-    checkpoint.save(saved, replace(loaded, arrays=arrays))
-    contents = checkpoint.describe(saved)
-    assert (contents.ruleset, contents.info) == (loaded.ruleset, loaded.info)
-    assert contents.config == loaded.network.config
-    assert contents.tensors["worker.0.rng"] == (np.dtype(np.uint64), (3,))
-    weights = {f"model.{name}" for name in loaded.network.state_dict()}
-    assert contents.tensors.keys() == weights | arrays.keys()
-    assert checkpoint.load(saved).arrays == {}
-    found = checkpoint.load(saved, arrays=True).arrays
-    assert found.keys() == arrays.keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(found[name], array, strict=True)
 
 
 def test_large_files_are_not_read(saved: Path) -> None:
@@ -321,15 +286,33 @@ def test_names_that_no_file_can_have_raise(tmp_path: Path) -> None:
             agents.load(name)
 
 
+ARRAYS: checkpoint.Arrays = {
+    "adam.0.step": np.ones(1, np.float32),
+    "worker.0.rng": np.arange(3, dtype=np.uint64),
+}
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Save a checkpoint with a trainer's arrays, of which tests make damaged copies."""
-    torch.manual_seed(2)
     path = tmp_path_factory.mktemp("damaged") / "whole.safetensors"
-    network = PolicyNetwork(NetworkConfig("moves", (4,)))
-    arrays = {"adam.0.step": np.ones(1, np.float32)}
-    checkpoint.save(path, Checkpoint(network, RULESETS["zanzibar"], {"steps": 5}, arrays))
+    made = Checkpoint(make_network("moves", (4,)), RULESETS["zanzibar"], {"steps": 5}, ARRAYS)
+    checkpoint.save(path, made)
     return path
+
+
+def test_arrays_of_a_trainer(whole: Path) -> None:
+    """They are read on request only; their types and shapes are known without reading."""
+    contents, loaded = checkpoint.describe(whole), checkpoint.load(whole, arrays=True)
+    assert (contents.ruleset, contents.info) == (loaded.ruleset, {"steps": 5})
+    assert contents.config == loaded.network.config
+    assert contents.tensors["worker.0.rng"] == (np.dtype(np.uint64), (3,))
+    weights = {f"model.{name}" for name in loaded.network.state_dict()}
+    assert contents.tensors.keys() == weights | ARRAYS.keys()
+    assert checkpoint.load(whole).arrays == {}
+    assert loaded.arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(loaded.arrays[name], array, strict=True)
 
 
 def check_loads_or_raises(path: Path) -> None:
@@ -341,13 +324,12 @@ def check_loads_or_raises(path: Path) -> None:
         return
     assert checkpoint.describe(path).config == found.network.config
     board = Board(found.ruleset)
-    masks = np.array([mask_of(board.legal_actions)], np.uint64)
     try:
-        chosen = NetworkAgent(found.network, found.ruleset).act(board.words[None], masks)
+        chosen = agents.load(path, ruleset=found.ruleset).choose(board)
     except ValueError as error:
         assert "not finite" in str(error)
     else:
-        assert chosen[0] in board.legal_actions
+        assert chosen in board.legal_actions
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.stats import norm
 
@@ -17,8 +17,6 @@ from agents.arena.elo import (
     score_pairs,
 )
 from agents.arena.ratings import cycles, rate
-
-Points = npt.NDArray[np.float64]
 
 # Agresti, Categorical Data Analysis (2nd edition, 2002), tables 10.10 and 10.11: games of 1987,
 # the row's team winning, and the maximum likelihood estimates relative to Baltimore.
@@ -35,16 +33,10 @@ WINS = (
 ABILITIES = (1.58, 1.44, 1.29, 1.25, 1.11, 0.68, 0.0)
 
 
-def pairs_of(counts: tuple[int, ...]) -> Points:
+def pairs_of(counts: tuple[int, ...]) -> np.ndarray:
     """Make pairs of games from the numbers of those with 0, 1/2, 1, 3/2 and 2 points."""
     kinds = np.array([[0, 0], [0.5, 0], [1, 0], [1, 0.5], [1, 1]])
     return np.repeat(kinds, counts, axis=0)
-
-
-def play(rng: np.random.Generator, elo: float, pairs: int, bias: float = 0.0) -> Points:
-    """Draw pairs of decided games; ``bias`` makes the two games of a pair differ."""
-    tilt = rng.normal(0.0, bias, (pairs, 1)) * [1, -1]
-    return (rng.random((pairs, 2)) < np.clip(expected_score(elo) + tilt, 0, 1)).astype(float)
 
 
 def test_elo_of_known_scores() -> None:
@@ -121,43 +113,20 @@ def test_verdict() -> None:
     assert sprt.verdict((10, 0, 40, 0, 10)) is None
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((5.0, 5.0), "elo0=5.0, elo1=5.0: expected elo0 < elo1"),
-        ((math.nan, 5.0), "elo0 < elo1"),
-        ((0.0, 5.0, 0.5), "alpha=0.5"),
-        ((0.0, 5.0, 0.05, -0.1), "beta=-0.1"),
-    ],
-)
-def test_invalid_sprt(arguments: tuple[float, ...], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Sprt(*arguments)
-
-
-@pytest.mark.parametrize("counts", [(1, 2, 3), (1, 2, -3, 4, 5)])
-def test_invalid_counts(counts: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="expected five counts"):
-        Sprt(0.0, 5.0).llr(counts)
-
-
-def baseball() -> dict[tuple[str, str], Points]:
-    """Return each game twice: 13 games make no pairs, and the estimates do not depend on it."""
-    return {
+def test_ratings_of_a_textbook() -> None:
+    """With each game twice: 13 games make no pairs, and the estimates do not depend on it."""
+    results = {
         (TEAMS[i], TEAMS[j]): pairs_of((WINS[j][i], 0, 0, 0, WINS[i][j]))
         for i in range(7)
         for j in range(i)
     }
-
-
-def test_ratings_of_a_textbook() -> None:
-    ratings = rate(baseball(), anchor="Baltimore", prior=1e-9, samples=50)
+    ratings = rate(results, anchor="Baltimore", prior=1e-9, samples=50)
     assert ratings.names == TEAMS and ratings.anchor == "Baltimore"
     assert ratings.elo * math.log(10) / 400 == pytest.approx(ABILITIES, abs=5e-3)
     assert ratings.elo[-1] == ratings.low[-1] == ratings.high[-1] == 0.0
-    np.testing.assert_array_equal(ratings.games, np.full(7, 2 * 6 * 13))
+    assert (ratings.games == 2 * 6 * 13).all()
     assert ratings.score == pytest.approx(np.sum(WINS, axis=1) / 78)
-    assert rate(baseball(), samples=1).elo.mean() == pytest.approx(0.0, abs=1e-9)
+    assert rate(results, samples=1).elo.mean() == pytest.approx(0.0, abs=1e-9)
 
 
 def test_ratings_of_two_players_are_an_elo_difference() -> None:
@@ -179,14 +148,16 @@ def test_sweeps_stay_finite() -> None:
     assert ladder.names == ("a", "b", "c") and np.isfinite(ladder.elo).all()
 
 
-def league(seed: int, elos: tuple[float, ...], pairs: int) -> dict[tuple[str, str], Points]:
-    """Draw matches between all pairs of players with these ratings."""
+def league(seed: int, elos: tuple[float, ...], pairs: int) -> dict[tuple[str, str], np.ndarray]:
+    """Draw matches between all pairs of players; the two games of a pair of games are tilted."""
     rng = np.random.default_rng(seed)
-    return {
-        ("abcdef"[i], "abcdef"[j]): play(rng, elos[i] - elos[j], pairs, bias=0.15)
-        for i in range(len(elos))
-        for j in range(i)
-    }
+    results = {}
+    for i, elo in enumerate(elos):
+        for j in range(i):
+            tilt = rng.normal(0.0, 0.15, (pairs, 1)) * [1, -1]
+            chance = expected_score(elo - elos[j]) + tilt
+            results["abcd"[i], "abcd"[j]] = (rng.random((pairs, 2)) < chance).astype(float)
+    return results
 
 
 def test_order_of_results_does_not_matter() -> None:
@@ -213,31 +184,42 @@ def test_bootstrap_covers() -> None:
     assert 0.91 <= covered / 600 <= 0.98
 
 
+EVEN = np.array([[1.0, 0.0]])
+"""A pair of games, of which each player won one."""
+
+
 @pytest.mark.parametrize(
-    ("results", "options", "message"),
+    ("make", "message"),
     [
-        ({}, {}, "no results"),
+        (lambda: Sprt(5.0, 5.0), "elo0=5.0, elo1=5.0: expected elo0 < elo1"),
+        (lambda: Sprt(math.nan, 5.0), "elo0 < elo1"),
+        (lambda: Sprt(0.0, 5.0, 0.5), "alpha=0.5"),
+        (lambda: Sprt(0.0, 5.0, 0.05, -0.1), "beta=-0.1"),
+        (lambda: Sprt(0.0, 5.0).llr((1, 2, 3)), "expected five counts"),
+        (lambda: Sprt(0.0, 5.0).llr((1, 2, -3, 4, 5)), "expected five counts"),
+        (lambda: likelihood_of_superiority(np.empty((0, 2))), "one or more pairs"),
+        (lambda: rate({}), "no results"),
         (
-            {("a", "c"): [[1, 0]], ("d", "b"): [[1, 0]], ("e", "d"): [[1, 0]]},
-            {},
+            lambda: rate({("a", "c"): EVEN, ("d", "b"): EVEN, ("e", "d"): EVEN}),
             "cannot be compared: a, c; b, d, e$",
         ),
-        ({("a", "a"): [[1, 1]]}, {}, "'a' against itself"),
-        ({("a", "b"): [1, 1]}, {}, r"'a' against 'b': expected pairs of games, not \(2,\)"),
-        ({("a", "b"): [[1, 0.3]]}, {}, "a game brings 0, 1/2 or 1 point"),
-        ({("a", "b"): [[1, 0]]}, {"anchor": "z"}, "anchor='z' is not among the players: a, b"),
-        ({("a", "b"): [[1, 0]]}, {"prior": 0.0}, "prior=0.0"),
-        ({("a", "b"): [[1, 0]]}, {"samples": 0}, "samples=0"),
+        (lambda: rate({("a", "a"): EVEN}), "'a' against itself"),
+        (
+            lambda: rate({("a", "b"): EVEN[0]}),
+            r"'a' against 'b': expected pairs of games, not \(2,\)",
+        ),
+        (lambda: rate({("a", "b"): 0.3 * EVEN}), "a game brings 0, 1/2 or 1 point"),
+        (
+            lambda: rate({("a", "b"): EVEN}, anchor="z"),
+            "anchor='z' is not among the players: a, b",
+        ),
+        (lambda: rate({("a", "b"): EVEN}, prior=0.0), "prior=0.0"),
+        (lambda: rate({("a", "b"): EVEN}, samples=0), "samples=0"),
     ],
 )
-def test_invalid_results(results: dict, options: dict, message: str) -> None:
+def test_invalid_arguments(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        rate({key: np.array(points, float) for key, points in results.items()}, **options)
-
-
-def test_score_of_no_pairs_raises() -> None:
-    with pytest.raises(ValueError, match="one or more pairs"):
-        likelihood_of_superiority(np.empty((0, 2)))
+        make()
 
 
 def test_cycles() -> None:

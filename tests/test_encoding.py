@@ -1,31 +1,26 @@
-"""Inputs of networks: encodings against the board and the literal rules, and features."""
+"""Inputs of networks: encodings against the board and the rules, and features."""
 
 from __future__ import annotations
 
 import hashlib
 
 import numpy as np
-import torch
 
 from agents.nets.captures import BEST_CAPTURE, IS_STUCK
-from agents.nets.encoding import encode, encode_successors
+from agents.nets.encoding import encode
 from agents.nets.features import (
     CAPTURES_AT,
     ENCODING_SIZE,
-    FEATURES,
     INPUTS_VERSION,
     STARTS_AT,
     expand,
 )
+from bao_env import RULESETS
 from bao_env.engine.action import actions_of, start_of
-from bao_env.engine.kernel import play
-from bao_env.engine.position import META, Packed, movers, unpack
-from bao_env.engine.ruleset import RULESETS
-from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, SUCCESSOR_WORDS, successors
-from bao_env.notation import format_position
+from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.position import META, movers, turn_of
 from bao_env.observation import OBSERVATION_SIZE, observe
-from tests import reference
-from tests.positions import pack_texts, random_play
+from tests.positions import pack_texts, random_play, seeds_of
 
 ZANZIBAR = RULESETS["zanzibar"].kernel_rules()
 
@@ -55,16 +50,15 @@ DIGESTS = {
 """Digests of the inputs of each INPUTS_VERSION; a change must raise the version."""
 
 
-def encode_texts(per_action: bool) -> np.ndarray:
-    """Encode POSITIONS, rule set by rule set, without padding."""
+def encode_texts() -> np.ndarray:
+    """Encode POSITIONS as boards, then as moves, rule set by rule set, without padding."""
     parts = []
-    for name, texts in POSITIONS.items():
-        words, masks = pack_texts(list(texts), RULESETS[name])
-        rules = RULESETS[name].kernel_rules()
-        encodings, legal_actions, _ = encode(
-            rules, words, masks, "moves" if per_action else "board"
-        )
-        parts.append(encodings[: len(legal_actions) if per_action else len(texts)])
+    for kind in ("board", "moves"):
+        for name, texts in POSITIONS.items():
+            arrays = pack_texts(list(texts), RULESETS[name])
+            rules = RULESETS[name].kernel_rules()
+            encodings, legal_actions, _ = encode(rules, *arrays, kind)
+            parts.append(encodings[: len(texts) if kind == "board" else len(legal_actions)])
     return np.concatenate(parts)
 
 
@@ -74,11 +68,6 @@ def each_byte_alone() -> np.ndarray:
     for byte in range(ENCODING_SIZE):
         encodings[byte, :, byte] = np.arange(BYTE_VALUES)
     return encodings.reshape(-1, ENCODING_SIZE)
-
-
-def features(encodings: np.ndarray) -> np.ndarray:
-    """Return features as float32."""
-    return torch.from_numpy(expand(encodings)).view(torch.bfloat16).float().numpy()
 
 
 def digest(array: np.ndarray) -> str:
@@ -98,7 +87,7 @@ def test_encoding_of_a_position_is_the_board() -> None:
 
 
 def test_encoding_of_an_action() -> None:
-    """It is the board after the action, and the best reply by the literal reference.
+    """It is the board after the action, and the best reply: after all replies have been played.
 
     The reply has the seeds that each start captures, a win at once, or that there is no move.
     """
@@ -116,22 +105,14 @@ def test_encoding_of_an_action() -> None:
         if won:
             assert encoding[CAPTURES_AT:].tolist() == [0, 0, 1] + [0] * 32
             continue
-        position = unpack(words)
-        side = 1 - position.mover
-        before = sum(position.pits(side)) + position.store[side]
+        side = 1 - turn_of(words)
         best = win = 0
         by_start = np.zeros(32, int)
-        replies = reference.legal_moves(format_position(position), RULESETS["zanzibar"])
-        for action, text in replies.items():
+        replies = actions_of(legal_mask(ZANZIBAR, words))
+        for action in replies:
             reply = words.copy()
             win |= int(play(ZANZIBAR, reply, np.uint64(action))) == 1
-            if text == f"{'SN'[position.mover]} wins":
-                left = unpack(reply)
-                captured = before - sum(left.pits(side)) - left.store[side]
-            else:
-                counts = [sum(map(int, line.split(","))) for line in text.split()[0].split("/")]
-                store = int(text.split()[1].split(",")[side])
-                captured = before - counts[2 * side] - counts[2 * side + 1] - store
+            captured = seeds_of(words, side) - seeds_of(reply, side)
             best = max(best, captured)
             if captured:
                 start = int(start_of(words[META], True, np.uint64(action)))
@@ -144,46 +125,8 @@ def test_encoding_of_an_action() -> None:
     assert wins > 3 and several > 300
 
 
-def test_successors_are_encoded_as_actions() -> None:
-    """In a search as in a batch, but for actions that decide the game."""
-    compared = lost = 0
-    for name in ("zanzibar", "dutch", "kujifunza"):
-        rules = RULESETS[name].kernel_rules()
-        positions, masks = random_play(name, 30)
-        boards, _, _ = encode(rules, positions, masks, "board")
-        after, legal_actions, _ = encode(rules, positions, masks, "moves")
-        by_action = dict(zip(legal_actions.tolist(), after, strict=False))
-        found = np.zeros((MAX_SUCCESSORS + 1, ENCODING_SIZE), np.uint8)
-        for i, words in enumerate(positions):
-            children = np.zeros((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
-            count = successors(rules, Packed.of(words), children, 0)
-            assert encode_successors(rules, 0, None, words, children, 0, count, found, 1) == 2
-            np.testing.assert_array_equal(found[1], boards[i])
-            before = children[:count, RESULT].copy()
-            end = encode_successors(rules, 1, None, words, children, 0, count, found, 1)
-            rows = [by_action[i * 64 + int(action)] for action in children[:count, ACTION]]
-            encoded = np.reshape(rows, (-1, ENCODING_SIZE))
-            undecided = children[:count, RESULT] == 0
-            np.testing.assert_array_equal(found[1:end], encoded[undecided])
-            stuck = encoded[~undecided & (before == 0)]
-            assert stuck[:, CAPTURES_AT + IS_STUCK].all()
-            compared, lost = compared + end - 1, lost + len(stuck)
-    assert compared > 500 and lost > 3
-
-
-def test_features_are_additive() -> None:
-    """Those of an encoding are the sum of those of its bytes, as in compiled networks."""
-    assert not features(np.zeros((1, ENCODING_SIZE), np.uint8)).any()
-    of_bytes = features(each_byte_alone()).reshape(ENCODING_SIZE, BYTE_VALUES, FEATURES)
-    drawn = np.random.default_rng(1).integers(0, BYTE_VALUES, (200, ENCODING_SIZE)).astype(np.uint8)
-    encodings = np.concatenate([drawn, encode_texts(False), encode_texts(True)])
-    expected = np.array([of_bytes[np.arange(ENCODING_SIZE), e].sum(axis=0) for e in encodings])
-    np.testing.assert_array_equal(features(encodings), expected)
-    assert of_bytes.any(axis=(0, 1)).all()  # no feature is idle
-
-
 def test_inputs_have_a_version() -> None:
-    encodings = np.concatenate([encode_texts(False), encode_texts(True)])
+    encodings = encode_texts()
     captures = encodings[:, CAPTURES_AT:]
     assert captures[:, BEST_CAPTURE].any() and captures[:, IS_STUCK].any()
     found = digest(encodings), digest(expand(np.concatenate([each_byte_alone(), encodings])))

@@ -17,8 +17,8 @@ from agents.nets.policy import NetworkAgent
 from agents.registry import CHECKPOINTS
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS, Ruleset
+from tests.networks import make_network
 from tests.positions import random_play
-from tests.test_networks import make_network
 
 
 @pytest.mark.parametrize(

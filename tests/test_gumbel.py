@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.nets.network import NetworkConfig, PolicyNetwork
+from agents.nets.network import KINDS, PolicyNetwork
 from agents.nets.policy import NetworkAgent
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.transposition import PROVEN
@@ -18,34 +18,28 @@ from agents.search.gumbel.action_selection import (
     halving_rounds,
     visit_schedule,
 )
-from agents.search.gumbel.player import SearchAgent
 from agents.search.gumbel.search import GumbelSearch
 from agents.search.gumbel.simulation import root_outputs
 from agents.search.solver.solver import Solver
-from bao_env.engine.action import actions_of
+from bao_env import RULESETS
+from bao_env.engine.action import actions_of, is_legal
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import FULL as LOST
 from bao_env.engine.kernel import legal_mask, play
-from bao_env.engine.position import META, WORDS, pack, same_mover
-from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.engine.position import META, same_mover
 from bao_env.engine.sampling import random_states
 from bao_env.engine.successors import ACTION, RESULT
-from bao_env.notation import parse_position
-from tests.positions import batch_of
-from tests.test_mcts import wins_by
+from tests.networks import EVERY_KIND, make_network
+from tests.positions import batch_of, pack_texts
+from tests.searches import wins_by
 
-SEARCHED = ("board", "moves", "replies")
-"""The kinds of networks that a search reads."""
-
+EITHER = pytest.mark.parametrize("name", ["zanzibar", "dutch"])
 ZANZIBAR = RULESETS["zanzibar"].kernel_rules()
 
 
-def network(kind: str = "moves", hidden: tuple[int, ...] = (32, 16)) -> PolicyNetwork:
-    """Make an untrained network whose outputs differ, exact on any batch."""
-    torch.manual_seed(3)
-    made = PolicyNetwork(NetworkConfig(kind=kind, hidden=hidden))
-    torch.nn.init.normal_(made.head.weight, std=0.3)
-    return made.double().eval()
+def network(kind: str = "moves") -> PolicyNetwork:
+    """Make an untrained network that is exact on any batch."""
+    return make_network(kind).double()
 
 
 def search_of(
@@ -56,17 +50,8 @@ def search_of(
     return GumbelSearch(rules, network(kind), games, simulations, lock_step=lock_step)
 
 
-def pack_text(text: str, ruleset: Ruleset) -> np.ndarray:
-    """Pack a position, uint64[1, 6]."""
-    words = np.empty((1, WORDS), np.uint64)
-    pack(parse_position(text, ruleset), words[0])
-    return words
-
-
 def test_schedule_worked_out_by_hand() -> None:
     """By the paper's algorithm 1; the last two actions share what is left over."""
-    assert visit_schedule(1, 3).tolist() == [0, 1, 2]
-    assert visit_schedule(2, 4).tolist() == [0, 0, 1, 1]
     assert visit_schedule(4, 8).tolist() == [0, 0, 0, 0, 1, 1, 2, 2]
     assert visit_schedule(4, 16).tolist() == [0] * 4 + [1] * 4 + [2, 2, 3, 3, 4, 4, 5, 5]
     assert visit_schedule(4, 11).tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4]
@@ -90,57 +75,63 @@ def test_schedule_can_be_followed(actions: int) -> None:
         assert visits[:2].max() - visits[:2].min() <= 1
 
 
-@pytest.mark.parametrize("kind", SEARCHED)
+@EVERY_KIND
 @pytest.mark.parametrize("name", RULESETS)
 def test_policies_are_of_the_legal_actions(name: str, kind: str) -> None:
     search = search_of(name, kind, 60, 20)
-    for plies in (2, 20):
-        positions, masks = batch_of(name, 3 if plies == 2 else 50, plies)
-        for rng in (None, random_states(len(masks), 1)):
+    for count, plies in ((3, 2), (50, 20)):
+        positions, masks = batch_of(name, count, plies)
+        for rng in (None, random_states(count, 1)):
             found = search.search(positions, rng)
             np.testing.assert_allclose(found.policies.sum(axis=1), 1.0, rtol=1e-5)
             legal = (masks[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1) != 0
             assert (found.policies[~legal] == 0).all() and (found.policies >= 0).all()
-            assert legal[np.arange(len(masks)), found.actions].all()
+            assert is_legal(found.actions, masks).all()
             assert (np.abs(found.values) <= 1).all()
             assert np.isnan(found.qvalues[~legal]).all()
             assert (~np.isnan(found.qvalues)).any(axis=1).all()  # actions that were visited
-            assert search._tree.node_visits[: len(masks), 0].tolist() == [20] * len(masks)
+            assert (search._tree.node_visits[:count, 0] == 20).all()
 
 
-@pytest.mark.parametrize("kind", SEARCHED)
-@pytest.mark.parametrize("name", ["zanzibar", "dutch"])
+@EVERY_KIND
+@pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
 def test_roots_have_the_logits_and_values_of_the_network(kind: str, name: str) -> None:
-    """Where no action decides the game at once."""
-    positions, masks = batch_of(name, 100, 24)
-    search = search_of(name, kind, 100, 2)
+    """Where an action does not decide the game at once."""
+    positions, masks = batch_of(name, 200, 24)
+    search = search_of(name, kind, 200, 2)
     search.search(positions)
     tree = search._tree
     policy = NetworkAgent(network(kind), RULESETS[name]).evaluate(positions, masks)
-    compared = 0
-    for g in range(len(masks)):
+    index = {action: i for i, action in enumerate(policy.legal_actions.tolist())}
+    compared = decided = 0
+    for g in range(200):
         edges = tree.words[g, : tree.num_edges[g, 0]]
-        if (edges[:, RESULT] != 0).any():
-            continue
-        part = slice(policy.indptr[g], policy.indptr[g + 1])
-        by_action = dict(zip(policy.legal_actions[part] % 64, policy.logits[part], strict=True))
-        expected = [by_action[int(action)] for action in edges[:, ACTION]]
-        assert tree.logits[g, : len(edges)] == pytest.approx(expected, abs=1e-4)
-        if kind == "board":
+        going = edges[:, RESULT] == 0
+        rows = [index[64 * g + int(action)] for action in edges[going, ACTION]]
+        found = tree.logits[g, : len(edges)][going]
+        np.testing.assert_allclose(found, policy.logits[rows], atol=1e-4)
+        if kind != "board":
+            found = tree.qvalues[g, : len(edges)][going]
+            np.testing.assert_allclose(found, policy.values[rows], atol=1e-5)
+        elif going.all():
             assert tree.node_values[g, 0] == pytest.approx(policy.values[g], abs=1e-5)
-        compared += 1
-    assert compared > 50
+        compared += len(rows)
+        decided += going.any() and not going.all()
+    assert compared > 200 and decided > 3
 
 
-@pytest.mark.parametrize("name", ["zanzibar", "dutch"])
-def test_values_are_backed_up(name: str) -> None:
-    """An edge sums the value of its node and of the edges there, seen by who chooses it."""
+@EITHER
+def test_values_and_policies_worked_out_literally(name: str) -> None:
+    """An edge sums the value of its node and of the edges there, seen by who chooses it.
+
+    The policy is by Danihelka et al. (2022), equation 11, and the mixed value of its appendix D.
+    """
     positions, _ = batch_of(name, 40, 24)
     search = search_of(name, "board", 40, 60)
-    search.search(positions)
+    found = search.search(positions)
     tree, discount = search._tree, float(search._settings.discount)
-    compared = 0
-    for g in range(len(positions)):
+    edges_compared = policies_compared = 0
+    for g in range(40):
         for node in range(1, int(tree.nodes[g])):
             edge, first = tree.parent_edge[g, node], tree.first_edge[g, node]
             below = slice(first, first + tree.num_edges[g, node])
@@ -150,20 +141,8 @@ def test_values_are_backed_up(name: str) -> None:
             seen_there = tree.node_values[g, node] + tree.value_sums[g, below].sum()
             sign = 1 if same_mover(tree.words[g, edge, META]) else -1
             assert tree.value_sums[g, edge] == pytest.approx(sign * discount * seen_there, abs=1e-4)
-            compared += tree.edge_visits[g, edge] > 1
-    assert compared > 100
-
-
-@pytest.mark.parametrize("name", ["zanzibar", "dutch"])
-def test_improved_policy_worked_out_literally(name: str) -> None:
-    """Danihelka et al. (2022), equation 11, and the mixed value of its appendix D."""
-    positions, _ = batch_of(name, 40, 24)
-    search = search_of(name, "board", 40, 30)
-    found = search.search(positions)
-    tree = search._tree
-    compared = 0
-    for g in range(len(positions)):
-        edges = slice(0, tree.num_edges[g, 0])
+            edges_compared += tree.edge_visits[g, edge] > 1
+        edges = slice(tree.num_edges[g, 0])
         logits, visits = tree.logits[g, edges], tree.edge_visits[g, edges]
         if tree.words[g, edges, RESULT].any():
             continue
@@ -176,12 +155,12 @@ def test_improved_policy_worked_out_literally(name: str) -> None:
         score = np.exp(logits + scale * values / 2)  # values are from -1 to 1, the paper's from 0
         actions = tree.words[g, edges, ACTION].astype(int)
         np.testing.assert_allclose(found.policies[g, actions], score / score.sum(), atol=1e-4)
-        compared += 1
-    assert compared > 10
+        policies_compared += 1
+    assert edges_compared > 100 and policies_compared > 10
 
 
-@pytest.mark.parametrize("kind", SEARCHED)
-@pytest.mark.parametrize("name", ["zanzibar", "dutch"])
+@EVERY_KIND
+@EITHER
 def test_lock_step_changes_only_rounding(name: str, kind: str) -> None:
     positions, _ = batch_of(name, 200, 18)
     found = []
@@ -191,19 +170,20 @@ def test_lock_step_changes_only_rounding(name: str, kind: str) -> None:
         found.append((search.search(positions, rng), rng))
     (alone, left), (together, right) = found
     np.testing.assert_array_equal(left, right)
+    assert (alone.actions != search.search(positions).actions).any()  # which draws nothing
     close = np.isclose(alone.policies, together.policies, atol=1e-3).all(axis=1)
     assert close.mean() > 0.95
     np.testing.assert_array_equal(alone.actions[close], together.actions[close])
     np.testing.assert_allclose(alone.values[close], together.values[close], atol=1e-3)
 
 
-@pytest.mark.parametrize("kind", SEARCHED)
-@pytest.mark.parametrize("name", ["zanzibar", "dutch"])
+@EVERY_KIND
+@EITHER
 def test_cache_of_network_outputs_changes_nothing(name: str, kind: str) -> None:
     """It spares about half of the evaluations after a move, and follows the network."""
     engine = Engine(name)
     positions, masks = batch_of(name, 40, 12)
-    winners = np.full(len(masks), -1, np.int8)
+    winners = np.full(40, -1, np.int8)
     search = search_of(name, kind, 40, 24, lock_step=False)
     read = 0
     for _ in range(4):
@@ -214,10 +194,6 @@ def test_cache_of_network_outputs_changes_nothing(name: str, kind: str) -> None:
         read += fresh.encodings_read
         engine.step(positions, found.actions, masks, winners)
     assert 0.5 * read < search.encodings_read < 0.85 * read
-    before = search.encodings_read
-    search.search(positions)
-    search.search(positions)
-    assert search.encodings_read - before < fresh.encodings_read
     blank = network(kind)
     torch.nn.init.zeros_(blank.head.weight)
     search.sync_weights(blank)
@@ -225,7 +201,7 @@ def test_cache_of_network_outputs_changes_nothing(name: str, kind: str) -> None:
     np.testing.assert_array_equal(search.search(positions).policies, expected.policies)
 
 
-@pytest.mark.parametrize("kind", SEARCHED)
+@EVERY_KIND
 @pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
 def test_finds_wins_without_a_network(name: str, kind: str) -> None:
     """The network's outputs are all alike, so that only the rules help."""
@@ -240,7 +216,7 @@ def test_finds_wins_without_a_network(name: str, kind: str) -> None:
     assert len(kept) >= 5 and np.mean(kept) >= 0.9
 
 
-@pytest.mark.parametrize("kind", SEARCHED)
+@EVERY_KIND
 @pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
 def test_known_results_are_true(name: str, kind: str) -> None:
     """The solver agrees with each result in the tree, and a known win is played."""
@@ -249,9 +225,9 @@ def test_known_results_are_true(name: str, kind: str) -> None:
     search = search_of(name, kind, 150, 60)
     actions = search.search(positions, random_states(150, 7)).actions
     checked = deep = 0
-    for g in range(len(positions)):
+    for g in range(150):
         edges = search._tree.words[g, : search._tree.num_edges[g, 0]]
-        known = {int(row[ACTION]): row[RESULT] for row in edges if row[RESULT] != 0}
+        known = {int(row[ACTION]): row[RESULT] for row in edges if row[RESULT]}
         for action, result in known.items():
             right, wrong = judged.winning[g], judged.losing[g]
             if result == LOST:
@@ -263,18 +239,18 @@ def test_known_results_are_true(name: str, kind: str) -> None:
     assert checked > 10 and deep > 3
 
 
-def many_actions() -> np.ndarray:
-    """Return a position of zanzibar with more actions than a search considers, uint64[1, 6]."""
+def many_actions() -> tuple[np.ndarray, np.ndarray]:
+    """Return a position of zanzibar with more legal actions than a search considers."""
     text = "3,2,5,3,1,2,1,1/0,0,0,0,0,0,0,0/1,7,2,3,3,2,2,2/2,2,3,1,2,7,5,2 0,0 SN N -"
-    words = pack_text(text, RULESETS["zanzibar"])
-    assert int(legal_mask(ZANZIBAR, words[0])).bit_count() > MAX_CONSIDERED
-    return words
+    words, masks = pack_texts([text], RULESETS["zanzibar"])
+    assert int(masks[0]).bit_count() > MAX_CONSIDERED
+    return words, masks
 
 
-@pytest.mark.parametrize("kind", SEARCHED)
+@EVERY_KIND
 def test_plays_another_action_if_all_considered_ones_lose(kind: str) -> None:
     search = search_of("zanzibar", kind, 1, 20)
-    output = search.search(many_actions())
+    output = search.search(many_actions()[0])
     tree = search._tree
     edges = tree.words[0, : tree.num_edges[0, 0]]
     considered = tree.considered[0, : len(edges)]
@@ -286,10 +262,9 @@ def test_plays_another_action_if_all_considered_ones_lose(kind: str) -> None:
     assert output.actions[0] in edges[:, ACTION]
 
 
-@pytest.mark.parametrize("kind", SEARCHED)
+@EVERY_KIND
 def test_wins_at_once_with_an_action_that_is_not_considered(kind: str) -> None:
-    words = many_actions()
-    masks = np.array([legal_mask(ZANZIBAR, words[0])], np.uint64)
+    words, masks = many_actions()
     judged = Solver("zanzibar", nodes=1).judge(words, masks)
     wins = [action for action in actions_of(judged.winning[0]) if judged.plies[0, action] == 1]
     assert 0 < len(wins) < 4
@@ -305,9 +280,9 @@ def test_no_move_in_a_waiting_capture_loses() -> None:
     """The player whose waiting capture is endless on both sides has lost (Donkers 1.5a)."""
     ruleset = RULESETS["dutch"].replace(sow_limit=64)
     text = "1,1,1,1,7,10,1,1/1,1,1,1,1,1,1,1/2,1,1,20,2,1,2,2/0,0,0,0,0,0,0,0 1,1 SN S -"
-    words, rules = pack_text(text, ruleset), ruleset.kernel_rules()
+    (words, _), rules = pack_texts([text], ruleset), ruleset.kernel_rules()
     value = AlphaBetaAgent(ruleset, depth=4, threads=1).search(words[0]).value
-    for kind in SEARCHED:
+    for kind in KINDS:
         found = GumbelSearch(rules, network(kind), 1, 60).search(words)
         after = words[0].copy()
         assert play(rules, after, np.uint64(found.actions[0])) == 0
@@ -323,36 +298,17 @@ def test_values_are_the_players_own() -> None:
     assert found[values < -PROVEN].mean() < -0.5
 
 
-@pytest.mark.parametrize("kind", SEARCHED)
-def test_search_does_not_depend_on_the_batch(kind: str) -> None:
-    positions, masks = batch_of("zanzibar", 70, 12)
-    together, alone = (
-        SearchAgent(network(kind), RULESETS["zanzibar"], 30, threads=threads) for threads in (2, 1)
-    )
-    chosen = together.act(positions, masks)
-    for i in range(len(positions)):
-        assert alone.act(positions[i : i + 1], masks[i : i + 1])[0] == chosen[i]
-        assert int(masks[i]) >> int(chosen[i]) & 1
-
-
-def test_noise_is_seeded() -> None:
-    positions, _ = batch_of("zanzibar", 64, 12)
-    search = GumbelSearch(ZANZIBAR, network(), 64, 16)
-    draws = [search.search(positions, random_states(64, seed)).actions for seed in (1, 1, 2)]
-    np.testing.assert_array_equal(draws[0], draws[1])
-    assert (draws[0] != draws[2]).any()
-
-
 def test_full_tree() -> None:
     """A search plays on with more simulations than a tree has room for nodes."""
     positions, masks = batch_of("zanzibar", 4, 60)
     found = GumbelSearch(ZANZIBAR, network(), 4, 3000).search(positions)
-    for mask, action in zip(masks, found.actions, strict=True):
-        assert int(mask) >> int(action) & 1
+    assert is_legal(found.actions, masks).all()
 
 
-def test_ended_games() -> None:
-    ruleset = RULESETS["zanzibar"]
-    positions, _ = batch_of("zanzibar", 2, 4)
-    agent = SearchAgent(network(), ruleset, 4)
-    assert agent.act(positions, np.zeros(2, np.uint64)).tolist() == [0, 0]
+def test_invalid_arrays() -> None:
+    positions, _ = batch_of("zanzibar", 4, 12)
+    search = GumbelSearch(ZANZIBAR, network(), 4, 4)
+    with pytest.raises(TypeError, match="positions: expected"):
+        search.search(positions.astype(float))
+    with pytest.raises(ValueError, match="rng: expected"):
+        search.search(positions, np.ones(1, np.uint64))

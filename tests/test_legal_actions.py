@@ -6,8 +6,6 @@ import numpy as np
 
 from agents.nets.legal_actions import (
     best_legal_actions,
-    find_legal_actions,
-    gather_encodings,
     probabilities,
     sample_actions,
 )
@@ -37,21 +35,6 @@ def test_best_legal_actions() -> None:
     actions = np.full(4, 9)
     best_legal_actions(np.array([1, 2, 0, 5, 5], np.float32), indptr, masks, actions)
     assert actions.tolist() == [3, 0, 2, 0]
-
-
-def test_find_legal_actions() -> None:
-    masks = np.array([0b1010, 0b100, 1 << 63 | 1], np.uint64)
-    indptr, legal_actions, chosen = find_legal_actions(masks, np.array([3, 2, 63]))
-    assert indptr.tolist() == [0, 2, 3, 5]
-    assert legal_actions.tolist() == [1, 3, 64 + 2, 128, 128 + 63]
-    assert chosen.tolist() == [1, 2, 4]
-
-
-def test_gather_encodings() -> None:
-    source = np.arange(20, dtype=np.uint8).reshape(10, 2)
-    out = np.empty((3, 2), np.uint8)
-    gather_encodings(source, np.array([7, 1]), np.array([1, 2]), out)
-    assert out.tolist() == [[14, 15], [2, 3], [4, 5]]
 
 
 def test_probabilities_are_the_softmax() -> None:

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from agents import load
 from agents.arena.match import play_match
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.transposition import PROVEN
 from agents.search.mcts import MctsAgent, _random_move
-from bao_env import Board
 from bao_env.bots import GreedyAgent
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import play
-from bao_env.engine.position import Packed, movers
+from bao_env.engine.position import Packed
 from bao_env.engine.ruleset import RULESETS, get_ruleset
 from tests.positions import batch_of
-
-
-def wins_by(name: str, judge: AlphaBetaAgent, words: np.ndarray, action: int) -> bool:
-    """Return whether an action wins at once, or a search proves that it does."""
-    after = words.copy()
-    result = play(get_ruleset(name).kernel_rules(), after, U(action))
-    sign = 1 if movers(after[None]) == movers(words[None]) else -1
-    return bool(result == 1 or sign * judge.search(after).value > PROVEN)
+from tests.searches import wins_by
 
 
 @pytest.mark.parametrize("name", RULESETS)
@@ -62,17 +51,6 @@ def test_it_finds_wins(name: str) -> None:
     assert len(kept) >= 8 and np.mean(kept) >= 0.8
 
 
-def test_choice_depends_on_position_and_seed_alone() -> None:
-    positions, masks = batch_of("zanzibar", 60, 10)
-    actions = MctsAgent(simulations=200, seed=5, threads=2).act(positions, masks)
-    agent = MctsAgent(simulations=200, seed=5, threads=1)
-    for i in reversed(range(len(positions))):
-        part = slice(i, i + 1)
-        assert agent.act(positions[part], masks[part])[0] == actions[i]
-    other = MctsAgent(simulations=200, seed=6).act(positions, masks)
-    assert (other != actions).any()
-
-
 @pytest.mark.slow
 def test_strength_grows() -> None:
     few, many = MctsAgent(simulations=20), MctsAgent(simulations=400)
@@ -80,13 +58,3 @@ def test_strength_grows() -> None:
     assert play_match(many, GreedyAgent(), pairs=40, seed=1).score.low > 0.6
     greedy = MctsAgent(simulations=200, greedy=True)
     assert play_match(greedy, GreedyAgent(), pairs=40, seed=1).score.low > 0.6
-
-
-def test_limits() -> None:
-    board = Board()
-    for spec in ("mcts:2", "mcts:50:greedy", "mcts:20 ms"):
-        assert load(spec, seed=1).choose(board) in board.legal_actions
-    bad: list[dict[str, Any]] = [{}, {"simulations": 1}, {"seconds": 1e-5}]
-    for limits in (*bad, {"simulations": 9, "seconds": 1.0}):
-        with pytest.raises(ValueError, match="mcts: "):
-            MctsAgent("zanzibar", **limits)

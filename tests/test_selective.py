@@ -7,13 +7,12 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 
 from agents.nets import checkpoint
-from agents.nets.network import NetworkConfig, PolicyNetwork
+from agents.nets.network import PolicyNetwork
 from agents.nets.policy import NetworkAgent
 from agents.registry import GUIDES
-from agents.search.alphabeta.evaluation import evaluate, load_weights, merge
+from agents.search.alphabeta.evaluation import load_weights, merge
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.policy_order import (
     ENCODING_NODES,
@@ -28,27 +27,24 @@ from agents.search.alphabeta.reductions import (
 )
 from agents.search.alphabeta.transposition import NO_ACTION, PROVEN, WIN_VALUE
 from agents.search.alphabeta.workspace import make_workspace
-from bao_env.engine.position import META, Packed, same_mover
-from bao_env.engine.ruleset import RULESETS
+from bao_env import RULESETS
+from bao_env.engine.action import actions_of
+from bao_env.engine.position import META, Packed
 from bao_env.engine.successors import (
     ACTION,
-    MAX_SUCCESSORS,
     RESULT,
-    SUCCESSOR_WORDS,
-    is_stuck,
     successors,
 )
+from tests.networks import EVERY_KIND, make_network
 from tests.positions import batch_of
+from tests.searches import minimax
 
 ZANZIBAR = RULESETS["zanzibar"].kernel_rules()
 
 
 def network(kind: str = "moves") -> PolicyNetwork:
-    """Make an untrained network whose outputs differ."""
-    torch.manual_seed(5)
-    made = PolicyNetwork(NetworkConfig(kind=kind, hidden=(16, 8)))
-    torch.nn.init.normal_(made.head.weight, std=0.3)
-    return made.eval()
+    """Make a small untrained network."""
+    return make_network(kind, (16, 8))
 
 
 @pytest.mark.parametrize("name", RULESETS)
@@ -101,7 +97,7 @@ class Node:
         return int(self.memory["nodes"][0])
 
 
-@pytest.mark.parametrize("kind", ["board", "moves", "replies"])
+@EVERY_KIND
 def test_actions_are_in_the_order_of_the_policy(kind: str) -> None:
     """Scores are the logits' distances from the best; the table's action comes first."""
     batch, masks = batch_of("zanzibar", 40, 16, seed=7)
@@ -114,12 +110,11 @@ def test_actions_are_in_the_order_of_the_policy(kind: str) -> None:
         if len(found) == 1 or found[:, RESULT].any():
             continue
         assert node.cost == ENCODING_NODES * (1 if kind == "board" else len(found))
-        part = slice(policy.indptr[i], policy.indptr[i + 1])
-        logits = dict(zip(policy.legal_actions[part] & 63, policy.logits[part], strict=True))
-        for k, action in enumerate(map(int, found[:, ACTION]), 1):
-            gap = max(logits.values()) - logits[action]
-            assert gaps[action] / GAP_UNIT == pytest.approx(gap, abs=0.1)
-            assert scores[k] == (1 if k == len(found) else -gaps[action])
+        logits = policy.logits[policy.indptr[i] : policy.indptr[i + 1]]
+        actions = actions_of(masks[i])
+        np.testing.assert_allclose(gaps[actions] / GAP_UNIT, logits.max() - logits, atol=0.1)
+        *others, last = found[:, ACTION].astype(int)
+        assert scores[1 : len(found) + 1].tolist() == [*-gaps[others], 1]
         compared += 1
     assert compared > 20
 
@@ -160,38 +155,12 @@ def test_reductions() -> None:
     assert reduction_by_policy(np.int64(20), np.int64(10 * GAP_UNIT)) > 5
 
 
-def literal(words: np.ndarray, depth: int, saved: int = 0, ply: int = 0) -> int:
-    """Return the value by minimax with the extensions of agents/search/selective.py."""
-    stack = np.zeros((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
-    found = stack[: successors(ZANZIBAR, Packed.of(words), stack, 0)]
-    best = ply - WIN_VALUE
-    starts = {int(action) >> 1 for action in found[:, ACTION]}  # pit and direction
-    for after in found:
-        again = bool(same_mover(after[META]))
-        plies = depth - 1 if depth > 1 or not again else 1
-        spared = saved
-        if ply > 0 and not (depth == 1 and len(starts) > 1):
-            spared += {1: 2, 2: 1}.get(len(found), 0)
-            plies, spared = plies + spared // 2, spared % 2
-        if after[RESULT]:
-            value = WIN_VALUE - ply - 1 if after[RESULT] == 1 else ply + 1 - WIN_VALUE
-        else:
-            if plies:
-                value = literal(after, plies, spared, ply + 1)
-            elif is_stuck(Packed.of(after)):
-                value = ply + 1 - WIN_VALUE
-            else:
-                value = int(evaluate(merge(load_weights(RULESETS["zanzibar"])), Packed.of(after)))
-            value = value if again else -value
-        best = max(best, value)
-    return best
-
-
 @pytest.mark.parametrize("plies", (8, 30, 50))
 def test_forced_actions_extend_the_search(plies: int) -> None:
     """Where nothing is reduced, values are those of the literal search; extensions change some."""
     batch, _ = batch_of("zanzibar", 60, plies, seed=7)
     weights = load_weights(RULESETS["zanzibar"])
+    sums = merge(weights)
     changed = 0
     for depth in range(1, MIN_REDUCED_DEPTH):
         full = AlphaBetaAgent(depth=depth, threads=1)
@@ -199,17 +168,9 @@ def test_forced_actions_extend_the_search(plies: int) -> None:
         for words in batch:
             value = guided.search(words).value
             if abs(value) < PROVEN:  # else an earlier depth ended the search
-                assert value == literal(words, depth)
+                assert value == minimax(ZANZIBAR, sums, words, depth, extends=True)[0]
                 changed += value != full.search(words).value
     assert changed > 3
-
-
-def test_choice_depends_on_the_position_alone() -> None:
-    batch, masks = batch_of("zanzibar", 40, 12, seed=7)
-    together = AlphaBetaAgent(nodes=3000, network=network(), threads=2).act(batch, masks)
-    alone = AlphaBetaAgent(nodes=3000, network=network(), threads=1)
-    for i in reversed(range(len(batch))):
-        assert alone.act(batch[i : i + 1], masks[i : i + 1])[0] == together[i]
 
 
 def test_guided_search_is_deeper_at_the_same_cost() -> None:

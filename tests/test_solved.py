@@ -11,9 +11,9 @@ import pytest
 
 from agents.search.solver.proof_number import LOSS, WIN
 from agents.search.solver.solver import Solver
+from bao_env import RULESETS
 from bao_env.cli import main as bao
 from bao_env.engine.position import unpack
-from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.positions import format_position
 from tests import reference
 from tests.reference import WINS

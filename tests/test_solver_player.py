@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from agents import load
@@ -16,20 +14,10 @@ from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from agents.search.solver.proof_search import ProofSearch
 from agents.search.solver.solver import Solver
 from bao_env import RULESETS, Board
-from bao_env.envs.openings import Openings
-from tests.positions import NO_MOVE, board_of
+from tests.positions import NO_MOVE, board_of, draw
 from tests.rulesets import every_ruleset
 
 EVERY_RULESET = every_ruleset("zanzibar", "kujifunza")
-
-Positions = npt.NDArray[np.uint64]
-
-
-def draw(
-    ruleset: str, count: int, plies: tuple[int, int], seed: int
-) -> tuple[Positions, Positions]:
-    """Draw positions of random games, and their legal actions."""
-    return Openings(RULESETS[ruleset], plies).draw(count, np.random.default_rng(seed))
 
 
 @EVERY_RULESET
@@ -75,30 +63,6 @@ def test_avoids_what_is_proven_to_lose() -> None:
         elif value == WIN:
             assert known[action] == WIN or search.nodes > nodes // 8
     assert avoided > 5
-
-
-@EVERY_RULESET
-def test_choice_depends_on_the_position_alone(ruleset: str) -> None:
-    """It does not depend on the batch, on earlier calls or on the number of threads."""
-    plies = (4, 12) if ruleset == "kujifunza" else (30, 40)
-    positions, masks = draw(ruleset, 12, plies, seed=4)
-    masks[5] = 0
-    chosen = SolverAgent(ruleset, nodes=3000, threads=2).act(positions, masks)
-    alone = SolverAgent(ruleset, nodes=3000, threads=1)
-    for i in reversed(range(12)):
-        if i != 5:
-            assert alone.act(positions[i : i + 1], masks[i : i + 1])[0] == chosen[i]
-            assert masks[i] >> np.uint64(chosen[i]) & np.uint64(1)
-
-
-def test_limits() -> None:
-    board = Board()
-    limits: dict[str, Any]
-    for limits in ({"seconds": 0.2}, {"seconds": 0.001}, {"nodes": 1}, {"nodes": 5}):
-        agent = NamedPlayer("solver", SolverAgent(**limits, threads=1))
-        begun = time.monotonic()
-        assert agent.choose(board) in board.legal_actions
-        assert time.monotonic() - begun < 3  # it may have to wait for a core
 
 
 def test_only_action_is_played_at_once() -> None:

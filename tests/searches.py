@@ -1,0 +1,68 @@
+"""Literal searches, against which tests compare the fast ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from agents.search.alphabeta.evaluation import evaluate
+from agents.search.alphabeta.player import AlphaBetaAgent
+from agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
+from bao_env.engine.action import actions_of
+from bao_env.engine.bits import U
+from bao_env.engine.kernel import candidates, legal_mask, play
+from bao_env.engine.position import META, Packed, movers, same_mover
+from bao_env.engine.ruleset import KernelRules, get_ruleset
+
+
+def minimax(
+    rules: KernelRules,
+    sums: np.ndarray,
+    words: np.ndarray,
+    depth: int,
+    extends: bool = False,
+    saved: int = 0,
+    ply: int = 0,
+) -> tuple[int, list[int]]:
+    """Return the value of a position and its best actions, by looking at everything.
+
+    Args:
+        rules: to play by.
+        sums: what :func:`evaluate` reads.
+        words: the position.
+        depth: in plies.
+        extends: with the extensions of agents/search/alphabeta/reductions.py.
+        saved: half plies that forced actions have saved.
+        ply: plies from the root.
+    """
+    best, actions = ply - WIN_VALUE, list[int]()
+    legal = actions_of(legal_mask(rules, words))
+    starts = {action >> 1 for action in legal}  # pit and direction
+    if extends and ply > 0 and not (depth == 1 and len(starts) > 1):
+        saved += {1: 2, 2: 1}.get(len(legal), 0)
+    for action in legal:
+        after = words.copy()
+        result = int(play(rules, after, U(action)))
+        waits = same_mover(after[META])
+        plies = (depth - 1 if depth > 1 or not waits else 1) + saved // 2
+        if result:
+            value = WIN_VALUE - ply - 1 if result == 1 else ply + 1 - WIN_VALUE
+        elif plies:
+            value = minimax(rules, sums, after, plies, extends, saved % 2, ply + 1)[0]
+            value = value if waits else -value
+        elif candidates(rules, Packed.of(after))[1]:
+            value = -int(evaluate(sums, Packed.of(after)))
+        else:
+            value = WIN_VALUE - ply - 1
+        if value > best or not actions:
+            best, actions = value, []
+        if value == best:
+            actions.append(action)
+    return best, actions
+
+
+def wins_by(name: str, judge: AlphaBetaAgent, words: np.ndarray, action: int) -> bool:
+    """Return whether an action wins at once, or a search proves that it does."""
+    after = words.copy()
+    result = play(get_ruleset(name).kernel_rules(), after, U(action))
+    sign = 1 if movers(after[None]) == movers(words[None]) else -1
+    return bool(result == 1 or sign * judge.search(after).value > PROVEN)
