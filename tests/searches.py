@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agents.search.alphabeta.evaluation import evaluate
+from agents.search.alphabeta.evaluation import Tables, evaluate_by_tables
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
 from bao_env.engine.action import actions_of
@@ -16,7 +16,7 @@ from bao_env.engine.ruleset import KernelRules, get_ruleset
 
 def minimax(
     rules: KernelRules,
-    sums: np.ndarray,
+    tables: Tables,
     words: np.ndarray,
     depth: int,
     extends: bool = False,
@@ -27,7 +27,7 @@ def minimax(
 
     Args:
         rules: to play by.
-        sums: what :func:`evaluate` reads.
+        tables: of the evaluation.
         words: the position.
         depth: in plies.
         extends: with the extensions of agents/search/alphabeta/reductions.py.
@@ -47,10 +47,10 @@ def minimax(
         if result:
             value = WIN_VALUE - ply - 1 if result == 1 else ply + 1 - WIN_VALUE
         elif plies:
-            value = minimax(rules, sums, after, plies, extends, saved % 2, ply + 1)[0]
+            value = minimax(rules, tables, after, plies, extends, saved % 2, ply + 1)[0]
             value = value if waits else -value
         elif candidates(rules, Packed.of(after))[1]:
-            value = -int(evaluate(sums, Packed.of(after)))
+            value = -int(evaluate_by_tables(tables, Packed.of(after)))
         else:
             value = WIN_VALUE - ply - 1
         if value > best or not actions:

@@ -8,14 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.search.alphabeta.evaluation import (
-    FEATURES,
-    WEIGHTS,
-    evaluate,
-    features,
-    load_weights,
-    merge,
-)
+from agents.search.alphabeta.evaluation import load_tables
 from agents.search.alphabeta.player import MAX_DEPTH, AlphaBetaAgent
 from agents.search.alphabeta.transposition import (
     NO_ACTION,
@@ -77,13 +70,13 @@ def test_successors_are_the_legal_moves(name: str) -> None:
 @every_ruleset("zanzibar", "dutch", name="name")
 def test_search_is_minimax(name: str) -> None:
     ruleset = RULESETS[name]
-    rules, sums = ruleset.kernel_rules(), merge(load_weights(ruleset))
+    rules, tables = ruleset.kernel_rules(), load_tables(ruleset)
     agents = {depth: AlphaBetaAgent(ruleset, depth=depth, threads=1) for depth in (1, 2, 3, 4)}
     proven = 0
     for words in mixed_batch(ruleset, 60, seed=4):
         for depth, agent in agents.items():
             found = agent.search(words)
-            value, actions = minimax(rules, sums, words, depth)
+            value, actions = minimax(rules, tables, words, depth)
             assert found.value == value, (unpack(words), depth)
             assert found.action in actions and found.line[0] == found.action
             proven += abs(value) > PROVEN
@@ -112,21 +105,9 @@ def test_line_leads_to_the_value() -> None:
     assert wins > 10
 
 
-def test_features_add_up_to_the_evaluation() -> None:
-    for ruleset in RULESETS.values():
-        weights = load_weights(ruleset)
-        batch = mixed_batch(ruleset, 60, seed=2)
-        found = np.empty((len(batch), FEATURES), np.int32)
-        features(batch, found)
-        assert found.max() < WEIGHTS and found.min() >= 0
-        sums = merge(weights)
-        for words, indices in zip(batch, found, strict=True):
-            assert evaluate(sums, Packed.of(words)) == weights[indices].astype(int).sum()
-
-
-def test_own_rules_borrow_the_nearest_weights() -> None:
+def test_own_rules_borrow_the_nearest_tables() -> None:
     own = RULESETS["kujifunza"].replace(name="mine", sow_limit=500)
-    np.testing.assert_array_equal(load_weights(own), load_weights(RULESETS["kujifunza"]))
+    assert load_tables(own).cells is load_tables(RULESETS["kujifunza"]).cells
 
 
 @pytest.mark.parametrize(

@@ -186,10 +186,10 @@ def test_a_damaged_file_of_fitted_numbers_is_named(
         damage(file, archive["zanzibar"])
     monkeypatch.setattr(module, "FILE", file)
     evaluation._fitted.cache_clear()
-    value_network.load_rows.cache_clear()
+    value_network.load_network.cache_clear()
     try:
         with pytest.raises(ValueError, match=r"fitted\.npz.*from the repository again"):
             agents.load("alphabeta:1" if module is evaluation else "guided:zanzibar:1")
     finally:
         evaluation._fitted.cache_clear()
-        value_network.load_rows.cache_clear()
+        value_network.load_network.cache_clear()

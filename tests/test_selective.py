@@ -12,7 +12,7 @@ from agents.nets import checkpoint
 from agents.nets.network import PolicyNetwork
 from agents.nets.policy import NetworkAgent
 from agents.registry import GUIDES
-from agents.search.alphabeta.evaluation import load_weights, merge
+from agents.search.alphabeta.evaluation import load_tables
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.policy_order import (
     ENCODING_NODES,
@@ -159,16 +159,15 @@ def test_reductions() -> None:
 def test_forced_actions_extend_the_search(plies: int) -> None:
     """Where nothing is reduced, values are those of the literal search; extensions change some."""
     batch, _ = batch_of("zanzibar", 60, plies, seed=7)
-    weights = load_weights(RULESETS["zanzibar"])
-    sums = merge(weights)
+    tables = load_tables(RULESETS["zanzibar"])
     changed = 0
     for depth in range(1, MIN_REDUCED_DEPTH):
         full = AlphaBetaAgent(depth=depth, threads=1)
-        guided = AlphaBetaAgent(depth=depth, weights=weights, network=network(), threads=1)
+        guided = AlphaBetaAgent(depth=depth, weights=tables.cells, network=network(), threads=1)
         for words in batch:
             value = guided.search(words).value
             if abs(value) < PROVEN:  # else an earlier depth ended the search
-                assert value == minimax(ZANZIBAR, sums, words, depth, extends=True)[0]
+                assert value == minimax(ZANZIBAR, tables, words, depth, extends=True)[0]
                 changed += value != full.search(words).value
     assert changed > 3
 

@@ -10,20 +10,28 @@ import numpy as np
 import pytest
 import torch
 
-from agents.search.alphabeta.evaluation import LIMIT, PHASES, SCALE, TABLES, load_weights
+from agents.search.alphabeta.evaluation import (
+    CELLS,
+    LIMIT,
+    PAIRS,
+    PHASES,
+    SCALE,
+    TABLES,
+    Tables,
+    evaluate_by_tables,
+    load_tables,
+    table_features,
+)
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.value_network import (
-    LEVELS,
-    PAIRS,
     ROW_LIMIT,
     ROW_SCALE,
     ROWS,
     UNITS,
-    check_rows,
     evaluate_by_network,
-    in_cache_lines,
-    load_rows,
+    load_network,
     network_features,
+    network_of,
     output,
 )
 from bao_env.cli import main as bao
@@ -40,8 +48,8 @@ def level(seeds: int) -> int:
     return seeds if seeds <= 12 else 12 + sum(seeds > most for most in (13, 16, 21))
 
 
-def literal_rows(words: np.ndarray) -> list[int]:
-    """The rows of a position, from its seeds one by one."""
+def literal_cells(words: np.ndarray, bits: int, rounded: Callable[[int], int]) -> list[int]:
+    """The cells of a position, from its seeds one by one."""
     position = unpack(words)
     mover, other = position.mover, 1 - position.mover
     phase = min((sum(position.store) + 13) // 14, PHASES - 1)
@@ -56,43 +64,49 @@ def literal_rows(words: np.ndarray) -> list[int]:
         ring = position.back[seat][::-1]  # the ring goes on from right to left
         pairs += [(first + i, ring[2 * i], ring[2 * i + 1]) for i in range(4)]
     return [
-        ((phase * TABLES + table) * LEVELS + level(second)) * LEVELS + level(first)
+        ((phase * TABLES + table << bits) + rounded(second) << bits) + rounded(first)
         for table, first, second in pairs
     ]
 
 
 @pytest.mark.parametrize("name", RULESETS)
-def test_rows_and_values_are_those_of_a_literal_network(name: str) -> None:
-    positions = mixed_batch(RULESETS[name], 200, seed=1)
-    rows = np.random.default_rng(1).integers(-900, 900, (ROWS, UNITS)).astype(np.int16)
-    found = np.empty((len(positions), PAIRS), np.int32)
+def test_cells_and_values_are_those_of_literal_evaluators(name: str) -> None:
+    positions, rng = mixed_batch(RULESETS[name], 200, seed=1), np.random.default_rng(1)
+    cells = rng.integers(-2000, 2000, CELLS).astype(np.int16)
+    rows = rng.integers(-900, 900, (ROWS, UNITS)).astype(np.int16)
+    named, found = (np.empty((len(positions), PAIRS), np.int32) for _ in range(2))
+    table_features(positions, named)
     network_features(positions, found)
-    for words, features in zip(positions, found, strict=True):
-        assert features.tolist() == literal_rows(words)
-        total = rows[features].astype(int).sum(axis=0)
+    for words, of_tables, of_network in zip(positions, named, found, strict=True):
+        assert of_tables.tolist() == literal_cells(words, 5, lambda seeds: min(seeds, 31))
+        value = max(-LIMIT, min(LIMIT, cells[of_tables].astype(int).sum()))
+        assert evaluate_by_tables(Tables(cells), Packed.of(words)) == value
+        assert of_network.tolist() == literal_cells(words, 4, level)
+        total = rows[of_network].astype(int).sum(axis=0)
         value = total[0]
         for unit in range(1, UNITS):
             value += max(total[unit], 0) * (1 if unit < UNITS // 2 else -1)
-        assert output(rows, tuple(features.tolist())) == value
+        assert output(rows, tuple(of_network.tolist())) == value
         value = max(-LIMIT, min(LIMIT, int(value) * SCALE // ROW_SCALE))
-        assert evaluate_by_network(in_cache_lines(rows), Packed.of(words)) == value
+        assert evaluate_by_network(network_of(rows), Packed.of(words)) == value
 
 
-def test_rows_of_another_shape_or_too_large_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected int16\[18432, 32\]"):
-        AlphaBetaAgent(depth=1, weights=np.zeros((ROWS - 1, UNITS), np.int16))
+def test_weights_of_another_shape_or_too_large_are_refused() -> None:
+    for shape, expected in (((ROWS - 1, UNITS), r"int16\[18432, 32\]"), ((9,), r"int16\[73728\]")):
+        with pytest.raises(ValueError, match=f"expected {expected}"):
+            AlphaBetaAgent(depth=1, weights=np.zeros(shape, np.int16))
     rows = np.zeros((ROWS, UNITS), np.int16)
     rows[5, 5] = ROW_LIMIT + 1
     with pytest.raises(ValueError, match="must fit an int16"):
-        check_rows(rows)
+        network_of(rows)
 
 
-def test_which_rule_sets_have_rows() -> None:
+def test_which_rule_sets_have_a_network() -> None:
     """Rules of one's own have none."""
-    found = {name: load_rows(ruleset) for name, ruleset in RULESETS.items()}
+    found = {name: load_network(ruleset) for name, ruleset in RULESETS.items()}
     assert found.pop("kujifunza") is None
-    assert load_rows(RULESETS["zanzibar"].replace(name="mine")) is None
-    shipped = [rows for rows in found.values() if rows is not None]
+    assert load_network(RULESETS["zanzibar"].replace(name="mine")) is None
+    shipped = [network.rows for network in found.values() if network is not None]
     assert len(shipped) == len(found)
     assert len({rows.tobytes() for rows in shipped}) == len(shipped)
     assert all(rows.ctypes.data % 64 == 0 for rows in shipped)
@@ -101,31 +115,37 @@ def test_which_rule_sets_have_rows() -> None:
 def test_guided_search_reads_it_and_full_search_does_not() -> None:
     """The full search is the yardstick of many figures: its evaluation stays the tables'."""
     ruleset = RULESETS["zanzibar"]
-    policy = make_network()
+    policy, network = make_network(), load_network(ruleset)
+    assert network is not None
     batch, _ = batch_of(ruleset, 5, 12)
-    rows, tables = load_rows(ruleset), load_weights(ruleset)
+    rows, cells = network.rows, load_tables(ruleset).cells
 
     def values(**settings: Any) -> list[int]:
         agent = AlphaBetaAgent(ruleset, depth=2, threads=1, **settings)
         return [agent.search(words).value for words in batch]
 
     assert values(network=policy) == values(network=policy, weights=rows)
-    assert values(network=policy) != values(network=policy, weights=tables)
-    assert values() == values(weights=tables) != values(weights=rows)
+    assert values(network=policy) != values(network=policy, weights=cells)
+    assert values() == values(weights=cells) != values(weights=rows)
 
 
-def test_the_fitted_network_is_what_the_search_reads() -> None:
+@pytest.mark.parametrize("kind", fit.SHAPES)
+def test_what_is_fitted_is_what_the_search_reads(kind: str) -> None:
     torch.manual_seed(3)
-    network = fit.Network()
-    torch.nn.init.normal_(network.pairs.weight, std=0.05)
+    evaluator = fit.Evaluator(fit.SHAPES[kind])
+    torch.nn.init.normal_(evaluator.pairs.weight, std=0.05)
+    torch.nn.init.normal_(evaluator.pits.weight, std=0.05)
     positions = mixed_batch(RULESETS["zanzibar"], 50, seed=1)
-    features = np.empty((len(positions), PAIRS), np.int32)
-    network_features(positions, features)
     with torch.inference_mode():
-        logits = network(torch.from_numpy(features)).numpy()
-    rows = in_cache_lines(network.rows())
-    values = [evaluate_by_network(rows, Packed.of(words)) for words in positions]
-    np.testing.assert_allclose(values, logits * SCALE, atol=4)
+        logits = evaluator(torch.from_numpy(evaluator.features(positions))).numpy()
+    weights = evaluator.weights()
+    values = [
+        evaluate_by_tables(Tables(weights), Packed.of(words))
+        if kind == "tables"
+        else evaluate_by_network(network_of(weights), Packed.of(words))
+        for words in positions
+    ]
+    np.testing.assert_allclose(values, logits * SCALE, atol=8)
 
 
 @pytest.fixture
@@ -155,7 +175,7 @@ def test_a_network_teaches_only_once_it_is_fitted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(fit, "load_rows", lambda ruleset: None)
+        patch.setattr(fit, "load_network", lambda ruleset: None)
         assert fit_network("zanzibar", "--teacher", "network") == 2
     assert "has no network yet" in capsys.readouterr().err
     assert fit_network("zanzibar", "--teacher", "network") == 2
@@ -173,7 +193,7 @@ def test_fitting_learns_and_goes_on_where_it_was_stopped(
         assert fit_network("zanzibar", *more) == 0
         with np.load(tmp_path / "rows.npz") as archive:
             rows = archive["zanzibar"]
-        check_rows(rows)
+        network_of(rows)
         games = {path: path.stat().st_mtime_ns for path in (tmp_path / "zanzibar").glob("*.npz")}
         runs.append((games, rows.tobytes()))
     assert float(capsys.readouterr().out.split("log loss ")[1].split()[0]) < 0.95
