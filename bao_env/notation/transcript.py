@@ -101,8 +101,6 @@ class Replay:
     """The position before the first action."""
     actions: tuple[int, ...]
     """Every action; a Dutch turn may take several."""
-    positions: tuple[Position, ...]
-    """The position after each action."""
     outcome: Outcome | None
     """The end of the game under the rules; None if it stopped before."""
 
@@ -226,7 +224,6 @@ def replay(
         raise error.located(file, None, None) from None
     words = to_words(start)
     actions: list[int] = []
-    positions: list[Position] = []
     outcome = stuck(words, rules)
     for turn in transcript.turns:
         for index, text in enumerate(turn.text.split("/")):
@@ -239,10 +236,9 @@ def replay(
                 raise error.located(file, turn.line, turn.number, turn.text) from None
             outcome = play(words, rules, action)
             actions.append(action)
-            positions.append(unpack(words))
     if outcome is not None and transcript.stated_winner() not in (None, outcome.winner):
         raise NotationError(f"the head names another winner, but {outcome}", file=file)
-    return Replay(rules, start, tuple(actions), tuple(positions), outcome)
+    return Replay(rules, start, tuple(actions), outcome)
 
 
 def _settings(
