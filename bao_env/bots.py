@@ -66,6 +66,19 @@ def check_actions(answer: object, legal: Words, who: str) -> npt.NDArray[np.int6
     return actions
 
 
+def answer_of(opponent: Agent, positions: Words, legal: Words) -> npt.NDArray[np.int64]:
+    """Return an opponent's actions, int64[B]; it gets copies of ``positions`` and ``legal``.
+
+    Raises:
+        RuntimeError: they are not one legal action for each position.
+    """
+    answer = opponent.act(positions.copy(), legal.copy())
+    try:
+        return check_actions(answer, legal, "the opponent")
+    except ValueError as error:
+        raise RuntimeError(str(error)) from error
+
+
 ActFunction = Callable[[Words, Words], npt.NDArray[np.int64]]
 """A function that does what :meth:`Agent.act` does."""
 Opponent = str | Agent | ActFunction

@@ -146,7 +146,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         options = check_options(options, "first_player", "position")
         if seed is not None or self._np_random is None:
             self._np_random, _ = seeding.np_random(seed)
-        self._game.start_by_options(self._first_player, options, self._np_random)
+        self._game.start(self._first_player, options, self._np_random)
         agents = list(self.possible_agents)
         self.agents = agents
         self.rewards = dict.fromkeys(agents, 0.0)

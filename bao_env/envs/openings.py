@@ -6,6 +6,7 @@ make games differ.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -16,8 +17,9 @@ from bao_env.engine.bits import ONE, ZERO, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import WORDS, Words
+from bao_env.engine.position import WORDS, Words, to_words
 from bao_env.engine.ruleset import Ruleset
+from bao_env.notation.positions import parse_position
 
 OpeningPlies: TypeAlias = int | tuple[int, int]
 """Random plies that open a game: a number, or the lowest and the highest of a range."""
@@ -84,7 +86,7 @@ def _play_randomly(rules, positions, legal, plies, states):
 
 
 class Openings:
-    """Draws where games begin.
+    """Says where games begin.
 
     Args:
         ruleset: the rules.
@@ -92,6 +94,7 @@ class Openings:
     """
 
     def __init__(self, ruleset: Ruleset, plies: tuple[int, int] = (0, 0)) -> None:
+        self._ruleset = ruleset
         self._rules = ruleset.kernel_rules()
         self._by_lot = ruleset.first_player == "lot"
         self.plies = plies
@@ -122,3 +125,20 @@ class Openings:
             states = rng.integers(1, 2**64, size=count, dtype=np.uint64)
             _play_randomly(self._rules, positions, legal, plies, states)
         return positions, legal
+
+    def at(self, texts: Sequence[str]) -> tuple[Words, Words]:
+        """Return the positions of position texts, uint64[n, 6], and their legal actions uint64[n].
+
+        Raises:
+            ValueError: a text is not a position, or the game is over there.
+        """
+        starts = {}
+        for text in dict.fromkeys(texts):
+            words = to_words(parse_position(text, self._ruleset))
+            starts[text] = words, legal_mask(self._rules, words)
+            if not starts[text][1]:
+                raise ValueError(
+                    f"position: the game is over there, because the mover has no legal move: {text}"
+                )
+        positions, legal = zip(*(starts[text] for text in texts), strict=True)
+        return np.array(positions), np.array(legal, np.uint64)

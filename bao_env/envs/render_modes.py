@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
-from gymnasium import logger
 
 from bao_env.engine.position import Position
 from bao_env.game import SEAT_NAMES
 from bao_env.render.drawing import drawing
-from bao_env.render.raster import Window, rgb_array
+from bao_env.render.raster import rgb_array
 from bao_env.render.text import ascii_board
 
 
@@ -29,38 +26,19 @@ def result_line(position: Position, winner: int, truncated: bool) -> str | None:
 
 
 def render_game(
-    position: Position,
-    result: str | None,
-    mode: str | None,
-    metadata: dict[str, Any],
-    *,
-    window: Window | None = None,
-    last: tuple[int, int] | None = None,
-) -> str | npt.NDArray[np.uint8] | None:
-    """Render a position.
+    position: Position, result: str | None, mode: str, last: tuple[int, int] | None = None
+) -> str | npt.NDArray[np.uint8]:
+    """Return a position in plain characters (mode ``"ansi"``) or as a fresh uint8[406, 820, 3].
 
     Args:
         position: the position to show.
         result: its :func:`result_line`.
-        mode: ``"ansi"`` returns the board in plain characters, ``"rgb_array"`` a fresh image,
-            uint8[406, 820, 3]. ``"human"`` draws it in ``window`` and returns None; None warns and
-            returns None.
-        metadata: the environment's metadata: its modes, and frames a second.
-        window: the window in which ``"human"`` draws.
-        last: seat and pit of the last action, which pictures mark.
+        mode: the render mode.
+        last: seat and pit of the last action, which images mark.
 
     Raises:
         DependencyNotInstalled: pygame is missing, and the mode needs it.
     """
-    if mode is None:
-        modes = ", ".join(metadata["render_modes"])
-        logger.warn(f"render() needs a render_mode: make the environment with one of {modes}")
-        return None
     if mode == "ansi":
         return ascii_board(position, status=result)
-    shapes = drawing(position, marked=[last] if last else [], status=result)
-    if mode == "rgb_array":
-        return rgb_array(shapes)
-    if window is not None:
-        window.show(shapes, metadata["render_fps"])
-    return None
+    return rgb_array(drawing(position, marked=[last] if last else [], status=result))

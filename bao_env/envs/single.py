@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from bao_env.bots import Opponent, check_actions, get_agent
+from bao_env.bots import Opponent, answer_of, get_agent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.arguments import (
@@ -169,7 +169,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         seat = seat_or_none(options.get("seat", self._fixed_seat), "seat")
         self._seat = int(rng.integers(2)) if seat is None else seat
         for _ in range(_MAX_DRAWS):
-            self._game.start_by_options(self._first_player, options, rng)
+            self._game.start(self._first_player, options, rng)
             self._reply()
             if not self._game.over:
                 break
@@ -210,11 +210,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         """Play the opponent's plies, until the learner is to move or the game is over."""
         game = self._game
         while game.mover != self._seat and not game.over:
-            answer = self._agent.act(game.positions.copy(), game.legal.copy())
-            try:
-                [action] = check_actions(answer, game.legal, "the opponent")
-            except ValueError as error:
-                raise RuntimeError(str(error)) from error
+            [action] = answer_of(self._agent, game.positions, game.legal)
             game.play(action)
 
     def _observation(self) -> Observation:

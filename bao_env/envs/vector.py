@@ -200,12 +200,14 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self._sampler = np.zeros(num_envs, np.uint64)
         """Generator states of :meth:`sample_legal_actions`, uint64[B]."""
         self._started = False
-        self._reused_buffers: list[ObservationBuffer] = []
-        """The two that are used in turn, without ``copy``."""
         self._shown = ObservationBuffer.empty(num_envs, self.observer)
-        """The last returned observation. The caller may have changed its arrays since, but not its
-        view."""
-        self._shown.view.legal.fill(0)
+        """The last returned observation. The caller may have changed its arrays since, but not
+        ``viewers`` and ``legal``."""
+        self._shown.legal.fill(0)
+        self._reused = (
+            None if copy else (self._shown, ObservationBuffer.empty(num_envs, self.observer))
+        )
+        """Without ``copy``: the two that are used in turn."""
 
     # --- what the games look like ---------------------------------------------------------------
 
@@ -217,7 +219,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     @property
     def legal(self) -> Words:
         """The legal actions as last shown, uint64[B], a copy: bit a = action a."""
-        return self._shown.view.legal.copy()
+        return self._shown.legal.copy()
 
     @property
     def seats(self) -> npt.NDArray[np.int8]:
@@ -227,7 +229,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return the legal actions as last shown, a fresh bool[B, 64]."""
         masks = np.empty((self.num_envs, NUM_ACTIONS), np.bool_)
-        unpack_masks(self._shown.view.legal, masks)
+        unpack_masks(self._shown.legal, masks)
         return masks
 
     def sample_legal_actions(self) -> npt.NDArray[np.int64]:
@@ -236,7 +238,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         Each game has a generator of its own for them, which ``reset(seed=...)`` seeds.
         """
         actions = np.empty(self.num_envs, np.int64)
-        random_actions(self._shown.view.legal, self._sampler, actions)
+        random_actions(self._shown.legal, self._sampler, actions)
         return actions
 
     def afterstates(self) -> Afterstates:
@@ -245,8 +247,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         Methods that learn the value of positions read it: the value of an action is its
         ``results``, if that is not 0, else ``signs`` times the value of its observation.
         """
+        batch = self._batch
         return list_afterstates(
-            self._batch.engine, self.observer, self._batch.state.positions, self._shown.view.legal
+            batch.engine, self.observer, batch.state.positions, self._shown.legal
         )
 
     def render(self) -> tuple[Any, ...] | None:
@@ -264,7 +267,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         ):
             position = unpack(words)
             result = result_line(position, int(winner), truncated=bool(over))
-            frames.append(render_game(position, result, self.render_mode, self.metadata))
+            frames.append(render_game(position, result, self.render_mode))
         return tuple(frames)
 
     # --- reset and step -------------------------------------------------------------------------
@@ -331,8 +334,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             illegal = ~is_legal(actions, batch.state.legal)
             if illegal.any():
                 batch.forfeit(np.flatnonzero(illegal))
-                infos |= {"illegal": illegal, "_illegal": illegal.copy()}
-        result = batch.step(actions, self._shown.view.viewers, buffer)
+                infos |= _where(illegal, illegal=illegal)
+        result = batch.step(actions, self._shown.viewers, buffer)
         if len(waiting):
             for array in result:
                 array[waiting] = 0
@@ -345,11 +348,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             if len(games):
                 infos = self._final_infos(games, ended, infos)
                 self._restart(games)
-        elif self.autoreset_mode is AutoresetMode.NEXT_STEP:  # those of the last step restart now
+        else:  # in the next step (NEXT_STEP) or by reset() (DISABLED)
             if len(waiting):
                 self._restart(waiting)
-            self._awaiting_reset = ended
-        else:  # reset() restarts them
             self._awaiting_reset = ended
         observation, infos = self._observation_and_infos(infos)
         return observation, *result, infos
@@ -426,7 +427,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             games,
             None if seats is None else np.array(seats, np.int8)[games],
             None if firsts is None else np.array(firsts, np.int8)[games],
-            None if texts is None else self._batch.parse_positions([texts[g] for g in games]),
+            None if texts is None else self._openings.at([texts[g] for g in games]),
         )
 
     def _per_game(self, options: dict[str, Any], key: str, read: Callable[[Any], Any]) -> Any:
@@ -446,12 +447,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     def _next_buffer(self) -> ObservationBuffer:
         """Return a buffer to fill: a fresh one or, without ``copy``, the older of two."""
-        if self.copy:
+        if self._reused is None:
             return ObservationBuffer.empty(self.num_envs, self.observer)
-        if len(self._reused_buffers) < 2:
-            self._reused_buffers.append(ObservationBuffer.empty(self.num_envs, self.observer))
-            return self._reused_buffers[-1]
-        return self._reused_buffers[self._shown is self._reused_buffers[0]]
+        return self._reused[self._shown is self._reused[0]]
 
     def _value(self, arrays: Arrays, action_masks: npt.NDArray[np.int8]) -> Observation:
         """Return observations in the form of the observation space."""
@@ -460,21 +458,15 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def _observation_and_infos(self, infos: dict[str, Any]) -> tuple[Observation, dict[str, Any]]:
         """Return what is shown now, and ``infos`` with the masks and seats that go with it."""
         shown = self._shown
-        infos["action_mask"] = shown.action_masks
-        infos["_action_mask"] = np.ones(self.num_envs, np.bool_)
-        infos["player"] = shown.view.viewers.copy()
-        infos["_player"] = np.ones(self.num_envs, np.bool_)
-        return self._value(shown.arrays, shown.action_masks), infos
+        everywhere = np.ones(self.num_envs, np.bool_)
+        seen = {"action_mask": shown.action_masks, "player": shown.viewers.copy()}
+        return self._value(shown.arrays, shown.action_masks), infos | _where(everywhere, **seen)
 
     def _results(self, ended: npt.NDArray[np.bool_]) -> dict[str, Any]:
         """Return the infos on who won the games that have ended, bool[B], and in how many plies."""
         state = self._batch.state
-        return {
-            "winner": state.winners * ended,
-            "_winner": ended.copy(),
-            "plies": (state.positions[:, PLY] * ended).astype(np.int64),
-            "_plies": ended.copy(),
-        }
+        plies = (state.positions[:, PLY] * ended).astype(np.int64)
+        return _where(ended, winner=state.winners * ended, plies=plies)
 
     def _final_infos(
         self, games: GameIndices, ended: npt.NDArray[np.bool_], infos: dict[str, Any]
@@ -487,15 +479,10 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             final_obs[game] = self._value(take_rows(arrays, row), masks[row])
         action_masks = np.zeros((self.num_envs, NUM_ACTIONS), np.int8)
         action_masks[games] = masks
-        final_info = infos | {
-            "action_mask": action_masks,
-            "_action_mask": ended.copy(),
-            "player": shown.view.viewers * ended,
-            "_player": ended.copy(),
-        }
-        return {
-            "final_obs": final_obs,
-            "_final_obs": ended.copy(),
-            "final_info": final_info,
-            "_final_info": ended.copy(),
-        }
+        seen = _where(ended, action_mask=action_masks, player=shown.viewers * ended)
+        return _where(ended, final_obs=final_obs, final_info=infos | seen)
+
+
+def _where(games: npt.NDArray[np.bool_], **infos: Any) -> dict[str, Any]:
+    """Return infos, each with the games for which it is given: bool[B], under ``_`` and its key."""
+    return infos | {f"_{key}": games.copy() for key in infos}
