@@ -87,18 +87,6 @@ class Workspace(NamedTuple):
     """int64[_ROWS]."""
     scratch: Scratch
 
-    @classmethod
-    def empty(cls) -> Workspace:
-        """A new one."""
-        return cls(
-            np.empty((_ROWS, WORDS), np.uint64),
-            np.empty(_ROWS, np.int8),
-            np.empty(_ROWS, np.uint64),
-            np.empty(_ROWS, np.int64),
-            np.empty(_ROWS, np.int64),
-            make_scratch(_ROWS),
-        )
-
 
 @jit_inline
 def _captured(before, after):
@@ -208,54 +196,31 @@ def write_actions(rules, positions, masks, replies, scale, work, out, column):
 def workspace() -> tuple[Any, ...]:
     """Return this thread's :class:`Workspace`, as a plain tuple."""
     if not hasattr(_scratch, "work"):
-        _scratch.work = tuple(Workspace.empty())
+        _scratch.work = (
+            np.empty((_ROWS, WORDS), np.uint64),
+            np.empty(_ROWS, np.int8),
+            np.empty(_ROWS, np.uint64),
+            np.empty(_ROWS, np.int64),
+            np.empty(_ROWS, np.int64),
+            make_scratch(_ROWS),
+        )
     work: tuple[Any, ...] = _scratch.work
     return work
 
 
-class ActionWriter:
-    """Writes columns of actions. Several threads may use one at the same time.
-
-    Args:
-        ruleset: decides what actions and replies capture.
-        columns: :data:`CAPTURE_COLUMNS` or :data:`REPLY_COLUMNS`.
-    """
-
-    def __init__(self, ruleset: Ruleset, columns: int) -> None:
-        self._rules = ruleset.kernel_rules()
-        self._replies = columns == REPLY_COLUMNS
-
-    def write(
-        self,
-        positions: Words,
-        legal: Words,
-        out: npt.NDArray[Any],
-        column: int = 0,
-    ) -> None:
-        """Write the columns of B positions; see :func:`write_actions`.
-
-        Args:
-            positions: uint64[B, 6].
-            legal: uint64[B].
-            out: uint8 or float32 [B, N].
-            column: the first column that is written.
-        """
-        scale = seed_scale(out.dtype)
-        work = workspace()
-        write_actions(self._rules, positions, legal, self._replies, scale, work, out, column)
-
-
 class BoardAndActions:
-    """The observers ``"captures"`` and ``"replies"``: the bare board, then columns of actions.
+    """The observers ``"board"``, ``"captures"`` and ``"replies"``.
 
     Args:
         ruleset: decides what actions and replies capture.
         dtype: float32 or uint8.
-        columns: :data:`CAPTURE_COLUMNS` or :data:`REPLY_COLUMNS`.
+        columns: the columns of actions after the bare board: 0, :data:`CAPTURE_COLUMNS` or
+            :data:`REPLY_COLUMNS`.
     """
 
     def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike, columns: int) -> None:
-        self._actions = ActionWriter(ruleset, columns)
+        self._rules = ruleset.kernel_rules()
+        self._columns = columns
         self.space = seed_space((OBSERVATION_SIZE + columns,), dtype)
         self._scale = seed_scale(dtype)
 
@@ -268,4 +233,7 @@ class BoardAndActions:
     ) -> None:
         """Write boards and columns; see :meth:`bao_env.observation.observer.Observer.fill`."""
         observe_compiled(positions, viewers, self._scale, arrays)
-        self._actions.write(positions, legal, arrays, OBSERVATION_SIZE)
+        if self._columns:
+            replies = self._columns == REPLY_COLUMNS
+            rest = replies, self._scale, workspace(), arrays, OBSERVATION_SIZE
+            write_actions(self._rules, positions, legal, *rest)

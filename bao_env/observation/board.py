@@ -42,7 +42,6 @@ from bao_env.engine.position import (
     pending_of,
     store_of,
 )
-from bao_env.engine.ruleset import Ruleset
 
 OBSERVATION_VERSION: Final = 1
 """Raised whenever a number of the observation changes its place or its meaning."""
@@ -141,26 +140,3 @@ def observe(
     dtype = np.uint8 if getattr(out, "dtype", None) == np.uint8 else np.float32
     check_output("out", out, dtype, (size, OBSERVATION_SIZE))
     observe_compiled(positions, viewers, seed_scale(out.dtype), out)
-
-
-class BareBoard:
-    """The observer ``"board"``.
-
-    Args:
-        ruleset: ignored; the board looks the same under all rules.
-        dtype: float32 or uint8.
-    """
-
-    def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
-        self.space = seed_space((OBSERVATION_SIZE,), dtype)
-        self._scale = seed_scale(dtype)
-
-    def fill(
-        self,
-        positions: Words,
-        legal: Words,
-        viewers: npt.NDArray[np.int8],
-        arrays: npt.NDArray[Any],
-    ) -> None:
-        """Write the boards; see :meth:`bao_env.observation.observer.Observer.fill`."""
-        observe_compiled(positions, viewers, self._scale, arrays)
