@@ -21,7 +21,6 @@ from gymnasium.vector import AutoresetMode
 
 from bao_env.cli import Run, add_options, at_least, write_json
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import NO_WINNER
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_states
 from bao_env.envs.aec import raw_env
@@ -77,12 +76,10 @@ def measure(cases: Sequence[Case], rounds: int, seconds: float) -> None:
 def kernel_case(ruleset: Ruleset, batch: int, threads: int) -> Case:
     """Make the case of the engine alone: masks as 64-bit words, no observations."""
     engine = Engine(ruleset, threads)
-    opening, mask = engine.opening()
-    positions, legal = np.tile(opening, (batch, 1)), np.full(batch, mask)
-    winners, rng = np.full(batch, NO_WINNER, np.int8), random_states(batch, 1)
+    games, rng = engine.new_games(batch), random_states(batch, 1)
 
     def play(calls: int) -> int:
-        engine.play_random(positions, legal, winners, rng, calls)
+        engine.play_random(*games, rng, calls)
         return calls * batch
 
     return Case("kernel", batch, threads, play)
