@@ -23,39 +23,46 @@ from bao_env.notation.positions import hole_name
 
 
 class EventKind(Enum):
-    """The kinds of events in a move."""
+    """The kinds of events in a move, each with its words; :meth:`Event.names` fills them in."""
 
-    STORE_SEED = "store seed"
+    words: str
+
+    def __new__(cls, value: str, words: str) -> EventKind:
+        kind = object.__new__(cls)
+        kind._value_, kind.words = value, words
+        return kind
+
+    STORE_SEED = "store seed", "{who} puts a seed from the store into {hole}"
     """A seed from the store goes into a hole."""
-    LIFT = "lift"
+    LIFT = "lift", "{who} lifts {seeds} from {hole}"
     """The hand takes the seeds of the hole where the move starts."""
-    SOW = "sow"
+    SOW = "sow", "{who} sows {seeds}: {holes}"
     """The hand sows its seeds one by one."""
-    CAPTURE = "capture"
+    CAPTURE = "capture", "{other} captures {seeds} from {hole} at {at}"
     """The hand takes the seeds of an opponent's hole; ``at`` is the capturing hole."""
-    SIDE = "side"
+    SIDE = "side", "the captured seeds are sown from {hole}"
     """The kichwa from which captured seeds will be sown."""
-    ENDELEA = "endelea"
+    ENDELEA = "endelea", "{hole} was filled: {who} lifts {seeds} there and sows on"
     """The hand lifts the hole where its sowing ended, and continues to sow."""
-    HOUSE_PLAYED = "house played"
+    HOUSE_PLAYED = "house played", "{who} plays the house {hole} with {seeds}"
     """ENDELEA at the house, by choice."""
-    HOUSE_STOP = "house stop"
+    HOUSE_STOP = "house stop", "the move ends in the house {hole} with {seeds}"
     """The move ends at the house."""
-    TAKASIA_STOP = "takasia stop"
+    TAKASIA_STOP = "takasia stop", "the move ends at {hole}, which takasia bars"
     """The move ends at the hole that takasia bars."""
-    EMPTY_STOP = "empty stop"
+    EMPTY_STOP = "empty stop", "{hole} was empty: the move ends"
     """The move ends because its last seed fell into an empty hole."""
-    INFINITE = "infinite"
+    INFINITE = "infinite", "{seeds} sown and no end: the move is illegal"
     """The move has sown too many seeds and is illegal."""
-    PAUSE = "pause"
+    PAUSE = "pause", "{who} captures at {hole} and has to choose the side"
     """A capture waits for the player to choose its side (Dutch rule set)."""
-    HOUSE_LOST = "house lost"
+    HOUSE_LOST = "house lost", "{who} owns the house {hole} no longer"
     """A player has lost their house."""
-    TAKASIA = "takasia"
+    TAKASIA = "takasia", "takasia: {who} may not start from {hole}"
     """Takasia bars a hole of the next player."""
-    FRONT_ROW_EMPTY = "front row empty"
+    FRONT_ROW_EMPTY = "front row empty", "{who}'s front row is empty: {other} wins"
     """``seat`` has lost: their front row was emptied."""
-    NO_LEGAL_MOVE = "no legal move"
+    NO_LEGAL_MOVE = "no legal move", "{who} has no legal move: {other} wins"
     """``seat`` has lost: they are to move and have no legal move."""
 
 
@@ -84,8 +91,7 @@ class Event:
 
     def __str__(self) -> str:
         """Return the event in words, with its rule."""
-        words = _WORDS[self.kind].format(**self.names())
-        return f"{words} ({self.rule})"
+        return f"{self.kind.words.format(**self.names())} ({self.rule})"
 
     def names(self) -> dict[str, str]:
         """Return the names in the words of the event: players, holes and numbers of seeds."""
@@ -98,26 +104,6 @@ class Event:
             "seeds": "1 seed" if self.seeds == 1 else f"{self.seeds} seeds",
             "at": hole_name(1 - self.seat, self.at or 0),
         }
-
-
-_WORDS: Final = {
-    EventKind.STORE_SEED: "{who} puts a seed from the store into {hole}",
-    EventKind.LIFT: "{who} lifts {seeds} from {hole}",
-    EventKind.SOW: "{who} sows {seeds}: {holes}",
-    EventKind.CAPTURE: "{other} captures {seeds} from {hole} at {at}",
-    EventKind.SIDE: "the captured seeds are sown from {hole}",
-    EventKind.ENDELEA: "{hole} was filled: {who} lifts {seeds} there and sows on",
-    EventKind.HOUSE_PLAYED: "{who} plays the house {hole} with {seeds}",
-    EventKind.HOUSE_STOP: "the move ends in the house {hole} with {seeds}",
-    EventKind.TAKASIA_STOP: "the move ends at {hole}, which takasia bars",
-    EventKind.EMPTY_STOP: "{hole} was empty: the move ends",
-    EventKind.INFINITE: "{seeds} sown and no end: the move is illegal",
-    EventKind.PAUSE: "{who} captures at {hole} and has to choose the side",
-    EventKind.HOUSE_LOST: "{who} owns the house {hole} no longer",
-    EventKind.TAKASIA: "takasia: {who} may not start from {hole}",
-    EventKind.FRONT_ROW_EMPTY: "{who}'s front row is empty: {other} wins",
-    EventKind.NO_LEGAL_MOVE: "{who} has no legal move: {other} wins",
-}
 
 
 _TWO_FROM_HOUSE: Final = "Donkers 2.4b"
