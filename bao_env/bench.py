@@ -58,19 +58,17 @@ class Case:
 def measure(cases: Sequence[Case], rounds: int, seconds: float) -> None:
     """Run the cases in turn, ``rounds`` times, each time for about ``seconds`` a case."""
     calls = []
-    for i, case in enumerate(cases):
-        print(f"\rcalibrating {i + 1}/{len(cases)}", end="", file=sys.stderr)
+    for case in cases:
         case.play(1)
         count, spent = timeit.Timer(partial(case.play, 1)).autorange()
         calls.append(max(1, round(count * seconds / spent)))
     for i in range(rounds):
-        print(f"\rround {i + 1}/{rounds}        ", end="", file=sys.stderr, flush=True)
+        print(f"round {i + 1} of {rounds}", file=sys.stderr)
         for case, count in zip(cases, calls, strict=True):
             cpu, start = time.process_time(), time.perf_counter()
             plies = case.play(count)
             case.rates.append(plies / (time.perf_counter() - start))
             case.cpu_rates.append(plies / max(time.process_time() - cpu, 1e-9))
-    print("\r" + " " * 30 + "\r", end="", file=sys.stderr)
 
 
 def kernel_case(ruleset: Ruleset, batch: int, threads: int) -> Case:
