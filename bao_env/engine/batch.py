@@ -38,12 +38,17 @@ from bao_env.engine.lanes import (
     run,
 )
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import NO_WINNER, WORDS, mover_of, packed_opening, read_at
+from bao_env.engine.position import (
+    NO_WINNER,
+    WORDS,
+    Seats,
+    Words,
+    mover_of,
+    packed_opening,
+    read_at,
+)
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import draw_actions
-
-Legal = npt.NDArray[np.uint64]
-Winners = npt.NDArray[np.int8]
 
 _scratch: Final = threading.local()
 """Each thread's scratch memory."""
@@ -188,7 +193,7 @@ class Engine:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.ruleset, self.threads)
 
-    def opening(self, first_player: int = SOUTH) -> tuple[npt.NDArray[np.uint64], np.uint64]:
+    def opening(self, first_player: int = SOUTH) -> tuple[Words, np.uint64]:
         """Return the start of a game, uint64[6], and its legal actions.
 
         Raises:
@@ -199,15 +204,13 @@ class Engine:
         words = packed_opening(self.ruleset, first_player)
         return words, np.uint64(legal_mask(self.rules, words))
 
-    def new_games(self, count: int) -> tuple[npt.NDArray[np.uint64], Legal, Winners]:
+    def new_games(self, count: int) -> tuple[Words, Words, Seats]:
         """Return positions uint64[count, 6], legal actions and winners of games at the opening."""
         opening, mask = self.opening()
         winners = np.full(count, NO_WINNER, np.int8)
         return np.tile(opening, (count, 1)), np.full(count, mask), winners
 
-    def legal_masks(
-        self, positions: npt.NDArray[np.uint64], legal: Legal, winners: Winners
-    ) -> None:
+    def legal_masks(self, positions: Words, legal: Words, winners: Seats) -> None:
         """Fill ``legal`` with the exact legal actions of ``positions``.
 
         A mover without a legal move has lost: their entry is 0, and ``winners`` gets the other
@@ -226,10 +229,10 @@ class Engine:
 
     def step(
         self,
-        positions: npt.NDArray[np.uint64],
+        positions: Words,
         actions: npt.ArrayLike,
-        legal: Legal,
-        winners: Winners,
+        legal: Words,
+        winners: Seats,
         on_part_done: Callable[[slice], None] = lambda part: None,
     ) -> None:
         """Play one action in every running game, in place.
@@ -256,10 +259,10 @@ class Engine:
 
     def play_random(
         self,
-        positions: npt.NDArray[np.uint64],
-        legal: Legal,
-        winners: Winners,
-        rng: npt.NDArray[np.uint64],
+        positions: Words,
+        legal: Words,
+        winners: Seats,
+        rng: Words,
         plies: int,
     ) -> int:
         """Play ``plies`` uniformly random legal actions in every game, restarting ended games.

@@ -10,6 +10,11 @@ import numpy as np
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.render.raster import import_pygame
 
+Options = dict[str, Any]
+"""The options of a reset."""
+Infos = dict[str, Any]
+"""What a reset and a step say besides the observation."""
+
 MAX_PLIES: Final = 500
 """Plies after which an environment cuts a game short, by default. The longest of 100,000 random
 games took 254."""
@@ -75,7 +80,7 @@ def check_illegal(illegal: str) -> str:
     return illegal
 
 
-def check_options(options: dict[str, Any] | None, *known: str) -> dict[str, Any]:
+def check_options(options: Options | None, *known: str) -> Options:
     """Return the options of a reset, an empty dict for None.
 
     Args:

@@ -24,7 +24,17 @@ from bao_env.engine.action import NUM_ACTIONS, unpack_masks
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import ZERO, U
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.position import META, NO_WINNER, PLY, WORDS, Words, mover_of, movers
+from bao_env.engine.position import (
+    META,
+    NO_WINNER,
+    PLY,
+    WORDS,
+    Flags,
+    Seats,
+    Words,
+    mover_of,
+    movers,
+)
 from bao_env.engine.ruleset import Ruleset
 from bao_env.observation.observer import (
     Arrays,
@@ -47,9 +57,9 @@ class GameStates(NamedTuple):
     """Packed positions, uint64[n, 6]."""
     legal: Words
     """The mover's legal actions, uint64[n], bit a = action a; 0 once the game is over."""
-    winners: npt.NDArray[np.int8]
+    winners: Seats
     """The seats that have won, int8[n]; -1 while nobody has."""
-    learner_seats: npt.NDArray[np.int8]
+    learner_seats: Seats
     """The seats that the learner plays, int8[n]; -1 in self-play."""
 
     def rows(self, rows: slice | GameIndices) -> GameStates:
@@ -62,16 +72,16 @@ class StepResult(NamedTuple):
 
     rewards: npt.NDArray[np.float64]
     """+1 for a win, -1 for a loss, else 0, float64[B]."""
-    terminated: npt.NDArray[np.bool_]
+    terminated: Flags
     """Whether somebody has won, bool[B]."""
-    truncated: npt.NDArray[np.bool_]
+    truncated: Flags
     """Whether the game was cut short, bool[B]."""
 
 
 class ObservationBuffer(NamedTuple):
     """What the *viewer* of each game sees: in self-play the player to move, else the learner."""
 
-    viewers: npt.NDArray[np.int8]
+    viewers: Seats
     """Their seats, int8[n]."""
     legal: Words
     """Their legal actions as bits, uint64[n]; 0 where they are not to move."""
@@ -206,7 +216,7 @@ class GameBatch:
         games: GameIndices,
         positions: Words,
         legal: Words,
-    ) -> npt.NDArray[np.bool_]:
+    ) -> Flags:
         """Begin n games, and play the agent's first plies.
 
         Args:
@@ -236,7 +246,7 @@ class GameBatch:
     def step(
         self,
         actions: npt.ArrayLike,
-        actors: npt.NDArray[np.int8],
+        actors: Seats,
         buffer: ObservationBuffer,
     ) -> StepResult:
         """Play one action in every game, and the agent's answers. Games that are over stay so.

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import ONE, ZERO, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import WORDS, Words, to_words
+from bao_env.engine.position import WORDS, Seats, Words, to_words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import parse_position
 
@@ -96,7 +95,6 @@ class Openings:
     def __init__(self, ruleset: Ruleset, plies: tuple[int, int] = (0, 0)) -> None:
         self._ruleset = ruleset
         self._rules = ruleset.kernel_rules()
-        self._by_lot = ruleset.first_player == "lot"
         self.plies = plies
         starts = [Engine(ruleset).opening(seat) for seat in (SOUTH, NORTH)]
         self._positions = np.array([words for words, _ in starts])
@@ -106,7 +104,7 @@ class Openings:
         self,
         count: int,
         rng: np.random.Generator,
-        first_player: int | npt.NDArray[np.int8] | None = None,
+        first_player: int | Seats | None = None,
     ) -> tuple[Words, Words]:
         """Draw where games begin: positions uint64[count, 6] and their legal actions uint64[count].
 
@@ -116,8 +114,9 @@ class Openings:
             first_player: a seat, or int8[count]; None for the rule set's own rule, South or by lot.
         """
         if first_player is None:
-            first_player = rng.integers(2, size=count, dtype=np.int8) if self._by_lot else SOUTH
-        firsts = first_player if np.ndim(first_player) else np.full(count, first_player)
+            by_lot = self._ruleset.first_player == "lot"
+            first_player = rng.integers(2, size=count, dtype=np.int8) if by_lot else SOUTH
+        firsts = np.full(count, first_player)
         positions, legal = self._positions[firsts], self._legal[firsts]
         low, high = self.plies
         if high:

@@ -26,13 +26,14 @@ from bao_env.engine.position import (
     unpack,
 )
 from bao_env.engine.ruleset import Ruleset
-from bao_env.envs.arguments import check_max_plies, seat_or_none
+from bao_env.envs.arguments import Options, check_max_plies, seat_or_none
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
-from bao_env.envs.render_modes import render_game, result_line
+from bao_env.game import SEAT_NAMES
 from bao_env.notation.positions import action_to_move
 from bao_env.observation.observer import Observer, make_observations, take_rows
 from bao_env.render.drawing import drawing
-from bao_env.render.raster import Window
+from bao_env.render.raster import Window, rgb_array
+from bao_env.render.text import ascii_board
 
 
 @jit
@@ -54,6 +55,19 @@ def _play(rules, positions, legal, action):
 
 
 _NONE_LEGAL: Final = np.zeros(1, np.uint64)
+
+
+def result_line(position: Position, winner: int, truncated: bool) -> str | None:
+    """Return how a game ended, in words; None while it runs.
+
+    Args:
+        position: the last position.
+        winner: the seat that has won, or -1.
+        truncated: whether the game was cut short.
+    """
+    if winner >= 0:
+        return f"{SEAT_NAMES[winner]} wins"
+    return f"cut short after {position.ply} plies" if truncated else None
 
 
 class SingleGame:
@@ -81,7 +95,6 @@ class SingleGame:
         *,
         against_an_opponent: bool = False,
     ) -> None:
-        self.ruleset = ruleset
         self.max_plies = check_max_plies(max_plies)
         plies = check_opening_plies(
             opening_plies, max_plies, against_an_opponent=against_an_opponent
@@ -128,7 +141,7 @@ class SingleGame:
     def start(
         self,
         first_player: int | None,
-        options: dict[str, Any],
+        options: Options,
         rng: np.random.Generator,
     ) -> None:
         """Begin a game by an environment's arguments and its reset options.
@@ -189,14 +202,9 @@ class SingleGame:
         named = ", ".join(f"{a} ({action_to_move(a)})" for a in legal)
         return f"action {action}{name} is illegal here; legal: {named or 'none, the game is over'}"
 
-    def observation(self, seat: int, over: bool = False) -> Any:
-        """Return what a seat sees, as fresh arrays of the observer.
-
-        Args:
-            seat: the seat from whose side it is seen.
-            over: whether the game has ended in a way that the board does not show.
-        """
-        legal = self.legal if seat == self.mover and not over else _NONE_LEGAL
+    def observation(self, seat: int) -> Any:
+        """Return what a seat sees, as fresh arrays of the observer."""
+        legal = self.legal if seat == self.mover else _NONE_LEGAL
         viewers = self._viewers[seat]
         return take_rows(make_observations(self._observer, self.positions, legal, viewers), 0)
 
@@ -245,10 +253,12 @@ class SingleGameEnv:
             modes = ", ".join(self.metadata["render_modes"])
             logger.warn(f"render() needs a render_mode: make the environment with one of {modes}")
             return None
-        if self.render_mode != "human":
-            return render_game(game.position, game.result_line, self.render_mode, game.last)
+        if self.render_mode == "ansi":
+            return ascii_board(game.position, status=game.result_line)
         marked = [game.last] if game.last else []
         shapes = drawing(game.position, marked=marked, status=game.result_line)
+        if self.render_mode == "rgb_array":
+            return rgb_array(shapes)
         self._window.show(shapes, self.metadata["render_fps"])
         return None
 

@@ -15,12 +15,14 @@ from gymnasium.vector.utils import batch_space
 from bao_env.bots import Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS, is_legal, unpack_masks
 from bao_env.engine.array_checks import as_actions
-from bao_env.engine.position import PLY, Words, unpack
+from bao_env.engine.position import PLY, Actions, Flags, Position, Seats, Words, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.envs.afterstates import Afterstates, list_afterstates
 from bao_env.envs.arguments import (
     MAX_PLIES,
+    Infos,
+    Options,
     check_illegal,
     check_max_plies,
     check_options,
@@ -30,7 +32,7 @@ from bao_env.envs.arguments import (
 )
 from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
-from bao_env.envs.render_modes import render_game, result_line
+from bao_env.envs.single_game import result_line
 from bao_env.observation.observer import (
     Arrays,
     Observer,
@@ -38,6 +40,9 @@ from bao_env.observation.observer import (
     masked_space,
     take_rows,
 )
+from bao_env.render.drawing import drawing
+from bao_env.render.raster import rgb_array
+from bao_env.render.text import ascii_board
 
 Observation = Any
 """A value of the environment's ``observation_space``, with a row for each game."""
@@ -222,17 +227,17 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return self._shown.legal.copy()
 
     @property
-    def seats(self) -> npt.NDArray[np.int8]:
+    def seats(self) -> Seats:
         """The learner's seats, int8[B], a copy; all -1 in self-play."""
         return self._batch.state.learner_seats.copy()
 
-    def action_masks(self) -> npt.NDArray[np.bool_]:
+    def action_masks(self) -> Flags:
         """Return the legal actions as last shown, a fresh bool[B, 64]."""
         masks = np.empty((self.num_envs, NUM_ACTIONS), np.bool_)
         unpack_masks(self._shown.legal, masks)
         return masks
 
-    def sample_legal_actions(self) -> npt.NDArray[np.int64]:
+    def sample_legal_actions(self) -> Actions:
         """Draw uniformly random legal actions, int64[B], 0 where there is none.
 
         Each game has a generator of its own for them, which ``reset(seed=...)`` seeds.
@@ -260,21 +265,21 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """
         if self.render_mode is None:
             return None
-        frames = []
         state = self._batch.state
-        for words, winner, over in zip(
-            state.positions, state.winners, self._awaiting_reset, strict=True
-        ):
-            position = unpack(words)
-            result = result_line(position, int(winner), truncated=bool(over))
-            frames.append(render_game(position, result, self.render_mode))
-        return tuple(frames)
+        games = zip(state.positions, state.winners, self._awaiting_reset, strict=True)
+        return tuple(self._render(unpack(words), int(won), bool(cut)) for words, won, cut in games)
+
+    def _render(self, position: Position, winner: int, truncated: bool) -> Any:
+        result = result_line(position, winner, truncated)
+        if self.render_mode == "ansi":
+            return ascii_board(position, status=result)
+        return rgb_array(drawing(position, status=result))
 
     # --- reset and step -------------------------------------------------------------------------
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+        self, *, seed: int | None = None, options: Options | None = None
+    ) -> tuple[Observation, Infos]:
         """Begin new games: all of them, or those of ``options["reset_mask"]``.
 
         ``seed`` seeds the learner's seats, the lots, the random plies, the random bot and
@@ -308,9 +313,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     ) -> tuple[
         Observation,
         npt.NDArray[np.float64],
-        npt.NDArray[np.bool_],
-        npt.NDArray[np.bool_],
-        dict[str, Any],
+        Flags,
+        Flags,
+        Infos,
     ]:
         """Play one action in every game.
 
@@ -328,7 +333,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
                 "restart them with reset(options={'reset_mask': ...})"
             )
         batch, buffer = self._batch, self._next_buffer()
-        infos: dict[str, Any] = {}
+        infos: Infos = {}
         if self._illegal == "lose":
             actions = as_actions(actions, self.num_envs, "actions")
             illegal = ~is_legal(actions, batch.state.legal)
@@ -380,8 +385,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def _begin(
         self,
         games: GameIndices,
-        seats: npt.NDArray[np.int8] | int | None = None,
-        first_players: npt.NDArray[np.int8] | int | None = None,
+        seats: Seats | int | None = None,
+        first_players: Seats | int | None = None,
         start: tuple[Words, Words] | None = None,
     ) -> None:
         """Begin games. What the arguments leave open is drawn.
@@ -416,7 +421,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             f"or max_plies={self.max_plies} is too small"
         )
 
-    def _begin_by_options(self, games: GameIndices, options: dict[str, Any]) -> None:
+    def _begin_by_options(self, games: GameIndices, options: Options) -> None:
         """Begin games by a reset's options."""
         texts = self._per_game(options, "position", str)
         firsts = self._per_game(options, "first_player", lambda s: seat_number(s, "first_player"))
@@ -430,7 +435,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             None if texts is None else self._openings.at([texts[g] for g in games]),
         )
 
-    def _per_game(self, options: dict[str, Any], key: str, read: Callable[[Any], Any]) -> Any:
+    def _per_game(self, options: Options, key: str, read: Callable[[Any], Any]) -> Any:
         """Return the B values of an option that is one value or a sequence of B, or None."""
         value = options.get(key)
         if value is None:
@@ -455,22 +460,20 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Return observations in the form of the observation space."""
         return arrays if self._flat else {"observation": arrays, "action_mask": action_masks}
 
-    def _observation_and_infos(self, infos: dict[str, Any]) -> tuple[Observation, dict[str, Any]]:
+    def _observation_and_infos(self, infos: Infos) -> tuple[Observation, Infos]:
         """Return what is shown now, and ``infos`` with the masks and seats that go with it."""
         shown = self._shown
         everywhere = np.ones(self.num_envs, np.bool_)
         seen = {"action_mask": shown.action_masks, "player": shown.viewers.copy()}
         return self._value(shown.arrays, shown.action_masks), infos | _where(everywhere, **seen)
 
-    def _results(self, ended: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    def _results(self, ended: Flags) -> Infos:
         """Return the infos on who won the games that have ended, bool[B], and in how many plies."""
         state = self._batch.state
         plies = (state.positions[:, PLY] * ended).astype(np.int64)
         return _where(ended, winner=state.winners * ended, plies=plies)
 
-    def _final_infos(
-        self, games: GameIndices, ended: npt.NDArray[np.bool_], infos: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _final_infos(self, games: GameIndices, ended: Flags, infos: Infos) -> Infos:
         """Return Gymnasium's infos on the end of games, with ``infos`` about them inside."""
         shown = self._shown
         final_obs = np.empty(self.num_envs, object)  # filled with None
@@ -483,6 +486,6 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return _where(ended, final_obs=final_obs, final_info=infos | seen)
 
 
-def _where(games: npt.NDArray[np.bool_], **infos: Any) -> dict[str, Any]:
+def _where(games: Flags, **infos: Any) -> Infos:
     """Return infos, each with the games for which it is given: bool[B], under ``_`` and its key."""
     return infos | {f"_{key}": games.copy() for key in infos}

@@ -42,6 +42,8 @@ from bao_env.engine.lanes import (
 from bao_env.engine.position import (
     NO_WINNER,
     WORDS,
+    Actions,
+    Seats,
     Words,
     mover_of,
     pending_of,
@@ -77,15 +79,27 @@ class Workspace(NamedTuple):
 
     after: Words
     """uint64[_ROWS, 6], the positions after them."""
-    seats: npt.NDArray[np.int8]
+    seats: Seats
     """int8[_ROWS], who has won there, or -1."""
     best: Words
     """uint64[_ROWS], what the opponent can do there; see :func:`best_capture`."""
     games: npt.NDArray[np.int64]
     """int64[_ROWS], the game of each action."""
-    actions: npt.NDArray[np.int64]
+    actions: Actions
     """int64[_ROWS]."""
     scratch: Scratch
+
+    @classmethod
+    def empty(cls) -> Workspace:
+        """A new one."""
+        return cls(
+            np.empty((_ROWS, WORDS), np.uint64),
+            np.empty(_ROWS, np.int8),
+            np.empty(_ROWS, np.uint64),
+            np.empty(_ROWS, np.int64),
+            np.empty(_ROWS, np.int64),
+            make_scratch(_ROWS),
+        )
 
 
 @jit_inline
@@ -196,14 +210,7 @@ def write_actions(rules, positions, masks, replies, scale, work, out, column):
 def workspace() -> tuple[Any, ...]:
     """Return this thread's :class:`Workspace`, as a plain tuple."""
     if not hasattr(_scratch, "work"):
-        _scratch.work = (
-            np.empty((_ROWS, WORDS), np.uint64),
-            np.empty(_ROWS, np.int8),
-            np.empty(_ROWS, np.uint64),
-            np.empty(_ROWS, np.int64),
-            np.empty(_ROWS, np.int64),
-            make_scratch(_ROWS),
-        )
+        _scratch.work = tuple(Workspace.empty())
     work: tuple[Any, ...] = _scratch.work
     return work
 
@@ -228,7 +235,7 @@ class BoardAndActions:
         self,
         positions: Words,
         legal: Words,
-        viewers: npt.NDArray[np.int8],
+        viewers: Seats,
         arrays: npt.NDArray[Any],
     ) -> None:
         """Write boards and columns; see :meth:`bao_env.observation.observer.Observer.fill`."""

@@ -33,6 +33,7 @@ from bao_env.engine.position import (
     META,
     MOVER_FRONT,
     OTHER_FRONT,
+    Seats,
     Words,
     barred_of,
     mover_of,
@@ -121,7 +122,7 @@ def observe_compiled(positions, viewers, scale, out):
 def observe(
     positions: Words,
     out: npt.NDArray[Any],
-    viewers: npt.NDArray[np.int8] | None = None,
+    viewers: Seats | None = None,
 ) -> None:
     """Write observations into ``out``, uint8 or float32 [B, 52], in place.
 

@@ -34,7 +34,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import create_empty_array
 
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.position import Words
+from bao_env.engine.position import Seats, Words
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.observation.actions import CAPTURE_COLUMNS, REPLY_COLUMNS, BoardAndActions
 from bao_env.observation.planes import Planes, PlanesAndReplies
@@ -55,7 +55,7 @@ class Observer(Protocol):
         self,
         positions: Words,
         legal: Words,
-        viewers: npt.NDArray[np.int8],
+        viewers: Seats,
         arrays: Arrays,
     ) -> None:
         """Write the observations of n positions.
@@ -142,7 +142,7 @@ def make_observations(
     observer: Observer,
     positions: Words,
     legal: Words,
-    viewers: npt.NDArray[np.int8],
+    viewers: Seats,
 ) -> Arrays:
     """Return fresh observations of n positions; :meth:`Observer.fill` has the arguments."""
     arrays = empty_arrays(observer, len(legal))

@@ -26,7 +26,7 @@ from gymnasium import spaces
 from bao_env.engine.bits import ONE
 from bao_env.engine.compile import jit
 from bao_env.engine.layout import HOUSE, facing
-from bao_env.engine.position import Words
+from bao_env.engine.position import Seats, Words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.observation.actions import REPLY_COLUMNS, workspace, write_actions
 from bao_env.observation.board import OBSERVATION_SIZE, observe_one, seed_scale, seed_space
@@ -94,7 +94,7 @@ class Planes:
         self,
         positions: Words,
         legal: Words,
-        viewers: npt.NDArray[np.int8],
+        viewers: Seats,
         arrays: npt.NDArray[Any],
     ) -> None:
         """Write the planes; see :meth:`bao_env.observation.observer.Observer.fill`."""
@@ -121,7 +121,7 @@ class PlanesAndReplies:
         self,
         positions: Words,
         legal: Words,
-        viewers: npt.NDArray[np.int8],
+        viewers: Seats,
         arrays: dict[str, npt.NDArray[Any]],
     ) -> None:
         """Write both arrays; see :meth:`bao_env.observation.observer.Observer.fill`."""
