@@ -110,7 +110,10 @@ def _drop_stale_cache(sources: Path, cache: Path) -> None:
 
 
 def jit(function: F, **options: Any) -> F:
-    """Compile ``function`` with numba on its first call; cached on disk if possible, releases the GIL."""
+    """Compile ``function`` with numba on its first call; cached on disk, releases the GIL.
+
+    ``options`` are more of numba's.
+    """
     options |= {"nogil": True, "error_model": "numpy"}
     _functions.add(function)
     try:

@@ -347,7 +347,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         ended = result.terminated | result.truncated
         games = np.flatnonzero(ended)
         if len(games):
-            infos |= self._results(ended)
+            plies = (batch.state.positions[:, PLY] * ended).astype(np.int64)
+            infos |= _where(ended, winner=batch.state.winners * ended, plies=plies)
         self._shown = buffer
         if self.autoreset_mode is AutoresetMode.SAME_STEP:  # ended games restart now
             if len(games):
@@ -466,12 +467,6 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         everywhere = np.ones(self.num_envs, np.bool_)
         seen = {"action_mask": shown.action_masks, "player": shown.viewers.copy()}
         return self._value(shown.arrays, shown.action_masks), infos | _where(everywhere, **seen)
-
-    def _results(self, ended: Flags) -> Infos:
-        """Return the infos on who won the games that have ended, bool[B], and in how many plies."""
-        state = self._batch.state
-        plies = (state.positions[:, PLY] * ended).astype(np.int64)
-        return _where(ended, winner=state.winners * ended, plies=plies)
 
     def _final_infos(self, games: GameIndices, ended: Flags, infos: Infos) -> Infos:
         """Return Gymnasium's infos on the end of games, with ``infos`` about them inside."""
