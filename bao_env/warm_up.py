@@ -9,11 +9,10 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import entry_points
 from itertools import product
-from typing import Final
 
 import numpy as np
 
@@ -53,19 +52,16 @@ def many_games() -> None:
     engine.play_random(*engine.new_games(2), random_states(2, 1), 2)
 
 
-ENVIRONMENTS: Final[Mapping[str, Callable[[], None]]] = {
-    "single games": single_games,
-    "many games": many_games,
-}
-
-
 def command(parser: argparse.ArgumentParser) -> Run:
     """``bao warm-up``: compile everything that is installed, and keep it on disk."""
     return _run
 
 
 def _run(args: argparse.Namespace) -> None:
-    parts = dict(ENVIRONMENTS)
+    parts: dict[str, Callable[[], None]] = {
+        "single games": single_games,
+        "many games": many_games,
+    }
     for entry_point in entry_points(group="bao_env.warm_up"):
         with suppress(ImportError):  # a wheel has neither players nor training
             parts[entry_point.name] = entry_point.load()

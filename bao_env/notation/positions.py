@@ -99,8 +99,6 @@ def parse_position(text: str, ruleset: Ruleset) -> Position:
     try:
         position = _read_position(text.removeprefix("\ufeff"))
         validate(position, ruleset)
-    except NotationError:
-        raise
     except ValueError as error:
         raise NotationError(str(error), token=text) from None
     return position

@@ -39,5 +39,4 @@ def _cell(position: Position, seat: int, pit: int) -> str:
         brackets = "()"
     if seat == position.mover and pit == position.pending:
         brackets = "<>"
-    count = f"{brackets[0]}{position.pits(seat)[pit]}{brackets[1]}"
-    return count.rjust(4) if position.pits(seat)[pit] < 10 else count.ljust(4)
+    return f"{brackets[0]}{position.pits(seat)[pit]}{brackets[1]}".rjust(4)
