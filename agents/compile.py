@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
-from bao_env.engine.compile import _compiled
+from bao_env.engine.compile import jit
 
 F = TypeVar("F", bound=Callable[..., Any])
 A = TypeVar("A")
@@ -19,7 +19,7 @@ A = TypeVar("A")
 
 def jit_float(function: F) -> F:
     """Like ``jit``, for sums and products of floats that may be reordered and fused."""
-    return _compiled(function, fastmath={"contract", "reassoc", "nsz"})
+    return jit(function, fastmath={"contract", "reassoc", "nsz"})
 
 
 def uncounted(value: A) -> A:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -47,40 +46,34 @@ def frames(board: Board, plies: int | None = None) -> Iterator[Frame]:
         position = board.position
         for event in board.trace(action):
             yield from _event_frames(position, event, text)
-            position = _after(position, event)
+            position = _with_seeds(position, event.counts, event.store)
         board.push(action)
         outcome = board.outcome()
         status = str(outcome) if outcome else text
         yield drawing(board.position, status=status), 4000 if outcome else 450
 
 
-def _after(position: Position, event: Event) -> Position:
-    """Return a position with the seeds where an event left them; the mover stays the same."""
-    south, north = event.counts
-    south_owns, north_owns = (
-        owned and not (event.kind is EventKind.HOUSE_LOST and event.seat == seat)
-        for seat, owned in enumerate(position.owns_house)
-    )
-    return dataclasses.replace(
-        position,
-        front=(south[:8], north[:8]),
-        back=(south[8:], north[8:]),
-        store=event.store,
-        owns_house=(south_owns, north_owns),
-        barred=None,
-    )
+def _with_seeds(
+    position: Position, counts: Iterable[Iterable[int]], store: tuple[int, int]
+) -> Position:
+    """Return a position with other seeds in its pits, 0..15 of South and of North, and stores.
+
+    Until the move ends, the mover stays the same, and houses keep their owners.
+    """
+    south, north = map(tuple, counts)
+    front, back = (south[:8], north[:8]), (south[8:], north[8:])
+    return dataclasses.replace(position, front=front, back=back, store=store, barred=None)
 
 
 def _event_frames(position: Position, event: Event, text: str) -> Iterator[Frame]:
-    after = _after(position, event)
+    after = _with_seeds(position, event.counts, event.store)
     if event.kind is EventKind.SOW:
         counts = [list(position.pits(seat)) for seat in (0, 1)]
         for i, pit in enumerate(event.pits):
             counts[event.seat][pit] += 1
-            south, north = (tuple(side) for side in counts)
-            stage = dataclasses.replace(event, counts=(south, north), store=position.store)
+            sown = _with_seeds(position, counts, position.store)
             hand = len(event.pits) - 1 - i + event.hand
-            yield _frame(_after(position, stage), event.seat, pit, hand, text), 90
+            yield _frame(sown, event.seat, pit, hand, text), 90
     elif event.kind in _LIFTS or event.kind is EventKind.STORE_SEED:
         yield _frame(after, event.seat, event.pits[0], event.hand, text), 160
     elif event.kind is EventKind.CAPTURE:
@@ -124,7 +117,7 @@ def write_gif(
     middle = Image.fromarray(rgb_array(shown[len(shown) // 2][0], width=width))
     palette = middle.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
     images = []
-    for shapes, _ in tqdm(shown, unit="frame", disable=not sys.stderr.isatty()):
+    for shapes, _ in tqdm(shown, unit="frame", disable=None):
         image = Image.fromarray(rgb_array(shapes, width=width))
         images.append(image.quantize(palette=palette, dither=Image.Dither.NONE))
     images[0].save(

@@ -21,7 +21,6 @@ from gymnasium.vector import AutoresetMode
 
 from bao_env.cli import Run, add_options, at_least, write_json
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import NO_WINNER
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_states
 from bao_env.envs.aec import raw_env
@@ -59,30 +58,26 @@ class Case:
 def measure(cases: Sequence[Case], rounds: int, seconds: float) -> None:
     """Run the cases in turn, ``rounds`` times, each time for about ``seconds`` a case."""
     calls = []
-    for i, case in enumerate(cases):
-        print(f"\rcalibrating {i + 1}/{len(cases)}", end="", file=sys.stderr)
+    for case in cases:
         case.play(1)
         count, spent = timeit.Timer(partial(case.play, 1)).autorange()
         calls.append(max(1, round(count * seconds / spent)))
     for i in range(rounds):
-        print(f"\rround {i + 1}/{rounds}        ", end="", file=sys.stderr, flush=True)
+        print(f"round {i + 1} of {rounds}", file=sys.stderr)
         for case, count in zip(cases, calls, strict=True):
             cpu, start = time.process_time(), time.perf_counter()
             plies = case.play(count)
             case.rates.append(plies / (time.perf_counter() - start))
             case.cpu_rates.append(plies / max(time.process_time() - cpu, 1e-9))
-    print("\r" + " " * 30 + "\r", end="", file=sys.stderr)
 
 
 def kernel_case(ruleset: Ruleset, batch: int, threads: int) -> Case:
     """Make the case of the engine alone: masks as 64-bit words, no observations."""
     engine = Engine(ruleset, threads)
-    opening, mask = engine.opening()
-    positions, legal = np.tile(opening, (batch, 1)), np.full(batch, mask)
-    winners, rng = np.full(batch, NO_WINNER, np.int8), random_states(batch, 1)
+    games, rng = engine.new_games(batch), random_states(batch, 1)
 
     def play(calls: int) -> int:
-        engine.play_random(positions, legal, winners, rng, calls)
+        engine.play_random(*games, rng, calls)
         return calls * batch
 
     return Case("kernel", batch, threads, play)

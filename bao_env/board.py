@@ -131,11 +131,7 @@ class Board:
                 raise NotationError(f"{len(games)} games in the text; expected one")
             transcript = games[0]
         game = replay(transcript, ruleset)
-        board = cls(game.ruleset)
-        board._reset(game.ruleset, game.start)
-        for action in game.actions:
-            board.push(action)
-        return board
+        return cls.from_text(format_position(game.start), game.ruleset, game.actions)
 
     # --- the position --------------------------------------------------------------------------
 

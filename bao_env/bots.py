@@ -13,17 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from difflib import get_close_matches
 from importlib.metadata import entry_points
+from types import SimpleNamespace
 from typing import Final, Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from bao_env.engine.action import check_legal
 from bao_env.engine.array_checks import as_actions, as_batch
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import WON, begin_action, captured_by, play_out
-from bao_env.engine.position import Words, read_at
+from bao_env.engine.position import Actions, Words, read_at
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import random_actions, random_states
 
@@ -33,7 +33,7 @@ _WIN: Final = U(1000)
 class Agent(Protocol):
     """Anything that chooses actions for a batch of positions."""
 
-    def act(self, positions: Words, legal: Words) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, legal: Words) -> Actions:
         """Choose one legal action for each position.
 
         Args:
@@ -47,7 +47,7 @@ class Agent(Protocol):
         ...
 
 
-def check_actions(answer: object, legal: Words, who: str) -> npt.NDArray[np.int64]:
+def check_actions(answer: object, legal: Words, who: str) -> Actions:
     """Return a player's answer as int64[B] if every action in it is legal.
 
     Args:
@@ -66,7 +66,20 @@ def check_actions(answer: object, legal: Words, who: str) -> npt.NDArray[np.int6
     return actions
 
 
-ActFunction = Callable[[Words, Words], npt.NDArray[np.int64]]
+def answer_of(opponent: Agent, positions: Words, legal: Words) -> Actions:
+    """Return an opponent's actions, int64[B]; it gets copies of ``positions`` and ``legal``.
+
+    Raises:
+        RuntimeError: they are not one legal action for each position.
+    """
+    answer = opponent.act(positions.copy(), legal.copy())
+    try:
+        return check_actions(answer, legal, "the opponent")
+    except ValueError as error:
+        raise RuntimeError(str(error)) from error
+
+
+ActFunction = Callable[[Words, Words], Actions]
 """A function that does what :meth:`Agent.act` does."""
 Opponent = str | Agent | ActFunction
 """An environment's argument ``opponent``; see :func:`get_agent`."""
@@ -85,7 +98,7 @@ class RandomAgent:
         )
         self._states = np.zeros(0, np.uint64)
 
-    def act(self, positions: Words, legal: Words) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, legal: Words) -> Actions:
         """Choose actions; see :meth:`Agent.act`."""
         positions, legal = as_batch(positions, legal)
         missing = len(legal) - len(self._states)
@@ -141,19 +154,12 @@ class GreedyAgent:
     def __init__(self, ruleset: str | Ruleset = "zanzibar") -> None:
         self._rules = get_ruleset(ruleset).kernel_rules()
 
-    def act(self, positions: Words, legal: Words) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, legal: Words) -> Actions:
         """Choose actions; see :meth:`Agent.act`."""
         positions, legal = as_batch(positions, legal)
         actions = np.empty(len(legal), np.int64)
         _greedy_actions(self._rules, positions, legal, actions)
         return actions
-
-
-class _Function:
-    """A function of positions and legal actions as an agent."""
-
-    def __init__(self, function: ActFunction) -> None:
-        self.act = function
 
 
 def get_agent(
@@ -181,7 +187,7 @@ def get_agent(
     if callable(getattr(opponent, "act", None)):
         return cast(Agent, opponent)
     if callable(opponent):
-        return _Function(opponent)
+        return SimpleNamespace(act=opponent)
     raise ValueError(
         f"opponent={opponent!r}: expected a name, an object with act(positions, legal), or a "
         "function of positions and legal actions"

@@ -177,17 +177,10 @@ def _import(name: str, command: Command) -> Callable[[argparse.ArgumentParser], 
 def _overview() -> str:
     """Return the text of ``bao --help``."""
     width = max(map(len, COMMANDS))
-    rows = [f"  {name:{width}}  {command.summary}" for name, command in COMMANDS.items()]
-    return "\n".join(
-        [
-            "usage: bao COMMAND ...",
-            "",
-            "Bao la Kiswahili: play it, learn it, measure it.",
-            "",
-            *rows,
-            "",
-            "bao COMMAND --help lists the options of a command.",
-        ]
+    rows = "\n".join(f"  {name:{width}}  {row.summary}" for name, row in COMMANDS.items())
+    return (
+        "usage: bao COMMAND ...\n\nBao la Kiswahili: play it, learn it, measure it.\n\n"
+        f"{rows}\n\nbao COMMAND --help lists the options of a command."
     )
 
 

@@ -12,10 +12,8 @@ from bao_env.files import write_atomically
 from bao_env.notation.moves import SPELLINGS
 from bao_env.notation.positions import NotationError, action_to_move, format_position
 from bao_env.notation.transcript import MAX_TEXT, Transcript, parse_transcripts, replay
-from bao_env.render.text import ascii_board
 from bao_env.trace import EventKind
 
-_OPENING = "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"
 _EXAMPLE = """\
 example:
   bao {} "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"{}
@@ -79,22 +77,16 @@ def _replay(options: argparse.Namespace) -> None:
         played = replay(
             game, options.ruleset, spelling=options.spelling, strict=not options.any_stars
         )
-        last = played.positions[-1] if played.positions else played.start
+        board = Board.from_text(format_position(played.start), played.ruleset, played.actions)
         winner = game.get("winner") or game.get("result")
-        if played.outcome is not None:
-            result = str(played.outcome)
-        elif winner:
-            result = f"unfinished; the head says: {winner}"
-        else:
-            result = "unfinished"
+        unfinished = f"unfinished; the head says: {winner}" if winner else "unfinished"
         if index:
             print()
         names = " - ".join(filter(None, (game.get("south"), game.get("north"))))
         print(f"{game.get('title') or names or 'game'}: {len(played.actions)} moves, all legal")
-        print(ascii_board(last, status=str(played.outcome) if played.outcome else None))
-        print(f"position: {format_position(last)}")
-        print(f"result: {result}")
-    board = Board.from_text(format_position(played.start), played.ruleset, played.actions)
+        print(board)
+        print(f"position: {board.text()}")
+        print(f"result: {played.outcome or unfinished}")
     if options.svg:
         write_atomically(options.svg, board.svg())
     if options.gif:

@@ -11,14 +11,13 @@ import sys
 import time
 
 import numpy as np
-import numpy.typing as npt
 
 from bao_env.cli import Run, add_options, at_least
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import ONE, ZERO, popcount, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
-from bao_env.engine.position import WORDS, pack, packed_opening
+from bao_env.engine.position import WORDS, Words, pack, packed_opening
 from bao_env.engine.ruleset import KernelRules
 from bao_env.notation.positions import action_to_move, parse_position
 
@@ -50,7 +49,7 @@ def _perft(rules, stack, legal, depth):
     return leaves
 
 
-def perft(rules: KernelRules, words: npt.NDArray[np.uint64], depth: int) -> int:
+def perft(rules: KernelRules, words: Words, depth: int) -> int:
     """Return the number of action sequences of length ``depth`` from a position, uint64[6].
 
     Raises:
@@ -65,7 +64,7 @@ def perft(rules: KernelRules, words: npt.NDArray[np.uint64], depth: int) -> int:
     return int(_perft(rules, stack, np.zeros(depth, np.uint64), depth))
 
 
-def divide(rules: KernelRules, words: npt.NDArray[np.uint64], depth: int) -> dict[int, int]:
+def divide(rules: KernelRules, words: Words, depth: int) -> dict[int, int]:
     """Return :func:`perft` by first action."""
     split = {}
     for action in actions_of(legal_mask(rules, words)):

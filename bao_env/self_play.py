@@ -15,7 +15,7 @@ a fixed opponent.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +23,13 @@ import numpy.typing as npt
 from bao_env.bots import Agent, Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS, unpack_masks
 from bao_env.engine.array_checks import as_actions, as_batch
-from bao_env.engine.position import Words, movers
+from bao_env.engine.position import Actions, Flags, Words, movers
 from bao_env.engine.ruleset import Ruleset
 from bao_env.observation.observer import Observer, get_observer, make_observations
 
-Choose = Callable[[Any, npt.NDArray[np.bool_]], npt.NDArray[Any]]
+Choose = Callable[[Any, Flags], npt.NDArray[Any]]
 """A function of observations with B rows and action masks bool[B, 64] that returns legal actions,
 integers [B]."""
-
-POOL_SIZE: Final = 20
 
 
 class PolicyAgent:
@@ -58,7 +56,7 @@ class PolicyAgent:
         self._choose = choose
         self._observer = get_observer(observation, ruleset, dtype)
 
-    def act(self, positions: Words, legal: Words) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, legal: Words) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, legal = as_batch(positions, legal)
         seen = make_observations(self._observer, positions, legal, movers(positions))
@@ -88,7 +86,7 @@ class OpponentPool:
     def __init__(
         self,
         first: Opponent = "random",
-        size: int = POOL_SIZE,
+        size: int = 20,
         newest: float = 0.5,
         seed: int = 0,
         ruleset: str | Ruleset = "zanzibar",
@@ -121,6 +119,6 @@ class OpponentPool:
         """Take over the members and the generator of another pool, to continue training with it."""
         self.__dict__.update(saved.__dict__)
 
-    def act(self, positions: Words, legal: Words) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, legal: Words) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         return self.current.act(positions, legal)

@@ -7,10 +7,7 @@ import os
 import platform
 from typing import Any
 
-import numpy as np
-
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import NO_WINNER
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_states
 
@@ -32,9 +29,8 @@ def signature(ruleset: str | Ruleset, games: int = 256, plies: int = 200) -> str
     It changes if, and only if, the rules or the action encoding behave differently.
     """
     engine = Engine(ruleset)
-    opening, mask = engine.opening()
-    positions, legal = np.tile(opening, (games, 1)), np.full(games, mask)
-    winners, rng = np.full(games, NO_WINNER, np.int8), random_states(games, 20260101)
+    positions, legal, winners = engine.new_games(games)
+    rng = random_states(games, 20260101)
     digest = hashlib.sha256()
     for _ in range(plies):
         ended = engine.play_random(positions, legal, winners, rng, 1)

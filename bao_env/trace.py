@@ -13,50 +13,56 @@ from typing import Final
 import numpy as np
 
 from bao_env.engine import kernel
-from bao_env.engine.action import start_of, unpack_action
-from bao_env.engine.bits import FULL, ONE, ZERO
+from bao_env.engine.bits import ONE
 from bao_env.engine.kernel import Hand
 from bao_env.engine.layout import HOUSE, facing, ring_of_pit
-from bao_env.engine.position import META, PLY, Packed, Words, unpack
-from bao_env.engine.ruleset import KernelRules, Ruleset
+from bao_env.engine.position import PLY, Packed, Position, Words, unpack
+from bao_env.engine.ruleset import Ruleset
 from bao_env.game import SEAT_NAMES, Stage, stage_of, stuck
 from bao_env.notation.positions import hole_name
 
 
 class EventKind(Enum):
-    """The kinds of events in a move."""
+    """The kinds of events in a move, each with its words; :meth:`Event.names` fills them in."""
 
-    STORE_SEED = "store seed"
+    words: str
+
+    def __new__(cls, value: str, words: str) -> EventKind:
+        kind = object.__new__(cls)
+        kind._value_, kind.words = value, words
+        return kind
+
+    STORE_SEED = "store seed", "{who} puts a seed from the store into {hole}"
     """A seed from the store goes into a hole."""
-    LIFT = "lift"
+    LIFT = "lift", "{who} lifts {seeds} from {hole}"
     """The hand takes the seeds of the hole where the move starts."""
-    SOW = "sow"
+    SOW = "sow", "{who} sows {seeds}: {holes}"
     """The hand sows its seeds one by one."""
-    CAPTURE = "capture"
+    CAPTURE = "capture", "{other} captures {seeds} from {hole} at {at}"
     """The hand takes the seeds of an opponent's hole; ``at`` is the capturing hole."""
-    SIDE = "side"
+    SIDE = "side", "the captured seeds are sown from {hole}"
     """The kichwa from which captured seeds will be sown."""
-    ENDELEA = "endelea"
+    ENDELEA = "endelea", "{hole} was filled: {who} lifts {seeds} there and sows on"
     """The hand lifts the hole where its sowing ended, and continues to sow."""
-    HOUSE_PLAYED = "house played"
+    HOUSE_PLAYED = "house played", "{who} plays the house {hole} with {seeds}"
     """ENDELEA at the house, by choice."""
-    HOUSE_STOP = "house stop"
+    HOUSE_STOP = "house stop", "the move ends in the house {hole} with {seeds}"
     """The move ends at the house."""
-    TAKASIA_STOP = "takasia stop"
+    TAKASIA_STOP = "takasia stop", "the move ends at {hole}, which takasia bars"
     """The move ends at the hole that takasia bars."""
-    EMPTY_STOP = "empty stop"
+    EMPTY_STOP = "empty stop", "{hole} was empty: the move ends"
     """The move ends because its last seed fell into an empty hole."""
-    INFINITE = "infinite"
+    INFINITE = "infinite", "{seeds} sown and no end: the move is illegal"
     """The move has sown too many seeds and is illegal."""
-    PAUSE = "pause"
+    PAUSE = "pause", "{who} captures at {hole} and has to choose the side"
     """A capture waits for the player to choose its side (Dutch rule set)."""
-    HOUSE_LOST = "house lost"
+    HOUSE_LOST = "house lost", "{who} owns the house {hole} no longer"
     """A player has lost their house."""
-    TAKASIA = "takasia"
+    TAKASIA = "takasia", "takasia: {who} may not start from {hole}"
     """Takasia bars a hole of the next player."""
-    FRONT_ROW_EMPTY = "front row empty"
+    FRONT_ROW_EMPTY = "front row empty", "{who}'s front row is empty: {other} wins"
     """``seat`` has lost: their front row was emptied."""
-    NO_LEGAL_MOVE = "no legal move"
+    NO_LEGAL_MOVE = "no legal move", "{who} has no legal move: {other} wins"
     """``seat`` has lost: they are to move and have no legal move."""
 
 
@@ -85,8 +91,7 @@ class Event:
 
     def __str__(self) -> str:
         """Return the event in words, with its rule."""
-        words = _WORDS[self.kind].format(**self.names())
-        return f"{words} ({self.rule})"
+        return f"{self.kind.words.format(**self.names())} ({self.rule})"
 
     def names(self) -> dict[str, str]:
         """Return the names in the words of the event: players, holes and numbers of seeds."""
@@ -101,26 +106,6 @@ class Event:
         }
 
 
-_WORDS: Final = {
-    EventKind.STORE_SEED: "{who} puts a seed from the store into {hole}",
-    EventKind.LIFT: "{who} lifts {seeds} from {hole}",
-    EventKind.SOW: "{who} sows {seeds}: {holes}",
-    EventKind.CAPTURE: "{other} captures {seeds} from {hole} at {at}",
-    EventKind.SIDE: "the captured seeds are sown from {hole}",
-    EventKind.ENDELEA: "{hole} was filled: {who} lifts {seeds} there and sows on",
-    EventKind.HOUSE_PLAYED: "{who} plays the house {hole} with {seeds}",
-    EventKind.HOUSE_STOP: "the move ends in the house {hole} with {seeds}",
-    EventKind.TAKASIA_STOP: "the move ends at {hole}, which takasia bars",
-    EventKind.EMPTY_STOP: "{hole} was empty: the move ends",
-    EventKind.INFINITE: "{seeds} sown and no end: the move is illegal",
-    EventKind.PAUSE: "{who} captures at {hole} and has to choose the side",
-    EventKind.HOUSE_LOST: "{who} owns the house {hole} no longer",
-    EventKind.TAKASIA: "takasia: {who} may not start from {hole}",
-    EventKind.FRONT_ROW_EMPTY: "{who}'s front row is empty: {other} wins",
-    EventKind.NO_LEGAL_MOVE: "{who} has no legal move: {other} wins",
-}
-
-
 _TWO_FROM_HOUSE: Final = "Donkers 2.4b"
 
 
@@ -128,11 +113,11 @@ class _Recorder:
     """Collects events, and keeps the seeds on the board up to date."""
 
     def __init__(self, words: Words) -> None:
-        position = unpack(words)
-        self.mover = position.mover
-        self.namua = stage_of(position) is Stage.NAMUA
-        self.pits = [list(position.pits(seat)) for seat in (0, 1)]
-        self.store = list(position.store)
+        self.before = unpack(words)
+        self.mover = self.before.mover
+        self.namua = stage_of(self.before) is Stage.NAMUA
+        self.pits = [list(self.before.pits(seat)) for seat in (0, 1)]
+        self.store = list(self.before.store)
         self.hand = 0
         self.events: list[Event] = []
 
@@ -167,10 +152,11 @@ class _Recorder:
         self.hand = 0
         self.add(EventKind.SOW, rule, pits, len(pits))
 
-    def capture(self, rule: str, ring: int, seeds: int, down: int) -> None:
+    def capture(self, rule: str, ring: int, down: int) -> None:
         """The hand takes the seeds that face a front pit, and the side is settled."""
         other, prey = 1 - self.mover, facing(ring)
-        self.pits[other][prey] -= seeds
+        seeds = self.pits[other][prey]
+        self.pits[other][prey] = 0
         self.hand += seeds
         self.add(EventKind.CAPTURE, rule, (prey,), seeds, seat=other, at=ring)
         if ring in (0, 1, 6, 7):
@@ -178,6 +164,63 @@ class _Recorder:
         elif rule != "Dutch I.a":
             rule = "Donkers 1.4c"
         self.add(EventKind.SIDE, rule, (7 if down else 0,), seeds)
+
+    def start(self, pit: int, captures: bool, hand: Hand) -> None:
+        """Record the events before the first sowing."""
+        pending = self.before.pending is not None
+        if self.namua and not pending:
+            self.store[self.mover] -= 1
+            self.pits[self.mover][pit] += 1
+            self.add(EventKind.STORE_SEED, "Donkers 2.2", (pit,), 1)
+        if captures and (self.namua or pending):
+            self.capture("Dutch I.a" if pending else "Donkers 2.3", pit, int(hand.down))
+            return
+        there = self.pits[self.mover][pit]
+        lifted = there if hand.tally & kernel.LOST else int(hand.seeds)
+        rule = "Donkers 2.4" if self.namua else "Donkers 3.4" if captures else "Donkers 3.5"
+        self.take(EventKind.LIFT, _TWO_FROM_HOUSE if lifted < there else rule, pit, lifted)
+
+    def sowing(self, before: Hand, hand: Hand) -> None:
+        """Record a sowing and the event at its last pit."""
+        last = (int(before.pit) + (int(before.seeds) - 1) * (-1 if before.down else 1)) & 15
+        pit = ring_of_pit(last)
+        self.sow("Donkers 1.3", int(before.pit), int(before.down))
+        new_flags = int(hand.tally & ~before.tally)
+        count = self.pits[self.mover][pit]
+        if new_flags & int(kernel.INFINITE):
+            sown = int(hand.tally >> kernel.TALLY_SHIFT)
+            self.add(EventKind.INFINITE, "Donkers 1.5a", (pit,), sown)
+        elif new_flags & int(kernel.PAUSED):
+            self.add(EventKind.PAUSE, "Dutch I.a", (pit,), count)
+        elif new_flags & int(kernel.WON) or hand.facing != before.facing:
+            self.capture("Donkers 1.4", last, int(hand.down))
+        elif new_flags & int(kernel.CHOICE):
+            self.take(EventKind.HOUSE_PLAYED, "Donkers 2.5b", pit, int(hand.seeds))
+        elif hand.seeds:
+            rule = "Dutch I.a" if hand.down != before.down else "Donkers 1.6"
+            self.take(EventKind.ENDELEA, rule, pit, int(hand.seeds))
+        elif count == 1:
+            self.add(EventKind.EMPTY_STOP, "Donkers 1.5", (pit,), 1)
+        elif last == HOUSE and count >= int(before.house_min):
+            rule = "Donkers 2.5b" if self.namua else "kibao 1.6.2"
+            self.add(EventKind.HOUSE_STOP, rule, (pit,), count)
+        else:
+            self.add(EventKind.TAKASIA_STOP, "Donkers 4.1b", (pit,), count)
+
+    def end(self, hand: Hand, after: Position) -> None:
+        """Record what the move has changed besides the seeds."""
+        if hand.tally & kernel.WON:
+            # The captured seeds are sown once, so that all 64 stay on the board.
+            self.sow("Donkers 1.2", 7 if hand.down else 0, int(hand.down))
+        elif hand.tally & kernel.LOST:
+            # The seeds in the hand count as lying in the pit they came from.
+            self.pits[self.mover][self.events[-1].pits[0]] += self.hand
+            self.hand = 0
+        for seat in (self.mover, 1 - self.mover):
+            if self.before.owns_house[seat] and not after.owns_house[seat]:
+                two_taken = any(event.rule == _TWO_FROM_HOUSE for event in self.events)
+                rule = "Dutch footnote 2" if seat == self.mover and two_taken else "Donkers 2.5a"
+                self.add(EventKind.HOUSE_LOST, rule, (HOUSE,), after.front[seat][HOUSE], seat)
 
 
 def trace_move(words: Words, ruleset: Ruleset, action: int) -> list[Event]:
@@ -193,113 +236,30 @@ def trace_move(words: Words, ruleset: Ruleset, action: int) -> list[Event]:
     """
     rules = ruleset.kernel_rules()
     record = _Recorder(words)
-    captures = bool(kernel.is_capture_turn(rules, words))
     packed = Packed.of(words)
-    hand = _begin(rules, words, captures, action)
-    _record_start(record, words, hand, captures, action)
+    captures, hand = kernel.begin_action(rules, packed, np.uint64(action))
+    hand = _uint64(hand)
+    record.start(action >> 2, captures, hand)
     while hand.seeds:
         before, hand = hand, _uint64(kernel.relay(rules, hand))
-        if _record_sowing(record, before, hand):
-            return record.events
-    after, result = kernel.finish(rules, packed, captures, hand)
-    end = np.array([*map(int, after), int(words[PLY]) + 1], np.uint64)
-    _record_end(record, ruleset, words, end, hand, int(result))
+        record.sowing(before, hand)
+    if hand.tally & kernel.INFINITE:
+        return record.events
+    packed_after, result = kernel.finish(rules, packed, captures, hand)
+    words_after = np.array([*map(int, packed_after), int(words[PLY]) + 1], np.uint64)
+    after = unpack(words_after)
+    record.end(hand, after)
+    if result:
+        loser = 1 - record.mover if result == int(ONE) else record.mover
+        record.add(EventKind.FRONT_ROW_EMPTY, "Donkers 1.2", seat=loser)
+        return record.events
+    if after.barred is not None:
+        record.add(EventKind.TAKASIA, "Donkers 4.1", (after.barred,), seat=after.mover)
+    if stuck(words_after, ruleset) is not None:
+        record.add(EventKind.NO_LEGAL_MOVE, "Donkers 1.2", seat=after.mover)
     return record.events
-
-
-def _begin(rules: KernelRules, words: Words, captures: bool, action: int) -> Hand:
-    """Return the hand of an action before its first sowing."""
-    start = np.uint64(start_of(words[META], captures, np.uint64(action)))
-    stops = ZERO if unpack_action(action)[2] else FULL
-    return _uint64(kernel.begin(rules, Packed.of(words), captures, start, stops))
 
 
 def _uint64(hand: Hand) -> Hand:
     """Return a hand for the kernel, which returns plain integers when called from Python."""
     return Hand(*map(np.uint64, hand))
-
-
-def _record_start(record: _Recorder, words: Words, hand: Hand, captures: bool, action: int) -> None:
-    """Record the events before the first sowing."""
-    pit = unpack_action(action)[0]
-    position = unpack(words)
-    mover = position.mover
-    namua = record.namua
-    if namua and position.pending is None:
-        record.store[mover] -= 1
-        record.pits[mover][pit] += 1
-        record.add(EventKind.STORE_SEED, "Donkers 2.2", (pit,), 1)
-    if captures and (namua or position.pending is not None):
-        prey = position.front[1 - mover][facing(pit)]
-        rule = "Dutch I.a" if position.pending is not None else "Donkers 2.3"
-        record.capture(rule, pit, prey, int(hand.down))
-        return
-    lifted = int(hand.seeds)
-    if hand.tally & kernel.LOST:
-        lifted = record.pits[mover][pit]
-    rule = "Donkers 2.4" if namua else "Donkers 3.4" if captures else "Donkers 3.5"
-    if lifted < record.pits[mover][pit]:
-        rule = _TWO_FROM_HOUSE
-    record.take(EventKind.LIFT, rule, pit, lifted)
-
-
-def _record_sowing(record: _Recorder, before: Hand, hand: Hand) -> bool:
-    """Record a sowing and the event at its last pit; return whether the move is infinite."""
-    last = (int(before.pit) + (int(before.seeds) - 1) * (-1 if before.down else 1)) & 15
-    pit = ring_of_pit(last)
-    record.sow("Donkers 1.3", int(before.pit), int(before.down))
-    new_flags = int(hand.tally & ~before.tally)
-    count = record.pits[record.mover][pit]
-    if new_flags & int(kernel.INFINITE):
-        sown = int(hand.tally >> kernel.TALLY_SHIFT)
-        record.add(EventKind.INFINITE, "Donkers 1.5a", (pit,), sown)
-        return True
-    if new_flags & int(kernel.PAUSED):
-        record.add(EventKind.PAUSE, "Dutch I.a", (pit,), count)
-    elif new_flags & int(kernel.WON):
-        record.capture("Donkers 1.4", last, (int(hand.facing) >> (8 * last)) & 255, int(hand.down))
-    elif hand.facing != before.facing:
-        record.capture("Donkers 1.4", last, int(hand.seeds), int(hand.down))
-    elif new_flags & int(kernel.CHOICE):
-        record.take(EventKind.HOUSE_PLAYED, "Donkers 2.5b", pit, int(hand.seeds))
-    elif hand.seeds:
-        turned = hand.down != before.down
-        rule = "Dutch I.a" if turned else "Donkers 1.6"
-        record.take(EventKind.ENDELEA, rule, pit, int(hand.seeds))
-    elif count == 1:
-        record.add(EventKind.EMPTY_STOP, "Donkers 1.5", (pit,), 1)
-    elif last == HOUSE and count >= int(before.house_min):
-        rule = "Donkers 2.5b" if record.namua else "kibao 1.6.2"
-        record.add(EventKind.HOUSE_STOP, rule, (pit,), count)
-    else:
-        record.add(EventKind.TAKASIA_STOP, "Donkers 4.1b", (pit,), count)
-    return False
-
-
-def _record_end(
-    record: _Recorder, ruleset: Ruleset, words: Words, after: Words, hand: Hand, result: int
-) -> None:
-    """Record the events at the end of the move."""
-    old, new = unpack(words), unpack(after)
-    mover = record.mover
-    if hand.tally & kernel.WON:
-        # The captured seeds are sown once, so that all 64 stay on the board.
-        record.sow("Donkers 1.2", 7 if hand.down else 0, int(hand.down))
-    elif hand.tally & kernel.LOST:
-        # The seeds in the hand count as lying in the pit they came from.
-        pit = ring_of_pit(record.events[-1].pits[0])
-        record.pits[mover][pit] += record.hand
-        record.hand = 0
-    for seat in (mover, 1 - mover):
-        if old.owns_house[seat] and not new.owns_house[seat]:
-            two_taken = any(event.rule == _TWO_FROM_HOUSE for event in record.events)
-            rule = "Dutch footnote 2" if seat == mover and two_taken else "Donkers 2.5a"
-            record.add(EventKind.HOUSE_LOST, rule, (HOUSE,), new.front[seat][HOUSE], seat=seat)
-    if result:
-        loser = 1 - mover if result == int(ONE) else mover
-        record.add(EventKind.FRONT_ROW_EMPTY, "Donkers 1.2", seat=loser)
-        return
-    if new.barred is not None:
-        record.add(EventKind.TAKASIA, "Donkers 4.1", (new.barred,), seat=new.mover)
-    if stuck(after, ruleset) is not None:
-        record.add(EventKind.NO_LEGAL_MOVE, "Donkers 1.2", seat=new.mover)

@@ -9,18 +9,16 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import entry_points
 from itertools import product
-from typing import Final
 
 import numpy as np
 
 from bao_env.board import Board
 from bao_env.cli import Run
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import NO_WINNER
 from bao_env.engine.sampling import random_states
 from bao_env.envs.aec import raw_env
 from bao_env.envs.single import BaoEnv
@@ -51,25 +49,7 @@ def many_games() -> None:
         envs.afterstates()
         envs.step(envs.sample_legal_actions())
     engine = Engine()
-    opening, mask = engine.opening()
-    positions, legal = np.tile(opening, (2, 1)), np.full(2, mask)
-    engine.play_random(positions, legal, np.full(2, NO_WINNER, np.int8), random_states(2, 1), 2)
-
-
-ENVIRONMENTS: Final[Mapping[str, Callable[[], None]]] = {
-    "single games": single_games,
-    "many games": many_games,
-}
-
-
-def compile_all(parts: Mapping[str, Callable[[], None]]) -> None:
-    """Call the functions of ``parts``, and print the name and the seconds of each."""
-    os.environ["BAO_ENV_QUIET"] = "1"  # this says more
-    for name, compile_part in parts.items():
-        print(f"{name}: ", end="", flush=True)
-        begun = time.perf_counter()
-        compile_part()
-        print(f"{time.perf_counter() - begun:.1f} s", flush=True)
+    engine.play_random(*engine.new_games(2), random_states(2, 1), 2)
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -78,8 +58,16 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
-    parts = dict(ENVIRONMENTS)
+    parts: dict[str, Callable[[], None]] = {
+        "single games": single_games,
+        "many games": many_games,
+    }
     for entry_point in entry_points(group="bao_env.warm_up"):
         with suppress(ImportError):  # a wheel has neither players nor training
             parts[entry_point.name] = entry_point.load()
-    compile_all(parts)
+    os.environ["BAO_ENV_QUIET"] = "1"  # this says more
+    for name, compile_part in parts.items():
+        print(f"{name}: ", end="", flush=True)
+        begun = time.perf_counter()
+        compile_part()
+        print(f"{time.perf_counter() - begun:.1f} s", flush=True)

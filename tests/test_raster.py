@@ -27,7 +27,7 @@ from bao_env.envs.single import BaoEnv
 from bao_env.notation import parse_position
 from bao_env.render import svg_board
 from bao_env.render.drawing import HEIGHT, WIDTH, Circle, Rect, Text, drawing
-from bao_env.render.raster import IMAGE_WIDTH, Window, image_size, rgb_array
+from bao_env.render.raster import IMAGE_WIDTH, Window, rgb_array
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -70,7 +70,7 @@ def test_an_image_is_an_array_of_its_own():
     image = image_of(OPENING)
     assert image.shape == FRAMES and image.dtype == np.uint8
     assert image.flags.c_contiguous and image.flags.writeable and image.flags.owndata
-    assert IMAGE_WIDTH == WIDTH and image_size() == (round(WIDTH), round(HEIGHT))
+    assert IMAGE_WIDTH == WIDTH and (round(HEIGHT), round(WIDTH), 3) == FRAMES
     assert rgb_array(shapes_of(OPENING), width=410).shape == (203, 410, 3)
 
 

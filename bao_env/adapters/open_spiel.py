@@ -23,7 +23,6 @@ from gymnasium.spaces import Box
 
 from bao_env.engine.action import NUM_ACTIONS, actions_of
 from bao_env.engine.layout import SOUTH
-from bao_env.engine.position import opening
 from bao_env.engine.ruleset import get_ruleset
 from bao_env.envs.arguments import MAX_PLIES
 from bao_env.envs.single_game import SingleGame
@@ -37,6 +36,8 @@ except ModuleNotFoundError as error:
     error.add_note("bao_env.adapters.open_spiel needs OpenSpiel: pip install open_spiel dm-tree")
     raise
 
+_UNUSED = np.random.default_rng()
+"""The generator of lots and random plies, of which this game has none."""
 _TYPE = pyspiel.GameType(
     short_name="python_bao",
     long_name="Bao la Kiswahili",
@@ -108,7 +109,7 @@ class BaoState(pyspiel.State):
     def __init__(self, game: BaoGame) -> None:
         super().__init__(game)
         self.single_game = SingleGame(game.ruleset, game.max_plies, game.observer)
-        self.single_game.start(opening(game.ruleset, SOUTH))
+        self.single_game.start(SOUTH, {}, _UNUSED)
 
     def current_player(self) -> int:
         """0 = South, 1 = North, or OpenSpiel's number for the end."""

@@ -78,12 +78,8 @@ class MaskedModule(TorchRLModule, ValueFunctionAPI):
         return self.value(embeddings).squeeze(-1)
 
 
-def _make_aec(config: dict[str, Any]) -> PettingZooEnv:
-    return PettingZooEnv(env(**config))
-
-
-def _make_vector(config: dict[str, Any]) -> BaoVectorEnv:
-    return BaoVectorEnv(**config, autoreset_mode=AutoresetMode.NEXT_STEP)
+def _spec(hidden: int) -> RLModuleSpec:
+    return RLModuleSpec(module_class=MaskedModule, model_config={"hidden": hidden})
 
 
 def self_play(config: AlgorithmConfig, hidden: int = 128, **options: Any) -> AlgorithmConfig:
@@ -94,11 +90,10 @@ def self_play(config: AlgorithmConfig, hidden: int = 128, **options: Any) -> Alg
         hidden: width of the module's layers.
         options: arguments of :func:`bao_env.env`.
     """
-    spec = RLModuleSpec(module_class=MaskedModule, model_config={"hidden": hidden})
     return (
         config.environment("bao-aec", env_config=options)
         .multi_agent(policies={SHARED}, policy_mapping_fn=lambda *_, **__: SHARED)
-        .rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={SHARED: spec}))
+        .rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={SHARED: _spec(hidden)}))
     )
 
 
@@ -121,11 +116,12 @@ def against(
     return (
         config.environment("bao-vector", env_config={"opponent": opponent, **options})
         .env_runners(num_envs_per_env_runner=games, gym_env_vectorize_mode="vector_entry_point")
-        .rl_module(
-            rl_module_spec=RLModuleSpec(module_class=MaskedModule, model_config={"hidden": hidden})
-        )
+        .rl_module(rl_module_spec=_spec(hidden))
     )
 
 
-register_env("bao-aec", _make_aec)
-register_env("bao-vector", _make_vector)
+register_env("bao-aec", lambda config: PettingZooEnv(env(**config)))
+register_env(
+    "bao-vector",
+    lambda config: BaoVectorEnv(**config, autoreset_mode=AutoresetMode.NEXT_STEP),
+)

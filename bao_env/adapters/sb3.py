@@ -41,6 +41,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
 from bao_env.bots import Opponent
+from bao_env.engine.position import Flags
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.vector import BaoVectorEnv, Observation
 from bao_env.observation.observer import OBSERVATIONS, Observer, get_observer, masked_space
@@ -116,41 +117,33 @@ class SB3VecEnv(VecEnv):
 
     def step_wait(
         self,
-    ) -> tuple[Observation, npt.NDArray[np.float32], npt.NDArray[np.bool_], list[dict[str, Any]]]:
+    ) -> tuple[Observation, npt.NDArray[np.float32], Flags, list[dict[str, Any]]]:
         """Play the actions and return observation, rewards float32[B], ends bool[B] and infos.
 
         Raises:
             ValueError: an action is illegal; nothing has changed.
         """
         observation, rewards, terminated, truncated, infos = self.envs.step(self._actions)
-        split = self._split(infos)
-        for game in np.flatnonzero(terminated | truncated):
-            split[game]["terminal_observation"] = infos["final_obs"][game]
-            split[game]["TimeLimit.truncated"] = bool(truncated[game])
-        self._count(rewards, split, np.flatnonzero(terminated | truncated))
-        return observation, rewards.astype(np.float32), terminated | truncated, split
-
-    def _count(
-        self,
-        rewards: npt.NDArray[np.float64],
-        infos: list[dict[str, Any]],
-        ended: npt.NDArray[np.int64],
-    ) -> None:
-        """Count returns and lengths; add those of games that have ended to their infos."""
         self._returns += rewards
         self._lengths += 1
-        seconds = round(time.time() - self._start_time, 6)
-        for game in ended:
-            sums = {"r": float(self._returns[game]), "l": int(self._lengths[game])}
-            infos[game]["episode"] = {**sums, "t": seconds}
+        split = self._split(infos)
+        ended = terminated | truncated
+        for game in np.flatnonzero(ended):
+            split[game] |= {
+                "terminal_observation": infos["final_obs"][game],
+                "TimeLimit.truncated": bool(truncated[game]),
+                "episode": {
+                    "r": float(self._returns[game]),
+                    "l": int(self._lengths[game]),
+                    "t": round(time.time() - self._start_time, 6),
+                },
+            }
         self._returns[ended] = self._lengths[ended] = 0
+        return observation, rewards.astype(np.float32), ended, split
 
     def _split(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the infos of each game."""
         return [{"player": int(player)} for player in infos["player"]]
-
-    def _games(self, indices: Indices) -> list[int]:
-        return [int(i) for i in self._get_indices(indices)]
 
     def close(self) -> None:
         """Close the games."""
@@ -166,7 +159,7 @@ class SB3VecEnv(VecEnv):
         Raises:
             AttributeError: they have no attribute of that name.
         """
-        return [getattr(self.envs, attr_name)] * len(self._games(indices))
+        return [getattr(self.envs, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
         """Raise an error, because the games share their attributes.
@@ -185,11 +178,11 @@ class SB3VecEnv(VecEnv):
         if method_name not in ("action_masks", "render"):
             raise NotImplementedError(f"{method_name}: expected 'action_masks' or 'render'")
         rows = getattr(self.envs, method_name)(*args, **kw)
-        return [rows[game] for game in self._games(indices)]
+        return [rows[game] for game in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
         """Return whether the class is ``Monitor``, whose infos the games give themselves."""
-        return [issubclass(wrapper_class, Monitor)] * len(self._games(indices))
+        return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]
 
 
 class SelfPlayCallback(BaseCallback):
@@ -247,13 +240,9 @@ class SelfPlayCallback(BaseCallback):
     def _on_rollout_start(self) -> None:
         if self.model.num_timesteps >= self._added_at + self.every:
             self._added_at = self.model.num_timesteps
-            self._pool.add(self._copy())
+            observer = self.training_env.get_attr("observer")[0]
+            self._pool.add(PolicyAgent(FrozenPolicy.of(self.model.policy), observation=observer))
         self._pool.draw()
-
-    def _copy(self) -> PolicyAgent:
-        """Return a copy of the model's policy as a player."""
-        observer = self.training_env.get_attr("observer")[0]
-        return PolicyAgent(FrozenPolicy.of(self.model.policy), observation=observer)
 
     def _on_step(self) -> bool:
         return True
@@ -293,13 +282,13 @@ class FrozenPolicy:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._saved
 
-    def __call__(self, observations: Any, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    def __call__(self, observations: Any, masks: Flags) -> npt.NDArray[Any]:
         """See :data:`bao_env.self_play.Choose`."""
         return _predict(self._policy, observations, masks, deterministic=False)
 
 
 def _predict(
-    policy: Any, observations: Any, masks: npt.NDArray[np.bool_], *, deterministic: bool
+    policy: Any, observations: Any, masks: Flags, *, deterministic: bool
 ) -> npt.NDArray[Any]:
     """Return the actions of a maskable policy or model, int64[B]."""
     space = policy.observation_space

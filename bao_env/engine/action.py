@@ -19,7 +19,7 @@ import numpy.typing as npt
 from bao_env.engine.array_checks import check_array, check_output, length_of
 from bao_env.engine.bits import BYTE, FULL, ONE, ZERO, U, spread_bits
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.position import NO_PIT, pending_of, store_of
+from bao_env.engine.position import NO_PIT, Actions, Words, pending_of, store_of
 
 NUM_ACTIONS: Final = 64
 
@@ -64,7 +64,7 @@ def mask_of(actions: Iterable[int]) -> int:
     return sum(1 << action for action in set(actions))
 
 
-def unpack_masks(legal: npt.NDArray[np.uint64], action_masks: npt.NDArray[Any]) -> None:
+def unpack_masks(legal: Words, action_masks: npt.NDArray[Any]) -> None:
     """Spread legal actions, uint64[B], over ``action_masks``, bool or int8 [B, 64]: 1 = legal.
 
     Raises:
@@ -116,9 +116,7 @@ def _first_illegal(actions, legal):
     return -1
 
 
-def check_legal(
-    actions: npt.NDArray[np.int64], legal: npt.NDArray[np.uint64], who: str = ""
-) -> None:
+def check_legal(actions: Actions, legal: Words, who: str = "") -> None:
     """Validate the actions of a batch.
 
     Args:

@@ -6,12 +6,12 @@ These checks take constant time. They look at an array's type and layout, not at
 
 from __future__ import annotations
 
-from typing import Any, Final, NoReturn, TypeGuard
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.position import WORDS
+from bao_env.engine.position import WORDS, Actions, Words
 
 _READABLE: Final = ("C_CONTIGUOUS", "ALIGNED", "WRITEABLE")
 """For other arrays numba compiles again, or not at all."""
@@ -38,7 +38,17 @@ def check_array(
         and array.shape == shape
         and (array.flags.carray if fill else array.flags.c_contiguous and array.flags.aligned)
     ):
-        _refuse(name, array, np.dtype(dtype), shape)
+        wanted = f"{' and writable' if fill else ''} {np.dtype(dtype)}{list(shape)}"
+        expected = f"{name}: expected a C-contiguous{wanted}"
+        if not _is_plain(array):
+            raise TypeError(f"{expected}, not {type(array).__name__}")
+        found = f"{array.dtype}{list(array.shape)}"
+        if array.dtype != dtype or array.shape != shape:
+            error = ValueError if array.dtype == dtype else TypeError
+            raise error(f"{expected}, not {found}")
+        adjacent = array.flags.c_contiguous and array.flags.aligned
+        state = "read-only" if adjacent else "not adjacent in memory"
+        raise ValueError(f"{expected}; its elements are {state}: pass a copy")
 
 
 def check_output(name: str, array: object, dtype: type[np.generic], shape: tuple[int, ...]) -> None:
@@ -67,9 +77,7 @@ def batch_size(positions: object) -> int:
     return size
 
 
-def as_batch(
-    positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+def as_batch(positions: Words, legal: Words) -> tuple[Words, Words]:
     """Return the arguments of a player so that compiled code can read them.
 
     They are copied only if they must be.
@@ -89,7 +97,7 @@ def as_batch(
     return positions, legal
 
 
-def as_actions(answer: object, size: int, who: str) -> npt.NDArray[np.int64]:
+def as_actions(answer: object, size: int, who: str) -> Actions:
     """Return actions for ``size`` positions as int64[size], C-contiguous; copied only if needed.
 
     Args:
@@ -108,18 +116,3 @@ def as_actions(answer: object, size: int, who: str) -> npt.NDArray[np.int64]:
         found = f"{actions.dtype}{list(actions.shape)}"
         raise error(f"{who}: expected {size} integers, not {found}")
     return np.ascontiguousarray(actions, np.int64)
-
-
-def _refuse(name: str, array: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NoReturn:
-    """Raise the error that says what an array should have been."""
-    expected = f"{name}: expected a C-contiguous {dtype}{list(shape)}"
-    if not _is_plain(array):
-        raise TypeError(f"{expected}, not {type(array).__name__}")
-    found = f"{array.dtype}{list(array.shape)}"
-    if array.dtype != dtype:
-        raise TypeError(f"{expected}, not {found}")
-    if array.shape != shape:
-        raise ValueError(f"{expected}, not {found}")
-    if not (array.flags.c_contiguous and array.flags.aligned):
-        raise ValueError(f"{expected}; its elements are not adjacent in memory: pass a copy")
-    raise ValueError(f"{expected} that can be written; it is read-only")

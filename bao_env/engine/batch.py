@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import operator
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,14 +27,39 @@ from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.kernel import candidates, is_capture, legal_mask
-from bao_env.engine.lanes import BLOCK, FIND_LEGAL, PLAY, make_scratch, mask_job, play_job, run
+from bao_env.engine.lanes import (
+    BLOCK,
+    FIND_LEGAL,
+    PLAY,
+    Scratch,
+    make_scratch,
+    mask_job,
+    play_job,
+    run,
+)
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import NO_WINNER, WORDS, mover_of, packed_opening, read_at
+from bao_env.engine.position import (
+    NO_WINNER,
+    WORDS,
+    Seats,
+    Words,
+    mover_of,
+    packed_opening,
+    read_at,
+)
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import draw_actions
 
-Legal = npt.NDArray[np.uint64]
-Winners = npt.NDArray[np.int8]
+_scratch: Final = threading.local()
+"""Each thread's scratch memory."""
+
+
+def _thread_scratch() -> Scratch:
+    """Return this thread's :func:`make_scratch`, for one block."""
+    if not hasattr(_scratch, "block"):
+        _scratch.block = make_scratch(BLOCK)
+    block: Scratch = _scratch.block
+    return block
 
 
 @jit
@@ -112,9 +138,7 @@ def _restart_finished(positions, legal, winners, opening, opening_legal):
 
 
 @jit
-def _play_random(
-    rules, positions, legal, winners, rng, opening, opening_legal, plies, actions, scratch
-):
+def _play_random(rules, positions, legal, winners, rng, opening, opening_legal, plies, scratch):
     """Play random legal actions, restarting games that end; return the number of those.
 
     Args:
@@ -124,10 +148,10 @@ def _play_random(
         opening: uint64[6], the position in which ended games restart.
         opening_legal: its legal actions.
         plies: number of actions to play in each game.
-        actions: int64[BLOCK], scratch.
         scratch: a thread's :func:`make_scratch`.
     """
     ended = 0
+    actions = np.empty(BLOCK, np.int64)
     for _ in range(plies):
         for low in range(0, positions.shape[0], BLOCK):
             block = slice(low, low + BLOCK)
@@ -139,7 +163,7 @@ def _play_random(
 
 
 class Engine:
-    """The batch kernel under one rule set, with its scratch memory and its threads.
+    """The batch kernel under one rule set, with its threads.
 
     No call allocates memory that grows with the batch. Every call validates the type, shape and
     layout of its arrays in constant time, and raises TypeError or ValueError before it changes
@@ -161,8 +185,6 @@ class Engine:
         self.ruleset = get_ruleset(ruleset)
         self.rules = self.ruleset.kernel_rules()
         self.threads = threads
-        self._scratch = [make_scratch(BLOCK) for _ in range(threads)]
-        self._actions = [np.zeros(BLOCK, np.int64) for _ in range(threads)]
         self._exclusive = Exclusive("Engine")
         self._pool: ThreadPoolExecutor | None = None
         self._pool_process = 0
@@ -171,7 +193,7 @@ class Engine:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.ruleset, self.threads)
 
-    def opening(self, first_player: int = SOUTH) -> tuple[npt.NDArray[np.uint64], np.uint64]:
+    def opening(self, first_player: int = SOUTH) -> tuple[Words, np.uint64]:
         """Return the start of a game, uint64[6], and its legal actions.
 
         Raises:
@@ -182,9 +204,13 @@ class Engine:
         words = packed_opening(self.ruleset, first_player)
         return words, np.uint64(legal_mask(self.rules, words))
 
-    def legal_masks(
-        self, positions: npt.NDArray[np.uint64], legal: Legal, winners: Winners
-    ) -> None:
+    def new_games(self, count: int) -> tuple[Words, Words, Seats]:
+        """Return positions uint64[count, 6], legal actions and winners of games at the opening."""
+        opening, mask = self.opening()
+        winners = np.full(count, NO_WINNER, np.int8)
+        return np.tile(opening, (count, 1)), np.full(count, mask), winners
+
+    def legal_masks(self, positions: Words, legal: Words, winners: Seats) -> None:
         """Fill ``legal`` with the exact legal actions of ``positions``.
 
         A mover without a legal move has lost: their entry is 0, and ``winners`` gets the other
@@ -192,21 +218,21 @@ class Engine:
         """
         size = self._check_games(positions, legal, winners)
 
-        def work(part: slice, thread: int) -> None:
+        def work(part: slice) -> None:
             legal[part] = 0  # so that no game is played on
             winners[part] = NO_WINNER
             no_actions = legal[part].view(np.int64)
             state = positions[part], no_actions, legal[part], winners[part]
-            _step(self.rules, *state, self._scratch[thread])
+            _step(self.rules, *state, _thread_scratch())
 
-        self._share(size, work)
+        self.share(size, work)
 
     def step(
         self,
-        positions: npt.NDArray[np.uint64],
+        positions: Words,
         actions: npt.ArrayLike,
-        legal: Legal,
-        winners: Winners,
+        legal: Words,
+        winners: Seats,
         on_part_done: Callable[[slice], None] = lambda part: None,
     ) -> None:
         """Play one action in every running game, in place.
@@ -224,19 +250,19 @@ class Engine:
         actions = as_actions(actions, size, "actions")
         check_legal(actions, legal)
 
-        def work(part: slice, thread: int) -> None:
+        def work(part: slice) -> None:
             state = positions[part], actions[part], legal[part], winners[part]
-            _step(self.rules, *state, self._scratch[thread])
+            _step(self.rules, *state, _thread_scratch())
             on_part_done(part)
 
-        self._share(size, work)
+        self.share(size, work)
 
     def play_random(
         self,
-        positions: npt.NDArray[np.uint64],
-        legal: Legal,
-        winners: Winners,
-        rng: npt.NDArray[np.uint64],
+        positions: Words,
+        legal: Words,
+        winners: Seats,
+        rng: Words,
         plies: int,
     ) -> int:
         """Play ``plies`` uniformly random legal actions in every game, restarting ended games.
@@ -256,29 +282,15 @@ class Engine:
         plies = operator.index(plies)
         if plies < 0:
             raise ValueError(f"plies={plies}: expected at least 0")
-        opening, opening_legal = self.opening()
-        ended = [0] * self.threads
+        opening = self.opening()
+        ended: list[int] = []
 
-        def work(part: slice, thread: int) -> None:
-            ended[thread] = _play_random(
-                self.rules,
-                positions[part],
-                legal[part],
-                winners[part],
-                rng[part],
-                opening,
-                opening_legal,
-                plies,
-                self._actions[thread],
-                self._scratch[thread],
-            )
+        def work(part: slice) -> None:
+            state = positions[part], legal[part], winners[part], rng[part]
+            ended.append(_play_random(self.rules, *state, *opening, plies, _thread_scratch()))
 
-        self._share(size, work)
+        self.share(size, work)
         return sum(ended)
-
-    def share(self, size: int, work: Callable[[slice], None]) -> None:
-        """Run ``work(part)`` over a batch of ``size``, each thread on a part of it."""
-        self._share(size, lambda part, thread: work(part))
 
     @staticmethod
     def _check_games(positions: object, legal: object, winners: object) -> int:
@@ -289,26 +301,23 @@ class Engine:
         check_output("winners", winners, np.int8, (size,))
         return size
 
-    def _share(self, size: int, work: Callable[[slice, int], None]) -> None:
-        """Run ``work(part, thread)`` over the batch, each thread on consecutive whole blocks."""
+    def share(self, size: int, work: Callable[[slice], None]) -> None:
+        """Run ``work(part)`` over a batch of ``size``, each thread on consecutive whole blocks."""
         with self._exclusive:
             blocks = -(-size // BLOCK)
             threads = min(self.threads, blocks)
             if threads <= 1:
-                work(slice(0, size), 0)
-            else:
-                self._run_parts([blocks * t // threads * BLOCK for t in range(threads)], size, work)
-
-    def _run_parts(self, starts: list[int], size: int, work: Callable[[slice, int], None]) -> None:
-        """Run ``work(part, thread)`` on the parts that begin at ``starts``, all at once."""
-        if self._pool is None or self._pool_process != os.getpid():
-            self._pool_process = os.getpid()
-            self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="bao-engine")
-        parts = [slice(*edges) for edges in pairwise([*starts, size])]
-        futures = [self._pool.submit(work, part, t) for t, part in enumerate(parts[1:], 1)]
-        try:
-            work(parts[0], 0)
-        finally:
-            wait(futures)  # after Ctrl-C, too: they write into the caller's arrays
-        for future in futures:
-            future.result()
+                work(slice(0, size))
+                return
+            if self._pool is None or self._pool_process != os.getpid():
+                self._pool_process = os.getpid()
+                self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="bao-engine")
+            edges = [*(blocks * t // threads * BLOCK for t in range(threads)), size]
+            first, *others = (slice(*pair) for pair in pairwise(edges))
+            futures = [self._pool.submit(work, part) for part in others]
+            try:
+                work(first)
+            finally:
+                wait(futures)  # after Ctrl-C, too: they write into the caller's arrays
+            for future in futures:
+                future.result()

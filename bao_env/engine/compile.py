@@ -43,7 +43,10 @@ class _Notice(event.Listener):
         function = event.data["dispatcher"]
         if self._said is None and function.py_func in _functions:
             self._said = time.monotonic()
-            _say(f"compiling the engine ({_how_often(function.stats.cache_path)})")
+            often = "once, then it is kept; bao warm-up does all of it beforehand"
+            if function.stats.cache_path is None:
+                often = "at every start, as no folder can be written: set NUMBA_CACHE_DIR to one"
+            _say(f"compiling the engine ({often})")
 
     def on_end(self, event: Any) -> None:
         """Handle the end of a compilation."""
@@ -51,17 +54,6 @@ class _Notice(event.Listener):
         if self._said is not None and time.monotonic() >= self._said + _EVERY:
             self._said = time.monotonic()
             _say(f"compiling, {self._compiled} functions so far")
-
-
-def _how_often(cache: str | None) -> str:
-    """Return when functions are compiled.
-
-    Args:
-        cache: the folder of the compiled functions; None if they are not kept.
-    """
-    if cache is None:
-        return "at every start, as no folder can be written: set NUMBA_CACHE_DIR to a writable one"
-    return "once, then it is kept; bao warm-up does all of it beforehand"
 
 
 def _say(text: str) -> None:
@@ -117,8 +109,11 @@ def _drop_stale_cache(sources: Path, cache: Path) -> None:
         pass  # numba cannot write there either
 
 
-def _compiled(function: F, **options: Any) -> F:
-    """Return a function that numba compiles on its first call and keeps on disk if possible."""
+def jit(function: F, **options: Any) -> F:
+    """Compile ``function`` with numba on its first call; cached on disk, releases the GIL.
+
+    ``options`` are more of numba's.
+    """
     options |= {"nogil": True, "error_model": "numpy"}
     _functions.add(function)
     try:
@@ -131,15 +126,10 @@ def _compiled(function: F, **options: Any) -> F:
     return cast(F, compiled)
 
 
-def jit(function: F) -> F:
-    """Compile ``function`` with numba on its first call; cached on disk, releases the GIL."""
-    return _compiled(function)
-
-
 def jit_inline(function: F) -> F:
     """Like :func:`jit`, for functions that a hot loop must inline.
 
     These are small functions, without which the loop would not vectorise, and functions with many
     arrays as arguments, whose descriptions each call would copy.
     """
-    return _compiled(function, forceinline=True)
+    return jit(function, forceinline=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from types import TracebackType
 from typing import Any
 
 
@@ -38,11 +37,6 @@ class Exclusive:
                 f"this {self._what} is at work in another thread: give each thread its own"
             )
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Leave the block."""
         self._lock.release()

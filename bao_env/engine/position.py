@@ -47,6 +47,12 @@ from bao_env.engine.layout import (
 from bao_env.engine.ruleset import Ruleset
 
 Words = npt.NDArray[np.uint64]
+"""Packed positions; or legal actions, bit a = action a; or states of generators."""
+Seats = npt.NDArray[np.int8]
+"""A seat for each game; below 0 where there is none."""
+Actions = npt.NDArray[np.int64]
+"""An action for each game."""
+Flags = npt.NDArray[np.bool_]
 
 WORDS: Final = 6
 MOVER_FRONT: Final = 0
@@ -123,28 +129,24 @@ def validate(position: Position, ruleset: Ruleset) -> None:
         ValueError: it cannot be played; the message says what is wrong and what was expected.
     """
     for seat, who in ((SOUTH, "South"), (NORTH, "North")):
-        pits = position.pits(seat)
-        if len(position.front[seat]) != 8 or len(position.back[seat]) != 8:
-            raise ValueError(
-                f"{who}: rows of {len(position.front[seat])} and {len(position.back[seat])} holes; "
-                "expected 8 each"
-            )
-        if min(pits) < 0 or position.store[seat] < 0:
+        lengths = [len(row[seat]) for row in (position.front, position.back)]
+        if lengths != [8, 8]:
+            raise ValueError(f"{who}: rows of {lengths} holes; expected 8 each")
+        if min(*position.pits(seat), position.store[seat]) < 0:
             raise ValueError(f"{who}: a count of seeds is negative; expected 0 or more")
         if not any(position.front[seat]):
             raise ValueError(f"{who}'s front row is empty: the game is over (Donkers 1.2)")
-        if position.owns_house[seat] and not ruleset.house:
+        if not position.owns_house[seat]:
+            continue
+        house = position.front[seat][HOUSE]
+        if not ruleset.house:
             raise ValueError(f"{who} owns a house, but rule set {ruleset.name!r} has none")
-        if position.owns_house[seat] and position.front[seat][HOUSE] == 0:
+        if house == 0:
             raise ValueError(f"{who} owns an empty house: a house ends when emptied (Donkers 2.5a)")
-        if (
-            position.owns_house[seat]
-            and ruleset.house_lost_below_min
-            and position.front[seat][HOUSE] < ruleset.house_min
-        ):
+        if ruleset.house_lost_below_min and house < ruleset.house_min:
             raise ValueError(
-                f"{who} owns a house of {position.front[seat][HOUSE]} seeds, but rule set "
-                f"{ruleset.name!r} ends it below {ruleset.house_min} (Dutch footnote 2)"
+                f"{who} owns a house of {house} seeds, but rule set {ruleset.name!r} ends it "
+                f"below {ruleset.house_min} (Dutch footnote 2)"
             )
     seeds = sum(position.pits(SOUTH)) + sum(position.pits(NORTH)) + sum(position.store)
     if seeds != NUM_SEEDS:
@@ -190,16 +192,12 @@ def pack(position: Position, out: Words) -> None:
         out[word] = int.from_bytes(bytes(pits[:8]), "little")
         out[word + 1] = int.from_bytes(bytes(pits[15:7:-1]), "little")
     flags = position.owns_house[mover] | position.owns_house[other] << 1 | mover << 2
-    barred = int(NO_PIT) if position.barred is None else ring_of_pit(position.barred)
-    pending = int(NO_PIT) if position.pending is None else ring_of_pit(position.pending)
-    out[META] = (
-        position.store[mover]
-        | position.store[other] << int(OTHER_STORE_SHIFT)
-        | flags << int(HOUSE_SHIFT)
-        | barred << int(BARRED_SHIFT)
-        | pending << int(PENDING_SHIFT)
-        | position.pending_sown << int(SOWN_SHIFT)
+    holes = (
+        int(NO_PIT) if pit is None else ring_of_pit(pit)
+        for pit in (position.barred, position.pending)
     )
+    meta = bytes([position.store[mover], position.store[other], flags, *holes])
+    out[META] = int.from_bytes(meta + position.pending_sown.to_bytes(3, "little"), "little")
     out[PLY] = position.ply
 
 
@@ -212,28 +210,25 @@ def to_words(position: Position) -> Words:
 
 def unpack(words: Words) -> Position:
     """Return the position in ``words``, uint64[6]."""
-    front0, back0, front1, back1 = (int(word).to_bytes(8, "little") for word in words[:4])
-    meta = int(words[META])
-    mover = turn_of(words)
-    barred = meta >> int(BARRED_SHIFT) & 255
-    pending = meta >> int(PENDING_SHIFT) & 255
-    owned = [bool(meta >> int(shift) & 1) for shift in (HOUSE_SHIFT, OTHER_HOUSE_SHIFT)]
+    front0, back0, front1, back1, meta = (int(word).to_bytes(8, "little") for word in words[:5])
+    store0, store1, flags, barred, pending = meta[:5]
     sides = [
-        (tuple(front0), tuple(back0[::-1]), meta & 255, owned[0]),
-        (tuple(front1), tuple(back1[::-1]), meta >> int(OTHER_STORE_SHIFT) & 255, owned[1]),
+        (tuple(front0), tuple(back0[::-1]), store0, bool(flags & 1)),
+        (tuple(front1), tuple(back1[::-1]), store1, bool(flags & 2)),
     ]
+    mover = turn_of(words)
     if mover == NORTH:
         sides.reverse()
-    south, north = sides
+    front, back, store, owns_house = zip(*sides, strict=True)
     return Position(
-        front=(south[0], north[0]),
-        back=(south[1], north[1]),
-        store=(south[2], north[2]),
-        owns_house=(south[3], north[3]),
+        front=front,
+        back=back,
+        store=store,
+        owns_house=owns_house,
         mover=mover,
         barred=None if barred == NO_PIT else ring_of_pit(barred),
         pending=None if pending == NO_PIT else ring_of_pit(pending),
-        pending_sown=meta >> int(SOWN_SHIFT),
+        pending_sown=int.from_bytes(meta[5:], "little"),
         ply=int(words[PLY]),
     )
 
@@ -243,7 +238,7 @@ def turn_of(words: Words) -> int:
     return int(words[META]) >> int(MOVER_SHIFT) & 1
 
 
-def movers(positions: Words) -> npt.NDArray[np.int8]:
+def movers(positions: Words) -> Seats:
     """Return the seats to move, int8[B], in positions uint64[B, 6]."""
     return ((positions[:, META] >> MOVER_SHIFT) & ONE).astype(np.int8)
 

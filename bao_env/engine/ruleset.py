@@ -131,7 +131,7 @@ class Ruleset:
             ("capture_limit", self.capture_limit, 2, NO_CAPTURE_LIMIT),
             ("sow_limit", self.sow_limit, NUM_SEEDS, MAX_SOW_LIMIT),
         ):
-            if not isinstance(value, int) or not low <= value <= high:
+            if not low <= value <= high:
                 raise ValueError(f"{name}={value!r}: expected an integer from {low} to {high}")
         if self.house_lost_below_min and self.opening_front[HOUSE] < self.house_min:
             raise ValueError(
@@ -177,21 +177,20 @@ class Ruleset:
 
     def kernel_rules(self) -> KernelRules:
         """Return the switches as compiled functions read them."""
-        full = np.uint64(0xFFFFFFFFFFFFFFFF)
-        zero = np.uint64(0)
-        return KernelRules(
-            house_min=np.uint64(self.house_min),
-            house_lost_below_min=np.uint64(self.house_lost_below_min),
-            house_stops_mtaji_takasa=np.uint64(self.house_stops_mtaji_takasa),
-            lone_house_side=np.uint64(self.lone_house == "side"),
-            singletons_only=np.uint64(self.singleton_takasa == "singletons"),
-            free_side=np.uint64(self.capture_side == "free"),
-            turns_mask=full if self.endelea_turns else zero,
-            capture_limit=np.uint64(self.capture_limit),
-            lone_kichwa_loses=np.uint64(self.lone_kichwa_takasa == "loses"),
-            takasia=np.uint64(_CHOICES["takasia"].index(self.takasia)),
-            sow_limit=np.uint64(self.sow_limit),
+        switches = dict(
+            house_min=self.house_min,
+            house_lost_below_min=self.house_lost_below_min,
+            house_stops_mtaji_takasa=self.house_stops_mtaji_takasa,
+            lone_house_side=self.lone_house == "side",
+            singletons_only=self.singleton_takasa == "singletons",
+            free_side=self.capture_side == "free",
+            turns_mask=0xFFFFFFFFFFFFFFFF if self.endelea_turns else 0,
+            capture_limit=self.capture_limit,
+            lone_kichwa_loses=self.lone_kichwa_takasa == "loses",
+            takasia=_CHOICES["takasia"].index(self.takasia),
+            sow_limit=self.sow_limit,
         )
+        return KernelRules(**{name: np.uint64(value) for name, value in switches.items()})
 
 
 _ZANZIBAR: Final = Ruleset()

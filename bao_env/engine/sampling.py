@@ -5,24 +5,22 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from bao_env.engine.array_checks import check_array, check_output, length_of
 from bao_env.engine.bits import ZERO, U, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
+from bao_env.engine.position import Actions, Words
 
 _HIGH_HALF_SHIFT: Final = U(32)
 
 
-def random_states(size: int, seed: int | np.random.SeedSequence) -> npt.NDArray[np.uint64]:
+def random_states(size: int, seed: int | np.random.SeedSequence) -> Words:
     """Return generator states for random play, uint64[size], all of them non-zero."""
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     return sequence.generate_state(size, np.uint64) | np.uint64(1)
 
 
-def random_actions(
-    legal: npt.NDArray[np.uint64], rng: npt.NDArray[np.uint64], actions: npt.NDArray[np.int64]
-) -> None:
+def random_actions(legal: Words, rng: Words, actions: Actions) -> None:
     """Fill ``actions``, int64[B], with uniformly random legal actions (0 where a game is over).
 
     Args:

@@ -15,6 +15,8 @@ from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.arguments import (
     MAX_PLIES,
+    Infos,
+    Options,
     check_illegal,
     check_options,
     check_render_mode,
@@ -136,7 +138,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         """The space of an agent's actions; always the same object."""
         return self.action_spaces[agent]
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+    def reset(self, seed: int | None = None, options: Options | None = None) -> None:
         """Start a game; ``seed`` seeds the lot and the random plies, if there are any.
 
         Raises:
@@ -146,14 +148,14 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         options = check_options(options, "first_player", "position")
         if seed is not None or self._np_random is None:
             self._np_random, _ = seeding.np_random(seed)
-        self._game.start_by_options(self._first_player, options, self._np_random)
+        self._game.start(self._first_player, options, self._np_random)
         agents = list(self.possible_agents)
         self.agents = agents
         self.rewards = dict.fromkeys(agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(agents, 0.0)
         self.terminations = dict.fromkeys(agents, False)
         self.truncations = dict.fromkeys(agents, False)
-        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in agents}
+        self.infos: dict[str, Infos] = {agent: {} for agent in agents}
         self.agent_selection = agents[self._game.mover]
         self._skip_agent_selection: str | None = None
         if self.render_mode == "human":
@@ -163,9 +165,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         """Return what an agent sees now; see the class for its form."""
         seat = self.possible_agents.index(agent)
         game = self._game
-        over = self.terminations.get(agent, True)
-        mask = np.zeros(NUM_ACTIONS, np.int8) if over else game.action_mask(seat)
-        return {"observation": game.observation(seat, over), "action_mask": mask}
+        return {"observation": game.observation(seat), "action_mask": game.action_mask(seat)}
 
     def step(self, action: SupportsIndex | None) -> None:
         """Play an action of ``agent_selection``; once that agent is done, only None.

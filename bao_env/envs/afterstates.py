@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import NO_WINNER, Words, movers
+from bao_env.engine.position import NO_WINNER, Actions, Words, movers
 from bao_env.observation.observer import Observer, make_observations
 
 
@@ -20,7 +20,7 @@ class Afterstates(NamedTuple):
     action masks."""
     legal: Words
     """Their legal actions, uint64[K], bit a = action a; 0 where the game is over."""
-    actions: npt.NDArray[np.int64]
+    actions: Actions
     """The actions, int64[K]."""
     indptr: npt.NDArray[np.int64]
     """int64[B + 1]; those of game g are ``indptr[g]`` to ``indptr[g + 1] - 1``."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
-from gymnasium.error import DependencyNotInstalled
 
 from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.render.raster import import_pygame
+
+Options = dict[str, Any]
+"""The options of a reset."""
+Infos = dict[str, Any]
+"""What a reset and a step say besides the observation."""
 
 MAX_PLIES: Final = 500
 """Plies after which an environment cuts a game short, by default. The longest of 100,000 random
@@ -49,11 +53,8 @@ def check_render_mode(render_mode: str | None, metadata: dict[str, Any]) -> str 
     modes = metadata["render_modes"]
     if render_mode is not None and render_mode not in modes:
         raise ValueError(f"render_mode={render_mode!r}: expected None or one of {', '.join(modes)}")
-    if render_mode in ("human", "rgb_array") and find_spec("pygame") is None:
-        raise DependencyNotInstalled(
-            f"render_mode={render_mode!r} needs pygame: pip install pygame, or in a checkout "
-            "pip install -e '.[render]'"
-        )
+    if render_mode in ("human", "rgb_array"):
+        import_pygame()
     return render_mode
 
 
@@ -79,7 +80,7 @@ def check_illegal(illegal: str) -> str:
     return illegal
 
 
-def check_options(options: dict[str, Any] | None, *known: str) -> dict[str, Any]:
+def check_options(options: Options | None, *known: str) -> Options:
     """Return the options of a reset, an empty dict for None.
 
     Args:

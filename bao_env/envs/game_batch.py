@@ -4,8 +4,8 @@ Who fills what in one step; every array has a row for each game::
 
     actions ---> Engine.step ---> GameStates            positions, legal actions, winners
     agent -----> _reply --------> GameStates            its answers, if there is an opponent
-    GameStates > _set_viewers --> View                  who is shown a game, what they may play
-    GameStates, View > Observer > ObservationBuffer     observations and action masks
+    GameStates > _set_viewers --> ObservationBuffer     who is shown a game, what they may play
+    GameStates > Observer ------> ObservationBuffer     observations and action masks
     GameStates > _score --------> StepResult            rewards, terminated, truncated
 
 Each thread does all of this for its own *part* of the batch, a slice of it; only the agent answers
@@ -19,14 +19,23 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.bots import Agent, check_actions
+from bao_env.bots import Agent, answer_of
 from bao_env.engine.action import NUM_ACTIONS, unpack_masks
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import ZERO, U
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.position import META, NO_WINNER, PLY, WORDS, Words, mover_of, movers, pack
+from bao_env.engine.position import (
+    META,
+    NO_WINNER,
+    PLY,
+    WORDS,
+    Flags,
+    Seats,
+    Words,
+    mover_of,
+    movers,
+)
 from bao_env.engine.ruleset import Ruleset
-from bao_env.notation.positions import parse_position
 from bao_env.observation.observer import (
     Arrays,
     Observer,
@@ -48,9 +57,9 @@ class GameStates(NamedTuple):
     """Packed positions, uint64[n, 6]."""
     legal: Words
     """The mover's legal actions, uint64[n], bit a = action a; 0 once the game is over."""
-    winners: npt.NDArray[np.int8]
+    winners: Seats
     """The seats that have won, int8[n]; -1 while nobody has."""
-    learner_seats: npt.NDArray[np.int8]
+    learner_seats: Seats
     """The seats that the learner plays, int8[n]; -1 in self-play."""
 
     def rows(self, rows: slice | GameIndices) -> GameStates:
@@ -63,52 +72,42 @@ class StepResult(NamedTuple):
 
     rewards: npt.NDArray[np.float64]
     """+1 for a win, -1 for a loss, else 0, float64[B]."""
-    terminated: npt.NDArray[np.bool_]
+    terminated: Flags
     """Whether somebody has won, bool[B]."""
-    truncated: npt.NDArray[np.bool_]
+    truncated: Flags
     """Whether the game was cut short, bool[B]."""
 
 
-class View(NamedTuple):
-    """The player who is shown each game, and their legal actions.
+class ObservationBuffer(NamedTuple):
+    """What the *viewer* of each game sees: in self-play the player to move, else the learner."""
 
-    In self-play that is the player to move, otherwise the learner.
-    """
-
-    viewers: npt.NDArray[np.int8]
+    viewers: Seats
     """Their seats, int8[n]."""
     legal: Words
     """Their legal actions as bits, uint64[n]; 0 where they are not to move."""
-
-
-class ObservationBuffer(NamedTuple):
-    """The arrays of an observation, and the view from which they are written."""
-
-    arrays: Arrays
-    """What the viewers see, n rows."""
     action_masks: npt.NDArray[np.int8]
-    """Legal actions, int8[n, 64], 1 = legal."""
-    view: View
-    """Whose boards and legal actions these are."""
+    """The same, int8[n, 64], 1 = legal."""
+    arrays: Arrays
+    """Their observations, n rows."""
 
     @classmethod
     def empty(cls, size: int, observer: Observer) -> ObservationBuffer:
         """Return uninitialised arrays for ``size`` games."""
         return cls(
-            empty_arrays(observer, size),
+            np.empty(size, np.int8),
+            np.empty(size, np.uint64),
             np.empty((size, NUM_ACTIONS), np.int8),
-            View(np.empty(size, np.int8), np.empty(size, np.uint64)),
+            empty_arrays(observer, size),
         )
 
     def rows(self, part: slice) -> ObservationBuffer:
         """Return some rows, the same memory."""
-        view = View(self.view.viewers[part], self.view.legal[part])
-        return ObservationBuffer(take_rows(self.arrays, part), self.action_masks[part], view)
+        return ObservationBuffer._make(take_rows(array, part) for array in self)
 
     def fill(self, positions: Words, observer: Observer) -> None:
         """Write the observations of ``positions``, uint64[n, 6], for the viewers."""
-        observer.fill(positions, self.view.legal, self.view.viewers, self.arrays)
-        unpack_masks(self.view.legal, self.action_masks)
+        observer.fill(positions, self.legal, self.viewers, self.arrays)
+        unpack_masks(self.legal, self.action_masks)
 
 
 @jit_inline
@@ -119,7 +118,7 @@ def _mover(positions, g):
 
 @jit_inline
 def _set_viewer(state, viewers, legal, g):
-    """Write who is shown game g and what they may play; see :class:`View`."""
+    """Write who is shown game g and what they may play; see :class:`ObservationBuffer`."""
     viewer, learner = _mover(state.positions, g), state.learner_seats[g]
     bits = state.legal[g]
     if learner >= 0 and learner != viewer:
@@ -131,7 +130,7 @@ def _set_viewer(state, viewers, legal, g):
 
 @jit
 def _set_viewers(state, viewers, legal):
-    """Write who is shown each game and what they may play; see :class:`View`.
+    """Write who is shown each game and what they may play; see :class:`ObservationBuffer`.
 
     Args:
         state: the :class:`GameStates` as a plain tuple, which numba recognises faster.
@@ -153,7 +152,7 @@ def _score(state, low, high, max_plies, actors, viewers, legal, rewards, termina
         low, high: the games from ``low`` to ``high - 1`` are scored.
         max_plies: plies after which a game is cut short.
         actors: int8[B], the seats whose rewards are written.
-        viewers, legal: the arrays of :class:`View`, filled.
+        viewers, legal: the arrays of :class:`ObservationBuffer`, filled.
         rewards, terminated, truncated: the arrays of :class:`StepResult`, filled.
     """
     state = GameStates(*state)
@@ -200,7 +199,6 @@ class GameBatch:
         self, ruleset: Ruleset, size: int, max_plies: int, threads: int, observer: Observer
     ) -> None:
         self.engine = Engine(ruleset, threads)
-        self.ruleset = ruleset
         self.size = size
         self.max_plies = max_plies
         self.observer = observer
@@ -218,7 +216,7 @@ class GameBatch:
         games: GameIndices,
         positions: Words,
         legal: Words,
-    ) -> npt.NDArray[np.bool_]:
+    ) -> Flags:
         """Begin n games, and play the agent's first plies.
 
         Args:
@@ -239,25 +237,6 @@ class GameBatch:
         over = (state.winners[games] >= 0) | (state.positions[games, PLY] >= self.max_plies)
         return np.asarray(over)
 
-    def parse_positions(self, texts: list[str]) -> tuple[Words, Words]:
-        """Return the packed positions of position texts, uint64[n, 6], and their legal actions.
-
-        Raises:
-            ValueError: a text is not a position, or the game is over there.
-        """
-        parsed = {text: parse_position(text, self.ruleset) for text in set(texts)}
-        positions = np.zeros((len(texts), WORDS), np.uint64)
-        for text, words in zip(texts, positions, strict=True):
-            pack(parsed[text], words)
-        legal, winners = np.zeros(len(texts), np.uint64), np.zeros(len(texts), np.int8)
-        self.engine.legal_masks(positions, legal, winners)
-        for game in np.flatnonzero(winners >= 0)[:1]:
-            raise ValueError(
-                "position: the game is over there, because the mover has no legal move: "
-                f"{texts[game]}"
-            )
-        return positions, legal
-
     def forfeit(self, games: GameIndices) -> None:
         """End running games as a loss of the player to move."""
         state = self.state
@@ -267,7 +246,7 @@ class GameBatch:
     def step(
         self,
         actions: npt.ArrayLike,
-        actors: npt.NDArray[np.int8],
+        actors: Seats,
         buffer: ObservationBuffer,
     ) -> StepResult:
         """Play one action in every game, and the agent's answers. Games that are over stay so.
@@ -286,7 +265,8 @@ class GameBatch:
 
         def finish(part: slice) -> None:
             bounds = part.start, part.stop
-            _score(tuple(state), *bounds, self.max_plies, actors, *buffer.view, *result)
+            viewed = buffer.viewers, buffer.legal
+            _score(tuple(state), *bounds, self.max_plies, actors, *viewed, *result)
             buffer.rows(part).fill(state.positions[part], self.observer)
 
         if self.agent is None:
@@ -304,7 +284,7 @@ class GameBatch:
 
         def work(part: slice) -> None:
             state, rows = self.state.rows(part), buffer.rows(part)
-            _set_viewers(tuple(state), *rows.view)
+            _set_viewers(tuple(state), rows.viewers, rows.legal)
             rows.fill(state.positions, self.observer)
 
         self.engine.share(self.size, work)
@@ -312,12 +292,10 @@ class GameBatch:
     def observe_some(self, games: GameIndices, buffer: ObservationBuffer) -> None:
         """Fill the rows ``games`` of a buffer of B games with what those games show now."""
         state, rows = self.state.rows(games), ObservationBuffer.empty(len(games), self.observer)
-        _set_viewers(tuple(state), *rows.view)
+        _set_viewers(tuple(state), rows.viewers, rows.legal)
         rows.fill(state.positions, self.observer)
-        put_rows(buffer.arrays, games, rows.arrays)
-        buffer.action_masks[games] = rows.action_masks
-        buffer.view.viewers[games] = rows.view.viewers
-        buffer.view.legal[games] = rows.view.legal
+        for array, values in zip(buffer, rows, strict=True):
+            put_rows(array, games, values)
 
     def _reply(self, agent: Agent) -> None:
         """Play the agent's plies until the learner is to move in every running game."""
@@ -326,11 +304,7 @@ class GameBatch:
         while count := _find_unanswered(state, self.max_plies, indices):
             games = indices[:count]
             positions, legal, winners, _ = state.rows(games)
-            answer = agent.act(positions.copy(), legal.copy())
-            try:
-                actions = check_actions(answer, legal, "the opponent")
-            except ValueError as error:
-                raise RuntimeError(str(error)) from error
+            actions = answer_of(agent, positions, legal)
             self.engine.step(positions, actions, legal, winners)
             state.positions[games], state.legal[games] = positions, legal
             state.winners[games] = winners

@@ -6,18 +6,19 @@ make games differ.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import ONE, ZERO, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import WORDS, Words
+from bao_env.engine.position import WORDS, Seats, Words, to_words
 from bao_env.engine.ruleset import Ruleset
+from bao_env.notation.positions import parse_position
 
 OpeningPlies: TypeAlias = int | tuple[int, int]
 """Random plies that open a game: a number, or the lowest and the highest of a range."""
@@ -84,7 +85,7 @@ def _play_randomly(rules, positions, legal, plies, states):
 
 
 class Openings:
-    """Draws where games begin.
+    """Says where games begin.
 
     Args:
         ruleset: the rules.
@@ -92,8 +93,8 @@ class Openings:
     """
 
     def __init__(self, ruleset: Ruleset, plies: tuple[int, int] = (0, 0)) -> None:
+        self._ruleset = ruleset
         self._rules = ruleset.kernel_rules()
-        self._by_lot = ruleset.first_player == "lot"
         self.plies = plies
         starts = [Engine(ruleset).opening(seat) for seat in (SOUTH, NORTH)]
         self._positions = np.array([words for words, _ in starts])
@@ -103,7 +104,7 @@ class Openings:
         self,
         count: int,
         rng: np.random.Generator,
-        first_player: int | npt.NDArray[np.int8] | None = None,
+        first_player: int | Seats | None = None,
     ) -> tuple[Words, Words]:
         """Draw where games begin: positions uint64[count, 6] and their legal actions uint64[count].
 
@@ -113,8 +114,9 @@ class Openings:
             first_player: a seat, or int8[count]; None for the rule set's own rule, South or by lot.
         """
         if first_player is None:
-            first_player = rng.integers(2, size=count, dtype=np.int8) if self._by_lot else SOUTH
-        firsts = first_player if np.ndim(first_player) else np.full(count, first_player)
+            by_lot = self._ruleset.first_player == "lot"
+            first_player = rng.integers(2, size=count, dtype=np.int8) if by_lot else SOUTH
+        firsts = np.full(count, first_player)
         positions, legal = self._positions[firsts], self._legal[firsts]
         low, high = self.plies
         if high:
@@ -122,3 +124,20 @@ class Openings:
             states = rng.integers(1, 2**64, size=count, dtype=np.uint64)
             _play_randomly(self._rules, positions, legal, plies, states)
         return positions, legal
+
+    def at(self, texts: Sequence[str]) -> tuple[Words, Words]:
+        """Return the positions of position texts, uint64[n, 6], and their legal actions uint64[n].
+
+        Raises:
+            ValueError: a text is not a position, or the game is over there.
+        """
+        starts = {}
+        for text in dict.fromkeys(texts):
+            words = to_words(parse_position(text, self._ruleset))
+            starts[text] = words, legal_mask(self._rules, words)
+            if not starts[text][1]:
+                raise ValueError(
+                    f"position: the game is over there, because the mover has no legal move: {text}"
+                )
+        positions, legal = zip(*(starts[text] for text in texts), strict=True)
+        return np.array(positions), np.array(legal, np.uint64)

@@ -10,11 +10,14 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from bao_env.bots import Opponent, check_actions, get_agent
+from bao_env.bots import Opponent, answer_of, get_agent
 from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.position import Flags
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.arguments import (
     MAX_PLIES,
+    Infos,
+    Options,
     check_illegal,
     check_options,
     check_render_mode,
@@ -146,13 +149,13 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         """The learner's seat in this episode, SOUTH (0) or NORTH (1)."""
         return self._seat
 
-    def action_masks(self) -> npt.NDArray[np.bool_]:
+    def action_masks(self) -> Flags:
         """Return the learner's legal actions, a fresh bool[64]; MaskablePPO calls this."""
         return self._game.action_mask(self._seat).view(np.bool_)
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+        self, *, seed: int | None = None, options: Options | None = None
+    ) -> tuple[Observation, Infos]:
         """Start an episode; if the opponent begins, they have already moved.
 
         Raises:
@@ -169,7 +172,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         seat = seat_or_none(options.get("seat", self._fixed_seat), "seat")
         self._seat = int(rng.integers(2)) if seat is None else seat
         for _ in range(_MAX_DRAWS):
-            self._game.start_by_options(self._first_player, options, rng)
+            self._game.start(self._first_player, options, rng)
             self._reply()
             if not self._game.over:
                 break
@@ -183,7 +186,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             self.render()
         return self._observation(), self._info()
 
-    def step(self, action: SupportsIndex) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: SupportsIndex) -> tuple[Observation, float, bool, bool, Infos]:
         """Play the learner's action and the opponent's answer.
 
         Raises:
@@ -210,11 +213,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         """Play the opponent's plies, until the learner is to move or the game is over."""
         game = self._game
         while game.mover != self._seat and not game.over:
-            answer = self._agent.act(game.positions.copy(), game.legal.copy())
-            try:
-                [action] = check_actions(answer, game.legal, "the opponent")
-            except ValueError as error:
-                raise RuntimeError(str(error)) from error
+            [action] = answer_of(self._agent, game.positions, game.legal)
             game.play(action)
 
     def _observation(self) -> Observation:
@@ -223,7 +222,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             return board
         return {"observation": board, "action_mask": self._game.action_mask(self._seat)}
 
-    def _info(self) -> dict[str, Any]:
+    def _info(self) -> Infos:
         game = self._game
         info = {"action_mask": game.action_mask(self._seat), "player": self._seat}
         return info | {"winner": game.winner, "plies": game.plies} if game.over else info

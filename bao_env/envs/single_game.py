@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium import logger
 
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of, unpack_masks
 from bao_env.engine.bits import ONE, ZERO, U
-from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import (
@@ -21,31 +22,18 @@ from bao_env.engine.position import (
     Position,
     Words,
     mover_of,
-    pack,
+    turn_of,
     unpack,
 )
 from bao_env.engine.ruleset import Ruleset
-from bao_env.envs.arguments import check_max_plies, seat_or_none
+from bao_env.envs.arguments import Options, check_max_plies, seat_or_none
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
-from bao_env.envs.render_modes import render_game, result_line
-from bao_env.notation.positions import action_to_move, parse_position
+from bao_env.game import SEAT_NAMES
+from bao_env.notation.positions import action_to_move
 from bao_env.observation.observer import Observer, make_observations, take_rows
-from bao_env.render.raster import Window
-
-
-@jit_inline
-def _mover(positions):
-    """The seat to move."""
-    return np.int64(mover_of(positions[0, META]))
-
-
-@jit
-def _mask_and_winner(rules, positions):
-    """Return the legal mask and the winner, or -1, of a game that no capture has ended."""
-    mask = legal_mask(rules, positions[0])
-    if mask == ZERO:  # Donkers 1.2, 1.5a: no legal move
-        return mask, 1 - _mover(positions)
-    return mask, np.int64(NO_WINNER)
+from bao_env.render.drawing import drawing
+from bao_env.render.raster import Window, rgb_array
+from bao_env.render.text import ascii_board
 
 
 @jit
@@ -54,18 +42,32 @@ def _play(rules, positions, legal, action):
 
     Returns the winner or -1, and the seat to move.
     """
-    mover = _mover(positions)
+    actor = np.int64(mover_of(positions[0, META]))
     result = play(rules, positions[0], U(action))
-    mask = ZERO
-    if result == ZERO:
-        mask, winner = _mask_and_winner(rules, positions)
-    else:
-        winner = mover if result == ONE else 1 - mover
-    legal[0] = mask
-    return winner, _mover(positions)
+    mover = np.int64(mover_of(positions[0, META]))
+    legal[0] = legal_mask(rules, positions[0]) if result == ZERO else ZERO
+    winner = np.int64(NO_WINNER)
+    if result != ZERO:
+        winner = actor if result == ONE else 1 - actor
+    elif legal[0] == ZERO:  # Donkers 1.2, 1.5a: no legal move
+        winner = 1 - mover
+    return winner, mover
 
 
 _NONE_LEGAL: Final = np.zeros(1, np.uint64)
+
+
+def result_line(position: Position, winner: int, truncated: bool) -> str | None:
+    """Return how a game ended, in words; None while it runs.
+
+    Args:
+        position: the last position.
+        winner: the seat that has won, or -1.
+        truncated: whether the game was cut short.
+    """
+    if winner >= 0:
+        return f"{SEAT_NAMES[winner]} wins"
+    return f"cut short after {position.ply} plies" if truncated else None
 
 
 class SingleGame:
@@ -93,7 +95,6 @@ class SingleGame:
         *,
         against_an_opponent: bool = False,
     ) -> None:
-        self.ruleset = ruleset
         self.max_plies = check_max_plies(max_plies)
         plies = check_opening_plies(
             opening_plies, max_plies, against_an_opponent=against_an_opponent
@@ -137,30 +138,10 @@ class SingleGame:
         """How the game ended, in words; None while it runs."""
         return result_line(self.position, self.winner, self.truncated)
 
-    def start(self, position: Position) -> None:
-        """Begin a game at ``position``; plies count from 0.
-
-        Raises:
-            ValueError: the player to move has no legal move; the old game stays.
-        """
-        positions = np.zeros((1, WORDS), np.uint64)
-        pack(position, positions[0])
-        positions[0, PLY] = 0
-        mask, winner = _mask_and_winner(self._rules, positions)
-        if winner >= 0:
-            raise ValueError("position: the game is over there, as the mover has no legal move")
-        self._begin(positions, np.array([mask], np.uint64))
-
-    def _begin(self, positions: Words, legal: Words) -> None:
-        """Begin a game at a batch of one."""
-        self.positions, self.legal = positions, legal
-        self.mover, self.winner, self.truncated = int(_mover(positions)), NO_WINNER, False
-        self.last = None
-
-    def start_by_options(
+    def start(
         self,
         first_player: int | None,
-        options: dict[str, Any],
+        options: Options,
         rng: np.random.Generator,
     ) -> None:
         """Begin a game by an environment's arguments and its reset options.
@@ -176,10 +157,13 @@ class SingleGame:
         """
         text = options.get("position")
         if text is not None:
-            self.start(parse_position(text, self.ruleset))
-            return
-        wanted = seat_or_none(options.get("first_player"), "first_player")
-        self._begin(*self.openings.draw(1, rng, first_player if wanted is None else wanted))
+            self.positions, self.legal = self.openings.at([text])
+        else:
+            wanted = seat_or_none(options.get("first_player"), "first_player")
+            first = first_player if wanted is None else wanted
+            self.positions, self.legal = self.openings.draw(1, rng, first)
+        self.mover, self.winner, self.truncated = turn_of(self.positions[0]), NO_WINNER, False
+        self.last = None
 
     def play(self, action: Any, illegal: str = "raise") -> bool:
         """Play an action, an integer of any type.
@@ -218,14 +202,9 @@ class SingleGame:
         named = ", ".join(f"{a} ({action_to_move(a)})" for a in legal)
         return f"action {action}{name} is illegal here; legal: {named or 'none, the game is over'}"
 
-    def observation(self, seat: int, over: bool = False) -> Any:
-        """Return what a seat sees, as fresh arrays of the observer.
-
-        Args:
-            seat: the seat from whose side it is seen.
-            over: whether the game has ended in a way that the board does not show.
-        """
-        legal = self.legal if seat == self.mover and not over else _NONE_LEGAL
+    def observation(self, seat: int) -> Any:
+        """Return what a seat sees, as fresh arrays of the observer."""
+        legal = self.legal if seat == self.mover else _NONE_LEGAL
         viewers = self._viewers[seat]
         return take_rows(make_observations(self._observer, self.positions, legal, viewers), 0)
 
@@ -270,14 +249,18 @@ class SingleGameEnv:
             DependencyNotInstalled: pygame is missing, and the mode needs it.
         """
         game = self._game
-        return render_game(
-            game.position,
-            game.result_line,
-            self.render_mode,
-            self.metadata,
-            window=self._window,
-            last=game.last,
-        )
+        if self.render_mode is None:
+            modes = ", ".join(self.metadata["render_modes"])
+            logger.warn(f"render() needs a render_mode: make the environment with one of {modes}")
+            return None
+        if self.render_mode == "ansi":
+            return ascii_board(game.position, status=game.result_line)
+        marked = [game.last] if game.last else []
+        shapes = drawing(game.position, marked=marked, status=game.result_line)
+        if self.render_mode == "rgb_array":
+            return rgb_array(shapes)
+        self._window.show(shapes, self.metadata["render_fps"])
+        return None
 
     def close(self) -> None:
         """Close the window, if there is one."""

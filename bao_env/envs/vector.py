@@ -15,12 +15,14 @@ from gymnasium.vector.utils import batch_space
 from bao_env.bots import Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS, is_legal, unpack_masks
 from bao_env.engine.array_checks import as_actions
-from bao_env.engine.position import PLY, Words, unpack
+from bao_env.engine.position import PLY, Actions, Flags, Position, Seats, Words, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.envs.afterstates import Afterstates, list_afterstates
 from bao_env.envs.arguments import (
     MAX_PLIES,
+    Infos,
+    Options,
     check_illegal,
     check_max_plies,
     check_options,
@@ -30,7 +32,7 @@ from bao_env.envs.arguments import (
 )
 from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
-from bao_env.envs.render_modes import render_game, result_line
+from bao_env.envs.single_game import result_line
 from bao_env.observation.observer import (
     Arrays,
     Observer,
@@ -38,6 +40,9 @@ from bao_env.observation.observer import (
     masked_space,
     take_rows,
 )
+from bao_env.render.drawing import drawing
+from bao_env.render.raster import rgb_array
+from bao_env.render.text import ascii_board
 
 Observation = Any
 """A value of the environment's ``observation_space``, with a row for each game."""
@@ -200,12 +205,14 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self._sampler = np.zeros(num_envs, np.uint64)
         """Generator states of :meth:`sample_legal_actions`, uint64[B]."""
         self._started = False
-        self._reused_buffers: list[ObservationBuffer] = []
-        """The two that are used in turn, without ``copy``."""
         self._shown = ObservationBuffer.empty(num_envs, self.observer)
-        """The last returned observation. The caller may have changed its arrays since, but not its
-        view."""
-        self._shown.view.legal.fill(0)
+        """The last returned observation. The caller may have changed its arrays since, but not
+        ``viewers`` and ``legal``."""
+        self._shown.legal.fill(0)
+        self._reused = (
+            None if copy else (self._shown, ObservationBuffer.empty(num_envs, self.observer))
+        )
+        """Without ``copy``: the two that are used in turn."""
 
     # --- what the games look like ---------------------------------------------------------------
 
@@ -217,26 +224,26 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     @property
     def legal(self) -> Words:
         """The legal actions as last shown, uint64[B], a copy: bit a = action a."""
-        return self._shown.view.legal.copy()
+        return self._shown.legal.copy()
 
     @property
-    def seats(self) -> npt.NDArray[np.int8]:
+    def seats(self) -> Seats:
         """The learner's seats, int8[B], a copy; all -1 in self-play."""
         return self._batch.state.learner_seats.copy()
 
-    def action_masks(self) -> npt.NDArray[np.bool_]:
+    def action_masks(self) -> Flags:
         """Return the legal actions as last shown, a fresh bool[B, 64]."""
         masks = np.empty((self.num_envs, NUM_ACTIONS), np.bool_)
-        unpack_masks(self._shown.view.legal, masks)
+        unpack_masks(self._shown.legal, masks)
         return masks
 
-    def sample_legal_actions(self) -> npt.NDArray[np.int64]:
+    def sample_legal_actions(self) -> Actions:
         """Draw uniformly random legal actions, int64[B], 0 where there is none.
 
         Each game has a generator of its own for them, which ``reset(seed=...)`` seeds.
         """
         actions = np.empty(self.num_envs, np.int64)
-        random_actions(self._shown.view.legal, self._sampler, actions)
+        random_actions(self._shown.legal, self._sampler, actions)
         return actions
 
     def afterstates(self) -> Afterstates:
@@ -245,8 +252,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         Methods that learn the value of positions read it: the value of an action is its
         ``results``, if that is not 0, else ``signs`` times the value of its observation.
         """
+        batch = self._batch
         return list_afterstates(
-            self._batch.engine, self.observer, self._batch.state.positions, self._shown.view.legal
+            batch.engine, self.observer, batch.state.positions, self._shown.legal
         )
 
     def render(self) -> tuple[Any, ...] | None:
@@ -257,21 +265,21 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """
         if self.render_mode is None:
             return None
-        frames = []
         state = self._batch.state
-        for words, winner, over in zip(
-            state.positions, state.winners, self._awaiting_reset, strict=True
-        ):
-            position = unpack(words)
-            result = result_line(position, int(winner), truncated=bool(over))
-            frames.append(render_game(position, result, self.render_mode, self.metadata))
-        return tuple(frames)
+        games = zip(state.positions, state.winners, self._awaiting_reset, strict=True)
+        return tuple(self._render(unpack(words), int(won), bool(cut)) for words, won, cut in games)
+
+    def _render(self, position: Position, winner: int, truncated: bool) -> Any:
+        result = result_line(position, winner, truncated)
+        if self.render_mode == "ansi":
+            return ascii_board(position, status=result)
+        return rgb_array(drawing(position, status=result))
 
     # --- reset and step -------------------------------------------------------------------------
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+        self, *, seed: int | None = None, options: Options | None = None
+    ) -> tuple[Observation, Infos]:
         """Begin new games: all of them, or those of ``options["reset_mask"]``.
 
         ``seed`` seeds the learner's seats, the lots, the random plies, the random bot and
@@ -305,9 +313,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     ) -> tuple[
         Observation,
         npt.NDArray[np.float64],
-        npt.NDArray[np.bool_],
-        npt.NDArray[np.bool_],
-        dict[str, Any],
+        Flags,
+        Flags,
+        Infos,
     ]:
         """Play one action in every game.
 
@@ -325,31 +333,30 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
                 "restart them with reset(options={'reset_mask': ...})"
             )
         batch, buffer = self._batch, self._next_buffer()
-        infos: dict[str, Any] = {}
+        infos: Infos = {}
         if self._illegal == "lose":
             actions = as_actions(actions, self.num_envs, "actions")
             illegal = ~is_legal(actions, batch.state.legal)
             if illegal.any():
                 batch.forfeit(np.flatnonzero(illegal))
-                infos |= {"illegal": illegal, "_illegal": illegal.copy()}
-        result = batch.step(actions, self._shown.view.viewers, buffer)
+                infos |= _where(illegal, illegal=illegal)
+        result = batch.step(actions, self._shown.viewers, buffer)
         if len(waiting):
             for array in result:
                 array[waiting] = 0
         ended = result.terminated | result.truncated
         games = np.flatnonzero(ended)
         if len(games):
-            infos |= self._results(ended)
+            plies = (batch.state.positions[:, PLY] * ended).astype(np.int64)
+            infos |= _where(ended, winner=batch.state.winners * ended, plies=plies)
         self._shown = buffer
         if self.autoreset_mode is AutoresetMode.SAME_STEP:  # ended games restart now
             if len(games):
                 infos = self._final_infos(games, ended, infos)
                 self._restart(games)
-        elif self.autoreset_mode is AutoresetMode.NEXT_STEP:  # those of the last step restart now
+        else:  # in the next step (NEXT_STEP) or by reset() (DISABLED)
             if len(waiting):
                 self._restart(waiting)
-            self._awaiting_reset = ended
-        else:  # reset() restarts them
             self._awaiting_reset = ended
         observation, infos = self._observation_and_infos(infos)
         return observation, *result, infos
@@ -379,8 +386,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def _begin(
         self,
         games: GameIndices,
-        seats: npt.NDArray[np.int8] | int | None = None,
-        first_players: npt.NDArray[np.int8] | int | None = None,
+        seats: Seats | int | None = None,
+        first_players: Seats | int | None = None,
         start: tuple[Words, Words] | None = None,
     ) -> None:
         """Begin games. What the arguments leave open is drawn.
@@ -415,7 +422,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             f"or max_plies={self.max_plies} is too small"
         )
 
-    def _begin_by_options(self, games: GameIndices, options: dict[str, Any]) -> None:
+    def _begin_by_options(self, games: GameIndices, options: Options) -> None:
         """Begin games by a reset's options."""
         texts = self._per_game(options, "position", str)
         firsts = self._per_game(options, "first_player", lambda s: seat_number(s, "first_player"))
@@ -426,10 +433,10 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             games,
             None if seats is None else np.array(seats, np.int8)[games],
             None if firsts is None else np.array(firsts, np.int8)[games],
-            None if texts is None else self._batch.parse_positions([texts[g] for g in games]),
+            None if texts is None else self._openings.at([texts[g] for g in games]),
         )
 
-    def _per_game(self, options: dict[str, Any], key: str, read: Callable[[Any], Any]) -> Any:
+    def _per_game(self, options: Options, key: str, read: Callable[[Any], Any]) -> Any:
         """Return the B values of an option that is one value or a sequence of B, or None."""
         value = options.get(key)
         if value is None:
@@ -446,39 +453,22 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     def _next_buffer(self) -> ObservationBuffer:
         """Return a buffer to fill: a fresh one or, without ``copy``, the older of two."""
-        if self.copy:
+        if self._reused is None:
             return ObservationBuffer.empty(self.num_envs, self.observer)
-        if len(self._reused_buffers) < 2:
-            self._reused_buffers.append(ObservationBuffer.empty(self.num_envs, self.observer))
-            return self._reused_buffers[-1]
-        return self._reused_buffers[self._shown is self._reused_buffers[0]]
+        return self._reused[self._shown is self._reused[0]]
 
     def _value(self, arrays: Arrays, action_masks: npt.NDArray[np.int8]) -> Observation:
         """Return observations in the form of the observation space."""
         return arrays if self._flat else {"observation": arrays, "action_mask": action_masks}
 
-    def _observation_and_infos(self, infos: dict[str, Any]) -> tuple[Observation, dict[str, Any]]:
+    def _observation_and_infos(self, infos: Infos) -> tuple[Observation, Infos]:
         """Return what is shown now, and ``infos`` with the masks and seats that go with it."""
         shown = self._shown
-        infos["action_mask"] = shown.action_masks
-        infos["_action_mask"] = np.ones(self.num_envs, np.bool_)
-        infos["player"] = shown.view.viewers.copy()
-        infos["_player"] = np.ones(self.num_envs, np.bool_)
-        return self._value(shown.arrays, shown.action_masks), infos
+        everywhere = np.ones(self.num_envs, np.bool_)
+        seen = {"action_mask": shown.action_masks, "player": shown.viewers.copy()}
+        return self._value(shown.arrays, shown.action_masks), infos | _where(everywhere, **seen)
 
-    def _results(self, ended: npt.NDArray[np.bool_]) -> dict[str, Any]:
-        """Return the infos on who won the games that have ended, bool[B], and in how many plies."""
-        state = self._batch.state
-        return {
-            "winner": state.winners * ended,
-            "_winner": ended.copy(),
-            "plies": (state.positions[:, PLY] * ended).astype(np.int64),
-            "_plies": ended.copy(),
-        }
-
-    def _final_infos(
-        self, games: GameIndices, ended: npt.NDArray[np.bool_], infos: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _final_infos(self, games: GameIndices, ended: Flags, infos: Infos) -> Infos:
         """Return Gymnasium's infos on the end of games, with ``infos`` about them inside."""
         shown = self._shown
         final_obs = np.empty(self.num_envs, object)  # filled with None
@@ -487,15 +477,10 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             final_obs[game] = self._value(take_rows(arrays, row), masks[row])
         action_masks = np.zeros((self.num_envs, NUM_ACTIONS), np.int8)
         action_masks[games] = masks
-        final_info = infos | {
-            "action_mask": action_masks,
-            "_action_mask": ended.copy(),
-            "player": shown.view.viewers * ended,
-            "_player": ended.copy(),
-        }
-        return {
-            "final_obs": final_obs,
-            "_final_obs": ended.copy(),
-            "final_info": final_info,
-            "_final_info": ended.copy(),
-        }
+        seen = _where(ended, action_mask=action_masks, player=shown.viewers * ended)
+        return _where(ended, final_obs=final_obs, final_info=infos | seen)
+
+
+def _where(games: Flags, **infos: Any) -> Infos:
+    """Return infos, each with the games for which it is given: bool[B], under ``_`` and its key."""
+    return infos | {f"_{key}": games.copy() for key in infos}

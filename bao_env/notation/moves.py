@@ -26,14 +26,9 @@ from bao_env.engine.ruleset import Ruleset
 from bao_env.game import SEAT_NAMES, Stage, legal_actions, stage_of
 from bao_env.notation.positions import NotationError, action_to_move, hole_name, quoted
 
-SPELLINGS: Final = ("donkers", "kibao")
-
-_MOVE_TEXT: Final = {
-    "donkers": re.compile(r"([ABab]?)([1-8])([LR]?)(>?)(\*{0,2})"),
-    "kibao": re.compile(r"([ABab]?)([1-8])([<>]?)(\+?)(\*{0,2})"),
-}
-_DIRECTION_SIGNS: Final = {"donkers": "LR", "kibao": "<>"}
-_HOUSE_SIGN: Final = {"donkers": ">", "kibao": "+"}
+_SIGNS: Final = {"donkers": ("LR", ">"), "kibao": ("<>", "+")}
+"""The signs for left and right, and for playing the house."""
+SPELLINGS: Final = tuple(_SIGNS)
 
 
 def may_start(words: Words, ruleset: Ruleset, action: int) -> bool:
@@ -137,10 +132,9 @@ def format_move(words: Words, ruleset: Ruleset, action: int, spelling: str = "do
     marks = stars(words, ruleset, action)
     front_only = stage_of(position) is Stage.NAMUA or position.pending is not None
     hole = hole_name(position.mover, pit)
-    side = _DIRECTION_SIGNS[spelling][direction]
-    if _side_is_forced(position, not marks, pit):
-        side = ""
-    return f"{hole[1:] if front_only else hole}{side}{_HOUSE_SIGN[spelling] * house}{marks}"
+    sides, house_sign = _SIGNS[spelling]
+    side = "" if _side_is_forced(position, not marks, pit) else sides[direction]
+    return f"{hole[1:] if front_only else hole}{side}{house_sign * house}{marks}"
 
 
 def check_spelling(spelling: str) -> None:
@@ -178,11 +172,13 @@ def read_move(
     readings: dict[str, int] = {}
     errors: dict[str, NotationError] = {}
     for name in SPELLINGS if spelling is None else (spelling,):
-        found = _MOVE_TEXT[name].fullmatch(text)
+        sides, house_sign = _SIGNS[name]
+        pattern = rf"([ABab]?)([1-8])([{sides}]?)([{house_sign}]?)(\*{{0,2}})"
+        found = re.fullmatch(pattern, text)
         if found is None:
             continue
         try:
-            readings[name] = _resolve(found, name, words, ruleset, strict)
+            readings[name] = _resolve(found, sides, words, ruleset, strict)
         except NotationError as error:
             errors[name] = error
     if len(set(readings.values())) == 1:
@@ -197,9 +193,7 @@ def read_move(
     raise NotationError(errors.get(shown, default).reason, token=text, legal=legal)
 
 
-def _resolve(
-    found: re.Match[str], spelling: str, words: Words, ruleset: Ruleset, strict: bool
-) -> int:
+def _resolve(found: re.Match[str], sides: str, words: Words, ruleset: Ruleset, strict: bool) -> int:
     """Return the action of a matched move text; NotationError, without moves, if it has none."""
     row, hole, side, house, marks = found.groups()
     position = unpack(words)
@@ -212,14 +206,13 @@ def _resolve(
         raise NotationError("in mtaji a move needs its row letter (Donkers part 5)")
     pit = int(hole) - 1 + (8 if row in ("B", "b") else 0)
     if side:
-        direction = _DIRECTION_SIGNS[spelling].index(side)
+        direction = sides.index(side)
     elif _side_is_forced(position, captures, pit):
         direction = LEFT if pit < 4 else RIGHT
     else:
-        signs = " or ".join(_DIRECTION_SIGNS[spelling])
         raise NotationError(
-            f"needs a direction, {signs}: it is left out only for a capture in namua at a kichwa "
-            "or kimbi (Donkers part 5)"
+            f"needs a direction, {' or '.join(sides)}: it is left out only for a capture in namua "
+            "at a kichwa or kimbi (Donkers part 5)"
         )
     action = pack_action(pit, direction, len(house))
     if action not in legal_actions(words, ruleset):

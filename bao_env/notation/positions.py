@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Final, Self
 
 from bao_env.engine.action import pack_action, unpack_action
@@ -30,39 +31,32 @@ from bao_env.engine.ruleset import Ruleset
 _MAX_POSITION_TEXT: Final = 300
 _CANONICAL: Final = re.compile(r"([AB])([1-8])([LR])(>?)")
 _COUNT: Final = re.compile(r"0|[1-9][0-9]?")
-_HOLE: Final = re.compile(r"[Aa]([1-8])")
-_PENDING: Final = re.compile(r"[Aa]([1-8]):(0|[1-9][0-9]{0,6})")
+_FIELDS: Final = (
+    ("house owners", "SN|S|N|-", "SN, S, N or -"),
+    ("mover", "S|N", "S or N"),
+    ("barred hole", "-|A[1-8]", "- or A1 to A8"),
+    ("waiting capture", "A[1-8]:(0|[1-9][0-9]{0,6})", "a hole and the seeds sown, as in A3:17"),
+)
+"""The fields of a position text after the stores: name, pattern, and the pattern in words."""
 
 
+@dataclass(eq=False, repr=False)
 class NotationError(ValueError):
-    """A text that is not a move, position or transcript, or a move that the rules forbid.
+    """A text that is not a move, position or transcript, or a move that the rules forbid."""
 
-    Args:
-        reason: the mistake.
-        file: name of the file, if known.
-        line: line in the file, from 1.
-        number: move number in the game.
-        token: the offending text.
-        legal: the moves that would have been legal, as texts.
-    """
-
-    def __init__(
-        self,
-        reason: str,
-        *,
-        file: str | None = None,
-        line: int | None = None,
-        number: int | None = None,
-        token: str | None = None,
-        legal: Sequence[str] = (),
-    ) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.file = file
-        self.line = line
-        self.number = number
-        self.token = token
-        self.legal = tuple(legal)
+    reason: str
+    """The mistake."""
+    _: KW_ONLY
+    file: str | None = None
+    """Name of the file, if known."""
+    line: int | None = None
+    """Line in the file, from 1."""
+    number: int | None = None
+    """Move number in the game."""
+    token: str | None = None
+    """The offending text."""
+    legal: Sequence[str] = ()
+    """The moves that would have been legal, as texts."""
 
     def located(
         self, file: str | None, line: int | None, number: int | None, token: str | None = None
@@ -105,8 +99,6 @@ def parse_position(text: str, ruleset: Ruleset) -> Position:
     try:
         position = _read_position(text.removeprefix("\ufeff"))
         validate(position, ruleset)
-    except NotationError:
-        raise
     except ValueError as error:
         raise NotationError(str(error), token=text) from None
     return position
@@ -117,13 +109,13 @@ def _read_position(text: str) -> Position:
         raise ValueError(f"a position text has at most {_MAX_POSITION_TEXT} characters")
     if not text.isascii() or not text.isprintable():
         raise ValueError("a position text is one line of printable ASCII")
-    fields = text.split()
+    fields = text.upper().split()
     if len(fields) not in (5, 6):
         raise ValueError(
             f"{len(fields)} fields; expected five or six: rows, stores, HOUSES, MOVER, BARRED "
             "and PENDING, as in 'A1,..,A8/B1,..,B8/a1,..,a8/b1,..,b8 22,22 SN S -'"
         )
-    board, stores, houses, seat, barred = (field.upper() for field in fields[:5])
+    board, stores, *others = fields
     rows = board.split("/")
     if len(rows) != 4:
         raise ValueError(f"{len(rows)} rows between slashes; expected four: A, B, a, b")
@@ -131,28 +123,26 @@ def _read_position(text: str) -> Position:
         _counts(row, 8, f"row {name}") for name, row in zip("ABab", rows, strict=True)
     )
     south_store, north_store = _counts(stores, 2, "the stores")
-    if houses not in ("SN", "S", "N", "-"):
-        raise ValueError(f"house owners {quoted(houses)}: expected SN, S, N or -")
-    if seat not in ("S", "N"):
-        raise ValueError(f"mover {quoted(seat)}: expected S or N")
-    barred_hole = _HOLE.fullmatch(barred)
-    if barred != "-" and barred_hole is None:
-        raise ValueError(f"barred hole {quoted(barred)}: expected - or A1 to A8")
-    pending = _PENDING.fullmatch(fields[5]) if len(fields) == 6 else None
-    if len(fields) == 6 and pending is None:
-        raise ValueError(
-            f"waiting capture {quoted(fields[5])}: expected a hole and the seeds sown, as in A3:17"
-        )
+    for field, (name, pattern, expected) in zip(others, _FIELDS, strict=False):
+        if not re.fullmatch(pattern, field):
+            raise ValueError(f"{name} {quoted(field)}: expected {expected}")
+    houses, seat, barred, waiting = (*others, "-:0")[:4]
+    pending, sown = waiting.split(":")
     return Position(
         front=(south_front, north_front),
         back=(south_back, north_back),
         store=(south_store, north_store),
         owns_house=("S" in houses, "N" in houses),
-        mover=SOUTH if seat == "S" else NORTH,
-        barred=int(barred_hole[1]) - 1 if barred_hole else None,
-        pending=int(pending[1]) - 1 if pending else None,
-        pending_sown=int(pending[2]) if pending else 0,
+        mover="SN".index(seat),
+        barred=_pit(barred),
+        pending=_pit(pending),
+        pending_sown=int(sown),
     )
+
+
+def _pit(name: str) -> int | None:
+    """Return the pit of a hole, A1 to A8; None for ``-``."""
+    return None if name == "-" else int(name[1]) - 1
 
 
 def _counts(text: str, size: int, what: str) -> tuple[int, ...]:

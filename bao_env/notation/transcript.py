@@ -101,8 +101,6 @@ class Replay:
     """The position before the first action."""
     actions: tuple[int, ...]
     """Every action; a Dutch turn may take several."""
-    positions: tuple[Position, ...]
-    """The position after each action."""
     outcome: Outcome | None
     """The end of the game under the rules; None if it stopped before."""
 
@@ -220,13 +218,14 @@ def replay(
     """
     file = transcript.file
     try:
-        rules, spelling = _settings(transcript, ruleset, spelling)
+        rules = _stated_rules(transcript) if ruleset is None else get_ruleset(ruleset)
+        if spelling is None:
+            spelling = _stated_spelling(transcript)
         start = _start(transcript, rules)
     except NotationError as error:
         raise error.located(file, None, None) from None
     words = to_words(start)
     actions: list[int] = []
-    positions: list[Position] = []
     outcome = stuck(words, rules)
     for turn in transcript.turns:
         for index, text in enumerate(turn.text.split("/")):
@@ -239,26 +238,9 @@ def replay(
                 raise error.located(file, turn.line, turn.number, turn.text) from None
             outcome = play(words, rules, action)
             actions.append(action)
-            positions.append(unpack(words))
     if outcome is not None and transcript.stated_winner() not in (None, outcome.winner):
         raise NotationError(f"the head names another winner, but {outcome}", file=file)
-    return Replay(rules, start, tuple(actions), tuple(positions), outcome)
-
-
-def _settings(
-    transcript: Transcript, ruleset: str | Ruleset | None, spelling: str | None
-) -> tuple[Ruleset, str | None]:
-    """Return the rules and the spelling for a replay; NotationError if the head's are unknown."""
-    if ruleset is None:
-        ruleset = _stated_rules(transcript)
-    if spelling is None:
-        stated = transcript.get("spelling")
-        if stated is not None and stated.casefold() not in SPELLINGS:
-            raise NotationError(
-                f"unknown spelling; expected {' or '.join(SPELLINGS)}", token=stated
-            )
-        spelling = stated.casefold() if stated else _spelling_of(transcript.turns)
-    return get_ruleset(ruleset), spelling
+    return Replay(rules, start, tuple(actions), outcome)
 
 
 def _stated_rules(transcript: Transcript) -> Ruleset:
@@ -284,13 +266,21 @@ def rules_head(ruleset: Ruleset) -> dict[str, str]:
     return {"ruleset": ruleset.name, "rules": json.dumps(switches)}
 
 
-def _spelling_of(turns: Sequence[Turn]) -> str | None:
-    """Return the spelling that the signs in the turns belong to; None if both or neither."""
-    signs = set().union(*(turn.text for turn in turns))
-    donkers, kibao = bool(signs & set("LR")), bool(signs & set("<+"))
-    if donkers == kibao:
-        return None
-    return "donkers" if donkers else "kibao"
+def _stated_spelling(transcript: Transcript) -> str | None:
+    """Return the spelling that the head names, or that the signs in the turns belong to.
+
+    It is None if they belong to both or neither.
+    """
+    stated = transcript.get("spelling")
+    if stated is None:
+        signs = set().union(*(turn.text for turn in transcript.turns))
+        donkers, kibao = bool(signs & set("LR")), bool(signs & set("<+"))
+        if donkers == kibao:
+            return None
+        return "donkers" if donkers else "kibao"
+    if stated.casefold() not in SPELLINGS:
+        raise NotationError(f"unknown spelling; expected {' or '.join(SPELLINGS)}", token=stated)
+    return stated.casefold()
 
 
 def _start(transcript: Transcript, ruleset: Ruleset) -> Position:

@@ -42,6 +42,8 @@ from bao_env.engine.lanes import (
 from bao_env.engine.position import (
     NO_WINNER,
     WORDS,
+    Actions,
+    Seats,
     Words,
     mover_of,
     pending_of,
@@ -77,13 +79,13 @@ class Workspace(NamedTuple):
 
     after: Words
     """uint64[_ROWS, 6], the positions after them."""
-    seats: npt.NDArray[np.int8]
+    seats: Seats
     """int8[_ROWS], who has won there, or -1."""
     best: Words
     """uint64[_ROWS], what the opponent can do there; see :func:`best_capture`."""
     games: npt.NDArray[np.int64]
     """int64[_ROWS], the game of each action."""
-    actions: npt.NDArray[np.int64]
+    actions: Actions
     """int64[_ROWS]."""
     scratch: Scratch
 
@@ -213,49 +215,19 @@ def workspace() -> tuple[Any, ...]:
     return work
 
 
-class ActionWriter:
-    """Writes columns of actions. Several threads may use one at the same time.
-
-    Args:
-        ruleset: decides what actions and replies capture.
-        columns: :data:`CAPTURE_COLUMNS` or :data:`REPLY_COLUMNS`.
-    """
-
-    def __init__(self, ruleset: Ruleset, columns: int) -> None:
-        self._rules = ruleset.kernel_rules()
-        self._replies = columns == REPLY_COLUMNS
-
-    def write(
-        self,
-        positions: Words,
-        legal: Words,
-        out: npt.NDArray[Any],
-        column: int = 0,
-    ) -> None:
-        """Write the columns of B positions; see :func:`write_actions`.
-
-        Args:
-            positions: uint64[B, 6].
-            legal: uint64[B].
-            out: uint8 or float32 [B, N].
-            column: the first column that is written.
-        """
-        scale = seed_scale(out.dtype)
-        work = workspace()
-        write_actions(self._rules, positions, legal, self._replies, scale, work, out, column)
-
-
 class BoardAndActions:
-    """The observers ``"captures"`` and ``"replies"``: the bare board, then columns of actions.
+    """The observers ``"board"``, ``"captures"`` and ``"replies"``.
 
     Args:
         ruleset: decides what actions and replies capture.
         dtype: float32 or uint8.
-        columns: :data:`CAPTURE_COLUMNS` or :data:`REPLY_COLUMNS`.
+        columns: the columns of actions after the bare board: 0, :data:`CAPTURE_COLUMNS` or
+            :data:`REPLY_COLUMNS`.
     """
 
     def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike, columns: int) -> None:
-        self._actions = ActionWriter(ruleset, columns)
+        self._rules = ruleset.kernel_rules()
+        self._columns = columns
         self.space = seed_space((OBSERVATION_SIZE + columns,), dtype)
         self._scale = seed_scale(dtype)
 
@@ -263,9 +235,12 @@ class BoardAndActions:
         self,
         positions: Words,
         legal: Words,
-        viewers: npt.NDArray[np.int8],
+        viewers: Seats,
         arrays: npt.NDArray[Any],
     ) -> None:
         """Write boards and columns; see :meth:`bao_env.observation.observer.Observer.fill`."""
         observe_compiled(positions, viewers, self._scale, arrays)
-        self._actions.write(positions, legal, arrays, OBSERVATION_SIZE)
+        if self._columns:
+            replies = self._columns == REPLY_COLUMNS
+            rest = replies, self._scale, workspace(), arrays, OBSERVATION_SIZE
+            write_actions(self._rules, positions, legal, *rest)

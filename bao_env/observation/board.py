@@ -33,6 +33,7 @@ from bao_env.engine.position import (
     META,
     MOVER_FRONT,
     OTHER_FRONT,
+    Seats,
     Words,
     barred_of,
     mover_of,
@@ -42,7 +43,6 @@ from bao_env.engine.position import (
     pending_of,
     store_of,
 )
-from bao_env.engine.ruleset import Ruleset
 
 OBSERVATION_VERSION: Final = 1
 """Raised whenever a number of the observation changes its place or its meaning."""
@@ -122,7 +122,7 @@ def observe_compiled(positions, viewers, scale, out):
 def observe(
     positions: Words,
     out: npt.NDArray[Any],
-    viewers: npt.NDArray[np.int8] | None = None,
+    viewers: Seats | None = None,
 ) -> None:
     """Write observations into ``out``, uint8 or float32 [B, 52], in place.
 
@@ -141,26 +141,3 @@ def observe(
     dtype = np.uint8 if getattr(out, "dtype", None) == np.uint8 else np.float32
     check_output("out", out, dtype, (size, OBSERVATION_SIZE))
     observe_compiled(positions, viewers, seed_scale(out.dtype), out)
-
-
-class BareBoard:
-    """The observer ``"board"``.
-
-    Args:
-        ruleset: ignored; the board looks the same under all rules.
-        dtype: float32 or uint8.
-    """
-
-    def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
-        self.space = seed_space((OBSERVATION_SIZE,), dtype)
-        self._scale = seed_scale(dtype)
-
-    def fill(
-        self,
-        positions: Words,
-        legal: Words,
-        viewers: npt.NDArray[np.int8],
-        arrays: npt.NDArray[Any],
-    ) -> None:
-        """Write the boards; see :meth:`bao_env.observation.observer.Observer.fill`."""
-        observe_compiled(positions, viewers, self._scale, arrays)

@@ -31,12 +31,12 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
+from gymnasium.vector.utils import create_empty_array
 
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.position import Words
+from bao_env.engine.position import Seats, Words
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.observation.actions import CAPTURE_COLUMNS, REPLY_COLUMNS, BoardAndActions
-from bao_env.observation.board import BareBoard
 from bao_env.observation.planes import Planes, PlanesAndReplies
 
 Arrays = Any
@@ -55,7 +55,7 @@ class Observer(Protocol):
         self,
         positions: Words,
         legal: Words,
-        viewers: npt.NDArray[np.int8],
+        viewers: Seats,
         arrays: Arrays,
     ) -> None:
         """Write the observations of n positions.
@@ -72,7 +72,7 @@ class Observer(Protocol):
 
 
 OBSERVATIONS: Final[dict[str, Callable[[Ruleset, np.dtype[Any]], Observer]]] = {
-    "board": BareBoard,
+    "board": partial(BoardAndActions, columns=0),
     "captures": partial(BoardAndActions, columns=CAPTURE_COLUMNS),
     "replies": partial(BoardAndActions, columns=REPLY_COLUMNS),
     "planes": Planes,
@@ -119,14 +119,7 @@ def masked_space(space: spaces.Space[Any]) -> spaces.Dict:
 
 def empty_arrays(observer: Observer, size: int) -> Arrays:
     """Return uninitialised arrays for ``size`` observations."""
-    space = observer.space
-    if isinstance(space, spaces.Dict):
-        return {key: _empty(box, size) for key, box in space.items()}
-    return _empty(space, size)
-
-
-def _empty(box: spaces.Space[Any], size: int) -> npt.NDArray[Any]:
-    return np.empty((size, *(box.shape or ())), box.dtype)
+    return create_empty_array(observer.space, size, np.empty)
 
 
 def take_rows(arrays: Arrays, rows: Any) -> Arrays:
@@ -149,7 +142,7 @@ def make_observations(
     observer: Observer,
     positions: Words,
     legal: Words,
-    viewers: npt.NDArray[np.int8],
+    viewers: Seats,
 ) -> Arrays:
     """Return fresh observations of n positions; :meth:`Observer.fill` has the arguments."""
     arrays = empty_arrays(observer, len(legal))

@@ -26,9 +26,9 @@ from gymnasium import spaces
 from bao_env.engine.bits import ONE
 from bao_env.engine.compile import jit
 from bao_env.engine.layout import HOUSE, facing
-from bao_env.engine.position import Words
+from bao_env.engine.position import Seats, Words
 from bao_env.engine.ruleset import Ruleset
-from bao_env.observation.actions import REPLY_COLUMNS, ActionWriter
+from bao_env.observation.actions import REPLY_COLUMNS, workspace, write_actions
 from bao_env.observation.board import OBSERVATION_SIZE, observe_one, seed_scale, seed_space
 
 STEPS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
@@ -94,7 +94,7 @@ class Planes:
         self,
         positions: Words,
         legal: Words,
-        viewers: npt.NDArray[np.int8],
+        viewers: Seats,
         arrays: npt.NDArray[Any],
     ) -> None:
         """Write the planes; see :meth:`bao_env.observation.observer.Observer.fill`."""
@@ -111,7 +111,8 @@ class PlanesAndReplies:
 
     def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
         self._planes = Planes(ruleset, dtype)
-        self._actions = ActionWriter(ruleset, REPLY_COLUMNS)
+        self._rules = ruleset.kernel_rules()
+        self._scale = seed_scale(dtype)
         self.space = spaces.Dict(
             {"planes": self._planes.space, "actions": seed_space((REPLY_COLUMNS,), dtype)}
         )
@@ -120,9 +121,10 @@ class PlanesAndReplies:
         self,
         positions: Words,
         legal: Words,
-        viewers: npt.NDArray[np.int8],
+        viewers: Seats,
         arrays: dict[str, npt.NDArray[Any]],
     ) -> None:
         """Write both arrays; see :meth:`bao_env.observation.observer.Observer.fill`."""
         self._planes.fill(positions, legal, viewers, arrays["planes"])
-        self._actions.write(positions, legal, arrays["actions"])
+        rest = True, self._scale, workspace(), arrays["actions"], 0
+        write_actions(self._rules, positions, legal, *rest)

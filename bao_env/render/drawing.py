@@ -214,10 +214,12 @@ def ground(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Shape]:
         thick = 1 + i * 7 % 3 * 0.7
         shapes.append(Rect(first, y, gap - first, thick, 0.7, _GRAIN[i % 4]))
         shapes.append(Rect(gap + 26, y + 1.3, last - gap - 26, thick, 0.7, _GRAIN[(i + 1) % 4]))
-    shapes.append(Rect(17, 17, right - 24, bottom - 25, 25, "none", _WOOD_LIGHT, 1.2))
     ridge = layout.top + 2 * PIT + _MIDDLE / 2
-    shapes.append(Rect(layout.left - 8, ridge - 2.5, 8 * PIT + 16, 5, 2.5, _WOOD_DARK))
-    shapes.append(Rect(layout.left - 8, ridge + 1.5, 8 * PIT + 16, 1.4, 0.7, _WOOD_LIGHT))
+    shapes += [
+        Rect(17, 17, right - 24, bottom - 25, 25, "none", _WOOD_LIGHT, 1.2),
+        Rect(layout.left - 8, ridge - 2.5, 8 * PIT + 16, 5, 2.5, _WOOD_DARK),
+        Rect(layout.left - 8, ridge + 1.5, 8 * PIT + 16, 1.4, 0.7, _WOOD_LIGHT),
+    ]
     for place in places(layout, viewer):
         if place.pit is not None:
             shapes += _hollow(place.x, place.y, RADIUS, RADIUS, place.is_house)
@@ -315,19 +317,18 @@ def _count(place: Place, count: int) -> list[Shape]:
     return [Circle(*place.label, 9, _INK), Text(*place.label, str(count), 11.5, _PALE)]
 
 
-def status_line(position: Position) -> str:
-    """Return the line that says who is to move, and in which stage."""
-    return f"{SEAT_NAMES[position.mover]} to move, {stage_of(position).value}"
+def status_line(position: Position, status: str | None) -> str:
+    """Return the line below the board, with what the seeds do not show.
 
-
-def notes(position: Position) -> list[str]:
-    """Return what the seeds do not show: a barred hole, or a capture that waits."""
-    found = []
+    ``status`` is its beginning; by default, it says who is to move in which stage.
+    """
+    mover = position.mover
+    parts = [status or f"{SEAT_NAMES[mover]} to move, {stage_of(position).value}"]
     if position.barred is not None:
-        found.append(f"takasia bars {hole_name(position.mover, position.barred)}")
+        parts.append(f"takasia bars {hole_name(mover, position.barred)}")
     if position.pending is not None:
-        found.append(f"the capture at {hole_name(position.mover, position.pending)} waits")
-    return found
+        parts.append(f"the capture at {hole_name(mover, position.pending)} waits")
+    return "; ".join(parts)
 
 
 def drawing(
@@ -345,7 +346,7 @@ def drawing(
         position: the position to show.
         marked: (seat, pit) of the holes with a yellow ring.
         legal: (seat, pit) of the holes with a green ring, unless they are marked.
-        status: the line below the board; by default, :func:`status_line`.
+        status: see :func:`status_line`.
         layout: positions and sizes, and so the size of the drawing.
         viewer: the seat at the bottom.
     """
@@ -374,6 +375,6 @@ def drawing(
         name = _MARK if seat == position.mover else _PALE
         where = (x + w / 2, y - 16) if h > w else (x + 30, y + 16)
         shapes.append(Text(*where, SEAT_NAMES[seat], 15, name))
-    line = "; ".join([status or status_line(position), *notes(position)])
+    line = status_line(position, status)
     shapes.append(Text(layout.width / 2, layout.height - 24, line, 18, _INK))
     return shapes

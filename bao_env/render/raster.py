@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.error import DependencyNotInstalled
 
-from bao_env.render.drawing import HEIGHT, WIDTH, Shape, Text
+from bao_env.render.drawing import WIDTH, Shape, Text
 from bao_env.render.svg import svg_document
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ IMAGE_WIDTH: Final = round(WIDTH)
 """Default width of an image in pixels: one pixel a unit of the drawing."""
 
 
-def _pygame() -> Any:
+def import_pygame() -> Any:
     """Import pygame.
 
     Raises:
@@ -43,20 +43,15 @@ def _pygame() -> Any:
     return pygame
 
 
-def image_size(width: int = IMAGE_WIDTH) -> tuple[int, int]:
-    """Return width and height in pixels of an image ``width`` pixels wide."""
-    return width, round(width * HEIGHT / WIDTH)
-
-
 def paint(shapes: Iterable[Shape], *, width: int = IMAGE_WIDTH) -> pygame.Surface:
-    """Paint shapes on a new surface of :func:`image_size`; needs neither a window nor a display.
+    """Paint shapes on a new surface, ``width`` pixels wide; needs neither window nor display.
 
     Texts are painted last, on top of all other shapes.
 
     Raises:
         DependencyNotInstalled: pygame is missing.
     """
-    pygame = _pygame()
+    pygame = import_pygame()
     shapes = list(shapes)
     svg = svg_document((shape for shape in shapes if not isinstance(shape, Text)), width)
     surface = pygame.image.load(io.BytesIO(svg.encode()), "board.svg")
@@ -83,7 +78,7 @@ def rgb_array(shapes: Iterable[Shape], *, width: int = IMAGE_WIDTH) -> npt.NDArr
     Raises:
         DependencyNotInstalled: pygame is missing.
     """
-    columns = _pygame().surfarray.array3d(paint(shapes, width=width))  # uint8[W, H, 3]
+    columns = import_pygame().surfarray.array3d(paint(shapes, width=width))  # uint8[W, H, 3]
     return np.ascontiguousarray(columns.transpose(1, 0, 2))
 
 
@@ -113,7 +108,7 @@ class Window:
             DependencyNotInstalled: pygame is missing.
             pygame.error: there is no screen.
         """
-        pygame = _pygame()
+        pygame = import_pygame()
         picture = paint(shapes)
         screen = pygame.display.get_surface()
         if screen is None or screen.get_size() != picture.get_size():
@@ -132,4 +127,4 @@ class Window:
         """Close the window, if it is open; the next drawing opens it again."""
         if self._clock is not None:
             self._clock = None
-            _pygame().display.quit()
+            import_pygame().display.quit()

@@ -6,7 +6,7 @@ from bao_env.engine.layout import HOUSE
 from bao_env.engine.position import Position
 from bao_env.game import SEAT_NAMES
 from bao_env.notation.positions import hole_name
-from bao_env.render.drawing import notes, rows, status_line
+from bao_env.render.drawing import rows, status_line
 
 
 def ascii_board(position: Position, *, status: str | None = None) -> str:
@@ -27,7 +27,7 @@ def ascii_board(position: Position, *, status: str | None = None) -> str:
             line += f"    {SEAT_NAMES[seat]}, {position.store[seat]} in store"
         lines.append(line.rstrip())
     lines.append("       1    2    3    4    5    6    7    8")
-    lines.append("  " + "; ".join([status or status_line(position), *notes(position)]))
+    lines.append(f"  {status_line(position, status)}")
     return "\n".join(lines)
 
 
@@ -39,5 +39,4 @@ def _cell(position: Position, seat: int, pit: int) -> str:
         brackets = "()"
     if seat == position.mover and pit == position.pending:
         brackets = "<>"
-    count = f"{brackets[0]}{position.pits(seat)[pit]}{brackets[1]}"
-    return count.rjust(4) if position.pits(seat)[pit] < 10 else count.ljust(4)
+    return f"{brackets[0]}{position.pits(seat)[pit]}{brackets[1]}".rjust(4)
