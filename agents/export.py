@@ -49,6 +49,7 @@ from agents.nets.head import SIGN_AND_RESULT, TRUST
 from agents.nets.network import PolicyNetwork
 from agents.registry import find_checkpoint
 from bao_env.cli import Run, add_options
+from bao_env.engine.position import Words
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset, get_ruleset
 from bao_env.files import write_atomically
 from bao_env.observation.board import OBSERVATION_VERSION
@@ -71,8 +72,8 @@ _MEANINGS["replies"] = _MEANINGS["moves"] | {
 
 
 def features(
-    positions: npt.NDArray[np.uint64],
-    legal: npt.NDArray[np.uint64],
+    positions: Words,
+    legal: Words,
     ruleset: str | Ruleset,
     kind: str,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:

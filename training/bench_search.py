@@ -14,7 +14,6 @@ import statistics
 import sys
 
 import numpy as np
-import numpy.typing as npt
 from tabulate import tabulate
 
 from agents.arena.openings import draw_openings
@@ -24,6 +23,7 @@ from agents.search.mcts import MctsAgent
 from bao_env.bench import Case, add_rounds, measure
 from bao_env.cli import Run, add_options, at_least, write_json
 from bao_env.engine.batch import Engine
+from bao_env.engine.position import Words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.signature import machine
 
@@ -31,13 +31,13 @@ DEPTHS = (4, 6, 8, 10)
 SIMULATIONS = 1000
 
 
-def sample(ruleset: Ruleset, count: int) -> npt.NDArray[np.uint64]:
+def sample(ruleset: Ruleset, count: int) -> Words:
     """Draw positions uint64[count, 6] of random games, early and late."""
     parts = [draw_openings(ruleset, count // 4, plies, 0, None) for plies in (8, 16, 32, 48)]
     return np.concatenate([part.positions for part in parts])
 
 
-def alphabeta_case(ruleset: Ruleset, positions: npt.NDArray[np.uint64], depth: int) -> Case:
+def alphabeta_case(ruleset: Ruleset, positions: Words, depth: int) -> Case:
     """Make the case of alpha-beta search to a depth; it counts nodes."""
     agent = AlphaBetaAgent(ruleset, depth=depth, threads=1)
 
@@ -47,7 +47,7 @@ def alphabeta_case(ruleset: Ruleset, positions: npt.NDArray[np.uint64], depth: i
     return Case(f"alphabeta:{depth}, nodes", len(positions), 1, play)
 
 
-def mcts_case(ruleset: Ruleset, positions: npt.NDArray[np.uint64], greedy: bool) -> Case:
+def mcts_case(ruleset: Ruleset, positions: Words, greedy: bool) -> Case:
     """Make the case of Monte Carlo tree search; it counts playouts."""
     agent = MctsAgent(ruleset, simulations=SIMULATIONS, greedy=greedy, threads=1)
     legal = np.empty(len(positions), np.uint64)

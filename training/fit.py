@@ -39,6 +39,7 @@ from agents.search.alphabeta.evaluation import CELLS, LIMIT, PAIRS, SCALE
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.value_network import ROW_LIMIT, ROW_SCALE, SIGNS, load_network
 from bao_env.cli import Run, add_options, at_least
+from bao_env.engine.position import Words
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.files import write_atomically
 from training import search_games
@@ -52,7 +53,7 @@ BATCH: Final = 8192
 class Shape(NamedTuple):
     """What differs between the two evaluators."""
 
-    features: Callable[[npt.NDArray[np.uint64], npt.NDArray[np.int32]], None]
+    features: Callable[[Words, npt.NDArray[np.int32]], None]
     """Lists the cells that positions name."""
     cells: int
     """Cells of a rule set."""
@@ -114,7 +115,7 @@ class Evaluator(torch.nn.Module):
             self.pits.weight[:, 0] = 0.0
         self.register_buffer("signs", torch.tensor(SIGNS[: shape.units], dtype=torch.float32))
 
-    def features(self, positions: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
+    def features(self, positions: Words) -> npt.NDArray[np.int32]:
         """Return the cells int32[B, PAIRS] of positions uint64[B, 6]."""
         features = np.empty((len(positions), PAIRS), np.int32)
         self.shape.features(positions, features)

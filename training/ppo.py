@@ -40,6 +40,7 @@ from agents.nets.legal_actions import (
 )
 from agents.nets.network import PolicyNetwork
 from bao_env.engine.compile import jit
+from bao_env.engine.position import Words
 from training.config import OWN_CODE, MethodConfig, TrainConfig
 from training.saved import join, part
 from training.trainer import Trainer, plies_per_game
@@ -208,7 +209,7 @@ class PpoWorker(Worker):
         return RolloutOutput(encodings, indptr, legal, logits.cpu().numpy(), values.cpu().numpy())
 
     def _sample(
-        self, output: RolloutOutput, rng: npt.NDArray[np.uint64]
+        self, output: RolloutOutput, rng: Words
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Draw an action for each position; advances ``rng`` uint64[B] in place.
 
@@ -524,7 +525,7 @@ class RolloutOutput(NamedTuple):
     """uint8[R, ENCODING_SIZE], padded."""
     indptr: npt.NDArray[np.int64]
     """int64[B + 1], where the legal actions of each position lie."""
-    legal: npt.NDArray[np.uint64]
+    legal: Words
     """uint64[B]."""
     logits: npt.NDArray[np.float32]
     """float32[K]."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from agents.nets.checkpoint import Arrays
 from agents.search.gumbel.search import SearchOutput
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.position import WORDS
+from bao_env.engine.position import WORDS, Words
 
 NOT_VISITED: Final = -128
 """The q-value of an action that a search has not visited."""
@@ -53,9 +53,7 @@ class ReplayBuffer(_Saved):
         self.next = np.zeros(1, np.int64)
         """The place of the next position."""
 
-    def add(
-        self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64], output: SearchOutput
-    ) -> npt.NDArray[np.int64]:
+    def add(self, positions: Words, legal: Words, output: SearchOutput) -> npt.NDArray[np.int64]:
         """Write searched positions over the oldest ones.
 
         Args:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from agents.arena.openings import draw_openings
 from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import WORDS, movers
+from bao_env.engine.position import WORDS, Words, movers
 from bao_env.engine.ruleset import Ruleset
 from bao_env.files import write_atomically
 
@@ -30,7 +30,7 @@ HELD_OUT: Final = 20
 class SearchGames(NamedTuple):
     """P positions of finished games."""
 
-    positions: npt.NDArray[np.uint64]
+    positions: Words
     """uint64[P, 6], packed."""
     actions: npt.NDArray[np.uint8]
     """uint8[P], the actions played."""
@@ -108,7 +108,7 @@ def play(agent: AlphaBetaAgent, ruleset: Ruleset, games: int, seed: int) -> Sear
     return SearchGames.concatenate(parts)
 
 
-def _openings(ruleset: Ruleset, count: int, plies: int, seed: int) -> npt.NDArray[np.uint64]:
+def _openings(ruleset: Ruleset, count: int, plies: int, seed: int) -> Words:
     """Draw up to ``count`` different positions after ``plies`` random actions."""
     for fewer in (count, *SHORT_OPENINGS):
         with suppress(ValueError):
@@ -116,9 +116,7 @@ def _openings(ruleset: Ruleset, count: int, plies: int, seed: int) -> npt.NDArra
     return np.empty((0, WORDS), np.uint64)
 
 
-def _play_on(
-    agent: AlphaBetaAgent, engine: Engine, positions: npt.NDArray[np.uint64], first: int
-) -> SearchGames:
+def _play_on(agent: AlphaBetaAgent, engine: Engine, positions: Words, first: int) -> SearchGames:
     """Play on from positions uint64[G, 6]; games are numbered from ``first`` on."""
     positions = positions.copy()
     masks = np.empty(len(positions), np.uint64)

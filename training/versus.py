@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from agents.arena.elo import score_pairs
 from agents.arena.match import play_openings
@@ -29,6 +28,7 @@ from agents.progress import Progress
 from agents.provenance import commit_of
 from bao_env.cli import Run, add_options, add_player_options, at_least
 from bao_env.engine.batch import Engine
+from bao_env.engine.position import Actions, Words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.files import write_atomically
 
@@ -74,9 +74,7 @@ class RemotePlayer:
         self.act(openings, masks)
         self.seconds, self.moves = 0.0, 0
 
-    def act(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, masks: Words) -> Actions:
         """See :meth:`bao_env.bots.Agent.act`.
 
         Raises:

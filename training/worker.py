@@ -15,7 +15,7 @@ from torch import Tensor
 from agents.nets.checkpoint import Arrays
 from agents.nets.network import Inputs, PolicyNetwork
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import PLY, WORDS, movers
+from bao_env.engine.position import PLY, WORDS, Actions, Words, movers
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.envs.openings import Openings
 from training.config import TrainConfig
@@ -61,7 +61,7 @@ class Games:
         return movers(self.positions)
 
     @property
-    def plies(self) -> npt.NDArray[np.uint64]:
+    def plies(self) -> Words:
         """uint64[B], the actions played so far in each game."""
         return self.positions[:, PLY]
 
@@ -76,7 +76,7 @@ class Games:
         self.positions[index], self.legal[index] = starts
         self.winners[index] = -1
 
-    def step(self, actions: npt.NDArray[np.int64]) -> None:
+    def step(self, actions: Actions) -> None:
         """Play an action, int64[B], in every game that is not over."""
         self.engine.step(self.positions, actions, self.legal, self.winners)
 
@@ -231,7 +231,7 @@ class Rollout:
         self.turn_passed = np.empty(shape, np.bool_)
         """Whether the turn passed to the other player."""
 
-    def step(self, t: int, games: Games, actions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def step(self, t: int, games: Games, actions: Actions) -> npt.NDArray[np.int64]:
         """Play and record actions int64[B]; return the games that end, int64[N]."""
         seats = games.seats
         games.step(actions)

@@ -15,7 +15,7 @@ from agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_op
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import PLY, movers, opening
+from bao_env.engine.position import PLY, Words, movers, opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.notation.transcript import format_transcript, rules_head, transcribe
 
@@ -90,7 +90,7 @@ class Match:
 
 def play_games(
     players: tuple[Agent, Agent],
-    positions: npt.NDArray[np.uint64],
+    positions: Words,
     first_seats: npt.NDArray[np.int8],
     engine: Engine,
     *,

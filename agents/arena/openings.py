@@ -17,6 +17,7 @@ from agents.search.alphabeta.evaluation import SCALE
 from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.position import Words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_actions, random_states
 
@@ -32,7 +33,7 @@ _ROUNDS: Final = 64
 class MatchOpenings:
     """Openings and the positions after them."""
 
-    positions: npt.NDArray[np.uint64]
+    positions: Words
     """uint64[N, 6], the positions that they lead to."""
     actions: npt.NDArray[np.uint8]
     """uint8[N, plies], the actions that lead there."""
@@ -75,7 +76,7 @@ def draw_openings(
     size = 4096
     seats = np.arange(size) % len(starts)
     seen: set[bytes] = set()
-    found: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8], int]] = []
+    found: list[tuple[Words, npt.NDArray[np.uint8], int]] = []
     for _ in range(_ROUNDS):
         positions = np.array([start[0] for start in starts])[seats]
         masks = np.array([start[1] for start in starts])[seats]

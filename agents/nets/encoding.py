@@ -19,7 +19,7 @@ from agents.nets.legal_actions import fill_indptr, list_legal_actions
 from bao_env.engine.bits import FULL, ONE, ZERO, U
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
-from bao_env.engine.position import META, WORDS, mover_of, same_mover
+from bao_env.engine.position import META, WORDS, Words, mover_of, same_mover
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import RESULT
 from bao_env.observation.actions import Workspace, workspace, write_actions
@@ -41,9 +41,9 @@ def padded_encodings(count: int, size: int = ENCODING_SIZE) -> npt.NDArray[np.ui
 class AfterstateMemory(NamedTuple):
     """What a search needs to encode up to R successors for a network of the kind ``replies``."""
 
-    words: npt.NDArray[np.uint64]
+    words: Words
     """uint64[R, 6], the successors."""
-    legal: npt.NDArray[np.uint64]
+    legal: Words
     """uint64[R], their legal actions."""
     viewers: npt.NDArray[np.int8]
     """int8[R], -1: each is seen by the player to move."""
@@ -216,8 +216,8 @@ def _encode_replies(rules, positions, legal_actions, after, legal_after, encodin
 
 def encode(
     rules: KernelRules,
-    positions: npt.NDArray[np.uint64],
-    masks: npt.NDArray[np.uint64],
+    positions: Words,
+    masks: Words,
     kind: str,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return what a network reads of a batch of positions.

@@ -24,6 +24,7 @@ from bao_env.engine.bits import (
     xorshift,
 )
 from bao_env.engine.compile import jit
+from bao_env.engine.position import Actions, Words
 
 _FRACTION_SHIFT: Final = U(40)  # leaves the 24 bits that a float32 holds exactly
 
@@ -61,7 +62,7 @@ def _find_chosen(legal_actions, indptr, actions, chosen):
 
 
 def find_legal_actions(
-    masks: npt.NDArray[np.uint64], actions: npt.NDArray[np.int64]
+    masks: Words, actions: Actions
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """List the legal actions of a batch, and find one of each position among them.
 

@@ -15,6 +15,7 @@ from agents.nets.network import Inputs, PolicyNetwork, check_finite
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
 from bao_env.engine.array_checks import as_batch
+from bao_env.engine.position import Actions, Words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_states
 
@@ -55,9 +56,7 @@ class NetworkAgent:
         self._seeds = np.random.SeedSequence(seed)
         self._states = np.zeros(0, np.uint64)
 
-    def evaluate(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
-    ) -> NetworkOutput:
+    def evaluate(self, positions: Words, masks: Words) -> NetworkOutput:
         """Run the network on positions uint64[B, 6] with legal actions uint64[B].
 
         Raises:
@@ -116,9 +115,7 @@ class NetworkAgent:
         value = found.values @ policy if self.network.config.per_action else found.values[0]
         return Evaluation(dict(zip(actions, policy.tolist(), strict=True)), float(value))
 
-    def act(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, masks: Words) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, masks = as_batch(positions, masks)
         size = len(masks)

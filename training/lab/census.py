@@ -40,7 +40,7 @@ class Level(NamedTuple):
 
     positions: Words
     """uint64[N, 6], all different."""
-    masks: npt.NDArray[np.uint64]
+    masks: Words
     """uint64[N], their legal actions."""
     values: npt.NDArray[np.int8]
     """int8[N]: WIN, LOSS or UNKNOWN, for the player to move."""

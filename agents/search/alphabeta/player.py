@@ -46,7 +46,7 @@ from bao_env.engine.array_checks import as_batch, check_array
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import WORDS, packed_opening, read, write_at
+from bao_env.engine.position import WORDS, Actions, Words, packed_opening, read, write_at
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
@@ -224,9 +224,7 @@ class AlphaBetaAgent:
                 *self._threads[0], position, masks, 1, np.zeros(1, np.int64), np.zeros(1, np.int64)
             )
 
-    def act(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, masks: Words) -> Actions:
         """See :meth:`bao_env.bots.Agent.act`; masks may leave out legal actions."""
         positions, masks = as_batch(positions, masks)
         actions = np.zeros(len(masks), np.int64)
@@ -235,7 +233,7 @@ class AlphaBetaAgent:
         return actions
 
     def choose(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
+        self, positions: Words, masks: Words
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return actions and values int64[B] of positions uint64[B, 6], none of them over.
 
@@ -247,13 +245,11 @@ class AlphaBetaAgent:
             self._search(positions, masks, actions, values)
         return actions, values
 
-    def values(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.int64]:
+    def values(self, positions: Words, masks: Words) -> npt.NDArray[np.int64]:
         """Return values int64[B] of positions uint64[B, 6], none of them over, for their movers."""
         return self.choose(positions, masks)[1]
 
-    def search(self, position: npt.NDArray[np.uint64]) -> SearchResult:
+    def search(self, position: Words) -> SearchResult:
         """Search one position, uint64[6], and return everything that was found.
 
         Raises:
@@ -275,9 +271,9 @@ class AlphaBetaAgent:
 
     def _search(
         self,
-        positions: npt.NDArray[np.uint64],
-        masks: npt.NDArray[np.uint64],
-        actions: npt.NDArray[np.int64],
+        positions: Words,
+        masks: Words,
+        actions: Actions,
         values: npt.NDArray[np.int64],
     ) -> None:
         """Run :func:`_search_many` on all threads, each position with its own time."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from agents.nets.network import PolicyNetwork
 from agents.search.gumbel.search import GumbelSearch
 from agents.search.limits import NEVER, SHORT, check_threads, share
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import packed_opening
+from bao_env.engine.position import Actions, Words, packed_opening
 from bao_env.engine.ruleset import Ruleset
 
 _MAX_SEARCHES: Final = 256
@@ -61,9 +60,7 @@ class SearchAgent:
             self._searches[0].deadline[0] = 0
             self._searches[0].search(packed_opening(ruleset)[None])
 
-    def act(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, masks: Words) -> Actions:
         """See :meth:`bao_env.bots.Agent.act`."""
         positions, masks = as_batch(positions, masks)
         actions = np.zeros(len(masks), np.int64)

@@ -65,6 +65,7 @@ from agents.search.gumbel.tree import NO_NODE, Tree, make_tree
 from agents.search.limits import NEVER, check_whole, nanoseconds
 from bao_env.engine.array_checks import batch_size, check_output
 from bao_env.engine.compile import jit
+from bao_env.engine.position import Words
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import MAX_SUCCESSORS
 
@@ -77,7 +78,7 @@ class RootNoise(NamedTuple):
 
     scale: np.float32
     """1 for Gumbel noise, 0 for none."""
-    rng: npt.NDArray[np.uint64]
+    rng: Words
     """uint64[B], non-zero xorshift states."""
 
 
@@ -243,8 +244,8 @@ class GumbelSearch:
 
     def search(
         self,
-        positions: npt.NDArray[np.uint64],
-        rng: npt.NDArray[np.uint64] | None = None,
+        positions: Words,
+        rng: Words | None = None,
     ) -> SearchOutput:
         """Search a batch of positions.
 
@@ -289,9 +290,7 @@ class GumbelSearch:
         check_finite(output.policies, output.values)
         return output
 
-    def _search_together(
-        self, positions: npt.NDArray[np.uint64], noise: RootNoise, output: SearchOutput
-    ) -> None:
+    def _search_together(self, positions: Words, noise: RootNoise, output: SearchOutput) -> None:
         """:func:`_search_each` in lock step, with the network as a batch."""
         games = len(positions)
         settings, tree, workspace = self._settings, self._tree, self._workspace
@@ -305,7 +304,7 @@ class GumbelSearch:
             expand_and_backup(settings, tree, self._evaluate_batch(positions), workspace, games)
         root_outputs(tree, workspace, output, games)
 
-    def _evaluate_batch(self, positions: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
+    def _evaluate_batch(self, positions: Words) -> npt.NDArray[np.float32]:
         """The head's outputs, float32[R, 65 or 2], for the leaves of the trees whose roots are
         ``positions``, uint64[B, 6]."""
         games = len(positions)

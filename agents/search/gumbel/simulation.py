@@ -25,7 +25,7 @@ from agents.search.gumbel.action_selection import (
 from agents.search.gumbel.tree import NO_NODE, add_node, backup, known_edge, prove
 from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.position import META, same_mover
+from bao_env.engine.position import META, Actions, same_mover
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import ACTION, RESULT
 
@@ -33,7 +33,7 @@ from bao_env.engine.successors import ACTION, RESULT
 class SearchOutput(NamedTuple):
     """What searches of B positions found."""
 
-    actions: npt.NDArray[np.int64]
+    actions: Actions
     """int64[B], the actions to play."""
     policies: npt.NDArray[np.float32]
     """float32[B, 64], the improved policies, to learn from."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.compile import jit_inline
-from bao_env.engine.position import META, read, same_mover
+from bao_env.engine.position import META, Words, read, same_mover
 from bao_env.engine.successors import (
     MAX_SUCCESSORS,
     RESULT,
@@ -35,7 +35,7 @@ expanded."""
 class Tree(NamedTuple):
     """The trees of B games, N nodes and E edges each. An edge is an action of a node."""
 
-    words: npt.NDArray[np.uint64]
+    words: Words
     """uint64[B, E, 8], the position that each edge leads to, as ``successors`` writes it."""
     logits: npt.NDArray[np.float32]
     """float32[B, E]."""
