@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import legal_mask
-from bao_env.engine.position import WORDS, pack, unpack
+from bao_env.engine.position import WORDS, Words, pack, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import random_states
 from bao_env.notation.positions import format_position, parse_position
@@ -57,13 +57,19 @@ LONE_KICHWA = "4,0,0,0,0,0,0,0/0,1,2,1,3,0,2,2/1,5,8,13,2,3,0,0/4,0,3,0,5,1,3,1 
 ENDLESS = "4,2,5,4,5,0,1,0/3,4,7,6,0,3,4,1/0,0,2,0,0,0,0,0/13,0,0,0,0,0,0,0 0,0 - S -"
 """The takasa A1R sows more than 1,000 seeds."""
 
+MAKES_TAKASIA = "0,0,0,0,0,0,2,6/0,1,1,2,2,0,2,0/0,0,1,3,4,4,6,1/1,4,2,1,0,3,12,6 0,0 - N -"
+"""North's takasa a7R bars a hole of South's."""
 STUCK = "1,1,1,1,1,1,1,1/1,1,1,1,1,1,1,1/0,0,0,0,0,0,0,1/0,0,0,0,0,0,0,47 0,0 - S -"
 """South has no legal move: the game is over."""
 
 # --- random positions -------------------------------------------------------------------------
 
 
-def lay_open(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
+Laid = tuple[dict[Hole, int], list[Hole]]
+"""The seeds of both rows of a player, and the holes where more may be added."""
+
+
+def lay_open(rng: random.Random, rules: Any, player: str) -> Laid:
     """Fill both rows at random, from sparse to dense."""
     density = rng.choice((0.15, 0.3, 0.5, 0.75, 0.95))
     most = rng.choice((1, 2, 3, 6))
@@ -71,18 +77,14 @@ def lay_open(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, in
     return laid, list(laid)
 
 
-def lay_full_front(
-    rng: random.Random, rules: Any, player: str
-) -> tuple[dict[Hole, int], list[Hole]]:
+def lay_full_front(rng: random.Random, rules: Any, player: str) -> Laid:
     """Leave no hole of the front row empty, and often none of the back row."""
     most = rng.choice((1, 2, 3))
     rows = SIDE[player] if rng.random() < 0.5 else FRONT[player]
     return {hole: rng.randint(1, most) for hole in rows}, list(rows)
 
 
-def lay_lone_front(
-    rng: random.Random, rules: Any, player: str
-) -> tuple[dict[Hole, int], list[Hole]]:
+def lay_lone_front(rng: random.Random, rules: Any, player: str) -> Laid:
     """Fill a single front hole, mostly a kichwa."""
     lone = rng.choice((FRONT[player][0], FRONT[player][7], rng.choice(FRONT[player])))
     density = rng.choice((0.0, 0.2, 0.6, 1.0))
@@ -97,9 +99,7 @@ def house_seeds(rng: random.Random, rules: Any) -> int:
     return seeds
 
 
-def lay_lone_house(
-    rng: random.Random, rules: Any, player: str
-) -> tuple[dict[Hole, int], list[Hole]]:
+def lay_lone_house(rng: random.Random, rules: Any, player: str) -> Laid:
     """Fill hole 5 alone in the front row, often alone in both rows."""
     density = rng.choice((0.0, 0.0, 0.2, 0.6))
     laid = {hole: rng.randint(1, 3) for hole in BACK[player] if rng.random() < density}
@@ -108,16 +108,14 @@ def lay_lone_house(
     return laid, sinks
 
 
-def lay_house(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
+def lay_house(rng: random.Random, rules: Any, player: str) -> Laid:
     """Fill hole 5 around its minimum among other filled holes."""
     laid, sinks = lay_open(rng, rules, player)
     laid[HOUSE[player]] = house_seeds(rng, rules)
     return laid, [hole for hole in sinks if hole != HOUSE[player]]
 
 
-def lay_singletons(
-    rng: random.Random, rules: Any, player: str
-) -> tuple[dict[Hole, int], list[Hole]]:
+def lay_singletons(rng: random.Random, rules: Any, player: str) -> Laid:
     """Lay single seeds, sometimes with one fuller front hole or a filled house."""
     density = rng.choice((0.3, 0.6, 0.9))
     laid = {hole: 1 for hole in SIDE[player] if rng.random() < density}
@@ -129,7 +127,7 @@ def lay_singletons(
     return laid, []
 
 
-def lay_huge(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
+def lay_huge(rng: random.Random, rules: Any, player: str) -> Laid:
     """Lay one or two pits of about 16 seeds, the limit for a capture, or more."""
     laid, sinks = lay_open(rng, rules, player)
     for hole in rng.sample(SIDE[player], rng.choice((1, 1, 2))):
@@ -293,9 +291,23 @@ def random_games(rng: random.Random, rules: Any) -> Iterator[str]:
             text = rng.choice(list(legal_moves(text, rules).values()))
 
 
-def random_play(
-    ruleset: str, plies: int = 25
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+def some_positions(rules: Any, count: int, seed: int) -> list[str]:
+    """Return positions, half of random games, half full of corner cases."""
+    rng = random.Random(seed)
+    texts = list(islice(random_games(rng, rules), count // 2))
+    return texts + [random_position(rng, rules) for _ in range(count - len(texts))]
+
+
+def played(ruleset: str | Ruleset, seed: int, first_player: int = 0) -> Board:
+    """Return a board at the end of a random game."""
+    rng = random.Random(seed)
+    board = Board(ruleset, first_player)
+    while not board.outcome():
+        board.push(rng.choice(board.legal_actions))
+    return board
+
+
+def random_play(ruleset: str, plies: int = 25) -> tuple[Words, Words]:
     """Return 200 positions of random games, uint64[200, 6], and their legal actions."""
     engine = Engine(ruleset)
     opening, opening_legal = engine.opening()
@@ -305,9 +317,7 @@ def random_play(
     return positions, legal
 
 
-def pack_texts(
-    texts: list[str], ruleset: Ruleset
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+def pack_texts(texts: list[str], ruleset: Ruleset) -> tuple[Words, Words]:
     """Return packed positions, uint64[B, 6], and their legal actions, uint64[B]."""
     positions = np.zeros((len(texts), WORDS), np.uint64)
     for text, words in zip(texts, positions, strict=True):
@@ -317,14 +327,12 @@ def pack_texts(
     return positions, legal
 
 
-def board_of(words: npt.NDArray[np.uint64], ruleset: str | Ruleset) -> Board:
+def board_of(words: Words, ruleset: str | Ruleset) -> Board:
     """Return a board with a packed position."""
     return Board.from_text(format_position(unpack(words)), ruleset)
 
 
-def batch_of(
-    ruleset: str | Ruleset, count: int, plies: int, seed: int = 3
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+def batch_of(ruleset: str | Ruleset, count: int, plies: int, seed: int = 3) -> tuple[Words, Words]:
     """Return different positions of random games after `plies` plies, and their legal actions.
 
     Returns:
