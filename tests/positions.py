@@ -65,86 +65,44 @@ STUCK = "1,1,1,1,1,1,1,1/1,1,1,1,1,1,1,1/0,0,0,0,0,0,0,1/0,0,0,0,0,0,0,47 0,0 - 
 # --- random positions -------------------------------------------------------------------------
 
 
-Laid = tuple[dict[Hole, int], list[Hole]]
-"""The seeds of both rows of a player, and the holes where more may be added."""
+ANY_DENSITY = (0.15, 0.3, 0.5, 0.75, 0.95)
+LAYOUTS: dict[str, tuple[tuple[float, ...], tuple[float, ...], tuple[int, ...]]] = {
+    "sparse or dense": (ANY_DENSITY, ANY_DENSITY, (1, 2, 3, 6)),
+    "full front": ((1.0,), (0.0, 1.0), (1, 2, 3)),
+    "lone front": ((0.0,), (0.0, 0.2, 0.6, 1.0), (3,)),
+    "lone house": ((0.0,), (0.0, 0.0, 0.2, 0.6), (3,)),
+    "house": (ANY_DENSITY, ANY_DENSITY, (1, 2, 3, 6)),
+    "singletons": ((0.3, 0.6, 0.9), (0.3, 0.6, 0.9), (1,)),
+    "huge": (ANY_DENSITY, ANY_DENSITY, (1, 2, 3, 6)),
+}
+"""Densities of the front row and of the back row, and the most seeds in a hole, to choose from."""
 
 
-def lay_open(rng: random.Random, rules: Any, player: str) -> Laid:
-    """Fill both rows at random, from sparse to dense."""
-    density = rng.choice((0.15, 0.3, 0.5, 0.75, 0.95))
-    most = rng.choice((1, 2, 3, 6))
-    laid = {hole: rng.randint(1, most) for hole in SIDE[player] if rng.random() < density}
-    return laid, list(laid)
+def lay(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
+    """Fill both rows of a player by one of the layouts.
 
-
-def lay_full_front(rng: random.Random, rules: Any, player: str) -> Laid:
-    """Leave no hole of the front row empty, and often none of the back row."""
-    most = rng.choice((1, 2, 3))
-    rows = SIDE[player] if rng.random() < 0.5 else FRONT[player]
-    return {hole: rng.randint(1, most) for hole in rows}, list(rows)
-
-
-def lay_lone_front(rng: random.Random, rules: Any, player: str) -> Laid:
-    """Fill a single front hole, mostly a kichwa."""
-    lone = rng.choice((FRONT[player][0], FRONT[player][7], rng.choice(FRONT[player])))
-    density = rng.choice((0.0, 0.2, 0.6, 1.0))
-    laid = {hole: rng.randint(1, 3) for hole in BACK[player] if rng.random() < density}
-    laid[lone] = rng.choice((1, 1, 2, 3, rng.randint(4, 20)))
-    return laid, [hole for hole in laid if hole != lone]
-
-
-def house_seeds(rng: random.Random, rules: Any) -> int:
-    """Draw a number of seeds for hole 5 around the minimum of a house."""
-    seeds: int = max(1, rules.house_min + rng.choice((-1, -1, 0, 0, 1, 1, rng.randint(2, 8))))
-    return seeds
-
-
-def lay_lone_house(rng: random.Random, rules: Any, player: str) -> Laid:
-    """Fill hole 5 alone in the front row, often alone in both rows."""
-    density = rng.choice((0.0, 0.0, 0.2, 0.6))
-    laid = {hole: rng.randint(1, 3) for hole in BACK[player] if rng.random() < density}
-    sinks = list(laid)
-    laid[HOUSE[player]] = house_seeds(rng, rules)
-    return laid, sinks
-
-
-def lay_house(rng: random.Random, rules: Any, player: str) -> Laid:
-    """Fill hole 5 around its minimum among other filled holes."""
-    laid, sinks = lay_open(rng, rules, player)
-    laid[HOUSE[player]] = house_seeds(rng, rules)
-    return laid, [hole for hole in sinks if hole != HOUSE[player]]
-
-
-def lay_singletons(rng: random.Random, rules: Any, player: str) -> Laid:
-    """Lay single seeds, sometimes with one fuller front hole or a filled house."""
-    density = rng.choice((0.3, 0.6, 0.9))
-    laid = {hole: 1 for hole in SIDE[player] if rng.random() < density}
-    extra = rng.random()
-    if extra < 0.2:
-        laid[rng.choice(FRONT[player])] = rng.randint(2, 4)
-    elif extra < 0.5:
-        laid[HOUSE[player]] = house_seeds(rng, rules)
-    return laid, []
-
-
-def lay_huge(rng: random.Random, rules: Any, player: str) -> Laid:
-    """Lay one or two pits of about 16 seeds, the limit for a capture, or more."""
-    laid, sinks = lay_open(rng, rules, player)
-    for hole in rng.sample(SIDE[player], rng.choice((1, 1, 2))):
-        laid[hole] = rng.choice((15, 16, 17, rng.randint(16, 30), rng.randint(16, 50)))
-    return laid, sinks
-
-
-LAYOUTS = (
-    lay_open,
-    lay_open,
-    lay_full_front,
-    lay_lone_front,
-    lay_lone_house,
-    lay_house,
-    lay_singletons,
-    lay_huge,
-)
+    Returns:
+        the seeds by hole, and the holes where more may be added.
+    """
+    layout = rng.choice(list(LAYOUTS))
+    front, back, most = map(rng.choice, LAYOUTS[layout])
+    rows = (FRONT[player], front), (BACK[player], back)
+    laid = {hole: rng.randint(1, most) for row, p in rows for hole in row if rng.random() < p}
+    fixed: dict[Hole, int] = {}
+    other = rng.random()
+    if layout == "lone front":  # mostly a kichwa
+        lone = rng.choice((FRONT[player][0], FRONT[player][7], rng.choice(FRONT[player])))
+        fixed[lone] = rng.choice((1, 1, 2, 3, rng.randint(4, 20)))
+    elif layout in ("house", "lone house") or (layout == "singletons" and other < 0.3):
+        around = rng.choice((-1, -1, 0, 0, 1, 1, rng.randint(2, 8)))
+        fixed[HOUSE[player]] = max(1, rules.house_min + around)
+    elif layout == "singletons" and other < 0.5:
+        fixed[rng.choice(FRONT[player])] = rng.randint(2, 4)
+    elif layout == "huge":  # about 16 seeds, the limit for a capture, or more
+        for hole in rng.sample(SIDE[player], rng.choice((1, 1, 2))):
+            fixed[hole] = rng.choice((15, 16, 17, rng.randint(16, 30), rng.randint(16, 50)))
+    sinks = [hole for hole in laid if hole not in fixed and layout != "singletons"]
+    return laid | fixed, sinks
 
 
 # Sides on which a takasa (no house, clockwise from the front hole given) puts down more than
@@ -188,8 +146,7 @@ def random_stores(rng: random.Random, rules: Any) -> tuple[dict[str, int], str]:
     mover = rng.choice((SOUTH, NORTH))
     full = min(rules.opening_store, 30)
     # Half of the positions in mtaji, and among the others many at the very end of namua.
-    store = rng.choice((0, 0, 0, 1, rng.randint(0, full), rng.randint(0, full)))
-    store = min(store, full)
+    store = min(full, rng.choice((0, 0, 0, 1, rng.randint(0, full), rng.randint(0, full))))
     stores = {SOUTH: store, NORTH: store}
     # The starter always moves with equal stores; the other player then has one seed more,
     # until both stores are empty.
@@ -203,7 +160,7 @@ def random_board(rng: random.Random, rules: Any, mover: str, seeds: int) -> dict
     holes = dict.fromkeys(SIDE[SOUTH] + SIDE[NORTH], 0)
     sinks = []
     for player in (SOUTH, NORTH):
-        laid, player_sinks = rng.choice(LAYOUTS)(rng, rules, player)
+        laid, player_sinks = lay(rng, rules, player)
         holes.update(laid)
         sinks += player_sinks
 
@@ -268,10 +225,8 @@ def random_position(rng: random.Random, rules: Any) -> str:
     ):
         could_be = [hole for hole in FRONT[mover] if not exempt_from_takasia(position, hole)]
         filled = [hole for hole in could_be if holes[hole] > 0]
-        if filled and rng.random() < 0.9:
-            could_be = filled
         if could_be:
-            position.barred = rng.choice(could_be)
+            position.barred = rng.choice(filled if filled and rng.random() < 0.9 else could_be)
     return write(position)
 
 

@@ -12,19 +12,16 @@ from bao_env.engine.ruleset import Ruleset
 from bao_env.notation import NotationError
 
 
-def test_a_file_changes_switches(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_a_file_changes_switches(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "mild.toml"
-    path.write_text('base = "dutch"\ntakasia = "none"\nsow_limit = 500\n')
+    path.write_text('base = "dutch"\ntakasia = "none"\nsow_limit = 500\n', encoding)
     assert load_ruleset(path) == RULESETS["dutch"].replace(
         name="mild", takasia="none", sow_limit=500
     )
     assert bao(["perft", "3", "--ruleset", str(path)]) == 0
-
-
-def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text("sow_limit = 500\n", encoding="utf-8-sig")
-    assert load_ruleset(path) == RULESETS["zanzibar"].replace(name="mine", sow_limit=500)
+    path.write_text("sow_limit = 500")
+    assert load_ruleset(path) == RULESETS["zanzibar"].replace(name="mild", sow_limit=500)
 
 
 @pytest.mark.parametrize(
@@ -51,12 +48,6 @@ def test_invalid_files_raise(tmp_path: Path, text: str, message: str) -> None:
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         load_ruleset(path)
-
-
-def test_invalid_rulesets_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    for argument, message in (("chess", "unknown rule set 'chess'"), ("no.toml", "No such file")):
-        assert bao(["perft", "3", "--ruleset", argument]) == 2
-        assert message in capsys.readouterr().err
 
 
 def test_own_rules_travel_in_transcripts() -> None:
