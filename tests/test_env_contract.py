@@ -17,13 +17,14 @@ from gymnasium.spaces import Box
 from gymnasium.vector import VectorEnv
 
 from bao_env import BaoEnv, BaoVectorEnv, IllegalMoveError, RandomAgent, raw_env
+from bao_env.engine.action import actions_of
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, movers, unpack
 from bao_env.envs.arguments import MAX_PLIES
 from bao_env.notation import NotationError, format_position
 from bao_env.observation import SEED_UNIT
 from tests.positions import OPENING, STUCK, TAKASIA
-from tests.vector import NEXT, arrays_of, legal_actions, same
+from tests.vector import NEXT, arrays_of, same
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -46,10 +47,9 @@ def step(env: Any, action: Any) -> Any:
 def play(env: Any, steps: int, rng: np.random.Generator) -> list[Any]:
     """Play random legal actions; returns the results, also of resets after a game."""
     results: list[Any] = []
+    vector = isinstance(env, VectorEnv)
     for _ in range(steps):
-        flags = (env.legal[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
-        actions = legal_actions(flags, rng)
-        vector = isinstance(env, VectorEnv)
+        actions = [rng.choice(actions_of(legal) or [0]) for legal in env.legal]
         results.append(copy.deepcopy(env.step(actions if vector else actions[0]) or env.last()))
         if not vector and (results[-1][2] or results[-1][3]):
             results.append(env.reset())
@@ -64,7 +64,6 @@ INVALID = {
         ({"ruleset": "chess"}, "unknown rule set"),
         ({"observation": "boards"}, "observation='boards': expected one of 'board'"),
         ({"dtype": np.float64}, "float32 or uint8"),
-        ({"opening_plies": -1}, "opening_plies=-1"),
         ({"first_player": "west"}, "first_player='west'"),
         ({"first_player": [0]}, "first_player"),
         ({"max_plies": 0}, "max_plies=0"),
