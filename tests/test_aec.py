@@ -91,7 +91,9 @@ def test_illegal_actions_lose_in_the_wrapped_environment() -> None:
     game.reset()
     game.last()
     game.step(0)
-    assert game.rewards == {"player_0": -1.0, "player_1": 0}
+    assert game.rewards == {"player_0": -1.0, "player_1": 0} and all(game.terminations.values())
+    assert game.infos == {"player_0": {"illegal": True}, "player_1": {}}
+    assert not game.observe("player_0")["action_mask"].any()
     game.step(None)
     game.step(None)
     assert game.agents == []

@@ -25,6 +25,7 @@ from tests.positions import (
     LONE_KICHWA,
     NO_MOVE,
     OPENING,
+    STUCK,
     TAKASIA,
     WAITING,
     played,
@@ -163,10 +164,7 @@ def test_outcomes() -> None:
     assert board.legal_actions == [] and "North wins" in str(board)
     assert board.pop() == 0 and board.outcome() is None and board.legal_actions
     # A board may start where the mover is stuck already.
-    stuck = Board.from_text(
-        "1,1,1,1,1,1,1,1/1,1,1,1,1,1,1,1/6,0,0,0,0,0,0,0/42,0,0,0,0,0,0,0 0,0 - S -"
-    )
-    assert stuck.outcome() == Outcome(NORTH, Termination.NO_LEGAL_MOVE)
+    assert Board.from_text(STUCK).outcome() == Outcome(NORTH, Termination.NO_LEGAL_MOVE)
 
 
 @pytest.mark.parametrize("ruleset", [*RULESETS, ODD], ids=str)

@@ -146,14 +146,6 @@ def test_the_card_tells_the_truth(make: Make) -> None:
 # --- observations -------------------------------------------------------------------------------
 
 
-@WITH_OPPONENT
-def test_flat_observations_are_the_array_alone(make: Make) -> None:
-    full, flat = make(), make(flat=True)
-    seen = flat.reset(seed=1)[0]
-    assert seen in flat.observation_space
-    assert same(seen, full.reset(seed=1)[0]["observation"])
-
-
 @EVERY_ENV
 def test_an_observer_of_your_own(make: Make) -> None:
     class Legal:
@@ -220,35 +212,18 @@ def test_actions_of_any_integer_type(make: Make, kind: type) -> None:
     assert (env.positions[:, PLY] > 0).all()
 
 
-@pytest.mark.parametrize("action", [0, 64])
-def test_illegal_actions_lose(action: int) -> None:
-    game = raw_env(illegal="lose")
-    game.reset()
-    game.step(20)
-    game.step(action)
-    assert game.rewards == {"player_0": 0, "player_1": -1} and all(game.terminations.values())
-    assert game.infos == {"player_0": {}, "player_1": {"illegal": True}}
-    assert not game.observe("player_1")["action_mask"].any()
-    env = BaoEnv("greedy", illegal="lose", seat="south")
-    env.reset(seed=0)
-    observation, reward, terminated, truncated, info = env.step(action)
-    assert (reward, terminated, truncated) == (-1.0, True, False)
-    assert info["illegal"] is True and info["winner"] == NORTH
-    assert not observation["action_mask"].any()
-    with pytest.raises(ResetNeeded):
-        env.step(20)
-
-
 # --- starts -------------------------------------------------------------------------------------
 
 
 @EVERY_ENV
-def test_start_at_a_position(make: Make) -> None:
-    env = make()
-    for options, text in ({"position": TAKASIA}, TAKASIA), ({}, OPENING):
-        env.reset(seed=0, options=options)
-        assert {format_position(unpack(words)) for words in env.positions} == {text}
-        assert not env.positions[:, PLY].any()
+def test_start_at_a_position_or_after_random_plies(make: Make) -> None:
+    env = make(opening_plies=7)
+    env.reset(seed=0, options={"position": TAKASIA})
+    assert {format_position(unpack(words)) for words in env.positions} == {TAKASIA}
+    assert not env.positions[:, PLY].any()
+    env.reset()
+    assert (env.positions[:, PLY] >= 7).all()
+    assert not isinstance(env, raw_env) or env.agent_selection == "player_1"
 
 
 @WITH_OPPONENT
@@ -314,10 +289,16 @@ def test_seeds(make: Make) -> None:
     assert not same(games(None), games(None))
 
 
-@pytest.mark.parametrize("make", [BaoEnv, partial(BaoVectorEnv, 2)])
-def test_a_step_needs_a_reset(make: Make) -> None:
+def test_a_step_needs_a_reset() -> None:
+    env = BaoEnv()
+    for over in (False, True):
+        if over:
+            env.reset(seed=0)
+            env.step(63)  # illegal: the game is over
+        with pytest.raises(ResetNeeded):
+            env.step(20)
     with pytest.raises(ResetNeeded):
-        step(make(), 20)
+        BaoVectorEnv(2).step([20, 20])
 
 
 # --- opponents ----------------------------------------------------------------------------------

@@ -295,10 +295,10 @@ def test_recorded_games_replay_and_come_out_again(path: Path) -> None:
 
 
 def test_several_games_in_one_file() -> None:
-    texts = [path.read_text() for path in GAMES]
-    games = parse_transcripts("\n".join(texts), "all")
-    assert [game.head for game in games] == [read_one(text).head for text in texts]
-    lines = "\n".join(texts).split("\n")
+    text = "\n".join(path.read_text() for path in GAMES)
+    games = parse_transcripts(text, "all")
+    assert [game.head for game in games] == [read_one(path.read_text()).head for path in GAMES]
+    lines = text.split("\n")
     assert all(lines[game.turns[0].line - 1].startswith("1: ") for game in games)
 
 

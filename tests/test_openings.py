@@ -10,7 +10,6 @@ import pytest
 from bao_env import RULESETS, BaoEnv, BaoVectorEnv, raw_env
 from bao_env.engine.position import PLY, movers
 from bao_env.envs.openings import Openings
-from tests.positions import OPENING
 from tests.rulesets import EVERY_RULESET
 
 
@@ -57,25 +56,6 @@ def test_next_games_open_with_random_plies() -> None:
             now = envs.positions[:, PLY]
             seen.update(now[now < before].tolist())
         assert seen == {5, 6, 7, 8, 9}
-
-
-def test_single_environments_open_the_same_way() -> None:
-    env, aec = BaoEnv("greedy", opening_plies=6), raw_env(opening_plies=(2, 4))
-    starts, plies = set(), set()
-    for seed in range(30):
-        env.reset(seed=seed)
-        assert env.position.ply >= 6
-        starts.add(env.positions.tobytes())
-        aec.reset(seed=seed)
-        plies.add(aec.position.ply)
-        assert aec.agent_selection == f"player_{aec.position.mover}"
-    assert len(starts) > 25 and plies == {2, 3, 4}
-
-
-def test_a_given_position_has_no_random_plies() -> None:
-    env = BaoEnv("greedy", opening_plies=6, seat="south")
-    env.reset(seed=1, options={"position": OPENING})
-    assert env.position.ply == 0
 
 
 @pytest.mark.parametrize("plies", [-1, 41, (3, 2), (0, 41), (1, 2, 3), 1.5, "4", (0, 1.5)])

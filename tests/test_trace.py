@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bao_env.board import Board, IllegalMoveError
+from bao_env.board import Board
 from bao_env.engine.layout import HOUSE, NORTH, SOUTH
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.trace import Event, EventKind
@@ -110,6 +110,7 @@ def test_how_moves_end(
     last = Board.from_text(position, name).trace(move)[-1]
     assert (last.kind, last.rule) == (kind, rule)
     assert words in str(last)
+    assert last.kind is not EventKind.INFINITE or 1000 < last.seeds < 1064
 
 
 def test_the_house_played_and_lost() -> None:
@@ -141,12 +142,3 @@ def test_the_choice_of_a_side_is_the_rest_of_the_move() -> None:
     ]
     assert events[0].at == 3 and events[0].pits == (4,) and events[0].seat == SOUTH
     assert events[1].pits == (7,)
-
-
-def test_infinite_moves_stop_at_the_limit() -> None:
-    board = Board.from_text(ENDLESS)
-    events = board.trace("A1R")
-    sown = sum(event.seeds for event in events if event.kind is EventKind.SOW)
-    assert 1000 < sown == events[-1].seeds < 1064
-    with pytest.raises(IllegalMoveError, match="never ends"):
-        board.push("A1R")

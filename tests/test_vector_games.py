@@ -67,7 +67,8 @@ CASES: list[tuple[type[gymnasium.Env[Any, Any]], dict[str, Any]]] = [
 
 def choose(masks: Any, rng: np.random.Generator) -> Any:
     """Return random actions, legal but for a few."""
-    return legal_actions(masks, rng) * (rng.random(len(masks)) > 0.02)
+    mistaken = rng.random(len(masks)) < 0.02
+    return np.where(mistaken, rng.choice([0, 64]), legal_actions(masks, rng))
 
 
 @EVERY_MODE
