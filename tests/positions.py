@@ -85,8 +85,9 @@ def lay(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], l
         the seeds by hole, and the holes where more may be added.
     """
     layout = rng.choice(list(LAYOUTS))
-    front, back, most = map(rng.choice, LAYOUTS[layout])
-    rows = (FRONT[player], front), (BACK[player], back)
+    fronts, backs, mosts = LAYOUTS[layout]
+    rows = (FRONT[player], rng.choice(fronts)), (BACK[player], rng.choice(backs))
+    most = rng.choice(mosts)
     laid = {hole: rng.randint(1, most) for row, p in rows for hole in row if rng.random() < p}
     fixed: dict[Hole, int] = {}
     other = rng.random()

@@ -8,7 +8,6 @@ import pytest
 
 from bao_env import RULESETS, Board, load_ruleset
 from bao_env.cli import main as bao
-from bao_env.engine.ruleset import Ruleset
 from bao_env.notation import NotationError
 
 
@@ -69,8 +68,3 @@ def test_own_rules_travel_in_transcripts() -> None:
 def test_invalid_rules_in_a_transcript_raise(switches: str) -> None:
     with pytest.raises(NotationError):
         Board.from_transcript(f"rules: {switches}\n1: 6L*;\n")
-
-
-def test_every_ruleset_survives_json() -> None:
-    for ruleset in RULESETS.values():
-        assert Ruleset.from_dict(ruleset.to_dict()) == ruleset
