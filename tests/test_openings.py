@@ -38,8 +38,7 @@ def test_against_an_opponent_games_differ_by_default(opponent: Any, ruleset: str
     envs = BaoVectorEnv(300, ruleset=ruleset, opponent=opponent)
     envs.reset(seed=2)
     plies = envs.positions[:, PLY]
-    assert plies.min() <= 2
-    assert plies.max() >= 8
+    assert plies.min() <= 2 and plies.max() >= 8
     assert (movers(envs.positions) == envs.seats).all()
     assert 0.3 < envs.seats.mean() < 0.7
     assert len(np.unique(envs.positions, axis=0)) > 100

@@ -16,7 +16,7 @@ from bao_env.bots import Opponent
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, unpack
 from bao_env.notation import format_position
-from tests.positions import HOUSE_CHOICE, OPENING, STUCK
+from tests.positions import HOUSE_CHOICE, OPENING
 from tests.vector import DISABLED, EVERY_MODE, ID, NEXT, SAME, legal_actions, run, same
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -94,6 +94,12 @@ def test_invalid_reset_masks_raise() -> None:
 
 def test_options_per_game() -> None:
     env = BaoVectorEnv(3)
+    for options, match in (
+        ({"position": [OPENING]}, "expected one value or 3"),
+        ({"seat": "south"}, "only against an opponent"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            env.reset(options=options)
     mask = np.array([False, True, False])
     starts = [HOUSE_CHOICE, OPENING, HOUSE_CHOICE]
     env.reset(options={"position": starts})
@@ -114,13 +120,6 @@ def test_options_per_game() -> None:
     assert env.positions[:, PLY].tolist() == [0, 1, 0]
 
 
-def test_invalid_options_raise() -> None:
-    with pytest.raises(ValueError, match="expected one value or 2"):
-        BaoVectorEnv(2).reset(options={"position": [STUCK]})
-    with pytest.raises(ValueError, match="only against an opponent"):
-        BaoVectorEnv(2).reset(options={"seat": "south"})
-
-
 # --- buffers ------------------------------------------------------------------------------------
 
 
@@ -128,8 +127,7 @@ def test_without_copies_two_buffers_alternate() -> None:
     env, other = BaoVectorEnv(5, copy=False), BaoVectorEnv(5)
     env.reset(seed=0)
     other.reset(seed=0)
-    seen: list[Any] = []
-    kept: list[Any] = []
+    seen, kept = [], []
     for step in range(6):
         seen.append(env.step(env.sample_legal_actions())[0])
         kept.append(other.step(other.sample_legal_actions())[0])
