@@ -53,9 +53,9 @@ class Case(TypedDict):
     """Every legal action by name, and the position after it, 'S wins' or 'N wins'."""
 
 
-def golden_file(name: str, data: Path = DATA) -> Path:
+def golden_file(name: str) -> Path:
     """Return the path of a rule set's golden game."""
-    return data / "golden" / f"{name}.txt"
+    return DATA / "golden" / f"{name}.txt"
 
 
 def conformance_cases(name: str) -> list[Case]:
@@ -64,9 +64,9 @@ def conformance_cases(name: str) -> list[Case]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def all_pinned(data: Path = DATA) -> dict[str, Pinned]:
+def all_pinned() -> dict[str, Pinned]:
     """Return the pinned numbers by rule set."""
-    file = data / "pinned.json"
+    file = DATA / "pinned.json"
     return json.loads(file.read_text(encoding="ascii")) if file.exists() else {}
 
 
@@ -103,15 +103,15 @@ def pin(ruleset: Ruleset) -> Pinned:
     return {"signature": signature(ruleset), "perft": perft_numbers(ruleset, depth)}
 
 
-def write_pinned(entries: dict[str, Pinned], data: Path) -> None:
+def write_pinned(entries: dict[str, Pinned]) -> None:
     """Write pinned.json, one line for each rule set, in the order of `RULESETS`."""
     names = [name for name in RULESETS if name in entries]
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entries[name])}" for name in names)
-    (data / "pinned.json").write_text(f"{{\n{lines}\n}}\n", encoding="ascii")
+    (DATA / "pinned.json").write_text(f"{{\n{lines}\n}}\n", encoding="ascii")
 
 
-def main(argv: list[str] | None = None, data: Path = DATA) -> None:
-    """Command line of `python -m tests.make_golden`; writes under `data`."""
+def main(argv: list[str] | None = None) -> None:
+    """Command line of `python -m tests.make_golden`."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.make_golden",
         description="Make the recorded data of rule sets.",
@@ -123,14 +123,14 @@ def main(argv: list[str] | None = None, data: Path = DATA) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite existing data")
     args = parser.parse_args(argv)
     for name in args.rulesets:
-        file = golden_file(name, data)
+        file = golden_file(name)
         if args.force or not file.exists():
             file.parent.mkdir(exist_ok=True)
             file.write_text(golden_game(RULESETS[name]), encoding="ascii")
             print(f"{file}: written")
-        if args.force or name not in all_pinned(data):
-            write_pinned(all_pinned(data) | {name: pin(RULESETS[name])}, data)
-            print(f"{data / 'pinned.json'}: {name} written")
+        if args.force or name not in all_pinned():
+            write_pinned(all_pinned() | {name: pin(RULESETS[name])})
+            print(f"{DATA / 'pinned.json'}: {name} written")
 
 
 if __name__ == "__main__":

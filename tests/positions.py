@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import legal_mask
-from bao_env.engine.position import WORDS, pack, unpack
+from bao_env.engine.position import WORDS, Words, pack, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import random_states
 from bao_env.envs.openings import Openings
@@ -58,96 +58,53 @@ LONE_KICHWA = "4,0,0,0,0,0,0,0/0,1,2,1,3,0,2,2/1,5,8,13,2,3,0,0/4,0,3,0,5,1,3,1 
 ENDLESS = "4,2,5,4,5,0,1,0/3,4,7,6,0,3,4,1/0,0,2,0,0,0,0,0/13,0,0,0,0,0,0,0 0,0 - S -"
 """The takasa A1R sows more than 1,000 seeds."""
 
+MAKES_TAKASIA = "0,0,0,0,0,0,2,6/0,1,1,2,2,0,2,0/0,0,1,3,4,4,6,1/1,4,2,1,0,3,12,6 0,0 - N -"
+"""North's takasa a7R bars a hole of South's."""
 STUCK = "1,1,1,1,1,1,1,1/1,1,1,1,1,1,1,1/0,0,0,0,0,0,0,1/0,0,0,0,0,0,0,47 0,0 - S -"
 """South has no legal move: the game is over."""
 
 # --- random positions -------------------------------------------------------------------------
 
 
-def lay_open(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
-    """Fill both rows at random, from sparse to dense."""
-    density = rng.choice((0.15, 0.3, 0.5, 0.75, 0.95))
-    most = rng.choice((1, 2, 3, 6))
-    laid = {hole: rng.randint(1, most) for hole in SIDE[player] if rng.random() < density}
-    return laid, list(laid)
+ANY_DENSITY = (0.15, 0.3, 0.5, 0.75, 0.95)
+LAYOUTS: dict[str, tuple[tuple[float, ...], tuple[float, ...], tuple[int, ...]]] = {
+    "sparse or dense": (ANY_DENSITY, ANY_DENSITY, (1, 2, 3, 6)),
+    "full front": ((1.0,), (0.0, 1.0), (1, 2, 3)),
+    "lone front": ((0.0,), (0.0, 0.2, 0.6, 1.0), (3,)),
+    "lone house": ((0.0,), (0.0, 0.0, 0.2, 0.6), (3,)),
+    "house": (ANY_DENSITY, ANY_DENSITY, (1, 2, 3, 6)),
+    "singletons": ((0.3, 0.6, 0.9), (0.3, 0.6, 0.9), (1,)),
+    "huge": (ANY_DENSITY, ANY_DENSITY, (1, 2, 3, 6)),
+}
+"""Densities of the front row and of the back row, and the most seeds in a hole, to choose from."""
 
 
-def lay_full_front(
-    rng: random.Random, rules: Any, player: str
-) -> tuple[dict[Hole, int], list[Hole]]:
-    """Leave no hole of the front row empty, and often none of the back row."""
-    most = rng.choice((1, 2, 3))
-    rows = SIDE[player] if rng.random() < 0.5 else FRONT[player]
-    return {hole: rng.randint(1, most) for hole in rows}, list(rows)
+def lay(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
+    """Fill both rows of a player by one of the layouts.
 
-
-def lay_lone_front(
-    rng: random.Random, rules: Any, player: str
-) -> tuple[dict[Hole, int], list[Hole]]:
-    """Fill a single front hole, mostly a kichwa."""
-    lone = rng.choice((FRONT[player][0], FRONT[player][7], rng.choice(FRONT[player])))
-    density = rng.choice((0.0, 0.2, 0.6, 1.0))
-    laid = {hole: rng.randint(1, 3) for hole in BACK[player] if rng.random() < density}
-    laid[lone] = rng.choice((1, 1, 2, 3, rng.randint(4, 20)))
-    return laid, [hole for hole in laid if hole != lone]
-
-
-def house_seeds(rng: random.Random, rules: Any) -> int:
-    """Draw a number of seeds for hole 5 around the minimum of a house."""
-    seeds: int = max(1, rules.house_min + rng.choice((-1, -1, 0, 0, 1, 1, rng.randint(2, 8))))
-    return seeds
-
-
-def lay_lone_house(
-    rng: random.Random, rules: Any, player: str
-) -> tuple[dict[Hole, int], list[Hole]]:
-    """Fill hole 5 alone in the front row, often alone in both rows."""
-    density = rng.choice((0.0, 0.0, 0.2, 0.6))
-    laid = {hole: rng.randint(1, 3) for hole in BACK[player] if rng.random() < density}
-    sinks = list(laid)
-    laid[HOUSE[player]] = house_seeds(rng, rules)
-    return laid, sinks
-
-
-def lay_house(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
-    """Fill hole 5 around its minimum among other filled holes."""
-    laid, sinks = lay_open(rng, rules, player)
-    laid[HOUSE[player]] = house_seeds(rng, rules)
-    return laid, [hole for hole in sinks if hole != HOUSE[player]]
-
-
-def lay_singletons(
-    rng: random.Random, rules: Any, player: str
-) -> tuple[dict[Hole, int], list[Hole]]:
-    """Lay single seeds, sometimes with one fuller front hole or a filled house."""
-    density = rng.choice((0.3, 0.6, 0.9))
-    laid = {hole: 1 for hole in SIDE[player] if rng.random() < density}
-    extra = rng.random()
-    if extra < 0.2:
-        laid[rng.choice(FRONT[player])] = rng.randint(2, 4)
-    elif extra < 0.5:
-        laid[HOUSE[player]] = house_seeds(rng, rules)
-    return laid, []
-
-
-def lay_huge(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
-    """Lay one or two pits of about 16 seeds, the limit for a capture, or more."""
-    laid, sinks = lay_open(rng, rules, player)
-    for hole in rng.sample(SIDE[player], rng.choice((1, 1, 2))):
-        laid[hole] = rng.choice((15, 16, 17, rng.randint(16, 30), rng.randint(16, 50)))
-    return laid, sinks
-
-
-LAYOUTS = (
-    lay_open,
-    lay_open,
-    lay_full_front,
-    lay_lone_front,
-    lay_lone_house,
-    lay_house,
-    lay_singletons,
-    lay_huge,
-)
+    Returns:
+        the seeds by hole, and the holes where more may be added.
+    """
+    layout = rng.choice(list(LAYOUTS))
+    fronts, backs, mosts = LAYOUTS[layout]
+    rows = (FRONT[player], rng.choice(fronts)), (BACK[player], rng.choice(backs))
+    most = rng.choice(mosts)
+    laid = {hole: rng.randint(1, most) for row, p in rows for hole in row if rng.random() < p}
+    fixed: dict[Hole, int] = {}
+    other = rng.random()
+    if layout == "lone front":  # mostly a kichwa
+        lone = rng.choice((FRONT[player][0], FRONT[player][7], rng.choice(FRONT[player])))
+        fixed[lone] = rng.choice((1, 1, 2, 3, rng.randint(4, 20)))
+    elif layout in ("house", "lone house") or (layout == "singletons" and other < 0.3):
+        around = rng.choice((-1, -1, 0, 0, 1, 1, rng.randint(2, 8)))
+        fixed[HOUSE[player]] = max(1, rules.house_min + around)
+    elif layout == "singletons" and other < 0.5:
+        fixed[rng.choice(FRONT[player])] = rng.randint(2, 4)
+    elif layout == "huge":  # about 16 seeds, the limit for a capture, or more
+        for hole in rng.sample(SIDE[player], rng.choice((1, 1, 2))):
+            fixed[hole] = rng.choice((15, 16, 17, rng.randint(16, 30), rng.randint(16, 50)))
+    sinks = [hole for hole in laid if hole not in fixed and layout != "singletons"]
+    return laid | fixed, sinks
 
 
 # Sides on which a takasa (no house, clockwise from the front hole given) puts down more than
@@ -157,7 +114,6 @@ LAYOUTS = (
 ENDLESS_SIDES = (
     (4, (1, 0, 3, 2, 0, 1, 2, 1, 4, 3, 0, 1, 2, 1, 0, 4)),
     (8, (3, 2, 3, 0, 6, 0, 4, 3, 1, 0, 5, 1, 2, 3, 2, 0)),
-    (1, (4, 2, 5, 4, 5, 0, 1, 0, 1, 4, 3, 0, 6, 7, 4, 3)),
     (3, (4, 8, 2, 3, 4, 0, 4, 3, 4, 5, 4, 7, 2, 3, 4, 3)),
 )
 
@@ -191,8 +147,7 @@ def random_stores(rng: random.Random, rules: Any) -> tuple[dict[str, int], str]:
     mover = rng.choice((SOUTH, NORTH))
     full = min(rules.opening_store, 30)
     # Half of the positions in mtaji, and among the others many at the very end of namua.
-    store = rng.choice((0, 0, 0, 1, rng.randint(0, full), rng.randint(0, full)))
-    store = min(store, full)
+    store = min(full, rng.choice((0, 0, 0, 1, rng.randint(0, full), rng.randint(0, full))))
     stores = {SOUTH: store, NORTH: store}
     # The starter always moves with equal stores; the other player then has one seed more,
     # until both stores are empty.
@@ -206,7 +161,7 @@ def random_board(rng: random.Random, rules: Any, mover: str, seeds: int) -> dict
     holes = dict.fromkeys(SIDE[SOUTH] + SIDE[NORTH], 0)
     sinks = []
     for player in (SOUTH, NORTH):
-        laid, player_sinks = rng.choice(LAYOUTS)(rng, rules, player)
+        laid, player_sinks = lay(rng, rules, player)
         holes.update(laid)
         sinks += player_sinks
 
@@ -271,10 +226,8 @@ def random_position(rng: random.Random, rules: Any) -> str:
     ):
         could_be = [hole for hole in FRONT[mover] if not exempt_from_takasia(position, hole)]
         filled = [hole for hole in could_be if holes[hole] > 0]
-        if filled and rng.random() < 0.9:
-            could_be = filled
         if could_be:
-            position.barred = rng.choice(could_be)
+            position.barred = rng.choice(filled if filled and rng.random() < 0.9 else could_be)
     return write(position)
 
 
@@ -294,9 +247,23 @@ def random_games(rng: random.Random, rules: Any) -> Iterator[str]:
             text = rng.choice(list(legal_moves(text, rules).values()))
 
 
-def random_play(
-    ruleset: str, plies: int = 25
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+def some_positions(rules: Any, count: int, seed: int) -> list[str]:
+    """Return positions, half of random games, half full of corner cases."""
+    rng = random.Random(seed)
+    texts = list(islice(random_games(rng, rules), count // 2))
+    return texts + [random_position(rng, rules) for _ in range(count - len(texts))]
+
+
+def played(ruleset: str | Ruleset, seed: int, first_player: int = 0) -> Board:
+    """Return a board at the end of a random game."""
+    rng = random.Random(seed)
+    board = Board(ruleset, first_player)
+    while not board.outcome():
+        board.push(rng.choice(board.legal_actions))
+    return board
+
+
+def random_play(ruleset: str, plies: int = 25) -> tuple[Words, Words]:
     """Return 200 positions of random games, uint64[200, 6], and their legal actions."""
     engine = Engine(ruleset)
     opening, opening_legal = engine.opening()
@@ -306,9 +273,7 @@ def random_play(
     return positions, legal
 
 
-def pack_texts(
-    texts: list[str], ruleset: Ruleset
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+def pack_texts(texts: list[str], ruleset: Ruleset) -> tuple[Words, Words]:
     """Return packed positions, uint64[B, 6], and their legal actions, uint64[B]."""
     positions = np.zeros((len(texts), WORDS), np.uint64)
     for text, words in zip(texts, positions, strict=True):
@@ -318,20 +283,18 @@ def pack_texts(
     return positions, legal
 
 
-def board_of(words: npt.NDArray[np.uint64], ruleset: str | Ruleset) -> Board:
+def board_of(words: Words, ruleset: str | Ruleset) -> Board:
     """Return a board with a packed position."""
     return Board.from_text(format_position(unpack(words)), ruleset)
 
 
-def seeds_of(words: npt.NDArray[np.uint64], seat: int) -> int:
+def seeds_of(words: Words, seat: int) -> int:
     """Return the seeds of a seat, on the board and in the store."""
     position = unpack(words)
     return sum(position.pits(seat)) + position.store[seat]
 
 
-def batch_of(
-    ruleset: str | Ruleset, count: int, plies: int, seed: int = 3
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+def batch_of(ruleset: str | Ruleset, count: int, plies: int, seed: int = 3) -> tuple[Words, Words]:
     """Return different positions of random games after `plies` plies, and their legal actions.
 
     Returns:
@@ -348,7 +311,7 @@ def batch_of(
     return positions, np.array([legal_mask(rules, words) for words in positions], np.uint64)
 
 
-def mixed_batch(ruleset: Ruleset, count: int, seed: int) -> npt.NDArray[np.uint64]:
+def mixed_batch(ruleset: Ruleset, count: int, seed: int) -> Words:
     """Return packed positions with legal actions: half from random games, half made up."""
     rng = random.Random(seed)
     drawn = [batch_of(ruleset, count // 10, plies, seed)[0] for plies in (5, 12, 25, 40, 60)]
@@ -358,6 +321,6 @@ def mixed_batch(ruleset: Ruleset, count: int, seed: int) -> npt.NDArray[np.uint6
 
 def draw(
     ruleset: str | Ruleset, count: int, plies: tuple[int, int], seed: int = 0
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+) -> tuple[Words, Words]:
     """Draw positions of random games after some plies, and their legal actions."""
     return Openings(get_ruleset(ruleset), plies).draw(count, np.random.default_rng(seed))

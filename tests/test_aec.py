@@ -17,11 +17,6 @@ from tests.rulesets import EVERY_RULESET
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-# api_test warns about every dict observation outside PettingZoo's own list of environments.
-DICT_OBSERVATION = (
-    "Observation is not a NumPy array",
-    "Observation space for each agent probably should be gymnasium.spaces.box",
-)
 AGENTS = ["player_0", "player_1"]
 
 
@@ -29,8 +24,8 @@ AGENTS = ["player_0", "player_1"]
 @pytest.mark.parametrize("make", [env, raw_env])
 def test_api(make: Callable[..., Any], ruleset: str) -> None:
     with warnings.catch_warnings():
-        for message in DICT_OBSERVATION:
-            warnings.filterwarnings("ignore", message)
+        # It warns about every dict observation outside PettingZoo's own list of environments.
+        warnings.filterwarnings("ignore", "Observation (is not a NumPy array|space for each agent)")
         api_test(make(ruleset=ruleset), num_cycles=150)
 
 
@@ -64,13 +59,11 @@ def test_games_are_those_of_board(ruleset: str, seed: int) -> None:
         assert outcome is not None and outcome.winner is not None
         rewards = {AGENTS[outcome.winner]: 1, AGENTS[1 - outcome.winner]: -1}
         assert game.rewards == rewards
-        dead = {}
         for agent in game.agent_iter(max_iter=2 - first_player):
-            dead[agent] = game.last()[1:4]
+            assert game.last()[1:4] == (rewards[agent], True, False)
             with pytest.raises(ValueError, match="None"):
                 game.step(0)
             game.step(None)
-        assert all(dead[agent] == (rewards[agent], True, False) for agent in dead)
         assert len(game.agents) == first_player
 
 
@@ -98,7 +91,9 @@ def test_illegal_actions_lose_in_the_wrapped_environment() -> None:
     game.reset()
     game.last()
     game.step(0)
-    assert game.rewards == {"player_0": -1.0, "player_1": 0}
+    assert game.rewards == {"player_0": -1.0, "player_1": 0} and all(game.terminations.values())
+    assert game.infos == {"player_0": {"illegal": True}, "player_1": {}}
+    assert not game.observe("player_0")["action_mask"].any()
     game.step(None)
     game.step(None)
     assert game.agents == []

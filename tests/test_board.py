@@ -25,22 +25,15 @@ from tests.positions import (
     LONE_KICHWA,
     NO_MOVE,
     OPENING,
+    STUCK,
     TAKASIA,
     WAITING,
+    played,
     random_games,
 )
 from tests.rulesets import EVERY_RULESET
 
 ODD = RULESETS["zanzibar"].replace(sow_limit=64, house_min=8)
-
-
-def played(ruleset: str | Ruleset, seed: int, first_player: int = SOUTH) -> Board:
-    """Play a random game to its end."""
-    rng = random.Random(seed)
-    board = Board(ruleset, first_player)
-    while not board.outcome():
-        board.push(rng.choice(board.legal_actions))
-    return board
 
 
 def test_a_new_board() -> None:
@@ -70,30 +63,18 @@ def test_words_are_a_copy() -> None:
 
 
 def test_push_takes_all_kinds_of_names() -> None:
-    boards = []
-    spellings: tuple[tuple[Any, Any], ...] = (
+    spellings: tuple[Any, ...] = (
         (24, np.int64(18)),
-        ("A7L", "A5R"),
-        ("7L*", "5R"),
-        ("7<*", "5>"),
-        ("7L", "a5R"),
-        ("A7L*", "a5>"),
+        "A7L A5R",
+        "7L* 5R",
+        "7<* 5>",
+        "7L a5R",
+        "A7L* a5>",
     )
     for moves in spellings:
-        board = Board()
-        for move in moves:
-            board.push(move)
-        boards.append(board)
-    assert all(board == boards[0] and board.move_stack == [24, 18] for board in boards)
-    assert boards[0].ply == 2
-
-
-def test_ambiguous_texts_raise() -> None:
-    board = Board.from_text(HOUSE_CHOICE)
-    with pytest.raises(IllegalMoveError, match=r"A8R> \(donkers\) or A8R \(kibao\)"):
-        board.push("8>")
-    assert board.parse_move("8R>") == 31
-    assert board.move_text("A8R>") == "8>" and board.move_text(31, "kibao") == "8+"
+        board = Board.from_text(OPENING, moves=moves)
+        assert board.move_stack == [24, 18] and board.ply == 2
+    assert Board.from_text(HOUSE_CHOICE).move_text("A8R>", "kibao") == "8+"
 
 
 @pytest.mark.parametrize(
@@ -105,8 +86,6 @@ def test_ambiguous_texts_raise() -> None:
         (-1, "-1: an action"),
         (18, "18 \\(A5R\\): no takasa"),
         ("", "not a move"),
-        ("7", "needs a direction"),
-        ("a6L", "row a is North's"),
     ],
 )
 def test_illegal_moves_raise_and_change_nothing(move: str | int, complaint: str) -> None:
@@ -185,10 +164,7 @@ def test_outcomes() -> None:
     assert board.legal_actions == [] and "North wins" in str(board)
     assert board.pop() == 0 and board.outcome() is None and board.legal_actions
     # A board may start where the mover is stuck already.
-    stuck = Board.from_text(
-        "1,1,1,1,1,1,1,1/1,1,1,1,1,1,1,1/6,0,0,0,0,0,0,0/42,0,0,0,0,0,0,0 0,0 - S -"
-    )
-    assert stuck.outcome() == Outcome(NORTH, Termination.NO_LEGAL_MOVE)
+    assert Board.from_text(STUCK).outcome() == Outcome(NORTH, Termination.NO_LEGAL_MOVE)
 
 
 @pytest.mark.parametrize("ruleset", [*RULESETS, ODD], ids=str)
@@ -208,9 +184,7 @@ def test_repr_and_transcripts_make_the_board_again(ruleset: str | Ruleset) -> No
 
 
 def test_a_transcript() -> None:
-    board = Board()
-    for move in ("7L", "5R", "6R"):
-        board.push(move)
+    board = Board.from_text(OPENING, moves="7L 5R 6R")
     assert board.transcript() == "ruleset: zanzibar\n1: 7L* 5R;\n2: 6R*;\n"
     assert board.transcript({"south": "A"}, "kibao") == (
         "south: A\nruleset: zanzibar\nspelling: kibao\n1: 7<* 5>;\n2: 6>*;\n"
@@ -231,14 +205,18 @@ def test_from_text_raises_on_invalid_input() -> None:
         Board.from_text(TAKASIA, "kibao")
     with pytest.raises(IllegalMoveError, match="A1 is empty"):
         Board.from_text(OPENING, moves="A7L A5R A1L")
-    assert Board.from_text(OPENING, moves=[24, "5R"]).ply == 2
 
 
 # --- pictures ---------------------------------------------------------------------------------
 
 
+def seeds_of(text: str, ruleset: str = "zanzibar") -> list[Circle]:
+    """Return the seeds in the picture of a position."""
+    shapes = drawing(Board.from_text(text, ruleset).position)
+    return [shape for shape in shapes if isinstance(shape, Circle) and shape.radius == 5]
+
+
 def test_the_board_in_characters() -> None:
-    assert ElementTree.fromstring(Board.from_text(OPENING, moves="7L")._repr_svg_()) is not None
     assert str(Board()) == "\n".join(
         [
             "       8    7    6    5    4    3    2    1",
@@ -269,23 +247,18 @@ def test_characters_and_pictures_show_every_seed(ruleset: str, seed: int) -> Non
         north, south = (position.pits(seat) for seat in (NORTH, SOUTH))
         assert rows[0][::-1] + rows[1][::-1] == [*north[8:], *north[:8]]
         assert rows[2] + rows[3] == [*south]
-        shapes = drawing(position)
-        assert sum(isinstance(s, Circle) and s.radius == 5 for s in shapes) == 64
+        assert len(seeds_of(text, ruleset)) == 64
         root = ElementTree.fromstring(svg_board(position, marked=[(NORTH, 3)]))
         ringed = {(position.mover, pit) for pit in (position.barred, position.pending)}
-        assert len(root) == len(shapes) + ((NORTH, 3) not in ringed)
-        assert svg_board(position) == svg_board(position)  # deterministic
+        assert len(root) == len(drawing(position)) + ((NORTH, 3) not in ringed)
 
 
 def test_pictures_mark_the_last_action_and_the_legal_ones() -> None:
     def rings(svg: str) -> dict[tuple[float, float], str]:
         """Return the colour of each ring by the middle of its pit."""
-        circles = [tag.attrib for tag in ElementTree.fromstring(svg) if tag.tag.endswith("circle")]
-        return {
-            (float(one["cx"]), float(one["cy"])): one["stroke"]
-            for one in circles
-            if one["fill"] == "none"
-        }
+        tags = [tag.attrib for tag in ElementTree.fromstring(svg)]
+        circles = [tag for tag in tags if "cx" in tag and tag["fill"] == "none"]
+        return {(float(one["cx"]), float(one["cy"])): one["stroke"] for one in circles}
 
     board = Board()
     middles = {(place.seat, place.pit): (place.x, place.y) for place in places()}
@@ -300,10 +273,8 @@ def test_pictures_mark_the_last_action_and_the_legal_ones() -> None:
 
 
 def test_seeds_lie_still_while_a_heap_grows() -> None:
-    fewer = Board.from_text(OPENING.replace("6,2,2,0/", "6,2,3,0/", 1).replace("22,22", "21,22"))
-    before = {s for s in drawing(Board().position) if isinstance(s, Circle) and s.radius == 5}
-    after = {s for s in drawing(fewer.position) if isinstance(s, Circle) and s.radius == 5}
-    assert len(before & after) == 63
+    fewer = OPENING.replace("6,2,2,0/", "6,2,3,0/", 1).replace("22,22", "21,22")
+    assert len({*seeds_of(OPENING)} & {*seeds_of(fewer)}) == 63
 
 
 def test_texts_in_pictures_are_escaped() -> None:

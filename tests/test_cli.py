@@ -28,24 +28,20 @@ def need(command: Command) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_help_and_shared_options(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     need(COMMANDS[name])
     assert bao([*name.split(), "--help"]) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"usage: bao {name}") and "--quiet" in text
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_shared_options_mean_the_same(name: str) -> None:
-    need(COMMANDS[name])
     parser = argparse.ArgumentParser()
     cli._import(name, COMMANDS[name])(parser)
-    for action in parser._actions:
-        for option in action.option_strings:
-            word = option.removeprefix("--")
-            assert word not in ("processes", "jobs", "workers", "folder", "runs")
-            if word in ("seed", "path", "allow", "ruleset"):
-                assert type(action.type) is type(OPTIONS[word].get("type"))
+    for option, action in parser._option_string_actions.items():
+        word = option.removeprefix("--")
+        assert word not in ("processes", "jobs", "workers", "folder", "runs")
+        if word in ("seed", "path", "allow", "ruleset"):
+            assert type(action.type) is type(OPTIONS[word].get("type"))
 
 
 def test_overview(capsys: pytest.CaptureFixture[str]) -> None:

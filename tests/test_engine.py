@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from bao_env import Engine
@@ -25,7 +24,6 @@ from bao_env.observation.board import observe
 SIZE = 600  # more than one block, so that two threads share it
 
 Arrays = dict[str, Any]
-Damage = Callable[[np.ndarray], object]
 
 
 def games(engine: Engine, size: int = SIZE) -> Arrays:
@@ -53,13 +51,7 @@ def call(engine: Engine, name: str, arrays: Arrays, **options: Any) -> None:
     getattr(engine, name)(*(arrays[key] for key in CALLS[name]), **options)
 
 
-def read_only(array: np.ndarray) -> np.ndarray:
-    array = array.copy()
-    array.flags.writeable = False
-    return array
-
-
-DAMAGES: dict[str, Damage] = {
+DAMAGES: dict[str, Callable[[np.ndarray], object]] = {
     "shorter": lambda array: array[:-1].copy(),
     "another dimension": lambda array: array[..., None].copy(),
     "floats": lambda array: array.astype(np.float64),
@@ -68,7 +60,7 @@ DAMAGES: dict[str, Damage] = {
     "a list": lambda array: array.tolist(),
     "masked": lambda array: np.ma.masked_array(array),
     "nothing": lambda array: None,
-    "read-only": read_only,
+    "read-only": lambda array: np.broadcast_to(array, array.shape),
 }
 """Ways in which an array can be invalid."""
 
@@ -76,12 +68,13 @@ DAMAGES: dict[str, Damage] = {
 @pytest.mark.parametrize(
     ("method", "name", "damage"),
     [("step", "legal", damage) for damage in DAMAGES]
+    + [("step", "actions", damage) for damage in ("another dimension", "floats")]
     + [
         (method, name, damage)
         for method, names in CALLS.items()
         for name in names
         for damage in ("another dimension", "floats", "read-only")
-        if name != "plies" and (name, damage) != ("actions", "read-only")
+        if name not in ("actions", "plies")
     ],
 )
 def test_invalid_arrays_raise(method: str, name: str, damage: str) -> None:
@@ -94,23 +87,10 @@ def test_invalid_arrays_raise(method: str, name: str, damage: str) -> None:
     np.testing.assert_equal({**arrays, name: 0}, {**before, name: 0})
 
 
-@pytest.mark.parametrize("action", [0, -1, 64, 1000])
-def test_an_illegal_action_raises_and_changes_nothing(action: int) -> None:
-    engine = Engine()
-    arrays = games(engine, 4)
-    arrays["actions"][2] = action
-    before = copy.deepcopy(arrays)
-    message = rf"action {action} is illegal in game 2; legal there: \["
-    with pytest.raises(ValueError, match=message):
-        call(engine, "step", arrays)
-    np.testing.assert_equal(arrays, before)
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64, ">i4"])
-def test_actions_of_any_integer_type(dtype: npt.DTypeLike) -> None:
+def test_strided_actions_of_the_other_byte_order() -> None:
     engine = Engine()
     arrays, same = games(engine, 3), games(engine, 3)
-    arrays["actions"] = np.repeat(arrays["actions"].astype(dtype), 2)[::2]
+    arrays["actions"] = np.repeat(arrays["actions"].astype(">i4"), 2)[::2]
     for one in (arrays, same):
         call(engine, "step", one)
     np.testing.assert_array_equal(arrays["positions"], same["positions"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -14,18 +13,18 @@ import numpy as np
 import pytest
 from gymnasium.error import DependencyNotInstalled, ResetNeeded
 from gymnasium.spaces import Box
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import VectorEnv
 
 from bao_env import BaoEnv, BaoVectorEnv, IllegalMoveError, RandomAgent, raw_env
+from bao_env.engine.action import NUM_ACTIONS, actions_of
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, movers, unpack
 from bao_env.envs.arguments import MAX_PLIES
 from bao_env.notation import NotationError, format_position
 from bao_env.observation import SEED_UNIT
-from bao_env.render.drawing import drawing
-from bao_env.render.raster import rgb_array
+from bao_env.observation.observer import get_observer
 from tests.positions import OPENING, STUCK, TAKASIA
-from tests.vector import EVERY_MODE, NEXT, SAME, arrays_of, legal_actions, same
+from tests.vector import NEXT, arrays_of, same
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -48,19 +47,13 @@ def step(env: Any, action: Any) -> Any:
 def play(env: Any, steps: int, rng: np.random.Generator) -> list[Any]:
     """Play random legal actions; returns the results, also of resets after a game."""
     results: list[Any] = []
+    vector = isinstance(env, VectorEnv)
     for _ in range(steps):
-        flags = (env.legal[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
-        actions = legal_actions(flags, rng)
-        vector = isinstance(env, VectorEnv)
+        actions = [rng.choice(actions_of(legal) or [0]) for legal in env.legal]
         results.append(copy.deepcopy(env.step(actions if vector else actions[0]) or env.last()))
         if not vector and (results[-1][2] or results[-1][3]):
             results.append(env.reset())
     return results
-
-
-def texts(env: Any) -> set[str]:
-    """Return the positions of all games."""
-    return {format_position(unpack(words)) for words in env.positions}
 
 
 # --- arguments and reset options ----------------------------------------------------------------
@@ -71,7 +64,6 @@ INVALID = {
         ({"ruleset": "chess"}, "unknown rule set"),
         ({"observation": "boards"}, "observation='boards': expected one of 'board'"),
         ({"dtype": np.float64}, "float32 or uint8"),
-        ({"opening_plies": -1}, "opening_plies=-1"),
         ({"first_player": "west"}, "first_player='west'"),
         ({"first_player": [0]}, "first_player"),
         ({"max_plies": 0}, "max_plies=0"),
@@ -133,42 +125,19 @@ def test_the_card_tells_the_truth(make: Make) -> None:
     """The numbers of the class docstring are those of the code."""
     env = make()
     card = " ".join((type(env).__doc__ or "").split())
-    vector = isinstance(env, VectorEnv)
-    batch = "B, " if vector else ""
-    if isinstance(env, raw_env):
-        space, actions = env.observation_space("player_0"), env.action_space("player_0")
-        assert all(name in card for name in ("``player_0`` (South)", "``player_1`` (North)"))
-    else:
-        space = env.single_observation_space if vector else env.observation_space
-        actions = env.single_action_space if vector else env.action_space
-    board, mask = space["observation"], space["action_mask"]
-    assert isinstance(board, Box) and isinstance(mask, Box)
+    batch = "B, " if isinstance(env, VectorEnv) else ""
+    board = get_observer("board").space
+    assert isinstance(board, Box)
     low, high = board.low.min(), board.high.max()
-    assert f"Discrete({actions.n})" in card
+    assert f"Discrete({NUM_ACTIONS})" in card
     assert f"float32[{batch}{board.shape[0]}] from {low:g} to {high:g}" in card
-    assert f"int8[{batch}{mask.shape[0]}], 1 = legal" in card
-    assert re.search(rf"[Aa]fter {MAX_PLIES} plies", card) and "v0: first version" in card
-    assert vector or (SEED_UNIT == 8 and "of eight seeds" in card)
+    assert f"int8[{batch}{NUM_ACTIONS}], 1 = legal" in card
+    assert f"fter {MAX_PLIES} plies" in card and "v0: first version" in card
+    assert batch or (SEED_UNIT == 8 and "of eight seeds" in card)
+    assert not isinstance(env, raw_env) or "``player_0`` (South) and ``player_1`` (North)" in card
 
 
 # --- observations -------------------------------------------------------------------------------
-
-
-@EVERY_ENV
-def test_uint8_observations_count_seeds(make: Make) -> None:
-    env = make(dtype=np.uint8)
-    seen = (env.reset(seed=0) or env.last())[0]["observation"]
-    assert seen.dtype == np.uint8 and seen.reshape(-1, 52)[:, :34].sum(1).tolist() == [64] * len(
-        env.legal
-    )
-
-
-@WITH_OPPONENT
-def test_flat_observations_are_the_array_alone(make: Make) -> None:
-    full, flat = make(), make(flat=True)
-    seen = flat.reset(seed=1)[0]
-    assert seen in flat.observation_space
-    assert same(seen, full.reset(seed=1)[0]["observation"])
 
 
 @EVERY_ENV
@@ -201,15 +170,23 @@ def test_changing_returned_arrays_changes_no_game(make: Make) -> None:
 
 
 @EVERY_ENV
-@pytest.mark.parametrize("illegal", ["raise", "lose"])
-@pytest.mark.parametrize("action", [None, 20.0, "20"])
-def test_non_integer_actions_raise(make: Make, illegal: str, action: Any) -> None:
+@pytest.mark.parametrize(
+    ("illegal", "action"),
+    [(illegal, action) for illegal in ("raise", "lose") for action in (None, 20.0, "20")]
+    + [("raise", action) for action in (0, 63, -1, 64)],
+)
+def test_invalid_actions_raise_and_change_nothing(make: Make, illegal: str, action: Any) -> None:
     env = make(illegal=illegal)
     env.reset(seed=0)
     before = env.positions
-    with pytest.raises(TypeError, match=r"expected .*integer"):
+    match = "expected .*integer"
+    if isinstance(action, int):
+        match = rf"action {action} .*legal.*20.*22"
+    with pytest.raises(IllegalMoveError if isinstance(action, int) else TypeError, match=match):
         step(env, action)
     assert np.array_equal(env.positions, before)
+    step(env, 20)
+    assert (env.positions[:, PLY] > 0).all()
 
 
 @pytest.mark.parametrize("actions", [[20, 22], [[20], [20], [20]], 20])
@@ -229,62 +206,18 @@ def test_actions_of_any_integer_type(make: Make, kind: type) -> None:
     assert (env.positions[:, PLY] > 0).all()
 
 
-@EVERY_ENV
-@pytest.mark.parametrize("action", [0, 63, -1, 64])
-def test_illegal_actions_raise_and_change_nothing(make: Make, action: int) -> None:
-    env = make(illegal="raise")
-    env.reset(seed=0)
-    before = env.positions
-    with pytest.raises(IllegalMoveError, match=rf"action {action} .*legal.*20.*22"):
-        step(env, action)
-    assert np.array_equal(env.positions, before)
-    step(env, 20)
-    assert (env.positions[:, PLY] > 0).all()
-
-
-@pytest.mark.parametrize("action", [0, 64])
-def test_illegal_actions_lose(action: int) -> None:
-    game = raw_env(illegal="lose")
-    game.reset()
-    game.step(20)
-    game.step(action)
-    assert game.rewards == {"player_0": 0, "player_1": -1}
-    assert all(game.terminations.values())
-    assert [game.infos[agent].get("illegal") for agent in game.agents] == [None, True]
-    assert not game.observe("player_1")["action_mask"].any()
-    env = BaoEnv("greedy", illegal="lose", seat="south")
-    env.reset(seed=0)
-    observation, reward, terminated, truncated, info = env.step(action)
-    assert (reward, terminated, truncated) == (-1.0, True, False)
-    assert info["illegal"] is True and info["winner"] == NORTH
-    assert not observation["action_mask"].any()
-    with pytest.raises(ResetNeeded):
-        env.step(20)
-
-
-@EVERY_MODE
-@pytest.mark.parametrize("opponent", [None, "greedy"])
-def test_illegal_actions_lose_in_their_game_only(mode: AutoresetMode, opponent: Any) -> None:
-    env = BaoVectorEnv(3, opponent=opponent, illegal="lose", autoreset_mode=mode, opening_plies=0)
-    env.reset(seed=0, options=None if opponent is None else {"seat": "south"})
-    _, rewards, terminated, truncated, infos = env.step([20, 0, 22])
-    assert rewards.tolist() == [0, -1, 0] and terminated.tolist() == [False, True, False]
-    assert not truncated.any()
-    infos = infos["final_info"] if mode is SAME else infos
-    assert infos["illegal"].tolist() == [False, True, False]
-    assert infos["winner"][1] == NORTH
-
-
 # --- starts -------------------------------------------------------------------------------------
 
 
 @EVERY_ENV
-def test_start_at_a_position(make: Make) -> None:
-    env = make()
+def test_start_at_a_position_or_after_random_plies(make: Make) -> None:
+    env = make(opening_plies=7)
     env.reset(seed=0, options={"position": TAKASIA})
-    assert texts(env) == {TAKASIA} and not env.positions[:, PLY].any()
+    assert {format_position(unpack(words)) for words in env.positions} == {TAKASIA}
+    assert not env.positions[:, PLY].any()
     env.reset()
-    assert texts(env) == {OPENING}
+    assert (env.positions[:, PLY] >= 7).all()
+    assert not isinstance(env, raw_env) or env.agent_selection == "player_1"
 
 
 @WITH_OPPONENT
@@ -314,26 +247,22 @@ def test_first_player(make: Make) -> None:
 
 
 @EVERY_ENV
-def test_the_lot_is_drawn_and_seeded(make: Make) -> None:
-    def starts(**arguments: Any) -> list[str]:
+def test_the_lot_is_drawn(make: Make) -> None:
+    for arguments, number in ({}, 2), ({"first_player": "south"}, 1):
         env = make(ruleset="kujifunza", **arguments)
         env.reset(seed=7)
-        drawn = [*map(str, env.positions)]
+        starts: set[str] = set()
         for _ in range(30):
             env.reset()
-            drawn += map(str, env.positions)
-        return drawn
-
-    drawn = starts()
-    assert drawn == starts() and len(set(drawn)) == 2
-    assert len(set(starts(first_player="south"))) == 1
+            starts.update(map(str, env.positions))
+        assert len(starts) == number
 
 
 @WITH_OPPONENT
 def test_seats(make: Make) -> None:
     env = make(seat=None)
-    seats = [np.ravel(env.reset(seed=seed)[1]["player"]).tolist() for seed in range(20)]
-    assert {seat for drawn in seats for seat in drawn} == {SOUTH, NORTH}
+    drawn = [np.ravel(env.reset(seed=seed)[1]["player"]) for seed in range(20)]
+    assert {*np.concatenate(drawn)} == {SOUTH, NORTH}
     for seat, number in (("south", SOUTH), ("north", NORTH), (1, NORTH)):
         assert np.all(make(seat=seat).reset(seed=1)[1]["player"] == number)
         fixed = make(seat="south")
@@ -343,7 +272,7 @@ def test_seats(make: Make) -> None:
 
 @EVERY_ENV
 def test_seeds(make: Make) -> None:
-    """The same seed gives the same games, another one others; without one games differ."""
+    """The same seed gives the same games, lots too; another one others; without one they differ."""
 
     def games(seed: int | None) -> list[Any]:
         env = make(ruleset="kujifunza", opening_plies=(0, 9))
@@ -354,10 +283,16 @@ def test_seeds(make: Make) -> None:
     assert not same(games(None), games(None))
 
 
-@pytest.mark.parametrize("make", [BaoEnv, partial(BaoVectorEnv, 2)])
-def test_a_step_needs_a_reset(make: Make) -> None:
+def test_a_step_needs_a_reset() -> None:
+    env = BaoEnv()
+    for over in (False, True):
+        if over:
+            env.reset(seed=0)
+            env.step(63)  # illegal: the game is over
+        with pytest.raises(ResetNeeded):
+            env.step(20)
     with pytest.raises(ResetNeeded):
-        step(make(), 20)
+        BaoVectorEnv(2).step([20, 20])
 
 
 # --- opponents ----------------------------------------------------------------------------------
@@ -365,6 +300,8 @@ def test_a_step_needs_a_reset(make: Make) -> None:
 
 @WITH_OPPONENT
 def test_an_opponent_answers_all_games_at_once(make: Make) -> None:
+    """Whether it is an object or a function."""
+
     class Recorder(RandomAgent):
         sizes: tuple[int, ...] = ()
 
@@ -376,43 +313,35 @@ def test_an_opponent_answers_all_games_at_once(make: Make) -> None:
             return actions
 
     agent = Recorder(3)
-    env = make(opponent=agent)
-    env.reset(seed=0)
-    size = len(env.legal)
-    assert env.opponent is agent and agent.sizes == ()
-    step(env, 20)
-    env.reset(options={"seat": "north"})
-    assert agent.sizes == (size, size)
-    function = make(opponent=agent.act)
-    function.reset(options={"seat": "north"})
-    assert agent.sizes == (size, size, size)
-
-
-@WITH_OPPONENT
-def test_an_illegal_action_of_the_opponent_raises(make: Make) -> None:
-    env = make(opponent=lambda positions, legal: np.zeros(len(legal), np.int64))
-    env.reset(seed=0)
-    with pytest.raises(RuntimeError, match=r"the opponent.* action 0.* illegal"):
+    for opponent in (agent, agent.act):
+        env = make(opponent=opponent)
+        env.reset(seed=0)
+        assert env.opponent == opponent and agent.sizes == ()
         step(env, 20)
+        env.reset(options={"seat": "north"})
+        assert agent.sizes == (len(env.legal),) * 2
+        agent.sizes = ()
 
 
 @WITH_OPPONENT
 @pytest.mark.parametrize(
-    "spoil",
+    ("answer", "match"),
     [
-        lambda actions: actions[:0],
-        lambda actions: np.concatenate([actions, actions]),
-        lambda actions: actions + 0.5,
-        lambda actions: actions[:, None],
-        lambda actions: None,
+        (lambda size: np.full(size, 0), "action 0.* illegal"),
+        (lambda size: np.full(0, 20), "integer"),
+        (lambda size: np.full(2 * size, 20), "integer"),
+        (lambda size: np.full(size, 20.5), "integer"),
+        (lambda size: np.full((size, 1), 20), "integer"),
+        (lambda size: None, "integer"),
     ],
-    ids=["too short", "too long", "floats", "a column", "nothing"],
+    ids=["illegal", "too short", "too long", "floats", "a column", "nothing"],
 )
-def test_an_invalid_answer_of_the_opponent_raises(make: Make, spoil: Callable[[Any], Any]) -> None:
-    agent = RandomAgent()
-    env = make(opponent=lambda positions, legal: spoil(agent.act(positions, legal)))
+def test_an_invalid_answer_of_the_opponent_raises(
+    make: Make, answer: Callable[[int], Any], match: str
+) -> None:
+    env = make(opponent=lambda positions, legal: answer(len(legal)))
     env.reset(seed=0)
-    with pytest.raises(RuntimeError, match=r"the opponent.* integer"):
+    with pytest.raises(RuntimeError, match=f"the opponent.* {match}"):
         step(env, 20)
 
 
@@ -438,7 +367,6 @@ def test_an_episode_without_a_turn_for_the_learner_raises(make: Make) -> None:
         partial(BaoVectorEnv, 20, opponent="random", autoreset_mode=NEXT),
         partial(BaoVectorEnv, 20, opponent=RandomAgent(5)),
     ],
-    ids=["aec", "single", "single-agent", "vector", "vector-next-step", "vector-agent"],
 )
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 def test_copies_continue_the_games(make: Make, duplicate: Callable[[Any], Any]) -> None:
@@ -485,17 +413,6 @@ def test_images(make: Make) -> None:
     assert all((one != other).any() for one, other in zip(before, pictures(env), strict=True))
 
 
-def test_images_mark_the_last_action() -> None:
-    import pygame  # noqa: F401 - skipped where it is missing
-
-    game = raw_env(render_mode="rgb_array")
-    game.reset(seed=1)
-    np.testing.assert_array_equal(game.render(), rgb_array(drawing(game.position)))
-    game.step(20)
-    marked = drawing(game.position, marked=[(SOUTH, 5)])
-    np.testing.assert_array_equal(game.render(), rgb_array(marked))
-
-
 @EVERY_ENV
 def test_no_picture_without_a_render_mode(make: Make) -> None:
     env = make()
@@ -510,6 +427,9 @@ def test_no_picture_without_a_render_mode(make: Make) -> None:
 @EVERY_ENV
 def test_images_need_pygame(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pygame", None)
-    with pytest.raises(DependencyNotInstalled, match="pip install pygame"):
-        make(render_mode="rgb_array")
-    make(render_mode="ansi")
+    env = make(render_mode="ansi")
+    env.reset(seed=0)
+    assert "South to move" in pictures(env)[0]
+    for mode in {"human", "rgb_array"} & {*env.metadata["render_modes"]}:
+        with pytest.raises(DependencyNotInstalled, match=r"pip install pygame, .* '\.\[render\]'"):
+            make(render_mode=mode)

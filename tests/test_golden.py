@@ -11,14 +11,8 @@ from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
 from bao_env.signature import signature
 from tests import make_golden, reference
-from tests.make_golden import DATA, all_pinned, golden_file, perft_numbers, pinned
+from tests.make_golden import golden_file, perft_numbers, pinned
 from tests.rulesets import EVERY_RULESET
-
-
-def test_every_ruleset_has_its_data() -> None:
-    """A missing golden game or pinned number is made by `python -m tests.make_golden RULESET`."""
-    assert list(all_pinned()) == list(RULESETS)
-    assert {file.stem for file in (DATA / "golden").iterdir()} == set(RULESETS)
 
 
 @EVERY_RULESET
@@ -32,10 +26,9 @@ def test_golden_game(ruleset: str) -> None:
         before = board.text()
         assert board.legal_actions == sorted(reference.legal_moves(before, rules)), before
         board.push(action)
+    winner = reference.legal_moves(before, rules)[action].replace(" wins", "")
     outcome = board.outcome()
-    assert outcome is not None and outcome.winner is not None
-    winner = "SN"[outcome.winner]
-    assert reference.legal_moves(before, rules)[action] == reference.WINS[winner]
+    assert outcome is not None and outcome.winner == "SN".index(winner)
     assert board.text() == game.get("final")
     assert Board.from_transcript(text) == board
     assert board.transcript(dict(game.head)) == text
@@ -59,14 +52,15 @@ def test_perft(ruleset: str) -> None:
 def test_make_golden_writes_missing_data_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    expected = pinned("malawi")
     monkeypatch.setattr(make_golden, "MAX_PERFT", 30)
+    monkeypatch.setattr(make_golden, "DATA", tmp_path)
     for written in (2, 0):
-        make_golden.main(["malawi"], tmp_path)
+        make_golden.main(["malawi"])
         assert capsys.readouterr().out.count("written") == written
-    made, expected = all_pinned(tmp_path)["malawi"], pinned("malawi")
-    assert made == expected | {"perft": expected["perft"][:3]}
-    file = golden_file("malawi", tmp_path)
+    assert pinned("malawi") == expected | {"perft": expected["perft"][:3]}
+    file = golden_file("malawi")
     assert Board.from_transcript(file.read_text()).outcome() is not None
     file.write_text("mine")
-    make_golden.main(["malawi", "--force"], tmp_path)
+    make_golden.main(["malawi", "--force"])
     assert "final" in file.read_text()

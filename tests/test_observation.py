@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import random
-from itertools import islice
 from typing import Any
 
 import numpy as np
 import pytest
 
 from agents.nets.captures import BEST_CAPTURE, CAPTURE_FEATURES, capture_features
-from bao_env import RULESETS, BaoEnv, BaoVectorEnv, Engine, raw_env
+from bao_env import RULESETS, BaoVectorEnv, Engine, raw_env
+from bao_env.engine.action import actions_of
 from bao_env.engine.position import movers
 from bao_env.envs.afterstates import list_afterstates
 from bao_env.observation import OBSERVATIONS
 from bao_env.observation.observer import get_observer, make_observations, take_rows
 from tests import reference
-from tests.positions import batch_of, pack_texts, random_games, random_position
+from tests.positions import batch_of, pack_texts, some_positions
 from tests.reference import FRONT, OPPONENT, SIDE, WINS
 from tests.rulesets import EVERY_RULESET
 
 EVERY_KIND = pytest.mark.parametrize("kind", list(OBSERVATIONS))
-
-
-def some_positions(rules: Any, count: int, seed: int) -> list[str]:
-    """Return positions, half of random games, half full of corner cases."""
-    rng = random.Random(seed)
-    texts = list(islice(random_games(rng, rules), count // 2))
-    return texts + [random_position(rng, rules) for _ in range(count - len(texts))]
 
 
 def observe(kind: str, rules: Any, positions: Any, legal: Any, viewers: Any = None) -> Any:
@@ -103,21 +95,17 @@ def test_kinds_are_made_of_each_other(ruleset: str) -> None:
     """More games than the workspace holds at once, in both dtypes."""
     positions, legal = batch_of(ruleset, 2000, 9)
     viewers = movers(positions)
-    found = {
-        (kind, dtype): make_observations(
-            get_observer(kind, ruleset, dtype), positions, legal, viewers
-        )
-        for kind in OBSERVATIONS
-        for dtype in (np.float32, np.uint8)
-    }
+    all_replies = []
     for dtype in (np.float32, np.uint8):
-        replies = found["replies", dtype]
-        np.testing.assert_array_equal(found["board", dtype], replies[:, :52])
-        np.testing.assert_array_equal(found["captures", dtype], replies[:, :180])
-        both = found["planes+replies", dtype]
-        np.testing.assert_array_equal(both["actions"], replies[:, 52:])
-        np.testing.assert_array_equal(both["planes"], found["planes", dtype])
-    eighths, counts = found["replies", np.float32], found["replies", np.uint8]
+        board, captures, replies, planes, both = (
+            make_observations(get_observer(kind, ruleset, dtype), positions, legal, viewers)
+            for kind in ("board", "captures", "replies", "planes", "planes+replies")
+        )
+        np.testing.assert_array_equal(board, replies[:, :52])
+        np.testing.assert_array_equal(captures, replies[:, :180])
+        np.testing.assert_equal(both, {"planes": planes, "actions": replies[:, 52:]})
+        all_replies.append(replies)
+    eighths, counts = all_replies
     is_count = np.repeat([True, False, True, False, True, False], [34, 18, 64, 64, 64, 64])
     np.testing.assert_array_equal(eighths, np.where(is_count, counts / 8, counts))
 
@@ -179,41 +167,6 @@ def test_features_of_networks_match_observations(ruleset: str) -> None:
 
 
 @EVERY_KIND
-@pytest.mark.parametrize("flat", [False, True], ids=["dict", "flat"])
-def test_vector_and_single_environments_show_the_same(kind: Any, flat: bool) -> None:
-    arguments: dict[str, Any] = {
-        "opponent": "greedy",
-        "seat": "south",
-        "observation": kind,
-        "flat": flat,
-        "opening_plies": 0,
-    }
-    envs = BaoVectorEnv(3, **arguments)
-    single: Any = BaoEnv(**arguments)
-
-    def row(observations: Any) -> Any:
-        """Return the observation of the first game."""
-        if isinstance(observations, dict):
-            return {key: row(value) for key, value in observations.items()}
-        return observations[0]
-
-    seen, infos = envs.reset(seed=1)
-    mine, info = single.reset(seed=1)
-    ends = 0
-    while ends < 3:
-        assert seen in envs.observation_space and mine in single.observation_space
-        np.testing.assert_equal(row(seen), mine)
-        action = int(infos["action_mask"][0].argmax())
-        seen, rewards, terminated, _, infos = envs.step(np.full(3, action))
-        mine, reward, over, _, info = single.step(action)
-        assert rewards[0] == reward and terminated[0] == over
-        if over:
-            ends += 1
-            np.testing.assert_equal(row(infos["final_obs"]), mine)
-            mine, info = single.reset()
-
-
-@EVERY_KIND
 def test_aec_shows_both_agents(kind: Any) -> None:
     """Each agent sees the position from their side; only the next one sees actions."""
     env = raw_env(observation=kind)
@@ -233,8 +186,7 @@ def test_aec_shows_both_agents(kind: Any) -> None:
             )
             np.testing.assert_equal(seen["observation"], take_rows(expected, 0))
         if not over:
-            mask = env.observe(env.agent_selection)["action_mask"]
-            env.step(int(rng.choice(np.flatnonzero(mask))))
+            env.step(int(rng.choice(actions_of(env.legal[0]))))
 
 
 # --- afterstates ----------------------------------------------------------------------------------
@@ -247,23 +199,23 @@ def test_afterstates_are_where_the_actions_lead(ruleset: str) -> None:
     )
     envs.reset(seed=3)
     found = envs.afterstates()
+    engine = Engine(ruleset)
     ends = 0
     for game, words in enumerate(envs.positions):
-        rows = slice(*found.indptr[game : game + 2])
-        mask = int(envs.legal[game])
-        assert found.actions[rows].tolist() == [a for a in range(64) if mask >> a & 1]
+        rows = range(*found.indptr[game : game + 2])
+        legal = envs.legal[game : game + 1]
+        assert found.actions[rows].tolist() == actions_of(legal[0])
         mover = movers(words[None])[0]
-        for row in range(*found.indptr[game : game + 2]):
-            after, after_mask = words[None].copy(), np.array([mask], np.uint64)
-            winner = np.full(1, -1, np.int8)
-            Engine(ruleset).step(after, found.actions[row : row + 1], after_mask, winner)
+        for row in rows:
+            after, after_legal, winner = words[None].copy(), legal.copy(), np.full(1, -1, np.int8)
+            engine.step(after, found.actions[row : row + 1], after_legal, winner)
             np.testing.assert_array_equal(found.positions[row], after[0])
-            assert found.legal[row] == after_mask[0]
+            assert found.legal[row] == after_legal[0]
             assert found.signs[row] == (1 if movers(after)[0] == mover else -1)
             result = 0 if winner[0] < 0 else 1 if winner[0] == mover else -1
             assert found.results[row] == result
             ends += result != 0
-            expected = observe("captures", ruleset, after, after_mask)[0]
+            expected = observe("captures", ruleset, after, after_legal)[0]
             np.testing.assert_array_equal(found.observations[row], expected)
     assert found.indptr[-1] == len(found.actions) > 100
     assert ends

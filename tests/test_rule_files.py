@@ -8,23 +8,19 @@ import pytest
 
 from bao_env import RULESETS, Board, load_ruleset
 from bao_env.cli import main as bao
-from bao_env.engine.ruleset import Ruleset
 from bao_env.notation import NotationError
 
 
-def test_a_file_changes_switches(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_a_file_changes_switches(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "mild.toml"
-    path.write_text('base = "dutch"\ntakasia = "none"\nsow_limit = 500\n')
+    path.write_text('base = "dutch"\ntakasia = "none"\nsow_limit = 500\n', encoding)
     assert load_ruleset(path) == RULESETS["dutch"].replace(
         name="mild", takasia="none", sow_limit=500
     )
     assert bao(["perft", "3", "--ruleset", str(path)]) == 0
-
-
-def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text("sow_limit = 500\n", encoding="utf-8-sig")
-    assert load_ruleset(path) == RULESETS["zanzibar"].replace(name="mine", sow_limit=500)
+    path.write_text("sow_limit = 500")
+    assert load_ruleset(path) == RULESETS["zanzibar"].replace(name="mild", sow_limit=500)
 
 
 @pytest.mark.parametrize(
@@ -53,12 +49,6 @@ def test_invalid_files_raise(tmp_path: Path, text: str, message: str) -> None:
         load_ruleset(path)
 
 
-def test_invalid_rulesets_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    for argument, message in (("chess", "unknown rule set 'chess'"), ("no.toml", "No such file")):
-        assert bao(["perft", "3", "--ruleset", argument]) == 2
-        assert message in capsys.readouterr().err
-
-
 def test_own_rules_travel_in_transcripts() -> None:
     rules = RULESETS["malawi"].replace(name="mine", sow_limit=300, takasia="none")
     board = Board(ruleset=rules)
@@ -78,8 +68,3 @@ def test_own_rules_travel_in_transcripts() -> None:
 def test_invalid_rules_in_a_transcript_raise(switches: str) -> None:
     with pytest.raises(NotationError):
         Board.from_transcript(f"rules: {switches}\n1: 6L*;\n")
-
-
-def test_every_ruleset_survives_json() -> None:
-    for ruleset in RULESETS.values():
-        assert Ruleset.from_dict(ruleset.to_dict()) == ruleset

@@ -11,6 +11,7 @@ from gymnasium.utils.env_checker import check_env
 
 import agents
 from bao_env import BaoEnv, Board, GreedyAgent, raw_env
+from bao_env.engine.action import actions_of
 from tests.rulesets import EVERY_RULESET
 from tests.vector import ID
 
@@ -39,15 +40,18 @@ def test_games_are_those_of_the_aec_environment(ruleset: str, seat: int, seed: i
     board.reset()
     greedy = GreedyAgent(ruleset)
     agent = f"player_{seat}"
-    over = False
-    while not over:
-        while board.agent_selection != agent:
-            board.step(greedy.act(board.positions, board.legal)[0])
-        action = int(rng.choice(np.flatnonzero(learner.action_masks())))
-        observation, reward, over, truncated, info = learner.step(action)
-        board.step(action)
+
+    def reply() -> None:
         while board.agent_selection != agent and not board.terminations[agent]:
             board.step(greedy.act(board.positions, board.legal)[0])
+
+    reply()
+    over = False
+    while not over:
+        action = int(rng.choice(actions_of(learner.legal[0])))
+        observation, reward, over, truncated, info = learner.step(action)
+        board.step(action)
+        reply()
         assert board.position == learner.position and info["player"] == learner.seat == seat
         np.testing.assert_equal(observation, board.observe(agent))
         assert (reward, over, truncated) == (board.rewards[agent], board.terminations[agent], False)

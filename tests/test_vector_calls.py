@@ -1,29 +1,22 @@
-"""The vector environment's own calls: masks and options per game, samples, buffers, wrappers."""
+"""The vector environment's own calls: masks and options per game, samples, buffers, registry."""
 
 from __future__ import annotations
 
-import copy
+import re
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
-from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers.vector import (
-    DictInfoToList,
-    NormalizeObservation,
-    RecordEpisodeStatistics,
-    TransformObservation,
-)
 
 from bao_env import BaoVectorEnv, IllegalMoveError
 from bao_env.bots import Opponent
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, unpack
 from bao_env.notation import format_position
-from tests.positions import HOUSE_CHOICE, OPENING, STUCK
+from tests.positions import HOUSE_CHOICE, OPENING
 from tests.vector import DISABLED, EVERY_MODE, ID, NEXT, SAME, legal_actions, run, same
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -45,10 +38,9 @@ def test_an_illegal_action_changes_nothing(mode: AutoresetMode, opponent: Oppone
             if masks[game].any():
                 wrong = actions.copy()
                 wrong[game] = masks[game].argmin()
-                legal = np.flatnonzero(masks[game]).tolist()
-                with pytest.raises(IllegalMoveError, match=f"game {game}; legal there: ") as caught:
+                legal = re.escape(str(np.flatnonzero(masks[game]).tolist()))
+                with pytest.raises(IllegalMoveError, match=f"game {game}; legal there: {legal}"):
                     env.step(wrong)
-                assert str(legal) in str(caught.value)
                 tried.append(game)
         return actions
 
@@ -59,40 +51,30 @@ def test_an_illegal_action_changes_nothing(mode: AutoresetMode, opponent: Oppone
 
 def test_sampled_actions() -> None:
     env = BaoVectorEnv(200)
-    observation, _ = env.reset(seed=1)
+    masks = env.reset(seed=1)[1]["action_mask"]
     drawn = [env.sample_legal_actions() for _ in range(40)]
-    assert all(observation["action_mask"][np.arange(200), one].all() for one in drawn)
-    assert set(np.concatenate(drawn)) == set(np.flatnonzero(observation["action_mask"][0]))
-    assert drawn[0].dtype == np.int64 and drawn[0].shape == (200,)
-    env.reset(seed=1)
-    assert np.array_equal(env.sample_legal_actions(), drawn[0])
-    env.reset(seed=2)
-    assert not np.array_equal(env.sample_legal_actions(), drawn[0])
+    assert all(masks[np.arange(200), actions].all() for actions in drawn)
+    assert set(np.concatenate(drawn)) == set(np.flatnonzero(masks[0]))
+    assert drawn[0].dtype == np.int64
+    for seed, again in ((1, True), (2, False)):
+        env.reset(seed=seed)
+        assert np.array_equal(env.sample_legal_actions(), drawn[0]) == again
 
 
 # --- resets of some games -----------------------------------------------------------------------
 
 
-def test_reset_mask() -> None:
+def test_games_that_are_over_need_a_reset() -> None:
     env = BaoVectorEnv(6, autoreset_mode=DISABLED, max_plies=4)
     env.reset(seed=0)
     for _ in range(3):
         env.step(env.sample_legal_actions())
-    mask = np.array([True, False, False, True, False, False])
-    options = {"reset_mask": mask}
-    before = env.positions
-    observation, _ = env.reset(options=options)
-    assert options == {"reset_mask": mask}  # the caller's dict is left alone
-    assert np.array_equal(env.positions[~mask], before[~mask])
-    assert env.positions[:, PLY].tolist() == [0, 3, 3, 0, 3, 3]
-    fresh = BaoVectorEnv(6)
-    assert same(observation["observation"][mask], fresh.reset(seed=0)[0]["observation"][mask])
-    _, _, _, truncated, _ = env.step(env.sample_legal_actions())
-    assert np.array_equal(truncated, ~mask)
+    options = {"reset_mask": np.array([True, False, False, True, False, False])}
+    env.reset(options=options)
+    assert list(options) == ["reset_mask"]  # the caller's dict is left alone
+    env.step(env.sample_legal_actions())
     with pytest.raises(ResetNeeded, match=r"games \[1, 2, 4, 5\] are over"):
         env.step(env.sample_legal_actions())
-    env.reset(options={"reset_mask": ~mask})
-    env.step(env.sample_legal_actions())
 
 
 def test_invalid_reset_masks_raise() -> None:
@@ -111,123 +93,66 @@ def test_invalid_reset_masks_raise() -> None:
 
 
 def test_options_per_game() -> None:
-    def texts(env: BaoVectorEnv) -> list[str]:
-        return [format_position(unpack(words)) for words in env.positions]
-
     env = BaoVectorEnv(3)
+    for options, match in (
+        ({"position": [OPENING]}, "expected one value or 3"),
+        ({"seat": "south"}, "only against an opponent"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            env.reset(options=options)
     mask = np.array([False, True, False])
     starts = [HOUSE_CHOICE, OPENING, HOUSE_CHOICE]
-    env.reset(seed=0, options={"position": starts})
-    assert texts(env) == starts
+    env.reset(options={"position": starts})
+    assert [format_position(unpack(words)) for words in env.positions] == starts
     env.reset(options={"reset_mask": mask, "position": HOUSE_CHOICE})
-    assert texts(env) == [HOUSE_CHOICE] * 3
+    assert {format_position(unpack(words)) for words in env.positions} == {HOUSE_CHOICE}
     infos = env.reset(options={"first_player": ["north", "south", "north"]})[1]
     assert infos["player"].tolist() == [NORTH, SOUTH, NORTH]
     infos = env.reset(options={"reset_mask": mask, "first_player": "north"})[1]
     assert infos["player"].tolist() == [NORTH] * 3
     env = BaoVectorEnv(3, first_player="north", max_plies=1)
-    env.reset(seed=0, options={"first_player": "south"})
+    env.reset(options={"first_player": "south"})
     infos = env.step(env.sample_legal_actions())[4]
     assert infos["player"].tolist() == [NORTH] * 3  # an option holds for one game
     env = BaoVectorEnv(3, opponent="greedy", seat="north", opening_plies=0)
-    infos = env.reset(seed=0, options={"seat": [SOUTH, NORTH, SOUTH]})[1]
+    infos = env.reset(options={"seat": [SOUTH, NORTH, SOUTH]})[1]
     assert infos["player"].tolist() == [SOUTH, NORTH, SOUTH]
     assert env.positions[:, PLY].tolist() == [0, 1, 0]
 
 
-def test_invalid_options_raise() -> None:
-    with pytest.raises(ValueError, match="expected one value or 2"):
-        BaoVectorEnv(2).reset(options={"position": [STUCK]})
-    with pytest.raises(ValueError, match="only against an opponent"):
-        BaoVectorEnv(2).reset(options={"seat": "south"})
-
-
 # --- buffers ------------------------------------------------------------------------------------
-
-
-def test_returned_arrays_are_fresh() -> None:
-    env = BaoVectorEnv(5, max_plies=6)
-    results: list[Any] = [env.reset(seed=0)]
-    results += [env.step(env.sample_legal_actions()) for _ in range(8)]
-    kept = copy.deepcopy(results)
-    env.step(env.sample_legal_actions())
-    assert same(results, kept)
 
 
 def test_without_copies_two_buffers_alternate() -> None:
     env, other = BaoVectorEnv(5, copy=False), BaoVectorEnv(5)
     env.reset(seed=0)
     other.reset(seed=0)
-    seen: list[Any] = []
-    kept: list[Any] = []
+    seen, kept = [], []
     for step in range(6):
         seen.append(env.step(env.sample_legal_actions())[0])
         kept.append(other.step(other.sample_legal_actions())[0])
-        assert same(seen[step], kept[step])
-        if step > 0:  # one step later an observation still stands
-            assert same(seen[step - 1], kept[step - 1])
+        assert same(seen[-2:], kept[-2:])  # one step later an observation still stands
         if step > 1:
-            for key in seen[step]:
-                assert not np.shares_memory(seen[step][key], seen[step - 1][key])
-                assert np.shares_memory(seen[step][key], seen[step - 2][key])
+            for key, array in seen[step].items():
+                assert not np.shares_memory(array, seen[step - 1][key])
+                assert np.shares_memory(array, seen[step - 2][key])
     with pytest.raises(IllegalMoveError):
         env.step(np.zeros(5, int))
     env.step(env.sample_legal_actions())
     assert same(seen[-1], kept[-1])  # the step that raised used no buffer
 
 
-# --- Gymnasium's wrappers and registry ----------------------------------------------------------
-
-
-@EVERY_MODE
-def test_gymnasium_wrappers(mode: AutoresetMode) -> None:
-    env: Any = RecordEpisodeStatistics(BaoVectorEnv(4, autoreset_mode=mode, max_plies=10))
-    ends = [result[4]["episode"]["l"] for result in run(env, 40)[1:] if "episode" in result[-1]]
-    assert np.max(ends) == 10
-    env = DictInfoToList(BaoVectorEnv(4, autoreset_mode=mode, max_plies=10))
-    for result in run(env, 40):
-        assert len(result[-1]) == 4
-        for game, info in enumerate(result[-1]):
-            assert np.array_equal(info["action_mask"], result[0]["action_mask"][game])
-
-
-def test_gymnasium_wrappers_of_flat_observations() -> None:
-    def make(mode: AutoresetMode) -> Any:
-        return BaoVectorEnv(
-            4, opponent="greedy", observation="replies", flat=True, autoreset_mode=mode
-        )
-
-    games, plain = make(NEXT), make(NEXT)
-    env: Any = TransformObservation(
-        NormalizeObservation(games),
-        lambda rows: rows * 2,
-        Box(-np.inf, np.inf, (4, 308), np.float32),
-    )
-    env.reset(seed=1)
-    plain.reset(seed=1)
-    seen = []
-    for _ in range(200):
-        actions = games.action_masks().argmax(axis=1)
-        rows, *results = env.step(actions)
-        assert same(results, plain.step(actions)[1:])
-        assert rows.shape == (4, 308) and rows.dtype == np.float32
-        seen.append(rows)
-    late = np.concatenate(seen[100:]) / 2
-    assert abs(late.mean()) < 0.1 and 0.7 < late[:, late.std(0) > 0].std(0).mean() < 1.3
-    with pytest.raises((AssertionError, ValueError)):
-        NormalizeObservation(make(SAME))
+# --- Gymnasium's registry ----------------------------------------------------------
 
 
 def test_make_vec() -> None:
     env: Any = gymnasium.make_vec(ID, num_envs=8)
-    assert isinstance(env, BaoVectorEnv)
-    assert env.num_envs == 8 and env.spec is not None and env.spec.id == "bao/Bao-v0"
+    assert isinstance(env, BaoVectorEnv) and env.num_envs == 8
+    assert env.spec is not None and env.spec.id == "bao/Bao-v0"
     assert env.metadata["autoreset_mode"] is env.autoreset_mode is SAME
     env = gymnasium.make_vec(ID, num_envs=3, opponent="greedy", autoreset_mode="NextStep")
     assert env.metadata["autoreset_mode"] is NEXT
     assert BaoVectorEnv.metadata["autoreset_mode"] is SAME
-    run(env, 5)
-    env.close()
 
 
 def test_a_fresh_process_plays_the_same_games() -> None:

@@ -4,100 +4,88 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from bao_env import BaoEnv, BaoVectorEnv, raw_env
+from bao_env import RULESETS, BaoEnv, BaoVectorEnv, raw_env
 from bao_env.bots import Opponent
 from bao_env.engine.layout import NORTH, SOUTH
-from tests.rulesets import EVERY_RULESET, every_ruleset
-from tests.vector import DISABLED, EVERY_MODE, NEXT, SAME, legal_actions, run, same
+from bao_env.observation import OBSERVATIONS
+from tests.rulesets import every_ruleset
+from tests.vector import EVERY_MODE, SAME, legal_actions, run, same
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-@EVERY_MODE
-@EVERY_RULESET
-def test_self_play_is_the_aec_environment(ruleset: str, mode: AutoresetMode, seed: int) -> None:
-    """Each game is replayed in the AEC environment: turns, masks, views, rewards, ends."""
-    size, limit = 12, 40
-    env = BaoVectorEnv(size, ruleset=ruleset, autoreset_mode=mode, max_plies=limit)
-    rng = np.random.default_rng(seed)
-    boards = [raw_env(ruleset=ruleset, max_plies=limit) for _ in range(size)]
+class SelfPlay(gymnasium.Env[Any, Any]):
+    """The AEC environment as one of Gymnasium's, seen by the agent that is to move."""
 
-    def restart(game: int) -> None:
-        boards[game].reset(options={"first_player": int(infos["player"][game])})
+    def __init__(self, **arguments: Any) -> None:
+        self.game = raw_env(**arguments)
+        self.observation_space = self.game.observation_space("player_0")
+        self.action_space = self.game.action_space("player_0")
 
-    def agrees(game: int, seen: Any, player: int) -> None:
-        agent = f"player_{player}"
-        assert agent == boards[game].agent_selection
-        np.testing.assert_equal(boards[game].observe(agent), seen)
+    def seen(self) -> tuple[Any, dict[str, Any]]:
+        """Return the observation and the infos."""
+        agent = self.game.agent_selection
+        observation = self.game.observe(agent)
+        return observation, {"action_mask": observation["action_mask"], "player": int(agent[-1])}
 
-    observation, infos = env.reset(seed=seed)
-    for game in range(size):
-        restart(game)
-    outcomes, over = set(), np.zeros(size, bool)
-    for _ in range(160):
-        assert np.array_equal(infos["action_mask"], observation["action_mask"])
-        assert np.array_equal(env.action_masks(), observation["action_mask"])
-        for game in range(size):
-            row = {key: array[game] for key, array in observation.items()}
-            agrees(game, row, infos["player"][game])
-        if mode is DISABLED and over.any():
-            observation, infos = env.reset(options={"reset_mask": over})
-            for game in np.flatnonzero(over).tolist():
-                restart(game)
-            over[:] = False
-            continue
-        waiting = over if mode is NEXT else np.zeros(size, bool)
-        actions = legal_actions(observation["action_mask"], rng)
-        observation, rewards, terminated, truncated, infos = env.step(actions)
-        over = terminated | truncated
-        ends = infos.get("final_info", {}) if mode is SAME else infos
-        assert ("winner" in ends) == over.any()
-        for game in range(size):
-            if waiting[game]:
-                assert (rewards[game], over[game]) == (0, False)
-                restart(game)
-                continue
-            board = boards[game]
-            actor = board.agent_selection
-            board.step(actions[game])
-            assert rewards[game] == board.rewards[actor]
-            assert terminated[game] == board.terminations[actor]
-            assert truncated[game] == board.truncations[actor]
-            if over[game]:
-                outcomes.add((rewards[game], bool(truncated[game])))
-                winners = [seat for seat in (0, 1) if board.rewards[f"player_{seat}"] > 0]
-                assert ends["_winner"][game] and ends["_plies"][game]
-                assert ends["winner"][game] == (winners or [-1])[0]
-                assert ends["plies"][game] == board.position.ply
-                if mode is SAME:
-                    agrees(game, infos["final_obs"][game], ends["player"][game])
-                    restart(game)
-    assert {(1.0, False), (0.0, True)} <= outcomes
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        self.game.reset(seed, options)
+        return self.seen()
+
+    def step(self, action: Any) -> Any:
+        game, actor = self.game, self.game.agent_selection
+        game.step(action)
+        observation, infos = self.seen()
+        terminated, truncated = game.terminations[actor], game.truncations[actor]
+        if terminated or truncated:
+            winners = [seat for seat in (0, 1) if game.rewards[f"player_{1 - seat}"] < 0]
+            infos |= {"winner": (winners or [-1])[0], "plies": game.position.ply}
+        infos |= game.infos[actor]
+        return observation, game.rewards[actor], terminated, truncated, infos
+
+
+AGAINST = {"opponent": "greedy", "opening_plies": 0}
+CASES: list[tuple[type[gymnasium.Env[Any, Any]], dict[str, Any]]] = [
+    *((SelfPlay, {"ruleset": r, "first_player": f}) for r in RULESETS for f in ("south", "north")),
+    *(
+        (BaoEnv, {**AGAINST, "ruleset": ruleset, "seat": seat})
+        for ruleset in ("zanzibar", "dutch", "malawi")
+        for seat in ("south", "north")
+    ),
+    *(
+        (BaoEnv, {**AGAINST, "seat": "south", "observation": kind, "flat": flat})
+        for kind in OBSERVATIONS
+        for flat in (False, True)
+    ),
+]
+
+
+def choose(masks: Any, rng: np.random.Generator) -> Any:
+    """Return random actions, legal but for a few."""
+    mistaken = rng.random(len(masks)) < 0.02
+    return np.where(mistaken, rng.choice([0, 64]), legal_actions(masks, rng))
 
 
 @EVERY_MODE
-@pytest.mark.parametrize("ruleset", ["zanzibar", "dutch", "malawi"])
-@pytest.mark.parametrize("seat", ["south", "north"])
-def test_equals_sync_vector_env(mode: AutoresetMode, ruleset: str, seat: str, seed: int) -> None:
+@pytest.mark.parametrize(("single", "arguments"), CASES)
+def test_equals_sync_vector_env(
+    mode: AutoresetMode, single: Any, arguments: dict[str, Any], seed: int
+) -> None:
     """Game by game, key by key the results of Gymnasium's own batch of single environments."""
-    arguments: dict[str, Any] = {
-        "opponent": "greedy",
-        "ruleset": ruleset,
-        "seat": seat,
-        "max_plies": 40,
-        "opening_plies": 0,
-    }
-    ours = BaoVectorEnv(6, autoreset_mode=mode, **arguments)
-    sync = SyncVectorEnv([lambda: BaoEnv(**arguments)] * 6, autoreset_mode=mode)
+    arguments = {**arguments, "max_plies": 40, "illegal": "lose"}
+    ours = BaoVectorEnv(8, autoreset_mode=mode, **arguments)
+    sync = SyncVectorEnv([lambda: single(**arguments)] * 8, autoreset_mode=mode)
     assert ours.observation_space == sync.observation_space
     assert ours.action_space == sync.action_space
-    mine, theirs = run(ours, 90, seed), run(sync, 90, seed)
-    ends: set[Any] = set()
+    mine, theirs = (run(env, 160, seed, choose) for env in (ours, sync))
+    terminated = truncated = illegal = False
     for one, other in zip(mine, theirs, strict=True):
+        assert one[0] in ours.observation_space
         if len(one) == 2:  # Gymnasium's infos are empty for games that were not reset
             assert same(one[0], other[0])
             games = other[1]["_action_mask"]
@@ -105,9 +93,12 @@ def test_equals_sync_vector_env(mode: AutoresetMode, ruleset: str, seat: str, se
         else:
             assert same(one, other)
             assert one[1].dtype == other[1].dtype and one[2].dtype == one[3].dtype == bool
-            ends |= {*one[1][one[2]].tolist(), *one[3].tolist()}
-    assert True in ends and len(ends) > 2
-    assert np.array_equal(ours.seats, mine[-1][-1]["player"])
+            terminated |= one[2].any()
+            truncated |= one[3].any()
+            illegal |= "illegal" in one[4].get("final_info", one[4])
+    assert terminated and truncated and illegal
+    assert same(ours.action_masks(), mine[-1][-1]["action_mask"])
+    assert (ours.seats == (mine[-1][-1]["player"] if "opponent" in arguments else -1)).all()
 
 
 @every_ruleset("zanzibar", "dutch")

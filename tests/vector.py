@@ -43,9 +43,12 @@ def run(env: Any, steps: int, seed: int = 0, choose: Any = legal_actions) -> lis
     """Return the results of a reset and some steps; in mode DISABLED ended games are reset."""
     rng = np.random.default_rng(seed)
     results = [env.reset(seed=seed)]
+    masks = results[0][1]["action_mask"]
     for _ in range(steps):
-        results.append(env.step(choose(results[-1][0]["action_mask"], rng)))
+        results.append(env.step(choose(masks, rng)))
+        masks = results[-1][4]["action_mask"]
         over = results[-1][2] | results[-1][3]
         if env.metadata["autoreset_mode"] is DISABLED and over.any():
             results.append(env.reset(options={"reset_mask": over}))
+            masks = np.where(over[:, None], results[-1][1]["action_mask"], masks)
     return results
