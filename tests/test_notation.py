@@ -263,7 +263,7 @@ def test_invalid_moves_raise(position: str, move: str, complaint: str) -> None:
 @EVERY_RULESET
 def test_every_illegal_action_has_a_reason(ruleset: str, seed: int) -> None:
     rules = RULESETS[ruleset]
-    for text in some_positions(rules, 160, seed):
+    for text in some_positions(rules, 320, seed):
         words = to_words(parse_position(text, rules))
         for action in {*range(64)} - {*legal_actions(words, rules)}:
             assert why_illegal(words, rules, action)
