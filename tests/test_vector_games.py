@@ -62,6 +62,7 @@ CASES: list[tuple[type[gymnasium.Env[Any, Any]], dict[str, Any]]] = [
         for kind in OBSERVATIONS
         for flat in (False, True)
     ),
+    (SelfPlay, {"dtype": np.uint8}),
 ]
 
 
