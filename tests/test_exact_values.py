@@ -211,6 +211,8 @@ def test_files_that_are_refused(
     for file in [*tmp_path.iterdir(), tmp_path / "missing.npz", tmp_path]:
         with pytest.raises(ValueError, match=f"{file.name} is no file of solved positions"):
             SolvedPositions.load(file)
+    with pytest.raises(ValueError, match="other rules than 'zanzibar'"):
+        SolvedPositions.load(path, RULESETS["zanzibar"])
     monkeypatch.setattr(solved_positions, "RULES_VERSION", 99)
     with pytest.raises(ValueError, match=r"rules version \d+, not 2 and 99: make it again"):
         SolvedPositions.load(path)
