@@ -271,8 +271,8 @@ def test_client_that_leaves() -> None:
 
 @pytest.mark.parametrize(
     "sent",
-    [b"", b"POST /api/example HTTP/1.1\r\nHost: 127", request("/api/example", '{"a": ', 100)],
-    ids=["nothing", "head", "body"],
+    [b"POST /api/example HTTP/1.1\r\nHost: 127", request("/api/example", '{"a": ', 100)],
+    ids=["head", "body"],
 )
 def test_half_a_request_is_closed(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
     monkeypatch.setattr("agents.play.connections.READ_SECONDS", 0.05)
