@@ -30,6 +30,7 @@ from bao_env.cli import main as bao
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
 from tests.conftest import Fails
+from tests.play import Lowest
 from tests.positions import batch_of
 from tests.test_train import metrics, options
 from training import blunders
@@ -43,15 +44,14 @@ KUJIFUNZA = RULESETS["kujifunza"]
 NODES = 20_000
 
 
-class Lowest:
+class Errs(Lowest):
     """Of the actions of some masks, always the one with the lowest number."""
 
-    def __init__(self, masks: np.ndarray | None = None) -> None:
+    def __init__(self, masks: np.ndarray) -> None:
         self.masks = masks
 
     def act(self, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
-        chosen = masks if self.masks is None else np.where(self.masks != 0, self.masks, masks)
-        return np.array([actions_of(mask)[0] for mask in chosen])
+        return super().act(positions, np.where(self.masks != 0, self.masks, masks))
 
 
 def solve_sample(sample: Sample, **options: Any) -> Solved:
@@ -85,7 +85,7 @@ def test_the_solver_gives_nothing_away(found: Solved) -> None:
 
 def test_a_player_that_always_errs(found: Solved) -> None:
     won = found.known.won
-    counted = Blunders.count(won, won.mistakes(Lowest(won.losing)))
+    counted = Blunders.count(won, won.mistakes(Errs(won.losing)))
     choices = int(won.choices.sum())
     assert counted == Blunders(len(won), choices, choices)
     assert counted.of_choices is not None and counted.of_choices.rate == 1.0
