@@ -25,7 +25,6 @@ from agents.search.solver.solved_positions import (
     solve,
 )
 from agents.search.solver.solver import Solver
-from bao_env.bots import RandomAgent
 from bao_env.cli import main as bao
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
@@ -84,11 +83,15 @@ def test_the_solver_gives_nothing_away(found: Solved) -> None:
 
 
 def test_a_player_that_always_errs(found: Solved) -> None:
+    """In all positions, and in none at all."""
     won = found.known.won
     counted = Blunders.count(won, won.mistakes(Errs(won.losing)))
     choices = int(won.choices.sum())
     assert counted == Blunders(len(won), choices, choices)
     assert counted.of_choices is not None and counted.of_choices.rate == 1.0
+    none = won[:0]
+    counted = Blunders.count(none, none.mistakes(Lowest()))
+    assert counted == Blunders(0, 0, 0) and counted.of_moves is None
 
 
 def test_counts_by_hand() -> None:
@@ -117,12 +120,6 @@ def test_counts_by_hand() -> None:
         Blunders(2, 2, 1),
         Blunders(1, 0, 0),
     ]
-
-
-def test_no_positions_at_all(found: Solved) -> None:
-    none = found.known.won[:0]
-    counted = Blunders.count(none, none.mistakes(Lowest()))
-    assert counted == Blunders(0, 0, 0) and counted.of_moves is None
 
 
 def test_threads_and_the_cache_change_nothing(found: Solved, tmp_path: Path) -> None:
@@ -273,14 +270,3 @@ def test_the_curve_of_a_run(
     for path in paths:
         checkpoint.save(path, replace(checkpoint.load(path), ruleset=RULESETS["malawi"]))
     assert "no won positions of rule set malawi" in fails(*words[:-2])
-
-
-def test_a_random_player_errs_as_often_as_its_chances_are(found: Solved) -> None:
-    won = found.known.won
-    chances = [
-        int(losing).bit_count() / int(legal).bit_count()
-        for losing, legal in zip(won.losing, won.masks, strict=True)
-    ]
-    player = RandomAgent(1)
-    seen = float(np.mean([won.mistakes(player).mean() for _ in range(30)]))
-    assert seen == pytest.approx(float(np.mean(chances)), abs=0.03)

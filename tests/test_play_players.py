@@ -125,10 +125,14 @@ def test_own_players_and_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_setup_lists_players_and_budgets(client: TestClient) -> None:
     """Each choice is a player within its budgets, and none beyond."""
     setup = client.get("/api/setup").json()
-    roster, values = Roster(), set()
+    roster, values = Roster(), {choice["value"] for choice in setup["players"]}
+    for language in ("en", "sw"):
+        labels = {choice["label"].get(language, choice["value"]) for choice in setup["players"]}
+        assert len(labels) == len(values) == len(setup["players"])
     for choice in setup["players"]:
-        values.add(choice["value"])
-        assert choice["label"]["en"] and "{" not in choice["label"]["en"]
+        for label in (choice["label"], (choice["budget"] or choice)["label"]):
+            assert label["en"] and label.keys() <= {"en", "sw"}
+            assert all(text == text.strip() and "{" not in text for text in label.values())
         before, after = choice["spec"]
         if choice["budget"] is None:
             assert roster.check(before + after) == before
@@ -140,7 +144,6 @@ def test_setup_lists_players_and_budgets(client: TestClient) -> None:
         for budget in (low - 1, high + 1):
             with pytest.raises(Refused, match=f"expected a budget from {low} to {high}"):
                 roster.check(f"{before}{budget}{after}")
-    assert len(values) == len(setup["players"])
     assert {"random", "greedy", "alphabeta", "alphabeta-ms", "mcts", "network:kibao"} < values
     first = setup["first_bots"] + setup["first_seats"]
     assert list(map(roster.check, first)) == first

@@ -20,7 +20,6 @@ from agents.play.roster import Roster
 from agents.play.seated_game import Game
 from agents.play.server import MAX_BYTES, create_app
 from agents.play.sessions import Sessions
-from agents.registry import KINDS
 from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS
 from bao_env.render.drawing import Circle, drawing, ground
@@ -63,9 +62,8 @@ def test_invalid_games(client: TestClient, changes: dict[str, Any]) -> None:
     assert answer.status_code in (400, 404) and len(answer.json()["error"]) > 10
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
+def test_invalid_bodies(client: TestClient) -> None:
+    for body, status in (
         (b"", 200),
         (b"[]", 400),
         (b"null", 400),
@@ -73,18 +71,17 @@ def test_invalid_games(client: TestClient, changes: dict[str, Any]) -> None:
         (b"\xff\xfe", 400),
         (b"[" * 20_000, 400),
         (b'{"x": "' + b"y" * MAX_BYTES + b'"}', 413),
-    ],
-)
-def test_invalid_bodies(client: TestClient, body: bytes, status: int) -> None:
-    for kind in ("application/json", "APPLICATION/JSON; charset=utf-8"):
-        answer = client.post("/api/example", content=body, headers={"content-type": kind})
-        assert answer.status_code == status
+    ):
+        for kind in ("application/json", "APPLICATION/JSON; charset=utf-8"):
+            answer = client.post("/api/example", content=body, headers={"content-type": kind})
+            assert answer.status_code == status
     assert client.post("/api/example", content=b"{}").status_code == 415  # a form could send it
 
 
 def test_invalid_actions(client: TestClient) -> None:
     path, _ = start(client)
-    for value in (None, "0", 1.5, -1, 64, 10**30, True, []):
+    values: tuple[Any, ...] = (None, "0", 1.5, -1, 64, 10**30, True, [])
+    for value in values:
         error = ask(client, f"{path}/play", 400, action=value, ply=0)["error"]
         assert "action: expected an integer" in error
 
@@ -247,13 +244,3 @@ def test_both_languages_have_the_same_words() -> None:
         else:
             assert len(text) == len(SWAHILI[key])
     assert set(re.findall('data-text="([^"]+)"', PAGE)) <= ENGLISH.keys()
-
-
-def test_players_have_words_in_the_languages_of_the_page() -> None:
-    offered = [(kind, place) for kind in KINDS for place in kind.on_board.values()]
-    assert len(offered) > 5
-    for kind, place in offered:
-        assert ("{budget}" in kind.spelling) == (place.budget is not None)
-        assert {"{checkpoint}" in text for text in place.label.values()} == {kind.has_checkpoint}
-        for label in (place.label, *([place.budget.label] if place.budget else [])):
-            assert label["en"] and set(label) <= {"en", "sw"}

@@ -42,7 +42,7 @@ from tests.test_rate import ThreadPool
 def settings(*players: str, **changes: Any) -> TournamentSettings:
     """Return the settings of a small tournament of zanzibar."""
     named = {name: name for name in players}
-    defaults = {"players": named, "pairs": 60, "ruleset": RULESETS["zanzibar"]}
+    defaults: Any = {"players": named, "pairs": 60, "ruleset": RULESETS["zanzibar"]}
     return TournamentSettings(**defaults | changes)
 
 

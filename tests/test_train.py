@@ -138,8 +138,8 @@ def kill_and_resume(folder: Path, settings: Sequence[str]) -> None:
         kills += process.returncode == -signal.SIGKILL
     assert kills >= 1
     finish(start(killed, settings, "--resume"))
-    final = [load_file(run / "r" / "final.safetensors") for run in (alone, killed)]
-    np.testing.assert_equal(*final)
+    one, other = (load_file(run / "r" / "final.safetensors") for run in (alone, killed))
+    np.testing.assert_equal(one, other)
     assert not list((killed / "r").glob(".*.tmp"))  # left by a killed write
 
 
