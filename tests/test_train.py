@@ -423,7 +423,7 @@ def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails
     table.write_bytes(b"update,steps\n1,\xff\n")
     assert f"{table} is no table of metrics" in run("--resume")
     table.write_text("update,steps,entropy\n1,64,0.5\n2")  # cut short in 24
-    run("--resume", status=0)
+    assert "resuming with the run's own configuration" in run(*NEW, "--resume", status=0)
     assert [row["update"] for row in metrics(tmp_path)] == ["1", *map(str, range(4, 13))]
     assert not list(folder.glob(".*.tmp"))
 
