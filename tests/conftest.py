@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,6 +47,9 @@ OPTIONAL: Final = {
 The extra ``test`` in pyproject.toml brings all but the RL libraries.
 """
 
+Fails = Callable[..., str]
+"""The type of the fixture ``fails``."""
+
 os.environ.setdefault("BAO_ENV_QUIET", "1")  # some tests compare stderr
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads of torch would fight over the cores
 
@@ -83,6 +86,18 @@ def thorough(request: pytest.FixtureRequest) -> bool:
 def seed(request: pytest.FixtureRequest) -> int:
     """Seed of a test that holds for random games; always 0 without `--seed`."""
     return request.config.getoption("seed") or 0
+
+
+@pytest.fixture
+def fails(capsys: pytest.CaptureFixture[str]) -> Fails:
+    """Runs ``bao`` with some words, checks its exit status, and returns what it says on stderr."""
+    from bao_env.cli import main
+
+    def run(*words: str, status: int = 2) -> str:
+        assert main(words) == status
+        return capsys.readouterr().err
+
+    return run
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import httpx2
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -13,6 +14,7 @@ from agents import registry
 from agents.base import OnBoard, PlayerKind
 from agents.play.roster import Roster
 from agents.play.server import create_app
+from bao_env.engine.action import actions_of
 
 HOUSE = "0,0,1,0,7,0,0,1/0,0,0,0,0,0,1,1/1,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 20,20 SN S -"
 """South may play on from the house or stop there."""
@@ -41,6 +43,14 @@ def start(client: httpx2.Client, **how: Any) -> tuple[str, dict[str, Any]]:
     """Begin a game; return its address and its state."""
     made = ask(client, "/api/games", **{"seats": ["human", "human"], **how})
     return f"/api/games/{made['id']}", made["state"]
+
+
+class Lowest:
+    """A player that chooses the legal action with the lowest number."""
+
+    def act(self, positions: Any, masks: Any) -> Any:
+        """Choose the actions."""
+        return np.array([actions_of(mask)[0] for mask in masks])
 
 
 def offer(monkeypatch: pytest.MonkeyPatch, agent: Any, **label: str) -> None:

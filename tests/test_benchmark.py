@@ -11,6 +11,7 @@ import pytest
 from bao_env.bots import GreedyAgent
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import get_ruleset
+from tests.conftest import Fails
 from training.examples import cleanrl_vector
 from training.lab.benchmark import command, runs, summary
 from training.lab.benchmark.learners import LEARNERS, Learner, Report
@@ -44,13 +45,13 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.slow
-def test_benchmark(trained: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_benchmark(
+    trained: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str], fails: Fails
+) -> None:
     """Runs are rated, kept and reported; one that fails or cannot start does not stop others."""
     options = ["--observations", "replies", "--steps", "100", "--precision", "300", "--pairs", "5"]
-    options += ["--out", str(tmp_path)]
-    words = ["--learners", "fake", "poor", "far", "--seeds", "4"]
-    assert bao(["lab", "benchmark", *words, *options]) == 1
-    error = capsys.readouterr().err
+    command = ["lab", "benchmark", *options, "--out", str(tmp_path), "--learners", "fake"]
+    error = fails(*command, "poor", "far", "--seeds", "4", status=1)
     assert "poor-replies-4: failed: RuntimeError: no such luck" in error
     assert "far is skipped: no_such_module is not installed" in error
     run = runs.load(tmp_path / "fake-replies-4.json")
@@ -60,16 +61,15 @@ def test_benchmark(trained: list[int], tmp_path: Path, capsys: pytest.CaptureFix
     assert last.low is not None and last.high is not None and last.low < 372 < last.high
     assert run.scores["greedy"]["score"] == 0.5 and run.scores["random"]["games"] == 10
 
-    words = ["--learners", "fake", "--seeds", "4", "5"]
-    assert bao(["lab", "benchmark", *words, *options]) == 0
+    command += ["--seeds", "4", "5"]
+    assert bao(command) == 0
     assert trained == [4, 5]
     assert "| A fake (`fake`) | `replies` |" in capsys.readouterr().out
     assert (tmp_path / "benchmark.png").read_bytes()[:4] == b"\x89PNG"
-    assert bao(["lab", "benchmark", *words, *options, "--steps", "200"]) == 2
-    assert "give the same ones, or choose another --out" in capsys.readouterr().err
+    error = fails(*command, "--steps", "200")
+    assert "give the same ones, or choose another --out" in error
     (tmp_path / "fake-replies-4.json").write_text("{}")
-    assert bao(["lab", "benchmark", *words, *options]) == 2
-    assert "is not a run of this benchmark (learner: Field required)" in capsys.readouterr().err
+    assert "is not a run of this benchmark (learner: Field required)" in fails(*command)
 
 
 @pytest.mark.parametrize("past_selves", [True, False])
@@ -109,6 +109,5 @@ def test_real_learners(learner: str, observation: str, tmp_path: Path) -> None:
         tmp_path,
     )
     assert run.points[-1].steps >= 1 and run.points[-1].seconds > 0.0
-    assert [kept.model_dump_json() for kept in summary.load_runs(tmp_path)] == [
-        run.model_dump_json()
-    ]
+    [kept] = summary.load_runs(tmp_path)
+    assert kept.model_dump_json() == run.model_dump_json()

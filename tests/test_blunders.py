@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from dataclasses import replace
@@ -26,11 +25,13 @@ from agents.search.solver.solved_positions import (
     solve,
 )
 from agents.search.solver.solver import Solver
-from bao_env.bots import RandomAgent
 from bao_env.cli import main as bao
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
+from tests.conftest import Fails
+from tests.play import Lowest
 from tests.positions import batch_of
+from tests.test_train import metrics, options
 from training import blunders
 from training.config import ConfigError
 from training.ppo import PpoTrainer
@@ -42,15 +43,14 @@ KUJIFUNZA = RULESETS["kujifunza"]
 NODES = 20_000
 
 
-class Lowest:
+class Errs(Lowest):
     """Of the actions of some masks, always the one with the lowest number."""
 
-    def __init__(self, masks: np.ndarray | None = None) -> None:
+    def __init__(self, masks: np.ndarray) -> None:
         self.masks = masks
 
     def act(self, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
-        chosen = masks if self.masks is None else np.where(self.masks != 0, self.masks, masks)
-        return np.array([actions_of(mask)[0] for mask in chosen])
+        return super().act(positions, np.where(self.masks != 0, self.masks, masks))
 
 
 def solve_sample(sample: Sample, **options: Any) -> Solved:
@@ -67,18 +67,15 @@ def found() -> Solved:
 
 
 def test_won_positions_are_those_that_are_won(found: Solved) -> None:
-    counts = found.counts["mtaji"]
-    assert list(found.counts) == ["mtaji"]  # there is no namua in kujifunza
-    assert sum(counts.values()) == 100
-    assert counts["won"] == len(found.known.won) > 30
-    assert counts["lost"] > 20
-    values, _ = Solver(KUJIFUNZA).values(found.known.won.positions, found.known.won.masks)
+    [(stage, counts)] = found.counts.items()
+    won = found.known.won
+    assert stage == "mtaji"  # there is no namua in kujifunza
+    assert sum(counts.values()) == 100 and counts["won"] == len(won) > 30 and counts["lost"] > 20
+    values, _ = Solver(KUJIFUNZA).values(won.positions, won.masks)
     assert (values == 1).all()
-    assert (found.known.won.losing & ~found.known.won.masks == 0).all()
-    assert (found.known.won.losing != found.known.won.masks).all()
-    assert 0 < found.known.won.choices.mean() < 1
-    assert found.known.won.plies.min() == 1
-    assert found.known.won.plies.max() < 100
+    assert (won.losing & ~won.masks == 0).all() and (won.losing != won.masks).all()
+    assert 0 < won.choices.mean() < 1
+    assert won.plies.min() == 1 and won.plies.max() < 100
 
 
 def test_the_solver_gives_nothing_away(found: Solved) -> None:
@@ -86,12 +83,15 @@ def test_the_solver_gives_nothing_away(found: Solved) -> None:
 
 
 def test_a_player_that_always_errs(found: Solved) -> None:
+    """In all positions, and in none at all."""
     won = found.known.won
-    counted = Blunders.count(won, won.mistakes(Lowest(won.losing)))
-    assert counted.mistakes == counted.choices == won.choices.sum()
-    assert counted.of_choices is not None
-    assert counted.of_choices.rate == 1.0
-    assert counted.moves == len(won)
+    counted = Blunders.count(won, won.mistakes(Errs(won.losing)))
+    choices = int(won.choices.sum())
+    assert counted == Blunders(len(won), choices, choices)
+    assert counted.of_choices is not None and counted.of_choices.rate == 1.0
+    none = won[:0]
+    counted = Blunders.count(none, none.mistakes(Lowest()))
+    assert counted == Blunders(0, 0, 0) and counted.of_moves is None
 
 
 def test_counts_by_hand() -> None:
@@ -122,63 +122,40 @@ def test_counts_by_hand() -> None:
     ]
 
 
-def test_no_positions_at_all(found: Solved) -> None:
-    none = found.known.won[:0]
-    assert Blunders.count(none, none.mistakes(Lowest())) == Blunders(0, 0, 0)
-    assert Blunders.count(none, none.mistakes(Lowest())).of_moves is None
-
-
 def test_threads_and_the_cache_change_nothing(found: Solved, tmp_path: Path) -> None:
     sample = random_play(KUJIFUNZA, 100, plies=(12, 40), seed=1)
     progress: list[int] = []
     for threads in (1, 2):
-        again = solve_sample(
-            sample, threads=threads, cache=tmp_path / "cache", progress=progress.append
-        )
+        cache = tmp_path / "cache"
+        again = solve_sample(sample, threads=threads, cache=cache, progress=progress.append)
         assert again.counts == found.counts
-        for name, array in again.known.won.arrays().items():
-            np.testing.assert_array_equal(array, found.known.won.arrays()[name])
+        np.testing.assert_equal(again.known.won.arrays(), found.known.won.arrays())
     assert progress == [100, 100]
-    assert len(list((tmp_path / "cache").iterdir())) == 1
+    assert len(list(cache.iterdir())) == 1
     few = random_play(KUJIFUNZA, 4, plies=(20, 40), seed=2)
     once = solve_sample(few, cache=tmp_path / "few").counts
     (part,) = (tmp_path / "few").iterdir()
     whole = part.read_bytes()
     arrays = dict(np.load(part))
-    illegal, short, real = io.BytesIO(), io.BytesIO(), io.BytesIO()
-    np.savez(illegal, **arrays | {"winning": ~arrays["winning"]})
-    np.savez(short, **{name: array[1:] for name, array in arrays.items()})
-    np.savez(real, **arrays | {"winning": arrays["winning"].astype(float)})
-    damaged = [file.getvalue() for file in (illegal, short, real)]
+    damaged = []
+    for changed in (
+        arrays | {"winning": ~arrays["winning"]},
+        {name: array[1:] for name, array in arrays.items()},
+        arrays | {"winning": arrays["winning"].astype(float)},
+    ):
+        np.savez(file := io.BytesIO(), **changed)
+        damaged.append(file.getvalue())
     for content in (b"", b"text", whole[:-200], whole[:300] + bytes(9) + whole[309:], *damaged):
         part.write_bytes(content)  # it is solved again
         assert solve_sample(few, cache=tmp_path / "few").counts == once
         assert part.read_bytes() == whole
 
 
-# --- files --------------------------------------------------------------------------------------
-
-
-def test_files_of_won_positions(found: Solved, tmp_path: Path) -> None:
-    file = tmp_path / "won.npz"
-    found.known.won.save(file)
-    again = SolvedPositions.load(file, KUJIFUNZA)
-    for name, array in again.arrays().items():
-        np.testing.assert_array_equal(array, found.known.won.arrays()[name])
-    with pytest.raises(ValueError, match="other rules than 'zanzibar'"):
-        SolvedPositions.load(file, RULESETS["zanzibar"])
-    np.savez(file, positions=np.zeros(3))
-    for path in (file, tmp_path / "missing.npz", tmp_path):
-        with pytest.raises(ValueError, match="no file of solved positions"):
-            SolvedPositions.load(path, KUJIFUNZA)
-
-
 @pytest.mark.parametrize("name", sorted(path.stem for path in SHIPPED.glob("*.npz")))
 def test_shipped_positions_are_won(name: str, thorough: bool) -> None:
     ruleset = RULESETS[name]
     won = shipped_won_positions(ruleset)
-    assert won is not None
-    assert len(won) >= 500
+    assert won is not None and len(won) >= 500
     part = won[:: 1 if thorough else 100]
     judged = Solver(ruleset, nodes=200_000).judge(part.positions, part.masks)
     np.testing.assert_array_equal(judged.losing, part.losing)
@@ -202,8 +179,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     for text in ("random play", "games of alphabeta:4", "own games of random", "perfect play"):
         assert text in out
     report = json.loads(files["json"].read_text())
-    assert report["made_with"]["commit"]
-    assert report["settings"]["seed"] == 1
+    assert report["made_with"]["commit"] and report["settings"]["seed"] == 1
     first, second = report["results"]
     assert (first["player"], second["player"]) == ("random", "alphabeta:2")
     everything = first["blunders"]["all"]["all"]
@@ -224,35 +200,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(files["json"].read_text())["results"] == [first]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["gready"], "did you mean 'greedy'"),
-        (["zanzibar"], "trained under"),
-        (["greedy", "--plies", "500", "600"], "fewer than 40 different positions"),
-    ],
-)
-def test_what_cannot_be_measured(
-    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = [*WORDS, *words[1:], "--cache", str(tmp_path)]
-    assert bao(["blunders", words[0], *options]) == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["greedy", "--positions", "0"], "'0': expected a whole number of at least 1"),
-        (["greedy", "--sources", "elsewhere"], "invalid choice"),
-        ([], "nothing to do"),
-    ],
-)
-def test_wrong_options(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert bao(["blunders", *words]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_ctrl_c_shows_what_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -267,8 +214,7 @@ def test_ctrl_c_shows_what_there_is(
     words = ["random", "greedy", *WORDS, "--cache", str(tmp_path)]
     assert bao(["blunders", *words, "--sources", "random"]) == 130
     captured = capsys.readouterr()
-    assert "random" in captured.out
-    assert "greedy" not in captured.out
+    assert "random" in captured.out and "greedy" not in captured.out
     assert "the same command continues" in captured.err
 
 
@@ -284,20 +230,16 @@ def test_training_logs_it(found: Solved, tmp_path: Path) -> None:
     share = trainer.evaluate()["blunders"]
     assert 0 < share < found.known.won.choices.mean()
     assert "blunders" not in PpoTrainer(*load_config(None, settings)).columns
-    with pytest.raises(
-        ConfigError, match="blunder_positions='missing': missing is no file of solved"
-    ):
+    with pytest.raises(ConfigError, match="'missing': missing is no file of solved"):
         PpoTrainer(*load_config(None, [*settings, "blunder_positions=missing"]))
 
-    words = [part for s in [*settings, f"blunder_positions={file}"] for part in ("--set", s)]
+    words = options(*settings, f"blunder_positions={file}")
     assert bao(["train", "--out", str(tmp_path), "--run", "r", *words]) == 0
-    with open(tmp_path / "r" / "metrics.csv", newline="") as table:
-        rows = list(csv.DictReader(table))
-    assert 0 <= float(rows[-1]["blunders"]) <= 1
+    assert 0 <= float(metrics(tmp_path)[-1]["blunders"]) <= 1
 
 
 def test_the_curve_of_a_run(
-    found: Solved, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    found: Solved, tmp_path: Path, capsys: pytest.CaptureFixture[str], fails: Fails
 ) -> None:
     """A row for each generation, the oldest first, with what the network does alone and with a
     search, and a picture."""
@@ -309,36 +251,22 @@ def test_the_curve_of_a_run(
         torch.nn.init.normal_(network.head.weight)
         info = {"steps": int(path.stem[5:]), "seconds": 1.0}
         checkpoint.save(path, checkpoint.Checkpoint(network, KUJIFUNZA, info))
-    found.known.won.save(tmp_path / "won.npz")
-    options = ["--won", str(tmp_path / "won.npz"), "--threads", "1"]
-    words = [str(run), "--blunders", *options, "--simulations", "4", "--against", "greedy"]
-    assert bao(["curve", *words]) == 0
+    won = found.known.won
+    won.save(tmp_path / "won.npz")
+    words = ["curve", str(run), "--blunders", "--threads", "1", "--won", str(tmp_path / "won.npz")]
+    assert bao([*words, "--simulations", "4", "--against", "greedy"]) == 0
     rows = [line.strip("|").split("|") for line in capsys.readouterr().out.splitlines()[2:]]
     expected = [
-        [
-            f"{100 * found.known.won.mistakes(agents.load(name, ruleset=KUJIFUNZA)).mean():.2f}"
-            for name in names
+        [steps]
+        + [
+            f"{100 * won.mistakes(agents.load(name, ruleset=KUJIFUNZA)).mean():.2f}"
+            for name in (str(path), f"search:{path}:4")
         ]
-        for names in ([str(path), f"search:{path}:4"] for path in paths)
+        for steps, path in zip(("500", "10,000"), paths, strict=True)
     ]
-    assert [[cell.strip() for cell in row] for row in rows] == [
-        ["500", *expected[0]],
-        ["10,000", *expected[1]],
-    ]
+    assert [[cell.strip() for cell in row] for row in rows] == expected
     assert (run / "blunders.png").read_bytes().startswith(b"\x89PNG")
 
-    assert bao(["curve", str(tmp_path), "--blunders"]) == 2
-    assert "fewer than two generations" in capsys.readouterr().err
     for path in paths:
         checkpoint.save(path, replace(checkpoint.load(path), ruleset=RULESETS["malawi"]))
-    assert bao(["curve", str(run), "--blunders", "--threads", "1"]) == 2
-    assert "no won positions of rule set malawi" in capsys.readouterr().err
-
-
-def test_a_random_player_errs_as_often_as_its_chances_are(found: Solved) -> None:
-    won = found.known.won
-    bits = np.array([[int(m).bit_count() for m in masks] for masks in (won.losing, won.masks)])
-    expected = float((bits[0] / bits[1]).mean())
-    player = RandomAgent(1)
-    seen = float(np.mean([won.mistakes(player).mean() for _ in range(30)]))
-    assert seen == pytest.approx(expected, abs=0.03)
+    assert "no won positions of rule set malawi" in fails(*words[:-2])

@@ -61,20 +61,6 @@ def test_every_library_has_requirements_and_examples() -> None:
         assert ("torch>=2.6,<2.14" in lines) == (library != "pgx") and "tqdm>=4.66" in lines
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "name the libraries, or give --all alone"),
-        (["keras"], "unknown library 'keras': expected one of agilerl, cleanrl"),
-    ],
-)
-def test_check_invalid_arguments(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert bao(["examples", *words]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_check_runs_examples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.test_train import wait_for_checkpoint
 
 ROOT = Path(__file__).parent.parent
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -40,19 +41,14 @@ def test_killed_and_continued_gives_the_same_results(tmp_path: Path, seed: int) 
         command = [sys.executable, "-m", "bao_env", "tournament", *players, *options]
         return subprocess.Popen(
             [*command, "--out", str(tmp_path / folder)],
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            cwd=ROOT,
             stderr=subprocess.DEVNULL,
         )
 
-    def size() -> int:
-        return saved.stat().st_size if saved.exists() else 0
-
     assert play("alone").wait() == 0
     for how in SIGNALS:
-        before = size()
         process = play("killed")
-        while process.poll() is None and size() == before:
-            time.sleep(0.002)
+        wait_for_checkpoint(process, saved)
         time.sleep(rng.expovariate(20.0))
         process.send_signal(how)
         process.wait(60)

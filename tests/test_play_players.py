@@ -10,7 +10,6 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +24,7 @@ from agents.play.rule_texts import ruleset_text
 from agents.registry import CHECKPOINTS, read_network
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
-from tests.play import ask, make_client, offer, start
+from tests.play import Lowest, ask, make_client, offer, start
 
 pytestmark = pytest.mark.usefixtures("patience")
 ZANZIBAR = CHECKPOINTS / "zanzibar.safetensors"
@@ -117,8 +116,8 @@ def test_own_players_and_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     path, state = start(client, seats=["board_mine:greedy", "human"], ruleset="mine")
     assert state["ruleset"] == "mine"
     assert ask(client, f"{path}/bot", ply=0)["state"]["ply"] == 1
-    body = {"seats": ["board_mine:other", "human"]}
-    assert "unknown player" in client.post("/api/games", json=body).json()["error"]
+    error = ask(client, "/api/games", 400, seats=["board_mine:other", "human"])["error"]
+    assert "unknown player" in error
     with pytest.raises(ValueError, match="unknown player 'gredy'"):
         Roster(players=["gredy"])
 
@@ -126,24 +125,28 @@ def test_own_players_and_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_setup_lists_players_and_budgets(client: TestClient) -> None:
     """Each choice is a player within its budgets, and none beyond."""
     setup = client.get("/api/setup").json()
-    roster, values = Roster(), set()
+    roster, values = Roster(), {choice["value"] for choice in setup["players"]}
+    for language in ("en", "sw"):
+        labels = {choice["label"].get(language, choice["value"]) for choice in setup["players"]}
+        assert len(labels) == len(values) == len(setup["players"])
     for choice in setup["players"]:
-        values.add(choice["value"])
-        assert choice["label"]["en"] and "{" not in choice["label"]["en"]
+        for label in (choice["label"], (choice["budget"] or choice)["label"]):
+            assert label["en"] and label.keys() <= {"en", "sw"}
+            assert all(text == text.strip() and "{" not in text for text in label.values())
         before, after = choice["spec"]
         if choice["budget"] is None:
             assert roster.check(before + after) == before
             continue
         low, default, high = (choice["budget"][key] for key in ("low", "default", "high"))
         for budget in (low, default, high):
-            assert roster.check(f"{before}{budget}{after}") == f"{before}{budget}{after}"
+            name = f"{before}{budget}{after}"
+            assert roster.check(name) == name
         for budget in (low - 1, high + 1):
             with pytest.raises(Refused, match=f"expected a budget from {low} to {high}"):
                 roster.check(f"{before}{budget}{after}")
-    assert len(values) == len(setup["players"])
     assert {"random", "greedy", "alphabeta", "alphabeta-ms", "mcts", "network:kibao"} < values
-    for name in setup["first_bots"] + setup["first_seats"]:
-        assert roster.check(name) == name
+    first = setup["first_bots"] + setup["first_seats"]
+    assert list(map(roster.check, first)) == first
     path, _ = start(client)
     for evaluator in setup["evaluators"]:
         if "zanzibar" in evaluator["value"]:  # networks of other rules are errors
@@ -159,10 +162,7 @@ def test_names_of_players_have_one_spelling(client: TestClient) -> None:
 
 def test_new_bot_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page offers it in its own words, and it may play."""
-    first = SimpleNamespace(
-        act=lambda positions, masks: [(int(mask) & -int(mask)).bit_length() - 1 for mask in masks]
-    )
-    offer(monkeypatch, first, sw="Wangu")
+    offer(monkeypatch, Lowest(), sw="Wangu")
     client = make_client()
     offered = client.get("/api/setup").json()["players"][0]
     label = {"en": "Mine", "sw": "Wangu"}
@@ -222,21 +222,18 @@ def test_pipes_are_no_checkpoints(tmp_path: Path) -> None:
             use()
 
 
-@pytest.mark.parametrize("evaluator", ["zanzibar", "search:zanzibar:16"])
-def test_hints_of_a_network_that_answers_nan(
-    monkeypatch: pytest.MonkeyPatch, evaluator: str
-) -> None:
+def test_hints_of_a_network_that_answers_nan(monkeypatch: pytest.MonkeyPatch) -> None:
     def spoil(path: Path, ruleset: Any) -> Any:
         network = copy.deepcopy(read_network(path, ruleset))
-        for parameter in network.parameters():
-            parameter.data.fill_(float("nan"))
+        network.head.bias.data.fill_(float("nan"))
         return network
 
     monkeypatch.setattr("agents.play.networks.read_network", spoil)
     client = make_client()
     path, _ = start(client)
-    error = ask(client, f"{path}/hints", 502, evaluator=evaluator)["error"]
-    assert "cannot give hints: the network's outputs are not finite" in error
+    for evaluator in ("zanzibar", "search:zanzibar:16"):
+        error = ask(client, f"{path}/hints", 502, evaluator=evaluator)["error"]
+        assert "cannot give hints: the network's outputs are not finite" in error
 
 
 def test_number_of_networks_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -281,39 +278,38 @@ except Refused as refused:
 class Failing:
     """A player that raises, answers wrongly, or thinks until it is told to stop."""
 
-    def __init__(self, how: str) -> None:
-        self.how = how
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
         self.told = threading.Event()
 
     def act(self, positions: Any, masks: Any) -> Any:
-        if self.how == "raises":
-            raise ZeroDivisionError("out of seeds")
-        if self.how == "thinks":
+        if self.answer == "thinks":
             self.told.wait(60)
-        answers = {"illegal": [0], "wild": [1 << 70], "nothing": None, "many": [20, 20]}
-        return answers.get(self.how, [20])
+        if self.answer == "raises":
+            raise ZeroDivisionError("out of seeds")
+        return self.answer
 
 
 @pytest.mark.parametrize(
-    ("how", "status", "message"),
+    ("answer", "status", "message"),
     [
         ("raises", 502, "ZeroDivisionError: out of seeds"),
-        ("illegal", 502, "chose action 0, which is illegal"),
-        ("wild", 502, "expected 1 integers"),
-        ("nothing", 502, "expected 1 integers"),
-        ("many", 502, "expected 1 integers"),
+        ([0], 502, "chose action 0, which is illegal"),
+        ([1 << 70], 502, "expected 1 integers"),
+        (None, 502, "expected 1 integers"),
+        ([20, 20], 502, "expected 1 integers"),
         ("thinks", 504, "took longer than"),
     ],
 )
 def test_failing_bot_leaves_the_game_alone(
-    monkeypatch: pytest.MonkeyPatch, how: str, status: int, message: str
+    monkeypatch: pytest.MonkeyPatch, answer: Any, status: int, message: str
 ) -> None:
-    bot = Failing(how)
+    bot = Failing(answer)
     offer(monkeypatch, bot)
     client = make_client()
     path, state = start(client, seats=["mine", "human"])
     with monkeypatch.context() as patch:
-        if how == "thinks":
+        if answer == "thinks":
             patch.setattr("agents.play.api.BOT_TIMEOUT", 0.1)
         assert message in ask(client, f"{path}/bot", status, ply=0)["error"]
     bot.told.set()

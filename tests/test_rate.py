@@ -11,9 +11,9 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.special import expit
 
@@ -26,6 +26,7 @@ from agents.arena.placement import Part, Session, place
 from agents.arena.round_robin import TournamentSettings
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS
+from tests.conftest import Fails
 from training import ladder as tool
 from training import rate
 
@@ -58,33 +59,28 @@ def cheat(ruleset, seed):
 """
 
 
-def drawn_points(
-    rng: np.random.Generator, elo: float, opponents: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def drawn_points(rng: np.random.Generator, elo: float, opponents: np.ndarray) -> np.ndarray:
     """Draw the points of a player of this rating by the model, float64[pairs, 2]."""
     chance = expit((elo - opponents) / ELO_PER_LOGIT)
     return (rng.random((len(opponents), 2)) < chance[:, None]).astype(float)
 
 
 @pytest.fixture(scope="session")
-def report() -> dict[str, object]:
+def report() -> dict[str, Any]:
     """Return the ``table.json`` of a tournament of three quick bots."""
     settings = TournamentSettings(
-        players={name: name for name in BOTS}, ruleset=RULESETS["zanzibar"], pairs=9
+        players={name: name for name in BOTS}, ruleset=RULESETS["zanzibar"], pairs=9, balance=None
     )
+    played = {"games": 36, "ms_a_move": 0.01}
     players = [
-        {
-            **{"player": name, "elo": elo, "elo_low": elo - 9, "elo_high": elo + 9},
-            **{"games": 36, "ms_a_move": 0.01},
-        }
+        {"player": name, "elo": elo, "elo_low": elo - 9, "elo_high": elo + 9, **played}
         for name, elo in BOTS.items()
     ]
-    unbalanced = {**settings.description, "balance": None}
-    return {"settings": unbalanced, "anchor": "random", "players": players}
+    return {"settings": settings.description, "anchor": "random", "players": players}
 
 
 @pytest.fixture(scope="session")
-def small(report: dict[str, object]) -> Ladder:
+def small(report: dict[str, Any]) -> Ladder:
     """Make a ladder of three quick bots."""
     return tool.make_ladder("small", report, OPENINGS)
 
@@ -127,13 +123,11 @@ def test_placement_is_the_likeliest_rating() -> None:
 def test_games_of_one_opening_count_as_one_observation() -> None:
     """The same results again, from the same openings, leave the interval as it was."""
     rng = np.random.default_rng(2)
-    opponents, openings = np.full(100, 300.0), np.arange(100)
-    points = drawn_points(rng, 400.0, opponents)
-    once = place(opponents, openings, points).margin
-    twice, same = np.tile(opponents, 2), np.tile(openings, 2)
-    points = np.tile(points, (2, 1))
-    assert place(twice, same, points).margin == pytest.approx(once, rel=0.02)
-    apart = place(twice, np.arange(200), points).margin
+    opponents, openings = np.full(200, 300.0), np.arange(200)
+    points = np.tile(drawn_points(rng, 400.0, opponents[:100]), (2, 1))
+    once = place(opponents[:100], openings[:100], points[:100]).margin
+    assert place(opponents, openings % 100, points).margin == pytest.approx(once, rel=0.02)
+    apart = place(opponents, openings, points).margin
     assert apart == pytest.approx(once / math.sqrt(2), rel=0.02)
 
 
@@ -142,10 +136,10 @@ def test_clean_sweep_is_a_bound(won: bool) -> None:
     """Wilson's interval of 60 games won out of 60 ends at 60 / (60 + 1.96 ** 2)."""
     found = place(np.full(30, 1000.0), np.arange(30), np.full((30, 2), float(won)))
     sign, word = (1, "above") if won else (-1, "below")
-    assert found.elo == sign * math.inf and found.margin == math.inf
+    nearer, farther = (found.low, found.high)[::sign]
+    assert farther == found.elo == sign * math.inf and found.margin == math.inf
     bound = 1000 + sign * 400 * math.log10(60 / 1.959964**2)
-    assert (found.low if won else found.high) == pytest.approx(bound, abs=0.1)
-    assert (found.high if won else found.low) == sign * math.inf
+    assert nearer == pytest.approx(bound, abs=0.1)
     assert str(found) == f"{word} {bound:.0f} Elo (95 %)"
 
 
@@ -160,9 +154,8 @@ def test_placement_without_games_raises() -> None:
 def wide_ladder(small: Ladder, openings: int = OPENINGS) -> Ladder:
     """Make a ladder of eight anchors, 250 Elo apart, of which only the ratings count."""
     plain = small.model_dump()
-    plain["anchors"] = [
-        plain["anchors"][0] | {"player": f"player{i}", "elo": 250.0 * i} for i in range(8)
-    ]
+    [first, *_] = plain["anchors"]
+    plain["anchors"] = [first | {"player": f"player{i}", "elo": 250.0 * i} for i in range(8)]
     plain["openings"] = (plain["openings"] * 20)[:openings]
     return Ladder.model_validate(plain)
 
@@ -223,22 +216,19 @@ def test_anchor_does_not_meet_itself(small: Ladder) -> None:
 
 
 def test_seed_decides_the_plan(small: Ladder) -> None:
-    ladder = wide_ladder(small)
-    assert Session(ladder, 3).plan(30.0) == Session(ladder, 3).plan(30.0)
-    assert Session(ladder, 3).plan(30.0) != Session(ladder, 4).plan(30.0)
+    one, same, other = (Session(wide_ladder(small), seed).plan(30.0) for seed in (3, 3, 4))
+    assert one == same != other
 
 
 # --- the ladder ---------------------------------------------------------------------------------
 
 
 def test_ladder_file_round_trip(small: Ladder, ladder_file: Path) -> None:
+    """And an anchor that plays differently is named."""
     again = load_ladder(str(ladder_file))
     drawn = draw_openings("zanzibar", OPENINGS, 8, seed=2, balance=None)
     np.testing.assert_array_equal(again.starts.positions, drawn.positions)
     assert again.model_dump() == small.model_dump() and again.changed() == []
-
-
-def test_changed_anchor_is_named(small: Ladder) -> None:
     greedy = small.anchors[1].model_copy(update={"answers": "0" * 16})
     other = small.model_copy(update={"anchors": (small.anchors[0], greedy)})
     assert other.changed() == ["greedy"]
@@ -271,7 +261,7 @@ def test_shipped_anchors_play_as_when_they_were_rated() -> None:
     ],
 )
 def test_invalid_ladder_raises(
-    small: Ladder, tmp_path: Path, change: dict[str, object], message: str
+    small: Ladder, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     path = tmp_path / "damaged.json"
     path.write_text(json.dumps(small.model_dump(mode="json") | change))
@@ -279,24 +269,20 @@ def test_invalid_ladder_raises(
         load_ladder(str(path))
 
 
-def test_ladder_is_made_once(
-    tmp_path: Path, report: dict[str, object], capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "mine-1"
-    folder.mkdir()
-    (folder / "table.json").write_text(json.dumps(report))
-    words = [str(folder), "--openings", "5", "--out", str(tmp_path)]
-    assert bao(["ladder", *words]) == 0
-    made = load_ladder(str(tmp_path / "mine-1.json"))
+def test_ladder_is_made_once(tmp_path: Path, report: dict[str, Any], fails: Fails) -> None:
+    table, ladder = tmp_path / "mine-1" / "table.json", tmp_path / "mine-1.json"
+    table.parent.mkdir()
+    table.write_text(json.dumps(report))
+    words = ["ladder", str(table.parent), "--openings", "5", "--out", str(tmp_path)]
+    assert bao(words) == 0
+    made = load_ladder(str(ladder))
     assert made.name == "mine-1" and len(made.openings) == 5
     assert [anchor.player for anchor in made.anchors] == list(BOTS)
-    assert bao(["ladder", *words]) == 2
-    assert "a ladder never changes" in capsys.readouterr().err
-    (tmp_path / "mine-1.json").unlink()
+    assert "a ladder never changes" in fails(*words)
+    ladder.unlink()
     for content in ("", "[]", "{}", "[" * 100_000):
-        (folder / "table.json").write_text(content)
-        assert bao(["ladder", *words]) == 2
-        assert "error: " in capsys.readouterr().err
+        table.write_text(content)
+        assert "error: " in fails(*words)
 
 
 # --- the command line ---------------------------------------------------------------------------
@@ -334,34 +320,27 @@ def test_precision_out_of_reach(ladder_file: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("player", "message"),
     [
-        (["mine:broken"], "mine:broken failed against .*: TypeError: my mistake"),
-        (["mine:cheat"], "mine:cheat failed against .*: the first player chose action 63"),
-        (["mine:missing"], "mine:missing cannot be imported"),
-        (["gready"], "did you mean 'greedy'"),
-        (["kibao"], "trained under rule set 'kibao', not 'zanzibar' .small is for zanzibar"),
-        (["greedy", "--ladder", "chess"], f"no ladder 'chess': expected .* a file, or {DEFAULT}"),
-        (["greedy", "--path", "no/such/folder"], "there is no such folder"),
-        (["greedy", "--precision", "0"], "expected a number of at least 0.1"),
+        ("mine:broken", "mine:broken failed against .*: TypeError: my mistake"),
+        ("mine:cheat", "mine:cheat failed against .*: the first player chose action 63"),
+        ("mine:missing", "mine:missing cannot be imported"),
     ],
 )
 @pytest.mark.usefixtures("threads")
-def test_rate_invalid_arguments(
+def test_players_that_fail(
     ladder_file: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
+    fails: Fails,
+    player: str,
     message: str,
 ) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.delitem(sys.modules, "mine", raising=False)
     options = ["--ladder", str(ladder_file), "--path", str(tmp_path), "--threads", "1"]
-    status = bao(["rate", words[0], *options, *words[1:]])
-    error_text = capsys.readouterr().err
-    assert status == 2 and re.search(message, error_text, re.S), error_text
+    assert re.search(message, fails("rate", player, *options), re.S)
 
 
 @pytest.mark.slow
@@ -390,7 +369,6 @@ def test_ctrl_c_prints_what_there_is(ladder_file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_time_is_up(ladder_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_time_is_up(ladder_file: Path, fails: Fails) -> None:
     words = ["mcts:2000ms", "--ladder", str(ladder_file), "--seconds", "3", "--threads", "1"]
-    assert bao(["rate", *words]) == 2
-    assert "time is up before the first games had ended" in capsys.readouterr().err
+    assert "time is up before the first games had ended" in fails("rate", *words)

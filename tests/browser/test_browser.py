@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import LocatorAssertions, Page, expect
 
 from bao_env.board import Board
 from bao_env.render.drawing import Circle, drawing, ground
@@ -20,8 +20,9 @@ WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -
 """South wins in 13 plies by three of eight moves, and loses by the others."""
 
 
-def status(page: Page) -> str:
-    return page.locator("#status").inner_text()
+def see(page: Page, place: str) -> LocatorAssertions:
+    """Return what can be expected of a part of the page."""
+    return expect(page.locator(place))
 
 
 def until(page: Page, condition: str, timeout: float = 60.0) -> None:
@@ -33,8 +34,8 @@ def until(page: Page, condition: str, timeout: float = 60.0) -> None:
 
 
 def unfold(page: Page, panel: str) -> None:
-    if page.locator(f"#{panel}").get_attribute("open") is None:
-        page.locator(f"#{panel} > summary").click()
+    if page.get_attribute(f"#{panel}", "open") is None:
+        page.click(f"#{panel} > summary")
 
 
 def set_up(page: Page, text: str, south: str = "human", north: str = "human") -> None:
@@ -43,7 +44,7 @@ def set_up(page: Page, text: str, south: str = "human", north: str = "human") ->
     unfold(page, "panel-text")
     page.fill("#position", text)
     page.click("#set-up")
-    expect(page.locator("#position")).to_have_value(text)
+    see(page, "#position").to_have_value(text)
     expect(page.locator(".pit.legal").first).to_be_visible()
 
 
@@ -61,7 +62,7 @@ def transcript(page: Page) -> str:
     with page.expect_download() as download:
         page.click("#save")
     text = download.value.path().read_text()
-    expect(page.locator("#transcript")).to_have_value(text)
+    see(page, "#transcript").to_have_value(text)
     return text
 
 
@@ -92,7 +93,7 @@ def test_a_whole_game_against_greedy_by_clicks(open_page: Open, shoot: Shoot) ->
     page = open_page()
     shoot(page, "opening")
     turns = 0
-    while "wins" not in status(page):
+    while "wins" not in page.inner_text("#status"):
         click_any(page, turns)
         turns += 1
         assert turns < 150
@@ -101,10 +102,10 @@ def test_a_whole_game_against_greedy_by_clicks(open_page: Open, shoot: Shoot) ->
     board = Board.from_transcript(transcript(page))
     outcome = board.outcome()
     assert outcome is not None
-    assert status(page).startswith(f"{('South', 'North')[outcome.winner or 0]} wins")
+    assert page.inner_text("#status").startswith(f"{('South', 'North')[outcome.winner or 0]} wins")
     assert len(moves(page)) == len(board.move_stack)
-    expect(page.locator(".pit.legal")).to_have_count(0)
-    expect(page.locator("#hint")).to_be_disabled()
+    see(page, ".pit.legal").to_have_count(0)
+    see(page, "#hint").to_be_disabled()
 
 
 def test_the_page_shows_the_drawing(open_page: Open) -> None:
@@ -127,83 +128,81 @@ def test_the_seeds_move_one_by_one(open_page: Open, shoot: Shoot) -> None:
     page = open_page(speed=1)
     page.select_option("#seat-1", "human")
     page.click("#new-game [type=submit]")
-    expect(page.locator("#players")).to_contain_text("North: A person")
-    page.locator("[data-pit=A7]").click()
+    see(page, "#players").to_contain_text("North: A person")
+    page.click("[data-pit=A7]")
     until(page, "document.querySelectorAll('.hand .seed').length == 2")
     shoot(page, "animation")
     on_board = page.evaluate("document.querySelectorAll('#board .seed').length")
     assert on_board == 64
     until(page, "document.querySelectorAll('.hand .seed').length == 1")
     page.click("#skip")
-    expect(page.locator("#status")).to_have_text("North to move · namua", timeout=900)
-    assert page.locator("[data-pit=A5]").get_attribute("aria-label") == "A5, house, 7 seeds"
-    assert page.locator("[data-pit=A4]").get_attribute("aria-label") == "A4, 1 seed"
+    see(page, "#status").to_have_text("North to move · namua", timeout=900)
+    assert page.get_attribute("[data-pit=A5]", "aria-label") == "A5, house, 7 seeds"
+    assert page.get_attribute("[data-pit=A4]", "aria-label") == "A4, 1 seed"
 
 
 def test_a_double_click_is_one_move(open_page: Open) -> None:
     page = open_page()
-    page.locator("[data-pit=A7]").dblclick()
+    page.dblclick("[data-pit=A7]")
     until(page, "document.querySelectorAll('#moves button').length == 2")
     peoples_turn(page)
     assert len(moves(page)) == 2
-    expect(page.locator("#message")).to_be_empty()
+    see(page, "#message").to_be_empty()
 
 
 def test_undo_and_turn_while_seeds_move(open_page: Open) -> None:
     # On a slow machine the bot is asked before the undo, and its answer is refused: 409.
     page = open_page(allowed="409", speed=2)
-    before = page.locator("#position").input_value()
-    page.locator("[data-pit=A7]").click()
+    before = page.input_value("#position")
+    page.click("[data-pit=A7]")
     until(page, "document.querySelectorAll('.hand .seed').length > 0")
     page.click("#turn")
     until(page, "document.querySelectorAll('#moves button').length > 0")
     page.click("#undo")
-    expect(page.locator("#position")).to_have_value(before)
+    see(page, "#position").to_have_value(before)
     page.wait_for_timeout(500)  # nothing that was under way may come after
-    expect(page.locator("#position")).to_have_value(before)
+    see(page, "#position").to_have_value(before)
     assert page.evaluate("document.querySelectorAll('#board .seed').length") == 64
     assert page.evaluate("document.querySelectorAll('.hand .seed').length") == 0
-    expect(page.locator("[data-pit=A7]")).to_have_attribute(
-        "aria-label", re.compile("^A7, 2 seeds")
-    )
+    see(page, "[data-pit=A7]").to_have_attribute("aria-label", re.compile("^A7, 2 seeds"))
 
 
 def test_the_house_choice(open_page: Open, shoot: Shoot) -> None:
     page = open_page()
     set_up(page, HOUSE)
-    page.locator("[data-pit=A8]").click(button="right")
-    expect(page.locator("#house")).to_be_visible()
+    page.click("[data-pit=A8]", button="right")
+    see(page, "#house").to_be_visible()
     shoot(page, "house-choice")
     page.keyboard.press("Escape")  # takes the move back
     expect(page.locator(".pit.legal").first).to_be_visible()
     assert moves(page) == []
     for answer, text, name in (("stop", "8", "A8R"), ("play", "8>", "A8R>")):
-        page.locator("[data-pit=A8]").click(button="right")
+        page.click("[data-pit=A8]", button="right")
         page.click(f"#house button[value={answer}]")
-        expect(page.locator("#status")).to_contain_text("North to move")
+        see(page, "#status").to_contain_text("North to move")
         assert moves(page) == [text]
         board = Board.from_text(HOUSE, moves=[name])
-        expect(page.locator("#position")).to_have_value(board.text())
+        see(page, "#position").to_have_value(board.text())
         page.click("#undo")
-        expect(page.locator("#status")).to_contain_text("South to move")
+        see(page, "#status").to_contain_text("South to move")
 
 
 def test_undo_and_redo(open_page: Open) -> None:
     page = open_page()
-    before = page.locator("#position").input_value()
-    page.locator("[data-pit=A6]").click()
+    before = page.input_value("#position")
+    page.click("[data-pit=A6]")
     until(page, "document.querySelectorAll('#moves button').length == 2")
     peoples_turn(page)
-    after = page.locator("#position").input_value()
+    after = page.input_value("#position")
     page.click("#undo")  # greedy's move and one's own
-    expect(page.locator("#position")).to_have_value(before)
+    see(page, "#position").to_have_value(before)
     assert moves(page) == [] and page.locator("#moves .undone").count() == 2
     page.click("#redo")
-    expect(page.locator("#position")).to_have_value(after)
+    see(page, "#position").to_have_value(after)
     page.click("#undo")
-    expect(page.locator("#position")).to_have_value(before)
+    see(page, "#position").to_have_value(before)
     peoples_turn(page)
-    page.locator("[data-pit=A7]").click(button="right")
+    page.click("[data-pit=A7]", button="right")
     until(page, "document.querySelectorAll('#moves button:not(.undone)').length == 2")
     assert moves(page)[0] == "7R*"
 
@@ -216,14 +215,14 @@ def test_transcripts_go_round(open_page: Open) -> None:
     text, shown = transcript(page), moves(page)
     assert "spelling: kibao" in text and any("<" in move or ">" in move for move in shown)
     page.click("#new-game [type=submit]")
-    expect(page.locator("#moves button")).to_have_count(0)
+    see(page, "#moves button").to_have_count(0)
     page.fill("#transcript", text)
     page.click("#load")
-    expect(page.locator("#moves button")).to_have_count(len(shown))
+    see(page, "#moves button").to_have_count(len(shown))
     assert moves(page) == shown
     page.fill("#transcript", text.replace("ruleset: zanzibar", "ruleset: chess"))
     page.click("#load")
-    expect(page.locator("#message")).to_contain_text("chess")
+    see(page, "#message").to_contain_text("chess")
 
 
 def test_a_position_that_is_none(open_page: Open) -> None:
@@ -231,21 +230,21 @@ def test_a_position_that_is_none(open_page: Open) -> None:
     unfold(page, "panel-text")
     page.fill("#position", "1,2,3")
     page.click("#set-up")
-    expect(page.locator("#message")).not_to_be_empty()
+    see(page, "#message").not_to_be_empty()
 
 
 def test_an_illegal_click_names_the_rule(open_page: Open, shoot: Shoot) -> None:
     page = open_page()
-    page.locator("[data-pit=A5]").click()
-    expect(page.locator("#message")).to_have_text(
+    page.click("[data-pit=A5]")
+    see(page, "#message").to_have_text(
         "A5 cannot be played that way: no takasa starts from the house with 6 seeds or more "
         "(Donkers 2.4b)"
     )
     shoot(page, "illegal")
-    page.locator("[data-pit=B3]").click(button="right")
-    expect(page.locator("#message")).to_contain_text("(Donkers 2.3, 2.4)")
-    page.locator("[data-pit=a5]").click()
-    expect(page.locator("#message")).to_have_text(
+    page.click("[data-pit=B3]", button="right")
+    see(page, "#message").to_contain_text("(Donkers 2.3, 2.4)")
+    page.click("[data-pit=a5]")
+    see(page, "#message").to_have_text(
         "South is to move: choose one of those pits.", use_inner_text=True
     )
     assert moves(page) == []
@@ -257,10 +256,10 @@ def test_a_phone(open_page: Open, shoot: Shoot) -> None:
     shoot(page, "phone")
     box = page.locator("[data-pit=A6]").bounding_box()
     assert box is not None and box["width"] > 36 and box["height"] > 36
-    page.locator("[data-pit=A6]").tap()
-    expect(page.locator(".arrows .left")).to_be_visible()
+    page.tap("[data-pit=A6]")
+    see(page, ".arrows .left").to_be_visible()
     shoot(page, "phone-arrows")
-    page.locator(".arrows .right").tap()
+    page.tap(".arrows .right")
     until(page, "document.querySelectorAll('#moves button').length == 2")
     assert moves(page)[0] == "6R*"
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -269,8 +268,8 @@ def test_a_phone(open_page: Open, shoot: Shoot) -> None:
 
 def test_two_sessions_at_once(open_page: Open) -> None:
     one, other = open_page(), open_page()
-    one.locator("[data-pit=A6]").click()
-    other.locator("[data-pit=A7]").click(button="right")
+    one.click("[data-pit=A6]")
+    other.click("[data-pit=A7]", button="right")
     for page in (one, other):
         until(page, "document.querySelectorAll('#moves button').length == 2")
     assert (moves(one)[0], moves(other)[0]) == ("6L*", "7R*")
@@ -293,20 +292,20 @@ def test_by_keyboard_alone(open_page: Open) -> None:
     assert page.evaluate(name) == "a2"
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    expect(page.locator(".arrows .left")).to_be_visible()
+    see(page, ".arrows .left").to_be_visible()
     page.keyboard.press("Escape")
-    expect(page.locator(".arrows")).to_be_hidden()
+    see(page, ".arrows").to_be_hidden()
     page.keyboard.press("Enter")
     page.keyboard.press("ArrowRight")
     until(page, "document.querySelectorAll('#moves button').length == 2")
     assert moves(page)[0] == "7R*"
-    expect(page.locator("#live")).to_contain_text("North: ")
+    see(page, "#live").to_contain_text("North: ")
     assert page.evaluate(name) is not None  # the focus is still on the board
 
 
 def test_names_for_screen_readers(open_page: Open) -> None:
     page = open_page()
-    label = page.locator("[data-pit=A6]").get_attribute("aria-label")
+    label = page.get_attribute("[data-pit=A6]", "aria-label")
     assert label == "A6, 2 seeds, can be played left and right"
     nameless = page.evaluate(
         """[...document.querySelectorAll('button, select, input, textarea')]
@@ -324,14 +323,14 @@ def test_names_for_screen_readers(open_page: Open) -> None:
 def test_swahili(open_page: Open, shoot: Shoot) -> None:
     page = open_page()
     page.select_option("#language", "sw")
-    expect(page.locator("#status")).to_have_text("Zamu ya Kusini · namua")
-    assert page.locator("html").get_attribute("lang") == "sw"
-    page.locator("[data-pit=A5]").click()
-    expect(page.locator("#message")).to_contain_text("takasa haianzi katika nyumba")
+    see(page, "#status").to_have_text("Zamu ya Kusini · namua")
+    assert page.get_attribute("html", "lang") == "sw"
+    page.click("[data-pit=A5]")
+    see(page, "#message").to_contain_text("takasa haianzi katika nyumba")
     shoot(page, "swahili")
-    page.locator("[data-pit=A6]").click()
+    page.click("[data-pit=A6]")
     until(page, "document.querySelectorAll('#moves button').length == 2")
-    expect(page.locator("#caption")).to_contain_text("zamu inalala")
+    see(page, "#caption").to_contain_text("zamu inalala")
     page.reload()
     expect(page.locator("#start, [type=submit]").first).to_have_text("Anza")
 
@@ -340,19 +339,19 @@ def test_hints_and_the_evaluation_bar(open_page: Open, shoot: Shoot) -> None:
     page = open_page()
     unfold(page, "panel-study")
     page.check("#bar")
-    expect(page.locator("#evaluation-text")).to_have_text(re.compile(r"South \d+ %"))
+    see(page, "#evaluation-text").to_have_text(re.compile(r"South \d+ %"))
     bar = page.locator(".evaluation-bar").bounding_box()
     label = page.locator("#evaluation-text").bounding_box()
     assert bar and label and bar["x"] + bar["width"] < label["x"]  # so that it can be read
     for evaluator in ("alphabeta", "zanzibar"):
         page.select_option("#evaluator", evaluator)
         page.click("#hint")
-        expect(page.locator("#hints tbody tr")).to_have_count(4)
-        expect(page.locator("#hints")).to_contain_text("Best line: ")
+        see(page, "#hints tbody tr").to_have_count(4)
+        see(page, "#hints").to_contain_text("Best line: ")
     expect(page.locator("#hints th").nth(1)).to_have_text("Policy")
     shoot(page, "hints")
-    page.locator("[data-pit=A6]").click()
-    expect(page.locator("#hints table")).to_have_count(0)
+    page.click("[data-pit=A6]")
+    see(page, "#hints table").to_have_count(0)
 
 
 def test_proven_wins_are_told_in_plies(open_page: Open, shoot: Shoot) -> None:
@@ -361,29 +360,27 @@ def test_proven_wins_are_told_in_plies(open_page: Open, shoot: Shoot) -> None:
     set_up(page, WON, north="human")
     unfold(page, "panel-study")
     page.check("#bar")
-    expect(page.locator("#evaluation-text")).to_have_text("South wins in 13 plies")
+    see(page, "#evaluation-text").to_have_text("South wins in 13 plies")
     page.click("#hint")
-    expect(page.locator("#hints .win")).to_have_text("South wins in 13 plies")
+    see(page, "#hints .win").to_have_text("South wins in 13 plies")
     expect(page.locator("#hints td.won").first).to_have_text("wins in 13")
-    expect(page.locator("#hints td.won")).to_have_count(3)
-    expect(page.locator("#hints td.lost")).to_have_count(5)
+    see(page, "#hints td.won").to_have_count(3)
+    see(page, "#hints td.lost").to_have_count(5)
     expect(page.locator("#hints td.lost").first).to_have_text(re.compile(r"^loses (with)?in \d+$"))
-    expect(page.locator("#live")).to_contain_text("South wins in 13 plies. Best line: ")
+    see(page, "#live").to_contain_text("South wins in 13 plies. Best line: ")
     shoot(page, "proven")
     page.select_option("#evaluator", "zanzibar")
     page.click("#hint")
     expect(page.locator("#hints th").nth(1)).to_have_text("Policy")
     shoot(page, "proven-network")
     click_any(page, 0)
-    expect(page.locator("#evaluation-text")).to_have_text(
-        re.compile(r"(South|North) wins (with)?in")
-    )
+    see(page, "#evaluation-text").to_have_text(re.compile(r"(South|North) wins (with)?in"))
     page.click("#undo")
-    expect(page.locator("#evaluation-text")).to_have_text("South wins in 13 plies")
+    see(page, "#evaluation-text").to_have_text("South wins in 13 plies")
     page.select_option("#language", "sw")
-    expect(page.locator("#evaluation-text")).to_have_text("Kusini atashinda kwa hatua 13")
+    see(page, "#evaluation-text").to_have_text("Kusini atashinda kwa hatua 13")
     page.click("#hint")
-    expect(page.locator("#hints .win")).to_have_text("Kusini atashinda kwa hatua 13")
+    see(page, "#hints .win").to_have_text("Kusini atashinda kwa hatua 13")
     shoot(page, "proven-swahili")
 
 
@@ -391,26 +388,26 @@ def test_the_example_game_is_told(open_page: Open, shoot: Shoot) -> None:
     page = open_page()
     unfold(page, "panel-study")
     page.click("#example")
-    expect(page.locator("#events li.now")).to_have_text(
+    see(page, "#events li.now").to_have_text(
         "South puts a seed from the store into A7 (Donkers 2.2)"
     )
-    expect(page.locator("#moves button")).to_have_count(52)
-    expect(page.locator("#rule")).to_contain_text("2.1, 2.2 Namua.")
+    see(page, "#moves button").to_have_count(52)
+    see(page, "#rule").to_contain_text("2.1, 2.2 Namua.")
     until(page, "!document.querySelector('#skip:not([hidden])')")
     page.click("#step-on")
-    expect(page.locator("#events li.now")).to_have_text("South lifts 3 seeds from A7 (Donkers 2.4)")
+    see(page, "#events li.now").to_have_text("South lifts 3 seeds from A7 (Donkers 2.4)")
     until(page, "!document.querySelector('#skip:not([hidden])')")
     page.click("#step-back")
-    expect(page.locator("#events li.now")).to_contain_text("from the store")
+    see(page, "#events li.now").to_contain_text("from the store")
     page.locator("#moves button").nth(23).click()  # 12: 7R*; END IN THE HOUSE
     page.click("#explain")
-    expect(page.locator("#story-title")).to_have_text("Ply 24, North: 7R*")
+    see(page, "#story-title").to_have_text("Ply 24, North: 7R*")
     for _ in range(20):
         until(page, "!document.querySelector('#skip:not([hidden])')")
-        if "the move ends in the house" in page.locator("#events li.now").inner_text():
+        if "the move ends in the house" in page.inner_text("#events li.now"):
             break
         page.click("#step-on")
-    expect(page.locator("#rule")).to_contain_text("2.5b")
+    see(page, "#rule").to_contain_text("2.5b")
     shoot(page, "study")
 
 
@@ -422,15 +419,15 @@ def test_watching(open_page: Open, shoot: Shoot) -> None:
     page.fill("#watch-boards", "6")
     page.evaluate("document.getElementById('watch-speed').value = 10")
     page.click("#watch-form [type=submit]")
-    expect(page.locator("#watch-boards-area figure")).to_have_count(6)
+    see(page, "#watch-boards-area figure").to_have_count(6)
     until(page, "/ply 1\\d/.test(document.getElementById('watch').innerText)")
     page.click("#watch-pause")
     shoot(page, "watch")
     page.click("#watch-pause")
-    expect(page.locator("#watch-score")).to_contain_text("All games are over")
-    found = re.match(r"greedy (\d) : (\d) random", page.locator("#watch-score").inner_text())
+    see(page, "#watch-score").to_contain_text("All games are over")
+    found = re.match(r"greedy (\d) : (\d) random", page.inner_text("#watch-score"))
     assert found and int(found[1]) + int(found[2]) == 6
-    expect(page.locator("figure.over")).to_have_count(6)
+    see(page, "figure.over").to_have_count(6)
 
 
 def test_two_bots_play_and_can_be_stopped(open_page: Open) -> None:
@@ -440,7 +437,7 @@ def test_two_bots_play_and_can_be_stopped(open_page: Open) -> None:
     page.click("#new-game [type=submit]")
     until(page, "document.querySelectorAll('#moves button').length >= 3")
     page.click("#pause")
-    expect(page.locator("#go-on")).to_be_visible()
+    see(page, "#go-on").to_be_visible()
     page.wait_for_timeout(500)
     until(page, "document.getElementById('skip').hidden")  # the move under way may end
     count = page.locator("#moves button").count()
@@ -454,17 +451,17 @@ def test_a_guided_search_plays(open_page: Open) -> None:
     """With its budget in milliseconds, which is there again when the page is loaded anew."""
     page = open_page()
     page.select_option("#seat-0", "guided-ms:zanzibar")
-    expect(page.locator("#seat-0 option:checked")).to_have_text("Network zanzibar, alpha-beta")
-    expect(page.locator("label:has(#budget-0)")).to_contain_text("Milliseconds")
+    see(page, "#seat-0 option:checked").to_have_text("Network zanzibar, alpha-beta")
+    see(page, "label:has(#budget-0)").to_contain_text("Milliseconds")
     page.fill("#budget-0", "30")
     page.select_option("#seat-1", "human")
     page.click("#new-game [type=submit]")
-    expect(page.locator("#moves button")).to_have_count(1)
+    see(page, "#moves button").to_have_count(1)
     peoples_turn(page)
     page.reload()
     page.wait_for_selector("body[data-ready]")
-    expect(page.locator("#seat-0")).to_have_value("guided-ms:zanzibar")
-    expect(page.locator("#budget-0")).to_have_value("30")
+    see(page, "#seat-0").to_have_value("guided-ms:zanzibar")
+    see(page, "#budget-0").to_have_value("30")
 
 
 def test_a_person_as_north_sits_below(open_page: Open) -> None:
@@ -472,8 +469,8 @@ def test_a_person_as_north_sits_below(open_page: Open) -> None:
     page.select_option("#seat-0", "greedy")
     page.select_option("#seat-1", "human")
     page.click("#new-game [type=submit]")
-    expect(page.locator("#players")).to_contain_text("North: A person")
-    expect(page.locator("#moves button")).to_have_count(1)
+    see(page, "#players").to_contain_text("North: A person")
+    see(page, "#moves button").to_have_count(1)
     peoples_turn(page)
     near, far = (page.locator(f"[data-pit={pit}]").bounding_box() for pit in ("a1", "A1"))
     assert near and far and near["y"] > far["y"] and near["x"] < far["x"]
@@ -488,20 +485,20 @@ def test_a_failing_bot(open_page: Open, shoot: Shoot) -> None:
     page = open_page(allowed="502")
     page.select_option("#seat-1", "network:runs/broken")
     page.click("#new-game [type=submit]")
-    page.locator("[data-pit=A6]").click()
-    expect(page.locator("#message")).to_contain_text("runs/broken cannot play")
+    page.click("[data-pit=A6]")
+    see(page, "#message").to_contain_text("runs/broken cannot play")
     shoot(page, "failing-bot")
     assert moves(page) == ["6L*"]
     page.select_option("#seat-1", "greedy")
     page.click("#change-seats")
     until(page, "document.querySelectorAll('#moves button').length == 2")
-    expect(page.locator("#message")).to_be_empty()
+    see(page, "#message").to_be_empty()
 
 
 def test_a_server_that_has_forgotten_the_game(open_page: Open) -> None:
     page = open_page(allowed="404", path="#nothing")
-    expect(page.locator("#status")).to_have_text("South to move · namua")
-    expect(page.locator(".pit.legal")).to_have_count(2)
+    see(page, "#status").to_have_text("South to move · namua")
+    see(page, ".pit.legal").to_have_count(2)
 
 
 def test_dark_and_wide(open_page: Open, shoot: Shoot) -> None:
@@ -518,6 +515,6 @@ def test_dark_and_wide(open_page: Open, shoot: Shoot) -> None:
 
 def test_reduced_motion(open_page: Open) -> None:
     page = open_page(speed=1, reduced_motion="reduce")
-    page.locator("[data-pit=A6]").click()
+    page.click("[data-pit=A6]")
     until(page, "document.querySelectorAll('#moves button').length == 2", timeout=3)
     peoples_turn(page)

@@ -1,0 +1,62 @@
+"""Commands that are refused: the error says why, and nothing is begun."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import starlette  # noqa: F401
+import tabulate  # noqa: F401
+import torch  # noqa: F401
+
+from tests.conftest import Fails
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("match nobody", "unknown player 'nobody'"),
+        ("match zanzibar --ruleset kibao", "trained under rule set 'zanzibar', not 'kibao'"),
+        ("match greedy --sprt 10 0", "elo0"),
+        ("match greedy --pairs 1 --games /", "/ exists and is no regular file"),
+        ("train --out runs --run ../x", "expected the name of a folder"),
+        ("train --out runs --run ..", "expected the name of a folder"),
+        (f"train --out runs --run {'x' * 300}", "expected the name of a folder"),
+        ("tournament --out new random", "needs two players"),
+        ("tournament --out new random random", "two players are called 'random'"),
+        ("tournament --out new random =", "expected PLAYER or NAME=PLAYER"),
+        ("tournament --out new random gredy", "unknown player 'gredy'"),
+        ("tournament --out new random greedy --anchor me", "--anchor me: no player"),
+        ("tournament --out new random greedy --pairs-of me=3", "no player is called 'me'"),
+        ("tournament --out new random greedy --pairs-of greedy=x", "expected NAME=N"),
+        ("tournament --out new random greedy --opening-plies 1", "fewer than 500 different"),
+        ("rate gready", "did you mean 'greedy'"),
+        ("rate kibao", "trained under rule set 'kibao', not 'zanzibar' .* is for zanzibar"),
+        ("rate greedy --ladder chess", "no ladder 'chess': expected .* a file, or bao-ladder-"),
+        ("rate greedy --precision 0", "expected a number of at least 0.1"),
+        ("blunders", "nothing to do"),
+        ("blunders gready", "did you mean 'greedy'"),
+        ("blunders zanzibar --ruleset kujifunza", "trained under"),
+        ("blunders greedy --plies 500 600", "fewer than 1000 different positions"),
+        ("blunders greedy --positions 0", "'0': expected a whole number of at least 1"),
+        ("blunders greedy --sources elsewhere", "invalid choice"),
+        ("dataset --count 0 new.npz", "'0': expected a whole number of at least 1"),
+        ("dataset --count 4 --players nobody greedy new.npz", "unknown player 'nobody'"),
+        ("curve . --blunders", "fewer than two generations"),
+        ("versus greedy --other .", "is no checkout of bao_env"),
+        ("versus gready", "gready of .* has ended"),
+        ("examples", "name the libraries, or give --all alone"),
+        ("examples keras", "unknown library 'keras': expected one of agilerl, cleanrl"),
+        ("play --no-browser --port 99999999", "cannot listen on 127.0.0.1 port 99999999"),
+        ("play --no-browser --host 203.0.113.1", "cannot listen on 203.0.113.1"),
+        ("play --no-browser --checkpoints nowhere", "nowhere is not a folder"),
+    ],
+)
+def test_what_is_refused(
+    line: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Fails
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    error = fails(*line.split())
+    assert re.search(message, error) and "Traceback" not in error
+    assert not list(tmp_path.iterdir())
