@@ -254,14 +254,8 @@ class Solver:
             search.begin(nodes, self._seconds)
             found.append(work(search))
 
-        with self._exclusive:
-            share(1, 1, answer, [search.deadline], self._expected_seconds(nodes))
+        self._share(1, answer, nodes)
         return found[0]
-
-    def _expected_seconds(self, nodes: int | None) -> float:
-        """Return about how long an answer takes at most."""
-        limits = (nodes or math.inf) / _SPEED, self._seconds or math.inf
-        return min(limits)
 
     def _answer_each(self, masks: Words, work: Callable[[int, ProofSearch], None]) -> None:
         """Call ``work(i, search)`` for each position ``i`` whose game is not over."""
@@ -273,10 +267,13 @@ class Solver:
                 search.begin(self._node_limit, self._seconds)
                 work(i, search)
 
-        deadlines = [search.deadline for search in self._searches]
-        seconds = self._expected_seconds(self._node_limit)
+        self._share(len(masks), work_off, self._node_limit)
+
+    def _share(self, size: int, work: Callable[[slice, int], None], nodes: int | None) -> None:
+        """Run ``work(part, thread)`` on a batch; see :func:`agents.search.limits.share`."""
+        expected = min((nodes or math.inf) / _SPEED, self._seconds or math.inf)
         with self._exclusive:
-            share(len(masks), _PART, work_off, deadlines, seconds)
+            share(size, _PART, work, [one.deadline for one in self._searches], expected)
 
 
 def solve(
