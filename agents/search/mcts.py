@@ -41,7 +41,7 @@ from bao_env.engine.bits import (
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.kernel import CHOICE, INFINITE, candidates, simulate
-from bao_env.engine.position import META, PLY, packed_opening, read_at, same_mover
+from bao_env.engine.position import META, WORDS, packed_opening, read_at, same_mover
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.successors import (
     ACTION,
@@ -169,14 +169,8 @@ class PlayoutTree(NamedTuple):
 def _make_tree(simulations: int) -> PlayoutTree:
     """Room for the tree of a search of ``simulations``."""
     size = min(_NODES_PER_SIMULATION * simulations, _MAX_NODES) + 2 * MAX_SUCCESSORS
-    return PlayoutTree(
-        words=np.empty((size, SUCCESSOR_WORDS), np.uint64),
-        first_child=np.zeros(size, np.int32),
-        num_children=np.zeros(size, np.int32),
-        node_visits=np.zeros(size, np.int32),
-        result_sums=np.zeros(size, np.int32),
-        path=np.zeros(PLAYOUT_PLIES, np.int32),
-    )
+    words = np.empty((size, SUCCESSOR_WORDS), np.uint64)
+    return PlayoutTree(words, *np.zeros((4, size), np.int32), np.zeros(PLAYOUT_PLIES, np.int32))
 
 
 @jit
@@ -288,10 +282,10 @@ def _search(rules, tree, position, seed, simulations, exploration, greedy, deadl
         deadline: int64[1], see :mod:`agents.search.limits`.
     """
     rng = seed
-    for word in range(META + 1):
+    for word in range(WORDS):  # PLY in the place of ACTION, which a root has not
         tree.words[0, word] = position[word]
         rng = (rng ^ position[word] ^ (rng >> _SEED_SHIFT)) * _GOLDEN_RATIO
-    rng = (rng ^ position[PLY] ^ (rng >> _SEED_SHIFT)) * _GOLDEN_RATIO | ONE
+    rng |= ONE
     tree.words[0, RESULT] = ZERO
     tree.first_child[0] = 0
     tree.node_visits[0] = 0
