@@ -381,12 +381,9 @@ def is_for_tests(positions: Words) -> npt.NDArray[np.bool_]:
         positions: uint64[N, 6].
     """
     views = [without_seats(view).astype("<u8") for view in (positions, mirrored(positions))]
-    chosen = np.empty(len(positions), bool)
-    for i, pair in enumerate(zip(*views, strict=True)):
-        key = min(words.tobytes() for words in pair)
-        digest = hashlib.blake2b(key, digest_size=8).digest()
-        chosen[i] = int.from_bytes(digest, "little") % _TEST_SHARE == 0
-    return chosen
+    keys = [min(one.tobytes(), other.tobytes()) for one, other in zip(*views, strict=True)]
+    digests = b"".join(hashlib.blake2b(key, digest_size=8).digest() for key in keys)
+    return np.frombuffer(digests, "<u8") % _TEST_SHARE == 0
 
 
 def with_successors(data: SolvedPositions) -> tuple[Words, Words, npt.NDArray[np.int8]]:
