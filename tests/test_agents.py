@@ -182,7 +182,7 @@ def test_choose() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        kind.fill({"checkpoint": "zanzibar", "budget": "2", "unit": unit})
+        kind.spelling.format(checkpoint="zanzibar", budget=f"2{unit}")
         for kind in KINDS
         for unit in kind.limits
         if kind.name != "function" and unit != "s"  # as good as ms, and slower

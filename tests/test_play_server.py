@@ -86,7 +86,7 @@ def test_invalid_bodies(client: TestClient, body: bytes, status: int) -> None:
 def test_invalid_actions(client: TestClient, value: Any) -> None:
     path, _ = start(client)
     error = ask(client, f"{path}/play", 400, action=value, ply=0)["error"]
-    assert "action: expected an integer" in error
+    assert "integer" in error
 
 
 @pytest.mark.parametrize(
@@ -158,12 +158,11 @@ def test_sessions_are_limited() -> None:
     """The one that was used least recently is dropped."""
     sessions: Sessions[int] = Sessions(3)
     names = [sessions.add(i) for i in range(3)]
-    with sessions.use(names[0]) as item:
-        assert item == 0
+    assert sessions.call(lambda item: item, names[0]) == 0
     sessions.add(3)
     assert len(sessions) == 3
-    with pytest.raises(Refused, match="no longer"), sessions.use(names[1]):
-        pass
+    with pytest.raises(Refused, match="no longer"):
+        sessions.call(lambda item: item, names[1])
 
 
 def test_session_in_use_waits() -> None:
@@ -171,17 +170,14 @@ def test_session_in_use_waits() -> None:
     name = sessions.add(0)
     order = []
 
-    def second() -> None:
-        with sessions.use(name):
-            order.append("second")
+    def first(item: int) -> None:
+        second = pool.submit(sessions.call, lambda item: order.append("second"), name)
+        with pytest.raises(TimeoutError):
+            second.result(0.05)
+        order.append("first")
 
     with ThreadPoolExecutor(1) as pool:
-        with sessions.use(name):
-            waiting = pool.submit(second)
-            with pytest.raises(TimeoutError):
-                waiting.result(0.05)
-            order.append("first")
-        waiting.result()
+        sessions.call(first, name)
     assert order == ["first", "second"]
 
 
