@@ -120,11 +120,16 @@ class LoadRequest(NamedTuple):
 
     @property
     def limit(self) -> dict[str, Any]:
-        """The limit of a search, as a keyword argument; milliseconds are given as seconds."""
+        """The limit of a search, if it has one, as a keyword argument; milliseconds as seconds."""
         argument = self.spec.kind.limits[self.spec.unit]
         if argument == "milliseconds":
             return {"seconds": self.spec.budget / 1000}
-        return {argument: self.spec.budget}
+        return {argument: self.spec.budget} if argument else {}
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the option ``greedy`` is given."""
+        return self.spec.option == "greedy"
 
 
 @dataclass(frozen=True)
@@ -202,12 +207,15 @@ class PlayerKind:
         found = self._pattern.fullmatch(spec)
         if found is None:
             return None
-        return PlayerSpec(self, {key: text for key, text in found.groupdict().items() if text})
-
-    def fill(self, fields: Mapping[str, str]) -> str:
-        """Return the spelling with the texts of its fields; a unit follows the budget."""
-        budget = fields.get("budget", "") + fields.get("unit", "")
-        return self.spelling.format_map({**fields, "budget": budget})
+        fields = found.groupdict()
+        budget = int(fields.get("budget", 0))
+        if "budget" in fields:  # "alphabeta:06" is "alphabeta:6"
+            low, high = found.span("budget")
+            spec = f"{spec[:low]}{budget}{spec[high:]}"
+        option = fields.get("option") or ""
+        return PlayerSpec(
+            self, spec, fields.get("checkpoint"), budget, fields.get("unit", ""), option
+        )
 
 
 _FIELDS: Final = {
@@ -223,34 +231,17 @@ class PlayerSpec:
     """The parsed name of a player."""
 
     kind: PlayerKind
-    fields: Mapping[str, str] = field(default_factory=dict)
-    """The text of each field of the kind's spelling; ``unit`` and ``option``, if given."""
+    name: str
+    checkpoint: str | None
+    """The checkpoint, as written in the name."""
+    budget: int
+    """The number that limits a search; 0 for a kind without."""
+    unit: str
+    """The unit of the budget, or an empty text."""
+    option: str
+    """The option, or an empty text."""
     path: Path | None = None
     """The file of the checkpoint."""
 
-    @property
-    def checkpoint(self) -> str | None:
-        """The checkpoint, as written in the name."""
-        return self.fields.get("checkpoint")
-
-    @property
-    def budget(self) -> int:
-        """The number that limits a search; 0 for a kind without."""
-        return int(self.fields.get("budget", 0))
-
-    @property
-    def unit(self) -> str:
-        """The unit of the budget, or an empty text."""
-        return self.fields.get("unit", "")
-
-    @property
-    def option(self) -> str:
-        """The option, or an empty text."""
-        return self.fields.get("option", "")
-
     def __str__(self) -> str:
-        fields = dict(self.fields)
-        if "budget" in fields:
-            fields["budget"] = str(self.budget)  # "alphabeta:06" is "alphabeta:6"
-        text = self.kind.fill(fields)
-        return f"{text}:{self.option}" if self.option else text
+        return self.name

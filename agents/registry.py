@@ -11,13 +11,15 @@ import argparse
 import difflib
 import operator
 import os
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agents import plugins
 from agents.base import Budget, LoadRequest, NamedPlayer, OnBoard, PlayerKind, PlayerSpec
-from bao_env.bots import Agent, GreedyAgent, RandomAgent
+from bao_env.bots import Agent
 from bao_env.cli import Run
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
@@ -32,54 +34,21 @@ GUIDES: Final = CHECKPOINTS / "guides"
 # --- loaders: each imports only what its player needs ---------------------------------------------
 
 
-def _load_random(request: LoadRequest) -> Agent:
-    return RandomAgent(request.seed)
+def _agent(name: str, *arguments: str) -> Callable[[LoadRequest], Agent]:
+    """Return the loader of a class of players.
 
+    Args:
+        name: the class, ``package.module:name``, imported when it is first needed.
+        arguments: what it takes besides its limit: attributes of the request.
+    """
 
-def _load_greedy(request: LoadRequest) -> Agent:
-    return GreedyAgent(request.ruleset)
+    def load(request: LoadRequest) -> Agent:
+        make = pkgutil.resolve_name(name)
+        given = {argument: getattr(request, argument) for argument in arguments}
+        agent: Agent = make(**given, **request.limit)
+        return agent
 
-
-def _load_alphabeta(request: LoadRequest) -> Agent:
-    from agents.search.alphabeta.player import AlphaBetaAgent
-
-    return AlphaBetaAgent(
-        request.ruleset, **request.limit, network=request.network, threads=request.threads
-    )
-
-
-def _load_solver(request: LoadRequest) -> Agent:
-    from agents.search.solver.player import SolverAgent
-
-    return SolverAgent(
-        request.ruleset, **request.limit, network=request.network, threads=request.threads
-    )
-
-
-def _load_mcts(request: LoadRequest) -> Agent:
-    from agents.search.mcts import MctsAgent
-
-    return MctsAgent(
-        request.ruleset,
-        **request.limit,
-        greedy=request.spec.option == "greedy",
-        seed=request.seed,
-        threads=request.threads,
-    )
-
-
-def _load_network(request: LoadRequest) -> Agent:
-    from agents.nets.policy import NetworkAgent
-
-    assert request.network is not None
-    return NetworkAgent(request.network, request.ruleset, seed=request.seed)
-
-
-def _load_search(request: LoadRequest) -> Agent:
-    from agents.search.gumbel.player import SearchAgent
-
-    assert request.network is not None
-    return SearchAgent(request.network, request.ruleset, **request.limit, threads=request.threads)
+    return load
 
 
 def _load_function(request: LoadRequest) -> Agent:
@@ -100,6 +69,10 @@ def _load_function(request: LoadRequest) -> Agent:
 
 # --- the table ----------------------------------------------------------------------------------
 
+_ALPHABETA: Final = _agent(
+    "agents.search.alphabeta.player:AlphaBetaAgent", "ruleset", "network", "threads"
+)
+_SOLVER: Final = _agent("agents.search.solver.player:SolverAgent", "ruleset", "network", "threads")
 _TREE_LIMITS: Final = {"": "simulations", "ms": "milliseconds"}
 _ALPHABETA_LIMITS: Final = {"": "depth", "ms": "milliseconds", "n": "nodes"}
 _SOLVER_LIMITS: Final = {"s": "seconds", "ms": "milliseconds", "n": "nodes"}
@@ -110,14 +83,14 @@ KINDS: Final = (
         "random",
         "random",
         {"random": "uniformly random legal actions"},
-        _load_random,
+        _agent("bao_env.bots:RandomAgent", "seed"),
         on_board={"": OnBoard({"en": "Random", "sw": "Wa kubahatisha"})},
     ),
     PlayerKind(
         "greedy",
         "greedy",
         {"greedy": "the action that captures most seeds"},
-        _load_greedy,
+        _agent("bao_env.bots:GreedyAgent", "ruleset"),
         on_board={"": OnBoard({"en": "Greedy", "sw": "Mlafi"})},
     ),
     PlayerKind(
@@ -128,7 +101,7 @@ KINDS: Final = (
             "alphabeta:100ms": "the same for 100 milliseconds a move",
             "alphabeta:20000n": "the same for 20,000 nodes a move",
         },
-        _load_alphabeta,
+        _ALPHABETA,
         limits=_ALPHABETA_LIMITS,
         on_board={
             "": OnBoard(
@@ -148,7 +121,7 @@ KINDS: Final = (
             "mcts:1000:greedy": "the same with greedy playouts",
             "mcts:100ms": "Monte Carlo tree search for 100 milliseconds a move",
         },
-        _load_mcts,
+        _agent("agents.search.mcts:MctsAgent", "ruleset", "greedy", "seed", "threads"),
         limits=_TREE_LIMITS,
         options=("greedy", "random"),
         on_board={
@@ -165,7 +138,7 @@ KINDS: Final = (
             "zanzibar": "a shipped checkpoint by its name: its network alone",
             "runs/quick/final.safetensors": "a checkpoint by its path, here and below",
         },
-        _load_network,
+        _agent("agents.nets.policy:NetworkAgent", "network", "ruleset", "seed"),
         on_board={"": OnBoard({"en": "Network {checkpoint}", "sw": "Mtandao {checkpoint}"})},
         gives_hints=True,
     ),
@@ -173,7 +146,7 @@ KINDS: Final = (
         "search",
         "search:{checkpoint}:{budget}",
         {"search:zanzibar:64": "a checkpoint with a search of 64 simulations a move"},
-        _load_search,
+        _agent("agents.search.gumbel.player:SearchAgent", "network", "ruleset", "threads"),
         limits={"": "simulations"},
         on_board={
             "": OnBoard(
@@ -194,7 +167,7 @@ KINDS: Final = (
             "guided:zanzibar:100ms": "the same for 100 milliseconds a move",
             "guided:zanzibar:20000n": "the same for 20,000 nodes a move",
         },
-        _load_alphabeta,
+        _ALPHABETA,
         limits=_ALPHABETA_LIMITS,
         reads_guide=True,
         on_board={
@@ -215,7 +188,7 @@ KINDS: Final = (
             "solver:500ms": "the same for 500 milliseconds a move",
             "solver:200000n": "the same for 200,000 nodes a move",
         },
-        _load_solver,
+        _SOLVER,
         limits=_SOLVER_LIMITS,
         on_board={
             "ms": OnBoard({"en": "Solver, alpha-beta", "sw": "Mtatuzi, alpha-beta"}, _MILLISECONDS)
@@ -229,7 +202,7 @@ KINDS: Final = (
             "solver:zanzibar:500ms": "the same for 500 milliseconds a move",
             "solver:zanzibar:200000n": "the same for 200,000 nodes a move",
         },
-        _load_solver,
+        _SOLVER,
         limits=_SOLVER_LIMITS,
         reads_guide=True,
         on_board={
@@ -268,26 +241,23 @@ def find_checkpoint(name: str) -> Path | None:
     return Path(name) if os.path.isfile(name) else None  # also False if the path is invalid
 
 
-def parse(
-    spec: str,
-    kinds: Sequence[PlayerKind] | None = None,
-    checkpoints: Mapping[str, Path] | None = None,
-) -> PlayerSpec:
+def parse(spec: str, checkpoints: Mapping[str, Path] | None = None) -> PlayerSpec:
     """Parse the name of a player.
 
     Args:
         spec: the name.
-        kinds: the allowed rows of :data:`KINDS`; all by default.
-        checkpoints: the allowed files by name; by default the shipped ones and any path.
+        checkpoints: the files by name that the board in a browser allows, which has not all kinds;
+            by default the shipped ones and any path.
 
     Raises:
         ValueError: no player has that name, or the checkpoint does not exist.
     """
-    kinds = KINDS if kinds is None else kinds
-    names = shipped() if checkpoints is None else list(checkpoints)
+    names: Sequence[str] = shipped()
     find: Callable[[str], Path | None] = find_checkpoint
+    kinds: Sequence[PlayerKind] = KINDS
     if checkpoints is not None:
-        find = checkpoints.get
+        names, find = list(checkpoints), checkpoints.get
+        kinds = [kind for kind in KINDS if kind.on_board]
     head, colon, rest = spec.partition(":")
     akin = [kind for kind in kinds if head and kind.head == head]
     for kind in akin if akin and colon else [kind for kind in kinds if not kind.head]:
@@ -301,7 +271,7 @@ def parse(
             guide = GUIDES / path.name
             if kind.reads_guide and path.parent == CHECKPOINTS and guide.exists():
                 path = guide
-            return PlayerSpec(kind, found.fields, path)
+            return replace(found, path=path)
         if kind.head:
             raise ValueError(
                 f"player {spec[:80]!r}: there is no checkpoint {found.checkpoint[:80]!r}"

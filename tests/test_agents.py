@@ -167,7 +167,7 @@ def test_no_choice_after_the_end() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        kind.fill({"checkpoint": "zanzibar", "budget": "2", "unit": unit})
+        kind.spelling.format(checkpoint="zanzibar", budget=f"2{unit}")
         for kind in KINDS
         for unit in kind.limits
         if kind.name != "function" and unit != "s"  # as good as ms, and slower

@@ -17,7 +17,6 @@ from starlette.testclient import TestClient
 
 from agents import registry
 from agents.play.analysis import hints
-from agents.play.networks import Networks
 from agents.play.refused import Refused
 from agents.play.roster import Roster
 from agents.play.rule_texts import ruleset_text
@@ -84,7 +83,7 @@ def test_checkpoints_come_from_the_named_folders(tmp_path: Path) -> None:
     shutil.copy(ZANZIBAR, folder / "best" / "final.safetensors")
     (folder / "broken.safetensors").write_bytes(b"nothing")
     roster = Roster([folder])
-    assert roster.checkpoints() == [*registry.shipped(), "runs/best/final", "runs/broken"]
+    assert list(roster.files) == [*registry.shipped(), "runs/best/final", "runs/broken"]
     client = make_client(roster)
     path, _ = start(client, seats=["runs/best/final", "runs/broken"])
     state = ask(client, f"{path}/bot", ply=0)["state"]
@@ -169,7 +168,7 @@ def test_new_bot_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert offered == {"value": "mine", "label": label, "spec": ["mine", ""], "budget": None}
     path, state = start(client, seats=["mine", "human"])
     answer = ask(client, f"{path}/bot", ply=0)
-    assert answer["state"]["moves"][0]["texts"] == state["legal"][0]["texts"]
+    assert answer["state"]["moves"][0]["texts"][0] == Board().move_text(state["legal"][0]["action"])
 
 
 # --- networks -----------------------------------------------------------------------------------
@@ -186,16 +185,12 @@ def test_networks_are_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         read.append(path)
         return read_network(path, ruleset)
 
-    monkeypatch.setattr("agents.play.networks.read_network", count)
+    monkeypatch.setattr("agents.play.roster.read_network", count)
     roster, board = Roster([path.parent]), Board()
     first = hints(board, "runs/net", roster)
     assert hints(board, "search:runs/net:16", roster) == hints(board, "search:runs/net:16", roster)
     for player in ("runs/net", "search:runs/net:8", "guided:runs/net:5ms"):
         assert roster.act(player, board) in board.legal_actions
-    with roster.networks.search(path, board.ruleset, 16) as search:
-        assert search.network is roster.networks.network(path, board.ruleset)
-    with roster.networks.search(path, board.ruleset, 16) as again:
-        assert again is search
     assert read == [path]
     path.write_bytes(b"nothing")
     with pytest.raises(Refused, match="cannot give hints"):
@@ -214,7 +209,7 @@ def test_pipes_are_no_checkpoints(tmp_path: Path) -> None:
     later.touch()
     roster, board = Roster([tmp_path]), Board()
     name = f"{tmp_path.name}/later"
-    assert roster.checkpoints() == [*registry.shipped(), name]
+    assert list(roster.files) == [*registry.shipped(), name]
     later.unlink()
     os.mkfifo(later)
     for use in (lambda: roster.act(name, board), lambda: hints(board, name, roster)):
@@ -228,7 +223,7 @@ def test_hints_of_a_network_that_answers_nan(monkeypatch: pytest.MonkeyPatch) ->
         network.head.bias.data.fill_(float("nan"))
         return network
 
-    monkeypatch.setattr("agents.play.networks.read_network", spoil)
+    monkeypatch.setattr("agents.play.roster.read_network", spoil)
     client = make_client()
     path, _ = start(client)
     for evaluator in ("zanzibar", "search:zanzibar:16"):
@@ -238,14 +233,14 @@ def test_hints_of_a_network_that_answers_nan(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_number_of_networks_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The one that was used least recently is dropped."""
-    monkeypatch.setattr("agents.play.networks.MAX_NETWORKS", 2)
-    monkeypatch.setattr("agents.play.networks.read_network", lambda *_: object())
+    monkeypatch.setattr("agents.play.roster.MAX_NETWORKS", 2)
+    monkeypatch.setattr("agents.play.roster.read_network", lambda *_: object())
     paths = [tmp_path / name for name in "abc"]
     for path in paths:
         path.touch()
-    networks = Networks()
+    roster = Roster()
     a, b, again, _, kept, new = (
-        networks.network(paths[i], RULESETS["zanzibar"]) for i in (0, 1, 0, 2, 0, 1)
+        roster.network(paths[i], RULESETS["zanzibar"]) for i in (0, 1, 0, 2, 0, 1)
     )
     assert a is again is kept and b is not new
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from agents.play.api import COMPUTED, POSTS
+from agents.play.api import POSTS
 from bao_env.engine.ruleset import RULESETS
 from tests.play import HOUSE, post, start
 
@@ -37,7 +37,7 @@ VALID = {
 VALUES = st.fixed_dictionaries(
     {}, optional={key: st.one_of(valid, valid, ANY_JSON) for key, valid in VALID.items()}
 )
-REQUESTS = st.tuples(st.sampled_from([*POSTS, *COMPUTED]), VALUES)
+REQUESTS = st.tuples(st.sampled_from(list(POSTS)), VALUES)
 
 
 @settings(max_examples=150, deadline=None)
@@ -50,5 +50,8 @@ def test_invalid_requests_raise_nothing(
     for path, data in requests:
         kind = path.split("/")[2]
         answer = post(client, path.format(name=names.get(kind)), data)
+        while "Unexpected keyword" in answer.text:  # what this request does not take
+            del data[answer.json()["error"].partition(":")[0]]
+            answer = post(client, path.format(name=names.get(kind)), data)
         assert answer.status_code == 200 or len(answer.json()["error"]) > 10
         names[kind] = answer.json().get("id", names.get(kind))

@@ -92,11 +92,11 @@ def fingerprint(spec: str, player: NamedPlayer) -> str | None:
     found = registry.parse(spec)
     if found.path is not None:
         return hashlib.sha256(found.path.read_bytes()).hexdigest()[:16]
-    if "module" not in found.fields:
+    if found.kind.name != "function":
         return ""
     if player.fingerprint is None:
         return None
-    source = inspect.getsourcefile(importlib.import_module(found.fields["module"]))
+    source = inspect.getsourcefile(importlib.import_module(spec.partition(":")[0]))
     code = Path(source).read_bytes() if source else b""
     return hashlib.sha256(code + player.fingerprint.encode()).hexdigest()[:16]
 

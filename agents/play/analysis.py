@@ -6,19 +6,21 @@ If the solver can prove the winner quickly, the analysis gives the winner and th
 from __future__ import annotations
 
 import math
-import threading
-from functools import lru_cache
+from collections.abc import Mapping
 from typing import Any, Final
 
+import numpy as np
+
+from agents.base import PlayerSpec
 from agents.play.refused import Refused
 from agents.play.roster import Roster
+from agents.play.seated_game import move_texts
 from agents.search.alphabeta.evaluation import SCALE
 from agents.search.alphabeta.player import AlphaBetaAgent
-from agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
-from agents.search.solver.solver import Solution, Solver
+from agents.search.alphabeta.transposition import PROVEN
+from agents.search.solver.solver import Solution, Solver, solve
 from bao_env.board import Board
-from bao_env.engine.ruleset import Ruleset
-from bao_env.notation.moves import SPELLINGS
+from bao_env.engine.action import mask_of
 
 SEARCH: Final = "alphabeta"
 """The evaluator that is always available."""
@@ -31,9 +33,8 @@ PROOF_NODES: Final = 200_000
 """Positions that the solver visits to prove who wins, and as many for the moves of a hint."""
 _MAX_LINE: Final = 8
 """Longest line, in moves."""
-_MAX_SEARCHERS: Final = 4
-"""Searchers kept, each with some 32 MiB, and as many solvers."""
-_lock = threading.Lock()
+Shares = dict[int, float]
+"""A number from 0 to 1 for each action."""
 
 
 def chance(value: float) -> float:
@@ -43,61 +44,28 @@ def chance(value: float) -> float:
     return 1 / (1 + math.exp(-value / SCALE))
 
 
-@lru_cache(maxsize=_MAX_SEARCHERS)  # a transcript may have its own rules
-def _searcher(ruleset: Ruleset, nodes: int) -> AlphaBetaAgent:
-    return AlphaBetaAgent(ruleset, nodes=nodes, threads=1)
-
-
-def _search(ruleset: Ruleset, board: Board, nodes: int) -> tuple[float, tuple[int, ...]]:
-    """Return the value for the player to move, and the best line."""
-    outcome = board.outcome()
-    if outcome is not None:
-        return (WIN_VALUE if outcome.winner == board.turn else -WIN_VALUE), ()
-    with _lock:  # a searcher reuses its memory
-        found = _searcher(ruleset, nodes).search(board.words)
-    return found.value, found.line
-
-
-@lru_cache(maxsize=_MAX_SEARCHERS)
-def _solver(ruleset: Ruleset) -> Solver:
-    return Solver(ruleset, nodes=PROOF_NODES)
-
-
-def _solve(board: Board, nodes: int) -> Solution:
-    """Solve a position with at most ``nodes`` visited positions."""
-    outcome = board.outcome()
-    if outcome is not None:
-        return Solution(outcome.winner, 0, True, (), 0)
-    with _lock:
-        return _solver(board.ruleset).solve(board.words, shortest=True, nodes=nodes)
-
-
-def _win(solution: Solution, plies_before: int = 0) -> dict[str, Any] | None:
-    """Return the winner and the plies to the end, as plain values; None if unknown.
-
-    Args:
-        solution: the solution of a position.
-        plies_before: the number of plies that lead to it.
-    """
-    if solution.plies is None:
-        return None
-    plies = solution.plies + plies_before
-    return {"winner": solution.winner, "plies": plies, "exact": solution.is_shortest}
+def _win(solution: Solution) -> dict[str, Any] | None:
+    """Return the winner and the plies to the end, as plain values; None if unknown, or no plies."""
+    winner, plies, is_shortest, *_ = solution
+    return {"winner": winner, "plies": plies, "exact": is_shortest} if plies else None
 
 
 def south_chance(board: Board) -> dict[str, Any]:
     """Return South's chance to win, 0 to 1, by proof or by alpha-beta, for the evaluation bar."""
-    solution = _solve(board, PROOF_NODES)
+    solution = solve(board, nodes=PROOF_NODES, shortest=True)
     if solution.winner is not None:
-        win = _win(solution) if solution.plies else None
-        return {"south": float(solution.winner == 0), "proven": True, "win": win}
-    value, _ = _search(board.ruleset, board, BAR_NODES)
+        return {"south": float(solution.winner == 0), "proven": True, "win": _win(solution)}
+    value = _searcher(board, BAR_NODES).search(board.words).value
     share = chance(value)
     return {
         "south": share if board.turn == 0 else 1 - share,
         "proven": abs(value) > PROVEN,
         "win": None,
     }
+
+
+def _searcher(board: Board, nodes: int) -> AlphaBetaAgent:
+    return AlphaBetaAgent(board.ruleset, nodes=nodes, threads=1)
 
 
 def evaluators(roster: Roster) -> list[dict[str, Any]]:
@@ -116,15 +84,26 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
     Raises:
         Refused: the game is over, or the evaluator is unknown or fails.
     """
-    legal = board.legal_actions
-    if not legal:
+    after = {action: board.copy() for action in board.legal_actions}
+    if not after:
         raise Refused("the game is over: there is no move to evaluate")
-    win = _win(_solve(board, PROOF_NODES))
-    solutions = _solve_moves(board, legal)
+    for action, child in after.items():
+        child.push(action)
+    solver = Solver(board.ruleset, nodes=PROOF_NODES)
+    win = _win(solver.solve(board.words, shortest=True))
+    solutions = {action: _solve(solver, child, len(after)) for action, child in after.items()}
+    shares: Shares = {}
     if evaluator == SEARCH:
-        shares, values, lines = _by_search(board, legal, solutions)
+        values, lines = _by_search(board, after, solutions)
     else:
-        shares, values = _by_network(board, legal, evaluator, roster)
+        spec = roster.parse(evaluator)
+        if not spec.kind.gives_hints:
+            known = ", ".join(one["value"] for one in evaluators(roster))
+            raise Refused(f"{spec} gives no hints: expected one of {known}")
+        try:
+            shares, values = _by_network(board, after, spec, roster)
+        except Exception as error:  # a damaged file or one for other rules must not stop the server
+            raise roster.unusable(f"{spec} cannot give hints", error) from error
         lines = {}
 
     def merit(action: int) -> tuple[float, float, int]:
@@ -132,83 +111,103 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
         won = solutions[action].winner == board.turn
         return shares.get(action, 0.0), values[action], -plies if won else plies
 
-    best = max(legal, key=merit)
+    actions = sorted(after, key=merit, reverse=True)
+    best = actions[0]
     if best not in lines:  # a network has no line: a proof or a search continues from its choice
-        after = board.copy()
-        after.push(best)
-        lines[best] = solutions[best].line or _search(board.ruleset, after, NODES)[1]
-    line = [best, *lines[best]]
-    moves = [
-        {
-            "action": action,
-            "texts": [board.move_text(action, spelling) for spelling in SPELLINGS],
-            "value": values[action],
-            "probability": shares.get(action),
-            "win": _win(solutions[action], 1),
-        }
-        for action in sorted(legal, key=merit, reverse=True)
-    ]
+        _, lines = _by_search(board, {best: after[best]}, solutions)
+    texts, shown = [], board.copy()
+    for action in (best, *lines[best])[:_MAX_LINE]:
+        texts.append(move_texts(shown, action))
+        shown.push(action)
     return {
-        "evaluator": evaluator,
         "mover": board.turn,
         "win": win,
-        "moves": moves,
-        "line": _texts(board, line),
+        "moves": [
+            {
+                **move_texts(board, action),
+                "action": action,
+                "value": values[action],
+                "probability": shares.get(action),
+                "win": _win(solutions[action]),
+            }
+            for action in actions
+        ],
+        "line": texts,
     }
 
 
-def _texts(board: Board, line: list[int]) -> list[dict[str, Any]]:
-    """Return a line of actions as move texts, each with its seat."""
-    board = board.copy()
-    texts = []
-    for action in line[:_MAX_LINE]:
-        spelled = [board.move_text(action, spelling) for spelling in SPELLINGS]
-        texts.append({"seat": board.turn, "texts": spelled})
-        board.push(action)
-    return texts
-
-
-def _solve_moves(board: Board, legal: list[int]) -> dict[int, Solution]:
-    """Solve the position after each action."""
-    solutions = {}
-    for action in legal:
-        after = board.copy()
-        after.push(action)
-        solutions[action] = _solve(after, PROOF_NODES // len(legal))
-    return solutions
+def _solve(solver: Solver, board: Board, moves: int) -> Solution:
+    """Solve the position after one of several moves, which share the limit; that move counts."""
+    outcome = board.outcome()
+    if outcome is not None:
+        return Solution(outcome.winner, 1, True, (), 0)
+    found = solver.solve(board.words, shortest=True, nodes=PROOF_NODES // moves)
+    return found._replace(plies=found.plies and found.plies + 1)
 
 
 def _by_search(
-    board: Board, legal: list[int], solutions: dict[int, Solution]
-) -> tuple[dict[int, float], dict[int, float], dict[int, tuple[int, ...]]]:
-    """Return no probabilities, the mover's chance after each action, and the line after it."""
+    board: Board, after: Mapping[int, Board], solutions: Mapping[int, Solution]
+) -> tuple[Shares, dict[int, tuple[int, ...]]]:
+    """Return the mover's chance after each action, and the line after it.
+
+    Args:
+        board: the position.
+        after: the boards after some actions.
+        solutions: their solutions.
+    """
     values, lines = {}, {}
-    nodes = max(1000, NODES // len(legal))
-    for action in legal:
-        if solutions[action].winner is not None:
-            values[action] = float(solutions[action].winner == board.turn)
-            lines[action] = solutions[action].line
-            continue
-        after = board.copy()
-        after.push(action)
-        value, line = _search(board.ruleset, after, nodes)
-        values[action] = chance(value if after.turn == board.turn else -value)
-        lines[action] = line
-    return {}, values, lines
+    searcher = _searcher(board, max(1000, NODES // len(after)))
+    for action, child in after.items():
+        solution = solutions[action]
+        if solution.winner is not None:
+            values[action] = float(solution.winner == board.turn)
+            lines[action] = solution.line
+        else:
+            found = searcher.search(child.words)
+            values[action] = chance(found.value if child.turn == board.turn else -found.value)
+            lines[action] = found.line
+    return values, lines
 
 
 def _by_network(
-    board: Board, legal: list[int], evaluator: str, roster: Roster
-) -> tuple[dict[int, float], dict[int, float]]:
-    """Return the policy's probability of each action, and the mover's chance after it."""
-    spec = roster.parse(evaluator)
-    if spec.path is None or not spec.kind.gives_hints:
-        known = ", ".join(one["value"] for one in evaluators(roster))
-        raise Refused(f"{spec} gives no hints: expected one of {known}")
-    try:
-        # Torch is slow to import, and the bots do not need it.
-        from agents.play import network_hints
+    board: Board, after: Mapping[int, Board], spec: PlayerSpec, roster: Roster
+) -> tuple[Shares, Shares]:
+    """Return the policy's probability of each action, and the mover's chance after it.
 
-        return network_hints.evaluate(roster.networks, spec.path, board, legal, spec.budget)
-    except Exception as error:  # a damaged file or one for other rules must not stop the server
-        raise roster.unusable(f"{spec} cannot give hints", error) from error
+    Raises:
+        ImportError: torch is not installed.
+        OSError, ValueError: the checkpoint cannot be used under these rules, or answers with
+            infinities or NaN.
+    """
+    # Torch is slow to import, and the bots do not need it.
+    from agents.nets.legal_actions import probabilities
+    from agents.nets.policy import NetworkAgent
+
+    assert spec.path is not None
+    network = roster.network(spec.path, board.ruleset)
+    agent = NetworkAgent(network, board.ruleset)
+    found = agent.evaluate(board.words[None], np.array([mask_of(after)], np.uint64))
+    shares = dict(zip(after, probabilities(found.logits).tolist(), strict=True))
+    if network.config.per_action:
+        results = dict(zip(after, found.values.tolist(), strict=True))
+    else:
+        results = {}
+        for action, child in after.items():
+            outcome = child.outcome()
+            if outcome is not None:
+                results[action] = 1.0 if outcome.winner == board.turn else -1.0
+            else:
+                value = agent.evaluate_board(child).value
+                results[action] = value if child.turn == board.turn else -value
+    if spec.budget:
+        from agents.search.gumbel.search import GumbelSearch
+
+        search = GumbelSearch(board.ruleset.kernel_rules(), network, 1, spec.budget)
+        searched = search.search(board.words[None])
+        for action in after:
+            shares[action] = float(searched.policies[0, action])
+            if np.isfinite(searched.qvalues[0, action]):
+                results[action] = float(searched.qvalues[0, action])
+    return shares, {
+        action: min(1.0, max(0.0, (result + 1) / 2)) for action, result in results.items()
+    }

@@ -1,37 +1,36 @@
-"""The requests of the board, with plain values in and out.
+"""The requests of the board: their values are the arguments of functions that return plain values.
 
-Every value of a request is checked, here or by the function that takes it.
+The types of all values are checked, and their meaning by the function that takes them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-import anyio.to_thread
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 
 from agents.play import analysis
 from agents.play.computing import Asker, Computing
-from agents.play.refused import Refused
+from agents.play.geometry import LAYOUTS, board_parts
+from agents.play.refused import Refused, check_types
 from agents.play.roster import HUMAN, Roster
 from agents.play.rule_texts import ruleset_text
 from agents.play.seated_game import Game
 from agents.play.sessions import Sessions
-from agents.play.watch import MAX_BOARDS, Turn, Watch
+from agents.play.watch import MAX_BOARDS, Watch
 from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import Ruleset
-from bao_env.game import SEAT_NAMES
-from bao_env.notation.positions import NotationError
 
 EXAMPLE: Final = Path(__file__).with_name("donkers-example.txt")
 """Donkers' example game, as a transcript."""
-MAX_TEXT: Final = 60_000
-"""Longest transcript, in characters."""
 MAX_GAMES: Final = 200
 MAX_WATCHES: Final = 20
 BOT_TIMEOUT: Final = 120.0
@@ -40,296 +39,188 @@ BOT_TIMEOUT: Final = 120.0
 Few take long, but the first of its kind compiles, which takes a minute on a slow machine."""
 FIRST_BOTS: Final = ("greedy", "alphabeta:4")
 """The players first offered for watching; the first of them also against a person."""
+_BYTE_ORDER_MARK: Final = "\ufeff"
+"""Some editors put it before a text."""
 
 Data = dict[str, Any]
+Players = Annotated[list[str], Field(min_length=2, max_length=2)]
+"""The names of the players South and North, or of two bots."""
 T = TypeVar("T")
 
 
 @dataclass
 class Tables:
-    """The state of the server."""
+    """The state of the server, and the requests that are not of one game."""
 
     roster: Roster
     games: Sessions[Game] = field(default_factory=lambda: Sessions(MAX_GAMES))
     watches: Sessions[Watch] = field(default_factory=lambda: Sessions(MAX_WATCHES))
-    computing: Computing = field(default_factory=Computing)
-    """Runs long computations; other requests run in their own threads and never wait for it."""
+    _computing: Computing = field(default_factory=Computing)
 
+    async def compute(self, asker: Asker, work: Callable[[], T]) -> T:
+        """Return the result of work that takes its turn with that of other clients."""
+        return await self._computing.run(asker, work, BOT_TIMEOUT)
 
-Handler = Callable[[Tables, Data, str], Data]
-"""Answers a request; takes the tables, the values sent, and the name of a game or a watch."""
-AsyncHandler = Callable[[Tables, Data, Asker], Awaitable[Data]]
-"""The same, for whoever asks."""
+    @check_types
+    def setup(self) -> Data:
+        """Return the rule sets, players and evaluators to choose from, and the first choice."""
+        return {
+            "rulesets": [
+                {
+                    "name": rules.name,
+                    "first_player": rules.first_player,
+                    "words": ruleset_text(rules.name),
+                }
+                for rules in self.roster.rulesets.values()
+            ],
+            "players": self.roster.choices(),
+            "evaluators": analysis.evaluators(self.roster),
+            "first_seats": (HUMAN, next(iter(self.roster.further), FIRST_BOTS[0])),
+            "first_bots": FIRST_BOTS,
+            "max_boards": MAX_BOARDS,
+        }
 
+    @check_types
+    def board_parts(self, layout: str, viewer: str) -> Data:
+        """Return the drawing of the board in parts, as one of the players sees it."""
+        seats = {"south": SOUTH, "north": NORTH}
+        if layout not in LAYOUTS or viewer not in seats:
+            raise Refused("expected wide or tall, south or north", 404)
+        return board_parts(layout, seats[viewer])
 
-def serving(handler: Handler) -> AsyncHandler:
-    """Run a handler in another thread, so the server keeps answering."""
-
-    async def answer(tables: Tables, data: Data, asker: Asker) -> Data:
-        return await anyio.to_thread.run_sync(handler, tables, data, asker.game)
-
-    return answer
-
-
-def computing(handler: Handler) -> AsyncHandler:
-    """Run a handler that computes; it takes its turn with others."""
-
-    async def answer(tables: Tables, data: Data, asker: Asker) -> Data:
-        return await _compute(tables, asker, partial(handler, tables, data, asker.game))
-
-    return answer
-
-
-async def _compute(tables: Tables, asker: Asker, work: Callable[[], T]) -> T:
-    return await tables.computing.run(asker, work, BOT_TIMEOUT)
-
-
-# --- values of a request ----------------------------------------------------------------------
-
-
-def _text(data: Data, key: str, default: str | None = None, max_length: int = 200) -> str:
-    value = data.get(key, default)
-    if not isinstance(value, str) or len(value) > max_length:
-        raise Refused(f"{key}: expected a text of at most {max_length} characters")
-    return value.removeprefix("\ufeff")  # a byte order mark, which some editors put before a text
-
-
-def _integer(data: Data, key: str, low: int, high: int) -> int:
-    value = data.get(key)
-    if type(value) is not int or not low <= value <= high:
-        raise Refused(f"{key}: expected an integer from {low} to {high}")
-    return value
-
-
-def _pair(data: Data, key: str, roster: Roster) -> tuple[str, str]:
-    value = data.get(key)
-    if not isinstance(value, list) or len(value) != 2:
-        raise Refused(f"{key}: expected a list of two players")
-    for player in value:
-        if not isinstance(player, str):
-            raise Refused(f"{key}: expected the names of two players")
-    return roster.check(value[0]), roster.check(value[1])
-
-
-def _ruleset(data: Data, roster: Roster) -> Ruleset:
-    name = _text(data, "ruleset", "zanzibar")
-    rulesets = roster.rulesets
-    if name not in rulesets:
-        raise Refused(f"unknown rule set {name[:80]!r}; expected one of {', '.join(rulesets)}")
-    return rulesets[name]
-
-
-def _board(data: Data, roster: Roster) -> Board:
-    """Return the board that a request describes: an opening, a position, or a transcript."""
-    try:
-        if "transcript" in data:
-            text = _text(data, "transcript", max_length=MAX_TEXT)
-            return Board.from_transcript(text, None)
-        if "position" in data:
-            return Board.from_text(_text(data, "position").strip(), _ruleset(data, roster))
-    except (NotationError, ValueError) as error:
-        raise Refused(str(error)) from error
-    first = _text(data, "first_player", "south")
-    if first == "lot":
-        first = secrets.choice(("south", "north"))
-    if first not in ("south", "north"):
-        raise Refused("first_player: expected south, north or lot")
-    return Board(_ruleset(data, roster), SOUTH if first == "south" else NORTH)
-
-
-# --- the requests -----------------------------------------------------------------------------
-
-
-def setup(tables: Tables, data: Data, name: str) -> Data:
-    """Return the rule sets, players and evaluators to choose from, and the first choice."""
-    return {
-        "rulesets": [
-            {
-                "name": rules.name,
-                "first_player": rules.first_player,
-                "words": ruleset_text(rules.name),
-            }
-            for rules in tables.roster.rulesets.values()
-        ],
-        "players": tables.roster.choices(),
-        "evaluators": analysis.evaluators(tables.roster),
-        "first_seats": (HUMAN, next(iter(tables.roster.further), FIRST_BOTS[0])),
-        "first_bots": FIRST_BOTS,
-        "max_boards": MAX_BOARDS,
-    }
-
-
-def new_game(tables: Tables, data: Data, name: str) -> Data:
-    """Start a game; returns its name and its state."""
-    game = Game(_board(data, tables.roster), _pair(data, "seats", tables.roster))
-    return {"id": tables.games.add(game), "state": game.state()}
-
-
-def example(tables: Tables, data: Data, name: str) -> Data:
-    """Start Donkers' example game, at its first move."""
-    game = Game(Board.from_transcript(EXAMPLE.read_text(encoding="ascii")), (HUMAN, HUMAN))
-    game.go_to(0)
-    return {"id": tables.games.add(game), "state": game.state()}
-
-
-def show_game(tables: Tables, data: Data, name: str) -> Data:
-    """Return the state of a game."""
-    with tables.games.use(name) as game:
-        return {"state": game.state()}
-
-
-def play(tables: Tables, data: Data, name: str) -> Data:
-    """Play an action; returns its events and the state after it."""
-    action, ply = _integer(data, "action", 0, 63), _integer(data, "ply", 0, 10_000)
-    with tables.games.use(name) as game:
-        return {"events": game.play(action, ply), "state": game.state()}
-
-
-def go_to(tables: Tables, data: Data, name: str) -> Data:
-    """Undo or redo to a ply; returns the state there."""
-    ply = _integer(data, "ply", 0, 10_000)
-    with tables.games.use(name) as game:
-        game.go_to(ply)
-        return {"state": game.state()}
-
-
-def take_seats(tables: Tables, data: Data, name: str) -> Data:
-    """Change who plays; returns the state."""
-    seats = _pair(data, "seats", tables.roster)
-    with tables.games.use(name) as game:
-        game.seats = seats
-        return {"state": game.state()}
-
-
-def events(tables: Tables, data: Data, name: str) -> Data:
-    """Return the events of a move of the list."""
-    ply = _integer(data, "ply", 0, 10_000)
-    with tables.games.use(name) as game:
-        return {"events": game.events(ply)}
-
-
-def choice(tables: Tables, data: Data, name: str) -> Data:
-    """Return the events of a move up to its house choice."""
-    pit, direction = _integer(data, "pit", 0, 15), _integer(data, "direction", 0, 1)
-    with tables.games.use(name) as game:
-        return {"events": game.choice(pit, direction)}
-
-
-def why_not(tables: Tables, data: Data, name: str) -> Data:
-    """Return the rule that forbids a pit and a direction."""
-    pit, direction = _integer(data, "pit", 0, 15), _integer(data, "direction", 0, 1)
-    with tables.games.use(name) as game:
-        return dict(game.why_not(pit, direction))
-
-
-def transcript(tables: Tables, data: Data, name: str) -> Data:
-    """Return the game as text."""
-    spelling = _text(data, "spelling", "donkers")
-    with tables.games.use(name) as game:
+    @check_types
+    def new_game(
+        self,
+        seats: Players,
+        ruleset: str = "zanzibar",
+        first_player: Literal["south", "north", "lot"] = "south",
+        position: str | None = None,
+        transcript: str | None = None,
+    ) -> Data:
+        """Start a game from an opening, a position or a transcript; return its name and state."""
         try:
-            return {"transcript": game.transcript(spelling)}
-        except NotationError as error:
+            if transcript is not None:
+                board = Board.from_transcript(transcript.removeprefix(_BYTE_ORDER_MARK))
+            elif position is not None:
+                text = position.removeprefix(_BYTE_ORDER_MARK).strip()
+                board = Board.from_text(text, self._ruleset(ruleset))
+            else:
+                first = {"south": SOUTH, "north": NORTH, "lot": secrets.randbelow(2)}
+                board = Board(self._ruleset(ruleset), first[first_player])
+        except ValueError as error:
             raise Refused(str(error)) from error
+        game = Game(board, self._checked(seats))
+        return {"id": self.games.add(game), **game.show()}
+
+    @check_types
+    def example(self) -> Data:
+        """Start Donkers' example game, at its first move; return its name and state."""
+        game = Game(Board.from_transcript(EXAMPLE.read_text(encoding="ascii")), (HUMAN, HUMAN))
+        return {"id": self.games.add(game), **game.go_to(0)}
+
+    @check_types
+    def take_seats(self, name: str, seats: Players) -> Data:
+        """Change who plays a game; return its state."""
+        return self.games.call(Game.take_seats, name, self._checked(seats))
+
+    @check_types
+    def hints(self, name: str, evaluator: str = analysis.SEARCH) -> Data:
+        """Evaluate each move with a search or a checkpoint."""
+        return analysis.hints(self.games.call(Game.board, name), evaluator, self.roster)
+
+    @check_types
+    def evaluation(self, name: str) -> Data:
+        """Return South's chance, for the evaluation bar."""
+        board = self.games.call(Game.board, name)
+        return {"ply": len(board.move_stack), **analysis.south_chance(board)}
+
+    @check_types
+    def new_watch(self, players: Players, boards: int, ruleset: str = "zanzibar") -> Data:
+        """Start games between two players; return their name and state."""
+        rules, seed = self._ruleset(ruleset), secrets.randbelow(1 << 30)
+        watch = Watch(rules, self._checked(players), boards, seed)
+        return {"id": self.watches.add(watch), "state": watch.state()}
+
+    def _checked(self, players: list[str]) -> tuple[str, str]:
+        first, second = map(self.roster.check, players)
+        return first, second
+
+    def _ruleset(self, name: str) -> Ruleset:
+        rulesets = self.roster.rulesets
+        if name not in rulesets:
+            raise Refused(f"unknown rule set {name[:80]!r}; expected one of {', '.join(rulesets)}")
+        return rulesets[name]
 
 
-def hints(tables: Tables, data: Data, name: str) -> Data:
-    """Evaluate each move with a search or a checkpoint."""
-    evaluator = _text(data, "evaluator", analysis.SEARCH)
-    with tables.games.use(name) as game:
-        board, ply = game.board(), game.ply
-    return {"ply": ply, **analysis.hints(board, evaluator, tables.roster)}
+Handler = Callable[[Tables, Asker, Data], Awaitable[Data]]
+"""Answers a request from the values sent, the name of a game or watch among them."""
 
 
-def evaluation(tables: Tables, data: Data, name: str) -> Data:
-    """Return South's chance, for the evaluation bar."""
-    with tables.games.use(name) as game:
-        board, ply = game.board(), game.ply
-    return {"ply": ply, **analysis.south_chance(board)}
+def quick(function: Callable[..., Data]) -> Handler:
+    """Run a function in another thread, to its end even if the client leaves."""
+
+    async def answer(tables: Tables, asker: Asker, values: Data) -> Data:
+        return await asyncio.shield(run_in_threadpool(partial(function, tables, **values)))
+
+    return answer
 
 
-def new_watch(tables: Tables, data: Data, name: str) -> Data:
-    """Start games between two players."""
-    players = _pair(data, "players", tables.roster)
-    boards = _integer(data, "boards", 1, MAX_BOARDS)
-    ruleset, seed = _ruleset(data, tables.roster), secrets.randbelow(1 << 30)
-    watch = Watch(ruleset, players, boards, tables.roster, seed)
-    return {"id": tables.watches.add(watch), "state": watch.state()}
+def computed(function: Callable[..., Data]) -> Handler:
+    """Run a function that computes long; it takes its turn."""
+
+    async def answer(tables: Tables, asker: Asker, values: Data) -> Data:
+        return await tables.compute(asker, partial(function, tables, **values))
+
+    return answer
 
 
-async def step_watch(tables: Tables, data: Data, asker: Asker) -> Data:
-    """Play one ply on every board.
+def of_game(method: Callable[..., Data]) -> Handler:
+    """Call a method of the game that has the name."""
+    return quick(lambda tables, /, name, **values: tables.games.call(method, name, **values))
 
-    Each board takes its turn with other clients' work. No board changes until all have an answer.
+
+def played_by_bots(kind: type[Game] | type[Watch]) -> Handler:
+    """Let bots play a ply of a game, or of each board of a watch.
+
+    Each board takes its turn with other clients' work. Nothing changes until all have an answer: a
+    bot that fails, or takes longer than BOT_TIMEOUT, leaves everything as it was.
     """
 
-    def look() -> list[Turn]:
-        with tables.watches.use(asker.game) as watch:
-            return watch.turns()
+    async def answer(tables: Tables, asker: Asker, values: Data) -> Data:
+        sessions: Sessions[Any] = tables.games if kind is Game else tables.watches
+        name = values.pop("name")
+        turns = await run_in_threadpool(partial(sessions.call, kind.turns, name, **values))
+        actions = [
+            await tables.compute(asker, partial(tables.roster.act, turn.player, turn.board))
+            for turn in turns
+        ]
+        advance = partial(sessions.call, kind.advance, name, turns=turns, actions=actions)
+        return await asyncio.shield(run_in_threadpool(advance))
 
-    turns = await anyio.to_thread.run_sync(look)
-    actions = [
-        await _compute(tables, asker, partial(tables.roster.act, turn.player, turn.board))
-        for turn in turns
-    ]
-
-    def move() -> Data:
-        with tables.watches.use(asker.game) as watch:
-            watch.play(turns, actions)
-            return {"state": watch.state()}
-
-    return await anyio.to_thread.run_sync(move)
-
-
-async def bot_move(tables: Tables, data: Data, asker: Asker) -> Data:
-    """Let the bot whose turn it is move; returns the events and the state after them.
-
-    The game changes only when the bot has answered: a bot that fails, or takes longer than
-    BOT_TIMEOUT, leaves it as it was.
-    """
-    ply = _integer(data, "ply", 0, 10_000)
-
-    def look() -> tuple[Board, str]:
-        with tables.games.use(asker.game) as game:
-            if ply != game.ply:
-                raise Refused(f"the game is at ply {game.ply}, not {ply}: look again", 409)
-            return game.board(), game.player
-
-    board, player = await anyio.to_thread.run_sync(look)
-    if board.outcome() is not None:
-        raise Refused("the game is over")
-    if player == HUMAN:
-        raise Refused(f"{SEAT_NAMES[board.turn]} is played by a person")
-    action = await _compute(tables, asker, partial(tables.roster.act, player, board))
-
-    def move() -> Data:
-        with tables.games.use(asker.game) as game:
-            if game.board() != board:
-                raise Refused("the game has gone on without this bot: look again", 409)
-            return {"events": game.play(action, ply), "state": game.state()}
-
-    return await anyio.to_thread.run_sync(move)
+    return answer
 
 
 GAME: Final = "/api/games/{name}"
 POSTS: Final[dict[str, Handler]] = {
-    "/api/games": new_game,
-    "/api/example": example,
-    f"{GAME}/play": play,
-    f"{GAME}/goto": go_to,
-    f"{GAME}/seats": take_seats,
-    f"{GAME}/events": events,
-    f"{GAME}/choice": choice,
-    f"{GAME}/why": why_not,
-    f"{GAME}/transcript": transcript,
+    "/api/games": quick(Tables.new_game),
+    "/api/example": quick(Tables.example),
+    f"{GAME}/play": of_game(Game.play),
+    f"{GAME}/goto": of_game(Game.go_to),
+    f"{GAME}/seats": quick(Tables.take_seats),
+    f"{GAME}/events": of_game(Game.events),
+    f"{GAME}/choice": of_game(Game.choice),
+    f"{GAME}/why": of_game(Game.why_not),
+    f"{GAME}/transcript": of_game(Game.transcript),
+    f"{GAME}/bot": played_by_bots(Game),
+    f"{GAME}/hints": computed(Tables.hints),
+    f"{GAME}/evaluation": computed(Tables.evaluation),
+    "/api/watches": computed(Tables.new_watch),
+    "/api/watches/{name}/step": played_by_bots(Watch),
 }
 """Paths that take a JSON object, with their handlers."""
-COMPUTED: Final[dict[str, AsyncHandler]] = {
-    f"{GAME}/bot": bot_move,
-    f"{GAME}/hints": computing(hints),
-    f"{GAME}/evaluation": computing(evaluation),
-    "/api/watches": computing(new_watch),
-    "/api/watches/{name}/step": step_watch,
+GETS: Final[dict[str, Handler]] = {
+    "/api/setup": quick(Tables.setup),
+    "/api/board/{layout}/{viewer}": quick(Tables.board_parts),
+    GAME: of_game(Game.show),
 }
-"""Those whose answer takes long, so that it is dropped when its client leaves."""
-GETS: Final[dict[str, Handler]] = {"/api/setup": setup, GAME: show_game}
 """Paths that are only read, with their handlers."""

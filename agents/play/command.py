@@ -62,11 +62,8 @@ def _run(options: argparse.Namespace) -> None:
         options.checkpoints, options.seed, players=options.players, ruleset=options.ruleset
     )
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    listener = socket.socket(family)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((options.host, options.port))
-        listener.listen()  # the address printed below must work at once
+    try:  # it listens at once, for the address printed below must work
+        listener = socket.create_server((options.host, options.port), family=family)
     except (OSError, OverflowError) as error:
         raise ValueError(f"cannot listen on {options.host} port {options.port}: {error}") from error
     shown, hosts = options.host, [options.host]

@@ -9,7 +9,6 @@ import asyncio
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, Final, NamedTuple, TypeVar
@@ -31,6 +30,14 @@ class Asker(NamedTuple):
     """The game or watch of the client."""
 
 
+class Job(NamedTuple):
+    """A piece of work."""
+
+    asker: Asker
+    future: Future[Any]
+    work: Callable[[], Any]
+
+
 class Computing:
     """A few threads that work for many clients.
 
@@ -49,8 +56,8 @@ class Computing:
         self, threads: int | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._idle = threads or max(1, (os.cpu_count() or 1) - 1)
-        self._waiting: dict[Asker, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
-        """In the order in which they began to wait."""
+        self._waiting: list[Job] = []
+        """In the order in which they came."""
         self._served: set[Asker] = set()
         self._used: dict[str | Asker, float] = {}
         """Seconds of work, by client and by game; forgotten when nothing is left to do."""
@@ -86,19 +93,17 @@ class Computing:
     def _submit(self, asker: Asker, work: Callable[[], T]) -> Future[T]:
         future: Future[T] = Future()
         with self._lock:
-            waiting = self._waiting.get(asker, ())
-            queue = deque(one for one in waiting if not one[0].cancelled())
-            if len(queue) >= MAX_WAITING:
+            self._waiting = [job for job in self._waiting if not job.future.cancelled()]
+            askers = [job.asker for job in self._waiting]
+            if askers.count(asker) >= MAX_WAITING:
                 raise Refused(
                     f"{MAX_WAITING} requests wait already: wait for their answers, and try again",
                     429,
                 )
-            if asker not in self._waiting:
-                self._catch_up(asker.client, [other.client for other in self._waiting])
-                akin = [other for other in self._waiting if other.client == asker.client]
-                self._catch_up(asker, akin)
-            queue.append((future, work))
-            self._waiting[asker] = queue
+            if asker not in askers:
+                self._catch_up(asker.client, [other.client for other in askers])
+                self._catch_up(asker, [one for one in askers if one.client == asker.client])
+            self._waiting.append(Job(asker, future, work))
             if self._idle:
                 self._idle -= 1
                 threading.Thread(target=self._work_off, daemon=True).start()
@@ -111,8 +116,8 @@ class Computing:
 
     def _work_off(self) -> None:
         """Do what waits until nothing does."""
-        while (found := self._next()) is not None:
-            asker, future, work = found
+        while (job := self._next()) is not None:
+            asker, future, work = job
             begun = self._clock()
             if future.set_running_or_notify_cancel():
                 try:
@@ -125,19 +130,21 @@ class Computing:
                 self._used[asker] += seconds
                 self._used[asker.client] += seconds
 
-    def _next(self) -> tuple[Asker, Future[Any], Callable[[], Any]] | None:
+    def _next(self) -> Job | None:
         """Choose the next piece of work."""
         with self._lock:
-            ready = [one for one in reversed(self._waiting) if one not in self._served]
-            if not ready:
+            first: dict[Asker, Job] = {}
+            for job in self._waiting:
+                if job.asker not in self._served:
+                    first.setdefault(job.asker, job)
+            if not first:
                 self._idle += 1
                 if not self._waiting and not self._served:
                     self._used.clear()
                 return None
-            asker = min(ready, key=lambda one: (int(self._used[one.client]), int(self._used[one])))
-            queue = self._waiting[asker]
-            future, work = queue.popleft()
-            if not queue:
-                del self._waiting[asker]
+            asker = min(
+                reversed(first), key=lambda one: (int(self._used[one.client]), int(self._used[one]))
+            )
             self._served.add(asker)
-            return asker, future, work
+            self._waiting.remove(first[asker])
+            return first[asker]

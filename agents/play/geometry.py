@@ -44,8 +44,7 @@ def board_parts(layout_name: str, viewer: int = SOUTH) -> dict[str, Any]:
         viewer: the seat at the bottom.
     """
     layout = LAYOUTS[layout_name]
-    stores = ((1 - viewer, layout.far), (viewer, layout.near))
-    boxes = {seat: box for seat, box in stores}
+    boxes = {1 - viewer: layout.far, viewer: layout.near}
     return {
         "width": layout.width,
         "height": layout.board + 8,

@@ -1,6 +1,14 @@
-"""The exception that refuses a request."""
+"""What refuses a request: an exception, and the check of the values' types."""
 
 from __future__ import annotations
+
+from pydantic import ConfigDict, validate_call
+
+check_types = validate_call(config=ConfigDict(strict=True))
+"""Make a function check the types of its arguments, which may come from a request.
+
+It raises :class:`pydantic.ValidationError`.
+"""
 
 
 class Refused(Exception):

@@ -7,25 +7,30 @@ at the start of the server. The command line may offer any other player, and rul
 
 from __future__ import annotations
 
+import stat
 import threading
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from cachetools import LRUCache
 
 from agents import registry
-from agents.base import LoadRequest, OnBoard, PlayerKind, PlayerSpec
-from agents.play.networks import Networks, file_version
+from agents.base import LoadRequest, OnBoard, PlayerSpec
 from agents.play.refused import Refused
+from agents.registry import read_network
 from bao_env.board import Board
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.action import mask_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
+if TYPE_CHECKING:
+    from agents.nets.network import PolicyNetwork
+
 HUMAN: Final = "human"
+MAX_NETWORKS: Final = 8
 _MAX_LOADED: Final = 8
 """Maximum number of idle players."""
 _MAX_WORDS: Final = 300
@@ -60,12 +65,12 @@ class Roster:
         self.rulesets |= {n: rules for n, rules in RULESETS.items() if n != ruleset.name}
         self.further = {str(spec): spec for spec in map(registry.parse, players)}
         """The further players, by name."""
-        self.networks = Networks()
-        """The players' networks; hints use them, too."""
+        self._networks: LRUCache[Hashable, PolicyNetwork] = LRUCache(MAX_NETWORKS)
         self._seed = seed
-        self._files = {
+        self.files = {
             name: registry.CHECKPOINTS / f"{name}.safetensors" for name in registry.shipped()
         }
+        """The checkpoints that may play, by name."""
         for folder in folders:
             if not folder.is_dir():
                 raise ValueError(f"{folder} is not a folder; expected one with .safetensors files")
@@ -73,22 +78,10 @@ class Roster:
             files = sorted(path for path in folder.rglob("*.safetensors") if path.is_file())
             for path in files[:_MAX_CHECKPOINTS]:
                 name = path.relative_to(folder.parent).with_suffix("").as_posix()
-                self._files.setdefault(name, path)
+                self.files.setdefault(name, path)
         self._loaded: LRUCache[Hashable, Agent] = LRUCache(_MAX_LOADED)
         """Idle players: a search reuses its memory, so only one game may use it at a time."""
         self._lock = threading.Lock()
-
-    def checkpoints(self) -> list[str]:
-        """Return the names of the checkpoints that may play."""
-        return list(self._files)
-
-    def _offered(self) -> Iterator[tuple[PlayerKind, str, OnBoard, str]]:
-        """Yield each choice of the board: kind, unit, entry, checkpoint or an empty text."""
-        for name in ("", *self._files):
-            for kind in registry.KINDS:
-                if kind.has_checkpoint == bool(name):
-                    for unit, entry in kind.on_board.items():
-                        yield kind, unit, entry, name
 
     def choices(self) -> list[dict[str, Any]]:
         """Return all players but people, as plain values, for a list to choose from.
@@ -104,25 +97,28 @@ class Roster:
             {
                 "value": "-".join(filter(None, [kind.name, unit])) + (name and f":{name}"),
                 "label": _label(entry, name),
-                "spec": kind.fill({"checkpoint": name, "budget": "\0", "unit": unit}).partition(
-                    "\0"
-                )[::2],
+                "spec": kind.spelling.format(checkpoint=name, budget=f"\0{unit}").partition("\0")[
+                    ::2
+                ],
                 "budget": entry.budget and asdict(entry.budget),
             }
-            for kind, unit, entry, name in self._offered()
+            for name in ("", *self.files)
+            for kind in registry.KINDS
+            if kind.has_checkpoint == bool(name)
+            for unit, entry in kind.on_board.items()
         ]
 
     def evaluators(self) -> list[dict[str, Any]]:
         """Return the players that give hints, each with its default budget, as plain values."""
         found = []
-        for kind, unit, entry, name in self._offered():
-            if kind.gives_hints:
-                fields = {"checkpoint": name, "unit": unit}
-                label = _label(entry, name)
-                if entry.budget:
-                    fields["budget"] = str(entry.budget.default)
-                    label = {key: f"{text}, {fields['budget']}" for key, text in label.items()}
-                found.append({"value": kind.fill(fields), "label": label})
+        for choice in self.choices():
+            value, label = "".join(choice["spec"]), choice["label"]
+            if choice["budget"]:
+                budget = str(choice["budget"]["default"])
+                value = budget.join(choice["spec"])
+                label = {language: f"{text}, {budget}" for language, text in label.items()}
+            if self.parse(value).kind.gives_hints:
+                found.append({"value": value, "label": label})
         return found
 
     def parse(self, spec: str) -> PlayerSpec:
@@ -133,9 +129,8 @@ class Roster:
         """
         if spec in self.further:
             return self.further[spec]
-        kinds = [kind for kind in registry.KINDS if kind.on_board]
         try:
-            found = registry.parse(spec, kinds, self._files)
+            found = registry.parse(spec, self.files)
         except ValueError as error:
             raise Refused(str(error)) from error
         entry = found.kind.on_board.get(found.unit)
@@ -162,37 +157,45 @@ class Roster:
             Refused: the player cannot be loaded, fails, or chooses an illegal action.
         """
         legal = np.array([mask_of(board.legal_actions)], np.uint64)
-        key, agent = self._take(self.parse(spec), board.ruleset)
+        parsed = self.parse(spec)
         try:
-            answer = agent.act(board.words[None], legal)
-        except Exception as error:  # no error of a player may stop the server
+            key = str(parsed), parsed.path and _version(parsed.path), board.ruleset
+            with self._lock:
+                agent = self._loaded.pop(key, None)
+            if agent is None:
+                network = self.network(parsed.path, board.ruleset) if parsed.path else None
+                request = LoadRequest(parsed, board.ruleset, self._seed, 1, network)
+                agent = parsed.kind.load(request)
+        except Exception as error:  # no damaged file, or one for other rules, may stop the server
+            raise self.unusable(f"{spec} cannot play", error) from error
+        try:
+            action = int(check_actions(agent.act(board.words[None], legal), legal, spec)[0])
+        except Exception as error:  # nor an error or the answer of a player
             words = f"{type(error).__name__}: {error}"[:_MAX_WORDS]
             raise Refused(f"{spec} failed: {words}", 502) from error
         with self._lock:
             self._loaded[key] = agent
-        try:
-            return int(check_actions(answer, legal, spec)[0])
-        except Exception as error:  # nor may its answer
-            raise Refused(str(error)[:_MAX_WORDS], 502) from error
+        return action
 
-    def _take(self, spec: PlayerSpec, ruleset: Ruleset) -> tuple[Hashable, Agent]:
-        """Return a player for one game, and its key in the cache."""
-        try:
-            version = file_version(spec.path) if spec.path else None
-            key = str(spec), version, ruleset
-            with self._lock:
-                agent = self._loaded.pop(key, None)
-            if agent is None:
-                network = self.networks.network(spec.path, ruleset) if spec.path else None
-                agent = spec.kind.load(LoadRequest(spec, ruleset, self._seed, 1, network))
-            return key, agent
-        except Exception as error:  # nor may a damaged file, or one for other rules
-            raise self.unusable(f"{spec} cannot play", error) from error
+    def network(self, path: Path, ruleset: Ruleset) -> PolicyNetwork:
+        """Return the network of a checkpoint; callers share it and must not change it.
+
+        The longest unused is dropped first. A checkpoint that has been rewritten is read again.
+
+        Raises:
+            OSError, ValueError: the checkpoint cannot be read, or cannot be used under these rules.
+            ImportError: torch is not installed.
+        """
+        key = _version(path), ruleset
+        with self._lock:  # held while it is read, so that nothing is read twice
+            if key not in self._networks:
+                self._networks[key] = read_network(path, ruleset)
+            return self._networks[key]
 
     def unusable(self, what: str, error: Exception) -> Refused:
         """Return the refusal for a player that fails, without the paths of its files."""
         words = str(error)
-        for name, path in self._files.items():
+        for name, path in self.files.items():
             words = words.replace(str(path), name)
         if isinstance(error, ImportError):
             words = f"a checkpoint needs torch: pip install -e '.[train]' ({words})"
@@ -203,3 +206,16 @@ def _label(entry: OnBoard, checkpoint: str) -> dict[str, str]:
     return {
         language: text.replace("{checkpoint}", checkpoint) for language, text in entry.label.items()
     }
+
+
+def _version(path: Path) -> tuple[Path, int, int]:
+    """Return a file with its time in nanoseconds and its size, which change if it is rewritten.
+
+    Raises:
+        OSError: the file does not exist.
+        ValueError: the path is a folder, a pipe or a device.
+    """
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"{path} is not a regular file: expected a checkpoint")
+    return path, found.st_mtime_ns, found.st_size

@@ -22,15 +22,14 @@ def rule_text(rule: str) -> str:
     """The paragraph of ``bao_env/RULES.md`` for a name such as ``Donkers 2.4b``, or ``""``."""
     source, _, number = rule.partition(" ")
     found = _NUMBER.match(number)
+    heads = []
     if source == "Donkers" and found:
-        heads = (found[0], found[1])
-        for head in heads:
-            for paragraph in _paragraphs():
-                if re.search(rf"\*\*(?:[\d., ab]*, )?{re.escape(head)}[ ,*]", paragraph):
-                    return paragraph.replace("**", "")
+        heads = [rf"\*\*(?:[\d., ab]*, )?{re.escape(head)}[ ,*]" for head in (found[0], found[1])]
     if "footnote" in number:
+        heads.append(r"^\*\*Footnote 2")
+    for head in heads:
         for paragraph in _paragraphs():
-            if paragraph.startswith("**Footnote 2"):
+            if re.search(head, paragraph):
                 return paragraph.replace("**", "")
     return ruleset_text(source.lower())
 

@@ -3,55 +3,88 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import takewhile
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from agents.play.refused import Refused
+from pydantic import Field
+
+from agents.play.refused import Refused, check_types
+from agents.play.roster import HUMAN
 from agents.play.rule_texts import rule_text
 from bao_env.board import Board, Event, IllegalMoveError
 from bao_env.engine.action import pack_action, unpack_action
-from bao_env.engine.ruleset import Ruleset
 from bao_env.game import SEAT_NAMES
-from bao_env.notation.moves import SPELLINGS
-from bao_env.notation.positions import action_to_move, hole_name
+from bao_env.notation.moves import SPELLINGS, why_illegal
+from bao_env.notation.positions import NotationError
 
 MAX_PLIES: Final = 2000
 """The longest game: the board is for people."""
 _RULE: Final = re.compile(r"(.*) \(([^()]*)\)")
 
-
-@dataclass(frozen=True)
-class Ply:
-    """An action in the game's list, undone ones included."""
-
-    action: int
-    seat: int
-    texts: tuple[str, ...]
-    """One for each of SPELLINGS."""
-    joined: bool
-    """Whether it belongs to the turn of the action before it (Dutch I.a)."""
+Data = dict[str, Any]
+Pit = Annotated[int, Field(ge=0, le=15)]
+Direction = Annotated[int, Field(ge=0, le=1)]
 
 
-def event_values(event: Event) -> dict[str, Any]:
+class Turn(NamedTuple):
+    """A board, and the player who is to move on it."""
+
+    board: Board
+    player: str
+
+
+def event_values(event: Event) -> Data:
     """An event as plain values, with its words and the text of its rule."""
-    return {
+    return asdict(event) | {
         "kind": event.kind.value,
-        "seat": event.seat,
-        "pits": list(event.pits),
-        "seeds": event.seeds,
-        "at": event.at,
-        "rule": event.rule,
         "rule_text": rule_text(event.rule),
         "names": event.names(),
         "words": str(event),
-        "counts": [list(side) for side in event.counts],
-        "store": list(event.store),
-        "hand": event.hand,
     }
+
+
+def position_values(board: Board) -> Data:
+    """What a drawing of a board needs, as plain values."""
+    position, before, last = board.position, board.copy(), None
+    if board.move_stack:
+        pit = unpack_action(before.pop())[0]
+        last = {"seat": before.turn, "pit": pit}
+    return {
+        "ply": len(board.move_stack),
+        "mover": position.mover,
+        "counts": [position.pits(seat) for seat in (0, 1)],
+        "store": position.store,
+        "owns_house": position.owns_house,
+        "last": last,
+    }
+
+
+def move_texts(board: Board, action: int) -> Data:
+    """A legal move in each of SPELLINGS, and its seat, as plain values."""
+    texts = [board.move_text(action, spelling) for spelling in SPELLINGS]
+    return {"seat": board.turn, "texts": texts}
+
+
+def _move_values(board: Board, action: int) -> Data:
+    """A move for the list; ``joined`` says that it belongs to the turn before it (Dutch I.a)."""
+    joined = board.position.pending is not None and bool(board.move_stack)
+    return {**move_texts(board, action), "joined": joined}
+
+
+def _up_to(board: Board, ply: int) -> Board:
+    """A copy of a board with its first moves only."""
+    copy = board.copy()
+    for _ in board.move_stack[ply:]:
+        copy.pop()
+    return copy
 
 
 class Game:
     """A board with two seats and a list of moves to step back and forth in.
+
+    Methods that take or return values of a request check their types.
 
     Args:
         board: the start, with the moves made so far.
@@ -63,180 +96,178 @@ class Game:
 
     def __init__(self, board: Board, seats: tuple[str, str]) -> None:
         self.seats = seats
-        actions = board.move_stack
         self._board = board.copy()
-        while self._board.move_stack:
-            self._board.pop()
-        self.start = self._board.text()
-        self._plies: list[Ply] = []
-        if len(actions) > MAX_PLIES:
-            raise Refused(f"{len(actions)} moves: expected at most {MAX_PLIES}")
-        for action in actions:
-            self._append(action)
-
-    @property
-    def ruleset(self) -> Ruleset:
-        """The rules in force."""
-        return self._board.ruleset
-
-    @property
-    def ply(self) -> int:
+        """The game with the moves that have been undone."""
+        self.ply = len(board.move_stack)
         """Actions from the start to the position shown."""
-        return len(self._board.move_stack)
-
-    @property
-    def player(self) -> str:
-        """The player to move."""
-        return self.seats[self._board.turn]
+        if self.ply > MAX_PLIES:
+            raise Refused(f"{self.ply} moves: expected at most {MAX_PLIES}")
+        self._moves = []
+        replayed = _up_to(board, 0)
+        for action in board.move_stack:
+            self._moves.append(_move_values(replayed, action))
+            replayed.push(action)
 
     def board(self) -> Board:
         """A copy of the board as shown."""
-        return self._board.copy()
+        return _up_to(self._board, self.ply)
 
-    def _append(self, action: int) -> None:
-        board = self._board
-        texts = tuple(board.move_text(action, spelling) for spelling in SPELLINGS)
-        joined = board.position.pending is not None and bool(board.move_stack)
-        entry = Ply(action, board.turn, texts, joined)
-        del self._plies[self.ply :]
-        board.push(action)
-        self._plies.append(entry)
+    @check_types
+    def show(self) -> Data:
+        """The game as shown."""
+        return {"state": self.state()}
 
-    def play(self, action: int, ply: int) -> list[dict[str, Any]]:
+    def take_seats(self, seats: tuple[str, str]) -> Data:
+        """Change who plays."""
+        self.seats = seats
+        return self.show()
+
+    @check_types
+    def play(self, action: int, ply: int) -> Data:
         """Play an action at ``ply``, dropping what had been undone; returns its events.
 
         Raises:
             Refused: the game stands at another ply, is too long, or the action is illegal.
         """
-        if ply != self.ply:
-            raise Refused(f"the game is at ply {self.ply}, not {ply}: look again", 409)
+        self._check_ply(ply)
         if ply >= MAX_PLIES:
             raise Refused(f"a game here has at most {MAX_PLIES} plies")
+        board = self.board()
         try:
-            events = self._board.trace(self._board.parse_move(action))
+            board.parse_move(action)
         except IllegalMoveError as error:
             raise Refused(str(error)) from error
-        self._append(action)
-        return [event_values(event) for event in events]
+        events = [event_values(event) for event in board.trace(action)]
+        self._moves[ply:] = [_move_values(board, action)]
+        board.push(action)
+        self._board, self.ply = board, ply + 1
+        return {"events": events, **self.show()}
 
-    def go_to(self, ply: int) -> None:
+    def _check_ply(self, ply: int) -> None:
+        if ply != self.ply:
+            raise Refused(f"the game is at ply {self.ply}, not {ply}: look again", 409)
+
+    @check_types
+    def turns(self, ply: int) -> list[Turn]:
+        """The board, if a bot is to move on it at ``ply``, and the bot.
+
+        Raises:
+            Refused: the game stands at another ply, is over, or a person is to move.
+        """
+        self._check_ply(ply)
+        board = self.board()
+        player = self.seats[board.turn]
+        if board.outcome() is not None:
+            raise Refused("the game is over")
+        if player == HUMAN:
+            raise Refused(f"{SEAT_NAMES[board.turn]} is played by a person")
+        return [Turn(board, player)]
+
+    def advance(self, turns: list[Turn], actions: Sequence[int]) -> Data:
+        """Play the action of a bot on the board that :meth:`turns` returned.
+
+        Raises:
+            Refused: the board has changed since.
+        """
+        if turns[0].board != self.board():
+            raise Refused("the game has gone on without this bot: look again", 409)
+        return self.play(actions[0], self.ply)
+
+    @check_types
+    def go_to(self, ply: int) -> Data:
         """Undo or redo until the game stands at ``ply``.
 
         Raises:
             Refused: the game has no such ply.
         """
-        if not 0 <= ply <= len(self._plies):
-            raise Refused(f"ply {ply}: expected 0 to {len(self._plies)}")
-        while self.ply > ply:
-            self._board.pop()
-        while self.ply < ply:
-            self._board.push(self._plies[self.ply].action)
+        if not 0 <= ply <= len(self._moves):
+            raise Refused(f"ply {ply}: expected 0 to {len(self._moves)}")
+        self.ply = ply
+        return self.show()
 
-    def events(self, ply: int) -> list[dict[str, Any]]:
+    @check_types
+    def events(self, ply: int) -> Data:
         """The events of the action played at ``ply``, wherever the game stands now.
 
         Raises:
             Refused: no action was played there.
         """
-        if not 0 <= ply < len(self._plies):
-            raise Refused(f"ply {ply}: expected 0 to {len(self._plies) - 1}")
-        board = self._at(ply)
-        return [event_values(event) for event in board.trace(self._plies[ply].action)]
+        if not 0 <= ply < len(self._moves):
+            raise Refused(f"ply {ply}: expected 0 to {len(self._moves) - 1}")
+        events = _up_to(self._board, ply).trace(self._board.move_stack[ply])
+        return {"events": [event_values(event) for event in events]}
 
-    def _at(self, ply: int) -> Board:
-        board = self._board.copy()
-        while len(board.move_stack) > ply:
-            board.pop()
-        while len(board.move_stack) < ply:
-            board.push(self._plies[len(board.move_stack)].action)
-        return board
-
-    def choice(self, pit: int, direction: int) -> list[dict[str, Any]]:
+    @check_types
+    def choice(self, pit: Pit, direction: Direction) -> Data:
         """The events of a move up to its house choice.
 
         Raises:
             Refused: the move comes to no house choice.
         """
-        board = self._board
+        board = self.board()
         stop, go = (pack_action(pit, direction, house) for house in (0, 1))
         if not {stop, go} <= set(board.legal_actions):
             raise Refused("this move comes to no house choice")
-        shared = []
-        for kept, played in zip(board.trace(stop), board.trace(go), strict=False):
-            if kept != played:
-                break
-            shared.append(event_values(kept))
-        return shared
+        both = zip(board.trace(stop), board.trace(go), strict=False)
+        shared = takewhile(lambda events: events[0] == events[1], both)
+        return {"events": [event_values(event) for event, _ in shared]}
 
-    def why_not(self, pit: int, direction: int) -> dict[str, str]:
-        """The rule that forbids a pit and a direction, in words; empty texts if it is legal."""
-        action = pack_action(pit, direction)
-        board = self._board
-        if {action, action + 1} & set(board.legal_actions):
-            return {"words": "", "rule": "", "rule_text": ""}
-        try:
-            board.parse_move(action)
-        except IllegalMoveError as error:
-            words = str(error).partition(": ")[2].partition("; legal:")[0]
-            found = _RULE.fullmatch(words)
-            rule = found[2] if found else ""
-            text = rule_text(rule.split(",")[0])
-            return {"words": found[1] if found else words, "rule": rule, "rule_text": text}
-        raise AssertionError("an action that is not legal was parsed")
-
-    def transcript(self, spelling: str) -> str:
-        """The game up to the position shown, as text.
+    @check_types
+    def why_not(self, pit: Pit, direction: Direction) -> dict[str, str]:
+        """The rule that forbids a pit and a direction, in words; empty texts if it is legal.
 
         Raises:
-            Refused: the spelling is unknown.
+            Refused: the game is over.
         """
-        if spelling not in SPELLINGS:
-            raise Refused(f"unknown spelling; expected {' or '.join(SPELLINGS)}")
-        head = {name.lower(): who for name, who in zip(SEAT_NAMES, self.seats, strict=True)}
-        return self._board.transcript(head, spelling)
+        action = pack_action(pit, direction)
+        board = self.board()
+        if board.outcome() is not None:
+            raise Refused(f"the game is over: {board.outcome()}")
+        words = rule = ""
+        if not {action, action + 1} & set(board.legal_actions):
+            words = why_illegal(board.words, board.ruleset, action)
+            found = _RULE.fullmatch(words)
+            if found:
+                words, rule = found.groups()
+        return {"words": words, "rule": rule, "rule_text": rule_text(rule.split(",")[0])}
 
-    def state(self) -> dict[str, Any]:
+    @check_types
+    def transcript(self, spelling: Literal["donkers", "kibao"] = "donkers") -> dict[str, str]:
+        """The game as text, up to the position shown.
+
+        Raises:
+            Refused: the name of a player cannot stand in a transcript.
+        """
+        head = {name.lower(): who for name, who in zip(SEAT_NAMES, self.seats, strict=True)}
+        try:
+            return {"transcript": self.board().transcript(head, spelling)}
+        except NotationError as error:
+            raise Refused(str(error)) from error
+
+    def state(self) -> Data:
         """Everything that a screen shows, as plain values."""
-        board = self._board
+        board = self.board()
         position, outcome = board.position, board.outcome()
-        last = self._plies[self.ply - 1] if self.ply else None
         return {
+            **position_values(board),
             "ruleset": board.ruleset.name,
-            "seats": list(self.seats),
-            "ply": self.ply,
-            "length": len(self._plies),
+            "seats": self.seats,
+            "length": len(self._moves),
             "text": board.text(),
-            "start": self.start,
-            "mover": position.mover,
             "stage": board.stage.value,
-            "counts": [list(position.pits(seat)) for seat in (0, 1)],
-            "store": list(position.store),
-            "owns_house": list(position.owns_house),
             "barred": position.barred,
             "pending": position.pending,
-            "outcome": outcome
-            and {
-                "winner": outcome.winner,
-                "how": outcome.termination.value,
-                "words": str(outcome),
-            },
-            "legal": [self._option(action) for action in board.legal_actions],
-            "last": last and {"seat": last.seat, "pit": unpack_action(last.action)[0]},
-            "moves": [
-                {"seat": entry.seat, "texts": list(entry.texts), "joined": entry.joined}
-                for entry in self._plies
-            ],
+            "outcome": outcome and {"winner": outcome.winner, "how": outcome.termination.value},
+            "legal": [_option(action) for action in board.legal_actions],
+            "moves": self._moves,
         }
 
-    def _option(self, action: int) -> dict[str, Any]:
-        pit, direction, house = unpack_action(action)
-        mover = self._board.turn
-        return {
-            "action": action,
-            "name": action_to_move(action),
-            "hole": hole_name(mover, pit),
-            "texts": [self._board.move_text(action, spelling) for spelling in SPELLINGS],
-            "pit": pit,
-            "direction": direction,
-            "house": house,
-        }
+
+def _option(action: int) -> Data:
+    pit, direction, house = unpack_action(action)
+    return {
+        "action": action,
+        "pit": pit,
+        "direction": direction,
+        "house": house,
+    }

@@ -7,32 +7,29 @@ requests that its own page made to this host.
 from __future__ import annotations
 
 import asyncio
-import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Final
 
+from pydantic import ValidationError
+from pydantic_core import from_json
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agents.play.api import COMPUTED, GETS, POSTS, AsyncHandler, Data, Tables, serving
+from agents.play.api import GETS, POSTS, Data, Handler, Tables
 from agents.play.computing import Asker
-from agents.play.geometry import LAYOUTS, board_parts
 from agents.play.refused import Refused
 from agents.play.roster import Roster
-from bao_env.engine.layout import NORTH, SOUTH
 
 FOLDER: Final = Path(__file__).with_name("static")
 """The page and its files."""
-_HOST: Final = re.compile(r"(?P<name>[a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
-"""A Host header: a name or an address, and perhaps a port."""
 MAX_BYTES: Final = 64 * 1024
 """Longest body of a request."""
 HEADERS: Final = {
@@ -47,58 +44,51 @@ HEADERS: Final = {
 """Sent with every answer: the page runs its own files and nothing else."""
 
 
-def _endpoint(tables: Tables, handler: AsyncHandler) -> Callable[[Request], Awaitable[Response]]:
-    """Wrap a handler for Starlette."""
+def _route(tables: Tables, path: str, handler: Handler, method: str) -> Route:
+    """Return the route of a request; its values come from the path and the body."""
 
     async def endpoint(request: Request) -> Response:
-        data = await _body(request) if request.method == "POST" else {}
-        return JSONResponse(await handler(tables, data, _asker(request)))
+        values = await _body(request) if method == "POST" else {}
+        # Clients are told apart by their addresses, which they cannot choose.
+        address = request.client.host if request.client else ""
+        asker = Asker(address, request.path_params.get("name", ""))
+        answer = handler(tables, asker, values | request.path_params)
+        return JSONResponse(await _while_connected(request, answer))
 
-    return endpoint
-
-
-def _endpoint_while_connected(
-    tables: Tables, handler: AsyncHandler
-) -> Callable[[Request], Awaitable[Response]]:
-    """Wrap a handler that is cancelled when its client disconnects."""
-
-    async def endpoint(request: Request) -> Response:
-        data = await _body(request)
-        answer = asyncio.ensure_future(handler(tables, data, _asker(request)))
-        left = asyncio.ensure_future(_left(request))
-        try:
-            await asyncio.wait((answer, left), return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done():
-                raise ClientDisconnect
-            return JSONResponse(answer.result())
-        finally:
-            answer.cancel()
-            left.cancel()
-
-    return endpoint
+    return Route(path, endpoint, methods=[method])
 
 
-def _asker(request: Request) -> Asker:
-    """Return who asks: clients are told apart by their addresses, which they cannot choose."""
-    address = request.client.host if request.client else ""
-    return Asker(address, request.path_params.get("name", ""))
+async def _while_connected(request: Request, work: Awaitable[Data]) -> Data:
+    """Return an answer; cancel it if the client disconnects, once its request has been read."""
 
+    async def leave() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
 
-async def _left(request: Request) -> None:
-    """Wait until the client disconnects; the body of its request has been read."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+    answer, left = asyncio.ensure_future(work), asyncio.ensure_future(leave())
+    try:
+        await asyncio.wait((answer, left), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ClientDisconnect
+        return answer.result()
+    finally:
+        answer.cancel()
+        left.cancel()
 
 
 async def _error(request: Request, error: Exception) -> Response:
     """Return any failure as a sentence for the user; the server logs unexpected ones."""
+    words, status = "the server made a mistake; its log says which", 500
     if isinstance(error, Refused):
-        return JSONResponse({"error": error.message}, error.status)
-    if isinstance(error, HTTPException):  # from the routes and the static files
-        return JSONResponse({"error": "there is nothing here"}, error.status_code)
-    if isinstance(error, ClientDisconnect):
-        return JSONResponse({"error": "the client has left"}, 400)
-    return JSONResponse({"error": "the server made a mistake; its log says which"}, 500)
+        words, status = error.message, error.status
+    elif isinstance(error, ValidationError):
+        first = error.errors()[0]
+        words, status = f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 400
+    elif isinstance(error, HTTPException):  # from the routes and the static files
+        words, status = "there is nothing here", error.status_code
+    elif isinstance(error, ClientDisconnect):
+        words, status = "the client has left", 400
+    return JSONResponse({"error": words}, status)
 
 
 async def _body(request: Request) -> Data:
@@ -112,9 +102,9 @@ async def _body(request: Request) -> Data:
         if len(body) > MAX_BYTES:
             raise Refused(f"too long: expected at most {MAX_BYTES} bytes", 413)
     try:
-        data = json.loads(body or b"{}")
-    except (ValueError, RecursionError) as error:
-        raise Refused("expected a JSON object") from error
+        data = from_json(body or b"{}")
+    except ValueError:
+        data = None
     if not isinstance(data, dict):
         raise Refused("expected a JSON object")
     return data
@@ -131,15 +121,16 @@ class Guard:
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
         self._app = app
-        self._hosts = {host.lower() for host in hosts}
+        self._hosts = ", ".join(hosts)
+        names = (f"[{host}]" if ":" in host else host for host in hosts)
+        self._host = re.compile(rf"({'|'.join(map(re.escape, names))})(:[0-9]{{1,5}})?", re.I)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI request."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                extra = [(key.encode(), value.encode()) for key, value in HEADERS.items()]
-                message["headers"] = [*message["headers"], *extra]
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
         if scope["type"] == "http":
@@ -147,20 +138,14 @@ class Guard:
             host = headers.get("host", "")
             origin = headers.get("origin", f"http://{host}")
             wrong = None
-            if _hostname(host) not in self._hosts:
-                wrong = f"unknown host; expected one of {', '.join(sorted(self._hosts))}"
+            if not self._host.fullmatch(host):
+                wrong = f"unknown host; expected one of {self._hosts}"
             elif origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
                 wrong = "requests from other sites are not answered"
             if wrong:
                 await JSONResponse({"error": wrong}, 403)(scope, receive, send_with_headers)
                 return
         await self._app(scope, receive, send_with_headers)
-
-
-def _hostname(host: str) -> str:
-    """Return the name in a Host header, in small letters; nothing if it is malformed."""
-    found = _HOST.fullmatch(host.lower())
-    return found["name"].strip("[]") if found else ""
 
 
 def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
@@ -171,27 +156,16 @@ def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
         hosts: the accepted host names, besides localhost and its addresses.
     """
     tables = Tables(roster)
-    page = (FOLDER / "index.html").read_bytes()
 
     async def index(request: Request) -> Response:
-        return Response(page, media_type="text/html; charset=utf-8")
+        return FileResponse(FOLDER / "index.html")
 
-    async def parts(request: Request) -> Response:
-        layout, viewer = request.path_params["layout"], request.path_params["viewer"]
-        if layout not in LAYOUTS or viewer not in ("south", "north"):
-            return JSONResponse({"error": "expected wide or tall, south or north"}, 404)
-        return JSONResponse(board_parts(layout, SOUTH if viewer == "south" else NORTH))
-
-    posts = {path: _endpoint(tables, serving(what)) for path, what in POSTS.items()}
-    posts |= {path: _endpoint_while_connected(tables, what) for path, what in COMPUTED.items()}
-    gets = {path: _endpoint(tables, serving(what)) for path, what in GETS.items()}
     routes = [
-        *(Route(path, endpoint, methods=["POST"]) for path, endpoint in posts.items()),
-        *(Route(path, endpoint, methods=["GET"]) for path, endpoint in gets.items()),
-        Route("/api/board/{layout}/{viewer}", parts, methods=["GET"]),
+        *(_route(tables, path, handler, "POST") for path, handler in POSTS.items()),
+        *(_route(tables, path, handler, "GET") for path, handler in GETS.items()),
         Route("/", index, methods=["GET"]),
         Mount("/static", StaticFiles(directory=FOLDER)),
     ]
-    failures = (Refused, HTTPException, ClientDisconnect, Exception)
+    failures = (Refused, ValidationError, HTTPException, ClientDisconnect, Exception)
     app = Starlette(routes=routes, exception_handlers=dict.fromkeys(failures, _error))
     return Guard(app, ["127.0.0.1", "localhost", "::1", *hosts])

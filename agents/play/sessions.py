@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 from cachetools import LRUCache
 
 from agents.play.refused import Refused
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Sessions(Generic[T]):
@@ -30,15 +30,14 @@ class Sessions(Generic[T]):
         return len(self._kept)
 
     def add(self, item: T) -> str:
-        """Keep an item; returns the name by which :meth:`use` finds it."""
+        """Keep an item; returns the name by which :meth:`call` finds it."""
         name = secrets.token_urlsafe(12)
         with self._lock:
             self._kept[name] = (item, threading.Lock())
         return name
 
-    @contextmanager
-    def use(self, name: str) -> Iterator[T]:
-        """An item, for one request at a time.
+    def call(self, method: Callable[..., R], name: str, /, *args: Any, **values: Any) -> R:
+        """Call a method of an item, for one request at a time.
 
         Raises:
             Refused: it is not or no longer kept, or another request is using it.
@@ -50,6 +49,6 @@ class Sessions(Generic[T]):
         if not lock.acquire(timeout=5):
             raise Refused("the game is busy with another request: try again", 409)
         try:
-            yield item
+            return method(item, *args, **values)
         finally:
             lock.release()

@@ -26,6 +26,7 @@ from agents.search.limits import (
     nanoseconds,
     share,
 )
+from bao_env.engine.action import actions_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.bits import (
     FULL,
@@ -40,7 +41,7 @@ from bao_env.engine.bits import (
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.kernel import CHOICE, INFINITE, candidates, simulate
-from bao_env.engine.position import META, PLY, packed_opening, read_at, same_mover
+from bao_env.engine.position import META, WORDS, packed_opening, read_at, same_mover
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.successors import (
     ACTION,
@@ -168,14 +169,8 @@ class PlayoutTree(NamedTuple):
 def _make_tree(simulations: int) -> PlayoutTree:
     """Room for the tree of a search of ``simulations``."""
     size = min(_NODES_PER_SIMULATION * simulations, _MAX_NODES) + 2 * MAX_SUCCESSORS
-    return PlayoutTree(
-        words=np.empty((size, SUCCESSOR_WORDS), np.uint64),
-        first_child=np.zeros(size, np.int32),
-        num_children=np.zeros(size, np.int32),
-        node_visits=np.zeros(size, np.int32),
-        result_sums=np.zeros(size, np.int32),
-        path=np.zeros(PLAYOUT_PLIES, np.int32),
-    )
+    words = np.empty((size, SUCCESSOR_WORDS), np.uint64)
+    return PlayoutTree(words, *np.zeros((4, size), np.int32), np.zeros(PLAYOUT_PLIES, np.int32))
 
 
 @jit
@@ -275,25 +270,22 @@ def _simulate_once(rules, tree, size, exploration, greedy, rng):
 
 @jit
 def _search(rules, tree, position, seed, simulations, exploration, greedy, deadline):
-    """Search one position; the tree's root has the answer.
+    """Return the action that a search of one position visits most; of equals, the better one.
 
     Args:
         rules: the :class:`KernelRules`.
         tree: the :class:`PlayoutTree`, overwritten.
         position: uint64[6].
         seed: of the agent, uint64.
-        simulations: how many to make.
+        simulations: how many to make; two at least are made, so that the root is expanded.
         exploration, greedy: see :func:`_simulate_once`.
         deadline: int64[1], see :mod:`agents.search.limits`.
-
-    Returns:
-        the simulations made, at least two, so that the root is expanded.
     """
     rng = seed
-    for word in range(META + 1):
+    for word in range(WORDS):  # PLY in the place of ACTION, which a root has not
         tree.words[0, word] = position[word]
         rng = (rng ^ position[word] ^ (rng >> _SEED_SHIFT)) * _GOLDEN_RATIO
-    rng = (rng ^ position[PLY] ^ (rng >> _SEED_SHIFT)) * _GOLDEN_RATIO | ONE
+    rng |= ONE
     tree.words[0, RESULT] = ZERO
     tree.first_child[0] = 0
     tree.node_visits[0] = 0
@@ -301,14 +293,8 @@ def _search(rules, tree, position, seed, simulations, exploration, greedy, deadl
     size = np.int64(1)
     for done in range(simulations):
         if done > 1 and nanoseconds() >= deadline[0]:
-            return done
+            break
         rng, size = _simulate_once(rules, tree, size, exploration, greedy, rng)
-    return simulations
-
-
-@jit
-def _best_child(tree):
-    """The child of the root that was visited most; of equals, the one with the better result."""
     first = np.int64(tree.first_child[0])
     best = first
     for child in range(first + 1, first + np.int64(tree.num_children[0])):
@@ -316,30 +302,7 @@ def _best_child(tree):
         better = tree.result_sums[child] > tree.result_sums[best]
         if visits > most_visits or (visits == most_visits and better):
             best = child
-    return best
-
-
-@jit
-def _search_many(
-    rules, tree, positions, masks, seed, simulations, exploration, greedy, deadline, actions
-):
-    """Search each position of a batch that leaves a choice.
-
-    Args:
-        rules, tree, seed, simulations, exploration, greedy, deadline: those of :func:`_search`.
-        positions: uint64[B, 6].
-        masks: uint64[B], their legal actions.
-        actions: int64[B], filled with the actions visited most; 0 where there is none.
-    """
-    for g in range(positions.shape[0]):
-        actions[g] = 0
-        if masks[g] == ZERO:
-            continue
-        if (masks[g] & (masks[g] - ONE)) == ZERO:
-            actions[g] = trailing_zeros(masks[g])  # nothing to think about
-            continue
-        _search(rules, tree, positions[g], seed, simulations, exploration, greedy, deadline)
-        actions[g] = tree.words[_best_child(tree), ACTION]
+    return tree.words[best, ACTION]
 
 
 class MctsAgent:
@@ -390,9 +353,7 @@ class MctsAgent:
         self._expected_seconds = seconds or self._simulations * _SIMULATION
         # Compile before the clock runs, and before Ctrl-C may come.
         if seconds is not None or self._expected_seconds > SHORT:
-            opening = packed_opening(get_ruleset(ruleset))[None]
-            masks = np.full(1, 3, np.uint64)
-            self._search(opening, masks, np.zeros(1, np.int64), 0)
+            self._search(packed_opening(get_ruleset(ruleset)), 0)
 
     def act(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
@@ -402,29 +363,27 @@ class MctsAgent:
         actions = np.zeros(len(masks), np.int64)
 
         def search(part: slice, thread: int) -> None:
-            self._deadlines[thread][0] = deadline(self._seconds)
-            self._search(positions[part], masks[part], actions[part], thread)
+            i = part.start
+            legal = actions_of(int(masks[i]))
+            if len(legal) > 1:
+                self._deadlines[thread][0] = deadline(self._seconds)
+                actions[i] = self._search(positions[i], thread)
+            elif legal:
+                actions[i] = legal[0]  # nothing to think about
 
         with self._exclusive:
             share(len(masks), 1, search, self._deadlines, self._expected_seconds)
         return actions
 
-    def _search(
-        self,
-        positions: npt.NDArray[np.uint64],
-        masks: npt.NDArray[np.uint64],
-        actions: npt.NDArray[np.int64],
-        thread: int,
-    ) -> None:
-        _search_many(
+    def _search(self, position: npt.NDArray[np.uint64], thread: int) -> int:
+        action = _search(
             self._rules,
             self._trees[thread],
-            positions,
-            masks,
+            position,
             self._seed,
             self._simulations,
             self._exploration,
             self._greedy,
             self._deadlines[thread],
-            actions,
         )
+        return int(action)

@@ -33,10 +33,10 @@ def _run(args: argparse.Namespace) -> None:
     for move in args.moves:
         board.push(move)
     found = solve(board, seconds=args.seconds, nodes=args.nodes, shortest=args.shortest)
-    print(describe(board, found))
+    print(describe(found))
 
 
-def describe(board: Board, solution: Solution) -> str:
+def describe(solution: Solution) -> str:
     """A solution in words: who wins, within how many plies, and a line in moves."""
     visited = f"{solution.nodes:,} positions visited"
     if solution.winner is None:
@@ -45,10 +45,5 @@ def describe(board: Board, solution: Solution) -> str:
     how = "in" if solution.is_shortest else "within"
     lines = [f"{who} wins {how} {solution.plies} plies ({visited})"]
     if solution.line:
-        copy = Board.from_text(board.text(), board.ruleset)
-        moves = []
-        for action in solution.line:
-            moves.append(action_to_move(action))
-            copy.push(action)
-        lines.append(" ".join(moves))
+        lines.append(" ".join(map(action_to_move, solution.line)))
     return "\n".join(lines)

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from agents.search.alphabeta.player import AlphaBetaAgent
-from agents.search.limits import check_threads, share
+from agents.search.limits import check_nodes
 from agents.search.solver.proof_number import LOSS, UNKNOWN
 from agents.search.solver.proof_search import ProofSearch
-from agents.search.solver.solver import TABLE_BITS, check_limits
+from agents.search.solver.solver import TABLE_BITS, Solver
 from bao_env.engine.action import mask_of
 from bao_env.engine.array_checks import as_batch
-from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import Words
-from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,13 +29,11 @@ if TYPE_CHECKING:
 
 PROOF_PART: Final = 8
 """One eighth of a limit is spent on the proof."""
-_SPEED: Final = 1e6
-"""About how many positions a second a proof visits."""
 _LEAST_SECONDS: Final = 0.001
 """Shortest time for a search."""
 
 
-class SolverAgent:
+class SolverAgent(Solver):
     """Player that wins proven wins, and otherwise plays the best action of an alpha-beta search.
 
     With a limit of nodes its choice depends on the position alone, so each move needs a proof of
@@ -65,16 +62,12 @@ class SolverAgent:
     ) -> None:
         if seconds is None and nodes is None:
             raise ValueError("solver: give a time or a number of nodes")
-        nodes, seconds = check_limits(nodes, seconds)
-        rules = get_ruleset(ruleset)
-        self._seconds = seconds
-        self._nodes = nodes
-        self._threads = check_threads(threads)
-        self._exclusive = Exclusive("player")
-        bits = TABLE_BITS if nodes is None else min(TABLE_BITS, nodes.bit_length())
-        self._searches = ProofSearch.for_threads(rules, bits, self._threads)
+        bits = TABLE_BITS
+        if nodes is not None:
+            bits = min(bits, check_nodes("solver", nodes).bit_length())
+        super().__init__(ruleset, nodes=nodes, seconds=seconds, table_bits=bits, threads=threads)
         self._alphabeta = AlphaBetaAgent(
-            rules,
+            self.ruleset,
             seconds=seconds and max(seconds - seconds / PROOF_PART, _LEAST_SECONDS),
             nodes=nodes and nodes - nodes // PROOF_PART,
             network=network,
@@ -92,15 +85,12 @@ class SolverAgent:
                 good[i] = self._good_actions(self._searches[thread], positions[i], int(masks[i]))
                 spent[i] = time.monotonic() - begun
 
-        expected = self._seconds or (self._nodes or 0) / _SPEED
-        deadlines = [search.deadline for search in self._searches]
-        with self._exclusive:
-            share(len(masks), 1, work, deadlines, expected / PROOF_PART)
-            left = _choices(good)
-            if self._seconds is not None and left.any():  # on a busy machine a proof takes longer
-                seconds = self._seconds - float(spent[left].mean())
-                self._alphabeta.seconds = max(seconds, _LEAST_SECONDS)
-            return self._alphabeta.act(positions, good)
+        self._share(len(masks), 1, work, self._node_limit)
+        left = _choices(good)
+        if self._seconds is not None and left.any():  # on a busy machine a proof takes longer
+            seconds = self._seconds - float(spent[left].mean())
+            self._alphabeta.seconds = max(seconds, _LEAST_SECONDS)
+        return self._alphabeta.act(positions, good)
 
     def _good_actions(self, search: ProofSearch, position: Words, mask: int) -> int:
         """Return the bits of the actions that alpha-beta may choose from.
@@ -114,7 +104,7 @@ class SolverAgent:
             one action if the winner is known, otherwise all that are not proven to lose.
         """
         begun = time.monotonic()
-        seconds, nodes = self._seconds, self._nodes
+        seconds, nodes = self._seconds, self._node_limit
         if seconds is None:
             search.table.clear()
         search.begin(

@@ -29,7 +29,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.alphabeta.evaluation import SCALE, Tables, evaluate_by_tables
+from agents.search.alphabeta.evaluation import SCALE
 from agents.search.alphabeta.transposition import position_hash
 from agents.search.limits import is_late
 from bao_env.engine.bits import ONE, ZERO, U, popcount
@@ -53,7 +53,6 @@ UNKNOWN: Final = 0
 MAX_LINE: Final = 400
 """Longest line that is looked at, in actions."""
 UNBOUNDED: Final = 0
-NO_ATTACKER: Final = 0
 
 _INFINITE: Final = np.int64((1 << 31) - 1)
 _LARGE: Final = np.int64(1 << 30)
@@ -160,22 +159,12 @@ PROOF_MEMORY: Final = np.dtype(
 """What a search works in."""
 
 
-@jit_inline
-def _pack(phi, delta, plies):
-    """The word of an entry; never 0, which is an empty one."""
-    if phi == 0:
-        return U(plies + 1) << _HALF
-    if delta == 0:
-        return U(plies + 1)
-    return U(phi) | (U(delta) << _HALF)
-
-
 @jit
-def look_up(table, key):
-    """What the table knows of a position.
+def _look_up(rules, table, packed, key):
+    """What the table knows of a position, or what a position not met before is supposed to need.
 
     Returns:
-        whether anything; ``phi`` and ``delta``; and the plies to the end, if one of them is 0.
+        ``phi`` and ``delta``; and the plies to the end, if one of them is 0.
     """
     slot = np.int64(key & U(table.keys.shape[0] // _WAYS - 1)) * _WAYS
     for entry in range(slot, slot + _WAYS):
@@ -183,11 +172,14 @@ def look_up(table, key):
         if table.keys[entry] == key and word != ZERO:
             phi, delta = np.int64(word & _LOW_HALF), np.int64(word >> _HALF)
             if phi == 0:
-                return True, phi, _INFINITE, delta - 1
+                return phi, _INFINITE, delta - 1
             if delta == 0:
-                return True, _INFINITE, delta, phi - 1
-            return True, phi, delta, np.int64(0)
-    return False, np.int64(1), np.int64(1), np.int64(0)
+                return _INFINITE, delta, phi - 1
+            return phi, delta, np.int64(0)
+    starts = max(np.int64(1), np.int64(popcount(candidates(rules, packed)[1])))
+    step = (evaluate_by_tables(Tables(table.cells), packed) - _LOWEST) >> _STEP_SHIFT
+    step = max(np.int64(0), min(np.int64(_STEPS - 1), step))
+    return table.first_phi[step], table.first_delta[step] * starts, np.int64(0)
 
 
 @jit
@@ -201,8 +193,12 @@ def _store(table, key, phi, delta, plies, work):
             break
         if table.work[entry] < table.work[chosen]:
             chosen = entry
+    if phi == 0:  # the word is never 0, which is an empty entry
+        phi, delta = np.int64(0), plies + 1
+    elif delta == 0:
+        phi = plies + 1
     table.keys[chosen] = key
-    table.numbers[chosen] = _pack(phi, delta, plies)
+    table.numbers[chosen] = U(phi) | (U(delta) << _HALF)
     table.work[chosen] = work
 
 
@@ -222,15 +218,6 @@ def _key(packed, left, attacks):
 def _set(row, phi, delta, plies):
     """Write the numbers of a row."""
     row.phi, row.delta, row.plies = phi, delta, plies
-
-
-@jit_inline
-def _suppose(rules, table, packed):
-    """``phi`` and ``delta`` of a position not met before."""
-    starts = max(np.int64(1), np.int64(popcount(candidates(rules, packed)[1])))
-    step = (evaluate_by_tables(Tables(table.cells), packed) - _LOWEST) >> _STEP_SHIFT
-    step = max(np.int64(0), min(np.int64(_STEPS - 1), step))
-    return table.first_phi[step], table.first_delta[step] * starts
 
 
 @jit
@@ -259,9 +246,7 @@ def _enter_row(rules, table, work, r, left, mover):
     else:
         attacks = work.bound != UNBOUNDED and (mover == work.attacker) == again
         row.key = _key(packed, left, attacks)
-        found, phi, delta, plies = look_up(table, row.key)
-        if not found:
-            phi, delta = _suppose(rules, table, packed)
+        phi, delta, plies = _look_up(rules, table, packed, row.key)
         if again:
             phi, delta = delta, phi
         _set(row, phi, delta, plies)
@@ -272,12 +257,25 @@ def _enter_row(rules, table, work, r, left, mover):
 
 
 @jit
-def _expand(rules, table, work, ply, left, mover):
-    """List the successors of the position of a frame; returns how many there are."""
+def _enter(rules, table, work, ply, row, first, phi_limit, delta_limit):
+    """Fill in a frame, and list the successors of its position; returns how many there are.
+
+    Args:
+        rules, table, work: those of :func:`prove`.
+        ply: the frame.
+        row: the row of its position.
+        first: the first row for its successors.
+        phi_limit, delta_limit: its thresholds.
+    """
     frame = work.frames[ply]
-    count = successors(rules, read_at(work.stack, frame.row), work.stack, frame.first)
-    frame.end = frame.first + count
+    frame.row, frame.first, frame.before = row, first, work.nodes
+    frame.phi_limit, frame.delta_limit = phi_limit, delta_limit
+    packed = read_at(work.stack, row)
+    count = successors(rules, packed, work.stack, first)
+    frame.end = first + count
     work.nodes += 1
+    mover = np.int64(1 if mover_of(packed.meta) == mover_of(work.stack[0, META]) else -1)
+    left = max(np.int64(UNBOUNDED), work.bound - 1 - ply)
     for r in range(frame.first, frame.end):
         _enter_row(rules, table, work, r, left, mover)
     return count
@@ -342,14 +340,8 @@ def prove(rules, table, work, words):
     root = read(words)
     write_at(work.stack, 0, root)
     work.rows[0].key = _key(root, work.bound, work.bound != UNBOUNDED and work.attacker == 1)
-    frame = work.frames[0]
-    frame.row, frame.first, frame.before = 0, 1, 0
-    frame.phi_limit = frame.delta_limit = _LARGE
-    ply = 0
-    mover = np.int64(1)
-    seat = mover_of(root.meta)
-    left = work.bound - 1 if work.bound != UNBOUNDED else np.int64(UNBOUNDED)
-    if _expand(rules, table, work, 0, left, mover) == 0:
+    ply = np.int64(0)
+    if _enter(rules, table, work, ply, 0, 1, _LARGE, _LARGE) == 0:
         return np.int64(LOSS)  # 1.2, 1.5a: no legal move
     while True:
         frame = work.frames[ply]
@@ -371,19 +363,14 @@ def prove(rules, table, work, words):
             continue
         # Below the best successor until it is proved, no longer the best by a quarter, or the
         # position itself has passed its limits.
-        child = work.frames[ply + 1]
         phi_limit = min(frame.delta_limit - delta + work.rows[best].phi, _LARGE)
         delta_limit = min(frame.phi_limit, second + (second >> 2) + 1)
-        packed = read_at(work.stack, best)
-        if same_mover(packed.meta):
+        if same_mover(work.stack[best, META]):
             phi_limit, delta_limit = delta_limit, phi_limit
-        child.row, child.first, child.before = best, frame.end, work.nodes
-        child.phi_limit, child.delta_limit = phi_limit, delta_limit
         ply += 1
-        mover = np.int64(1 if mover_of(packed.meta) == seat else -1)
-        left = work.bound - 1 - ply if work.bound != UNBOUNDED else np.int64(UNBOUNDED)
-        if _expand(rules, table, work, ply, left, mover) == 0:  # 1.2, 1.5a: no legal move
-            _store(table, work.rows[best].key, _INFINITE, 0, 0, 1)
+        first = frame.end
+        if _enter(rules, table, work, ply, best, first, phi_limit, delta_limit) == 0:  # 1.2, 1.5a
+            _store(table, work.rows[best].key, _INFINITE, np.int64(0), np.int64(0), 1)
             _report(work, best, _INFINITE, np.int64(0), np.int64(0))
             ply -= 1
             continue
@@ -394,6 +381,6 @@ def prove(rules, table, work, words):
             work.rows[best].key,
             max(np.int64(1), min(phi_limit, _LARGE)),
             max(np.int64(1), min(delta_limit, _LARGE)),
-            0,
+            np.int64(0),
             0,
         )

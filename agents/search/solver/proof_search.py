@@ -94,8 +94,7 @@ class ProofSearch:
     @property
     def deadline(self) -> npt.NDArray[np.int64]:
         """The deadline of its present answer, int64[1]; see :mod:`agents.search.limits`."""
-        found: npt.NDArray[np.int64] = self._memory["deadline"]
-        return found
+        return self._memory["deadline"]
 
     def begin(self, nodes: int | None, seconds: float | None) -> None:
         """Begin an answer; its limits are counted from here."""

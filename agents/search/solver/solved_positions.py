@@ -18,7 +18,7 @@ from agents.search.alphabeta import evaluation
 from agents.search.solver import solver
 from agents.search.solver.proof_number import LOSS, WIN
 from bao_env.bots import Agent, check_actions
-from bao_env.engine.action import unpack_masks
+from bao_env.engine.action import is_legal, unpack_masks
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import BYTE
 from bao_env.engine.position import META, MOVER_IS_NORTH, PLY, WORDS, Words
@@ -123,8 +123,7 @@ class SolvedPositions:
         actions = check_actions(
             player.act(self.positions.copy(), self.masks.copy()), self.masks, "the player"
         )
-        keeps = (self.winning >> actions.astype(np.uint64)) & np.uint64(1) != 0
-        return (self.winning != 0) & ~keeps
+        return ~is_legal(actions, self.winning)  # in a lost position none is a mistake
 
     def save(self, path: str | Path) -> None:
         """Write a file that :meth:`load` reads. The same content gives the same bytes.
@@ -153,26 +152,21 @@ class SolvedPositions:
             arrays = dict(_read(shipped if shipped.is_file() else Path(path), _ARRAYS, "metadata"))
             metadata = json.loads(str(arrays.pop("metadata")))
             found = metadata["format"], metadata["rules_version"]
-            if found == (FORMAT, RULES_VERSION):
-                rules = Ruleset.from_dict(metadata["ruleset"])
-                _check_content(arrays, rules)
+            if found != (FORMAT, RULES_VERSION):
+                raise ValueError(
+                    f"format {found[0]!s:.20} and rules version {found[1]!s:.20}, not "
+                    f"{FORMAT} and {RULES_VERSION}: make it again"
+                )
+            rules = Ruleset.from_dict(metadata["ruleset"])
+            _check_content(arrays, rules)
+            if ruleset is not None and ruleset != rules:
+                raise ValueError(f"other rules than {ruleset.name!r}")
         except Exception as error:  # zip, zlib, numpy and json raise a dozen kinds
             names = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.npz")))
             raise ValueError(
-                f"{path} is no file of solved positions ({error!s:.100}): make one with "
-                "bao dataset or bao blunders --won, "
-                f"or name one of: {names}"
+                f"{path} is no file of solved positions for this use ({error!s:.100}): make one "
+                f"with bao dataset or bao blunders --won, or name one of: {names}"
             ) from error
-        if found != (FORMAT, RULES_VERSION):
-            raise ValueError(
-                f"{path} has format {found[0]!s:.20} and rules version {found[1]!s:.20}, not "
-                f"{FORMAT} and {RULES_VERSION}: make it again"
-            )
-        if ruleset is not None and rules != ruleset:
-            raise ValueError(
-                f"{path} holds positions of other rules than {ruleset.name!r}: expected a file "
-                "made under these"
-            )
         return cls(rules, **arrays, metadata=metadata)
 
 
@@ -233,7 +227,7 @@ def solve(
         batch = positions[low : low + _PART], masks[low : low + _PART]
         digest = hashlib.sha256(settings + batch[0].tobytes()).hexdigest()[:32]
         file = cache and cache / f"{digest}.npz"
-        part = _cached(file, batch[1])
+        part = _cached(file, batch[1]) if file else None
         if part is None:
             part = _solve_part(exact, *batch)
             if file:
@@ -243,14 +237,11 @@ def solve(
         progress(len(batch[1]))
     known, winning, plies = (np.concatenate([part[name] for part in parts]) for name in _SOLVED)
     stages, won = _stages(positions), known & (winning != 0)
+    results = {"won": won, "lost": known & ~won, "not solved": ~known}
     counts = {
-        stage.value: {
-            "won": int((won & (stages == stage.value)).sum()),
-            "lost": int((known & ~won & (stages == stage.value)).sum()),
-            "not solved": int((~known & (stages == stage.value)).sum()),
-        }
-        for stage in (Stage.NAMUA, Stage.MTAJI)
-        if (stages == stage.value).any()
+        stage: {name: int((where & (stages == stage)).sum()) for name, where in results.items()}
+        for stage in (Stage.NAMUA.value, Stage.MTAJI.value)
+        if (stages == stage).any()
     }
     names = np.full(int(known.sum()), source)
     solved = SolvedPositions(
@@ -272,17 +263,14 @@ def _solve_part(exact: solver.Solver, positions: Words, masks: Words) -> Arrays:
     }
 
 
-def _cached(file: Path | None, masks: Words) -> Arrays | None:
+def _cached(file: Path, masks: Words) -> Arrays | None:
     """Return a part from the cache; None if it is missing, damaged or of other positions."""
-    if file is None:
-        return None
     try:
         arrays = _read(file, _SOLVED)
     except Exception:  # see SolvedPositions.load
         return None
-    if len(arrays["winning"]) != len(masks) or (arrays["winning"] & ~masks).any():
-        return None
-    return arrays
+    winning = arrays["winning"]
+    return None if len(winning) != len(masks) or (winning & ~masks).any() else arrays
 
 
 @functools.cache
@@ -393,12 +381,9 @@ def is_for_tests(positions: Words) -> npt.NDArray[np.bool_]:
         positions: uint64[N, 6].
     """
     views = [without_seats(view).astype("<u8") for view in (positions, mirrored(positions))]
-    chosen = np.empty(len(positions), bool)
-    for i, pair in enumerate(zip(*views, strict=True)):
-        key = min(words.tobytes() for words in pair)
-        digest = hashlib.blake2b(key, digest_size=8).digest()
-        chosen[i] = int.from_bytes(digest, "little") % _TEST_SHARE == 0
-    return chosen
+    keys = [min(one.tobytes(), other.tobytes()) for one, other in zip(*views, strict=True)]
+    digests = b"".join(hashlib.blake2b(key, digest_size=8).digest() for key in keys)
+    return np.frombuffer(digests, "<u8") % _TEST_SHARE == 0
 
 
 def with_successors(data: SolvedPositions) -> tuple[Words, Words, npt.NDArray[np.int8]]:

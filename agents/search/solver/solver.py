@@ -75,18 +75,6 @@ class Judgement(NamedTuple):
     proof found; 0 if the winner is unknown."""
 
 
-def check_limits(nodes: int | None, seconds: float | None) -> tuple[int | None, float | None]:
-    """Return limits of nodes and of time.
-
-    Raises:
-        TypeError, ValueError: see :mod:`agents.search.limits`.
-    """
-    return (
-        None if nodes is None else check_nodes("solver", nodes),
-        None if seconds is None else check_seconds("solver", seconds),
-    )
-
-
 class Solver:
     """Prove who wins positions of one rule set.
 
@@ -115,10 +103,11 @@ class Solver:
         table_bits: int = TABLE_BITS,
         threads: int | None = 1,
     ) -> None:
-        nodes, seconds = check_limits(nodes, seconds)
+        if nodes is None and seconds is None:
+            nodes = DEFAULT_NODES
         self.ruleset = get_ruleset(ruleset)
-        self._seconds = seconds
-        self._node_limit = DEFAULT_NODES if nodes is None and seconds is None else nodes
+        self._seconds = None if seconds is None else check_seconds("solver", seconds)
+        self._node_limit = None if nodes is None else check_nodes("solver", nodes)
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("Solver")
         self._searches = ProofSearch.for_threads(self.ruleset, table_bits, self._threads)
@@ -254,14 +243,8 @@ class Solver:
             search.begin(nodes, self._seconds)
             found.append(work(search))
 
-        with self._exclusive:
-            share(1, 1, answer, [search.deadline], self._expected_seconds(nodes))
+        self._share(1, 1, answer, nodes)
         return found[0]
-
-    def _expected_seconds(self, nodes: int | None) -> float:
-        """Return about how long an answer takes at most."""
-        limits = (nodes or math.inf) / _SPEED, self._seconds or math.inf
-        return min(limits)
 
     def _answer_each(self, masks: Words, work: Callable[[int, ProofSearch], None]) -> None:
         """Call ``work(i, search)`` for each position ``i`` whose game is not over."""
@@ -273,10 +256,15 @@ class Solver:
                 search.begin(self._node_limit, self._seconds)
                 work(i, search)
 
-        deadlines = [search.deadline for search in self._searches]
-        seconds = self._expected_seconds(self._node_limit)
+        self._share(len(masks), _PART, work_off, self._node_limit)
+
+    def _share(
+        self, size: int, step: int, work: Callable[[slice, int], None], nodes: int | None
+    ) -> None:
+        """Run ``work(part, thread)`` on a batch; see :func:`agents.search.limits.share`."""
+        expected = min((nodes or math.inf) / _SPEED, self._seconds or math.inf)
         with self._exclusive:
-            share(len(masks), _PART, work_off, deadlines, seconds)
+            share(size, step, work, [one.deadline for one in self._searches], expected)
 
 
 def solve(
