@@ -29,7 +29,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.alphabeta.evaluation import SCALE
+from agents.search.alphabeta.evaluation import SCALE, Tables, evaluate_by_tables
 from agents.search.alphabeta.transposition import position_hash
 from agents.search.limits import is_late
 from bao_env.engine.bits import ONE, ZERO, U, popcount
