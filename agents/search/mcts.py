@@ -170,7 +170,9 @@ def _make_tree(simulations: int) -> PlayoutTree:
     """Room for the tree of a search of ``simulations``."""
     size = min(_NODES_PER_SIMULATION * simulations, _MAX_NODES) + 2 * MAX_SUCCESSORS
     words = np.empty((size, SUCCESSOR_WORDS), np.uint64)
-    return PlayoutTree(words, *np.zeros((4, size), np.int32), np.zeros(PLAYOUT_PLIES, np.int32))
+    first_child, num_children, node_visits, result_sums = np.zeros((4, size), np.int32)
+    path = np.zeros(PLAYOUT_PLIES, np.int32)
+    return PlayoutTree(words, first_child, num_children, node_visits, result_sums, path)
 
 
 @jit
