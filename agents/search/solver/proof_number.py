@@ -160,11 +160,11 @@ PROOF_MEMORY: Final = np.dtype(
 
 
 @jit
-def _look_up(rules, table, packed, key):
-    """What the table knows of a position, or what a position not met before is supposed to need.
+def _look_up(table, key):
+    """What the table knows of a position.
 
     Returns:
-        ``phi`` and ``delta``; and the plies to the end, if one of them is 0.
+        whether anything; ``phi`` and ``delta``; and the plies to the end, if one of them is 0.
     """
     slot = np.int64(key & U(table.keys.shape[0] // _WAYS - 1)) * _WAYS
     for entry in range(slot, slot + _WAYS):
@@ -172,14 +172,20 @@ def _look_up(rules, table, packed, key):
         if table.keys[entry] == key and word != ZERO:
             phi, delta = np.int64(word & _LOW_HALF), np.int64(word >> _HALF)
             if phi == 0:
-                return phi, _INFINITE, delta - 1
+                return True, phi, _INFINITE, delta - 1
             if delta == 0:
-                return _INFINITE, delta, phi - 1
-            return phi, delta, np.int64(0)
+                return True, _INFINITE, delta, phi - 1
+            return True, phi, delta, np.int64(0)
+    return False, np.int64(1), np.int64(1), np.int64(0)
+
+
+@jit_inline
+def _suppose(rules, table, packed):
+    """``phi`` and ``delta`` of a position not met before."""
     starts = max(np.int64(1), np.int64(popcount(candidates(rules, packed)[1])))
     step = (evaluate_by_tables(Tables(table.cells), packed) - _LOWEST) >> _STEP_SHIFT
     step = max(np.int64(0), min(np.int64(_STEPS - 1), step))
-    return table.first_phi[step], table.first_delta[step] * starts, np.int64(0)
+    return table.first_phi[step], table.first_delta[step] * starts
 
 
 @jit
@@ -246,7 +252,9 @@ def _enter_row(rules, table, work, r, left, mover):
     else:
         attacks = work.bound != UNBOUNDED and (mover == work.attacker) == again
         row.key = _key(packed, left, attacks)
-        phi, delta, plies = _look_up(rules, table, packed, row.key)
+        found, phi, delta, plies = _look_up(table, row.key)
+        if not found:
+            phi, delta = _suppose(rules, table, packed)
         if again:
             phi, delta = delta, phi
         _set(row, phi, delta, plies)
