@@ -13,14 +13,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic, overload
 
 from bao_env.engine.compile import jit
 
@@ -34,6 +31,10 @@ NEVER: Final = np.iinfo(np.int64).max
 SHORT: Final = 0.5
 """Seconds that Ctrl-C may have to wait for a search in the calling thread."""
 _CLOCK: Final = time.CLOCK_MONOTONIC
+_clock_gettime = types.ExternalFunction(
+    "clock_gettime", types.int32(types.int32, types.CPointer(types.int64))
+)
+"""The function of the C library: it writes seconds and nanoseconds."""
 _LOOK_NODES: Final = 256
 """Nodes between two looks at the clock, some tens of microseconds."""
 
@@ -88,34 +89,12 @@ def check_threads(threads: object | None) -> int:
     return check_whole("threads", threads, 1, MAX_THREADS)
 
 
+@jit
 def nanoseconds():
-    """Return the time of a monotonic clock, int64; also in compiled code."""
-    return time.clock_gettime_ns(_CLOCK)
-
-
-@intrinsic
-def _compiled_nanoseconds(_context: Any) -> Any:
-    """Return :func:`nanoseconds`, from the C library, so that no search needs Python's lock."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
-        number = ir.IntType(64)
-        place = cgutils.alloca_once(builder, ir.LiteralStructType([number, number]))
-        read = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(ir.IntType(32), [ir.IntType(32), place.type]),
-            "clock_gettime",
-        )
-        builder.call(read, [ir.Constant(ir.IntType(32), _CLOCK), place])
-        seconds, rest = (builder.load(cgutils.gep_inbounds(builder, place, 0, i)) for i in (0, 1))
-        return builder.add(builder.mul(seconds, ir.Constant(number, 1_000_000_000)), rest)
-
-    return types.int64(), generate
-
-
-@overload(nanoseconds)
-def _nanoseconds_in_numba():
-    """Return what compiled code calls in place of :func:`nanoseconds`."""
-    return lambda: _compiled_nanoseconds()
+    """Return the time of a monotonic clock, int64, without Python's lock."""
+    now = np.empty(2, np.int64)
+    _clock_gettime(_CLOCK, now.ctypes)
+    return now[0] * 1_000_000_000 + now[1]
 
 
 @jit
