@@ -147,7 +147,7 @@ def rewrite(path: Path, header: object) -> None:
         ({"network": {"hidden": [65536] * 64}}, "do not fit the network"),
         ({"network": {"hidden": [-1]}}, "1 to 64 layers of 1 to 65536"),
         ({"network": {"hidden": []}}, "1 to 64 layers of 1 to 65536"),
-        ({"network": {"hidden": 64}}, "expected a list of whole numbers"),
+        ({"network": {"hidden": 64}}, "expected a list of 1 to 64 layers"),
         ({"network": {"kind": ["board"]}}, "expected one of board, moves"),
         ({"network": {"kind": "x" * 2_000_000}}, "expected one of board, moves"),
         ({"network": {"x" * 2_000_000: 1}}, "not as expected"),
@@ -200,9 +200,9 @@ def test_hostile_files_raise(saved: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "pwned").exists()
     for metadata, message in (
         (None, "has no entry"),
-        ({"bao_env": "[" * 100_000}, "nested too deeply"),
-        ({"bao_env": "{"}, "is no JSON:"),
-        ({"bao_env": "[]"}, "is no JSON object"),
+        ({"bao_env": "[" * 100_000}, "recursion depth"),
+        ({"bao_env": "{"}, "JSONDecodeError"),
+        ({"bao_env": "[]"}, "not as expected: TypeError"),
     ):
         save_file(load_file(saved), bad, metadata=metadata)
         with pytest.raises(CheckpointError, match=message):
