@@ -48,12 +48,12 @@ class SearchAgent:
         self._exclusive = Exclusive("player")
         games = max(1, min(_MAX_SEARCHES, _MAX_TREE_NODES // max(1, simulations)))
         rules = ruleset.kernel_rules()
-        self._searches = [GumbelSearch(rules, self.network, games, simulations)]
-        weights = self._searches[0].weights
-        self._searches += [
-            GumbelSearch(rules, self.network, games, simulations, weights=weights)
-            for _ in range(self._threads - 1)
-        ]
+        self._searches: list[GumbelSearch] = []
+        weights = None  # compiled by the first search for all
+        for _ in range(self._threads):
+            search = GumbelSearch(rules, self.network, games, simulations, weights=weights)
+            weights = search.weights
+            self._searches.append(search)
         self._games = games
         self._expected_seconds = self._searches[0].simulations * _SIMULATION
         if self._expected_seconds > SHORT:  # compile before Ctrl-C may come
@@ -79,5 +79,5 @@ class SearchAgent:
 
         deadlines = [search.deadline for search in self._searches]
         with self._exclusive:
-            share(len(undecided), min(step, self._games), search, deadlines, self._expected_seconds)
+            share(len(undecided), step, search, deadlines, self._expected_seconds)
         return actions
