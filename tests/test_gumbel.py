@@ -137,7 +137,7 @@ def test_values_and_policies_worked_out_literally(name: str) -> None:
     positions, _ = batch_of(name, 40, 24)
     search = search_of(name, "board", 40, 60)
     found = search.search(positions)
-    tree, discount = search._tree, float(search._settings.discount)
+    tree, discount = search._tree, float(search._workspace.discount)
     edges_compared = policies_compared = 0
     for g in range(40):
         for node in range(tree.roots[g] + 1, tree.nodes[g]):

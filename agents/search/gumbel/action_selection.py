@@ -106,15 +106,14 @@ def _certainty(tree, edge):
 
 
 @jit
-def consider_root_edges(tree, rng, games):
+def consider_root_edges(tree, rng):
     """Draw Gumbel noise for the root's edges, and choose which of them are considered at all.
 
     Args:
         tree: the :class:`Tree`, whose ``noise`` and ``considered`` are filled.
         rng: uint64[games], xorshift states, advanced in place; 0 for no noise.
-        games: how many of the trees to do it for.
     """
-    for g in range(games):
+    for g in range(rng.shape[0]):
         first_edge = tree.first_edge[tree.roots[g]]
         count = tree.num_edges[tree.roots[g]]
         noise = tree.noise[g]

@@ -49,7 +49,6 @@ from agents.search.gumbel.network_cache import (
 )
 from agents.search.gumbel.simulation import (
     SearchOutput,
-    SearchSettings,
     SearchWorkspace,
     count_undecided,
     encode_leaves,
@@ -84,11 +83,10 @@ class CompiledNetwork(NamedTuple):
 
 
 @jit
-def _evaluate(settings, tree, positions, network, workspace):
+def _evaluate(tree, positions, network, workspace):
     """Put what the network says of the leaf of the only tree into ``network.outputs``.
 
     Args:
-        settings: the :class:`SearchSettings`.
         tree: the :class:`Tree` of one game.
         positions: uint64[1, 6], the root's.
         network: the :class:`CompiledNetwork`.
@@ -104,7 +102,7 @@ def _evaluate(settings, tree, positions, network, workspace):
     if recall(network.cache, position, network.outputs):
         return np.int64(0)
     undecided = count_undecided(tree, tree.leaves[0])
-    encode_leaves(settings, tree, positions, workspace, 1)
+    encode_leaves(tree, positions, workspace, 1)
     count = tree.starts[1]
     forward(network.weights, workspace.encodings, count, network.workspace, network.outputs)
     # Encoding may prove that an action wins. The cache does not know that, so it is not told.
@@ -114,11 +112,10 @@ def _evaluate(settings, tree, positions, network, workspace):
 
 
 @jit
-def _search_each(settings, tree, network, workspace, deadline, positions, rng, output):
+def _search_each(tree, network, workspace, deadline, positions, rng, output):
     """Search one position after another with a compiled network.
 
     Args:
-        settings: the :class:`SearchSettings`.
         tree: a :class:`Tree` of one game, overwritten.
         network: the :class:`CompiledNetwork`.
         workspace: the :class:`SearchWorkspace`.
@@ -130,22 +127,21 @@ def _search_each(settings, tree, network, workspace, deadline, positions, rng, o
     Returns:
         int64, how many encodings the network has read.
     """
-    settings, tree = uncounted(settings), uncounted(tree)
-    network, workspace = uncounted(network), uncounted(workspace)
+    tree, network, workspace = uncounted(tree), uncounted(network), uncounted(workspace)
     positions, rng, output = uncounted(positions), uncounted(rng), uncounted(output)
     encodings_read = np.int64(0)
     for i in range(positions.shape[0]):
         root = positions[i : i + 1]
-        init_roots(settings, tree, root)
-        encodings_read += _evaluate(settings, tree, root, network, workspace)
-        expand_and_backup(settings, tree, network.outputs, workspace, 1)
-        consider_root_edges(tree, rng[i : i + 1], 1)
-        for simulation in range(settings.schedule.shape[1]):
+        init_roots(tree, root, workspace)
+        encodings_read += _evaluate(tree, root, network, workspace)
+        expand_and_backup(tree, network.outputs, workspace, 1)
+        consider_root_edges(tree, rng[i : i + 1])
+        for simulation in range(workspace.schedule.shape[1]):
             if nanoseconds() >= deadline[0]:
                 break
-            select(settings, tree, simulation, workspace, 1)
-            encodings_read += _evaluate(settings, tree, root, network, workspace)
-            expand_and_backup(settings, tree, network.outputs, workspace, 1)
+            select(tree, simulation, workspace, 1)
+            encodings_read += _evaluate(tree, root, network, workspace)
+            expand_and_backup(tree, network.outputs, workspace, 1)
         root_output(tree, 0, workspace, output, i)
     return encodings_read
 
@@ -195,15 +191,13 @@ class GumbelSearch:
         """The search stops when it has passed (:mod:`agents.search.limits`)."""
         self._games = games
         self._lock_step = lock_step
-        self._settings = SearchSettings(
-            rules=rules,
-            schedule=np.stack([visit_schedule(n, simulations) for n in range(MAX_CONSIDERED + 1)]),
-            discount=np.float32(discount),
-        )
         trees = games if lock_step else 1
         self._tree: Tree = make_tree(trees, simulations)
         leaves = trees * (MAX_SUCCESSORS if per_action else 1)
         self._workspace = SearchWorkspace(
+            rules=rules,
+            schedule=np.stack([visit_schedule(n, simulations) for n in range(MAX_CONSIDERED + 1)]),
+            discount=np.float32(discount),
             per_action=int(per_action),
             encodings=padded_encodings(leaves, network.encoding_size),
             after=afterstate_memory(leaves, network.config.kind),
@@ -264,7 +258,6 @@ class GumbelSearch:
             self._search_together(positions, rng, output)
         else:
             self.encodings_read += _search_each(
-                self._settings,
                 self._tree,
                 self._compiled,
                 self._workspace,
@@ -279,22 +272,22 @@ class GumbelSearch:
     def _search_together(self, positions: Words, rng: Words, output: SearchOutput) -> None:
         """:func:`_search_each` in lock step, with the network as a batch."""
         games = len(positions)
-        settings, tree, workspace = self._settings, self._tree, self._workspace
-        init_roots(settings, tree, positions)
-        expand_and_backup(settings, tree, self._evaluate_batch(positions), workspace, games)
-        consider_root_edges(tree, rng, games)
+        tree, workspace = self._tree, self._workspace
+        init_roots(tree, positions, workspace)
+        expand_and_backup(tree, self._evaluate_batch(positions), workspace, games)
+        consider_root_edges(tree, rng)
         for simulation in range(self.simulations):
             if nanoseconds() >= self.deadline[0]:
                 break
-            select(settings, tree, simulation, workspace, games)
-            expand_and_backup(settings, tree, self._evaluate_batch(positions), workspace, games)
+            select(tree, simulation, workspace, games)
+            expand_and_backup(tree, self._evaluate_batch(positions), workspace, games)
         root_outputs(tree, workspace, output, games)
 
     def _evaluate_batch(self, positions: Words) -> npt.NDArray[np.float32]:
         """The head's outputs, float32[R, 65 or 2], for the leaves of the trees whose roots are
         ``positions``, uint64[B, 6]."""
         games = len(positions)
-        encode_leaves(self._settings, self._tree, positions, self._workspace, games)
+        encode_leaves(self._tree, positions, self._workspace, games)
         count = int(self._tree.starts[games])
         if not count:
             return np.zeros((1, 2), np.float32)

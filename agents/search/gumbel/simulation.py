@@ -53,8 +53,8 @@ class SearchOutput(NamedTuple):
     """float32[B, 64], expected results of the actions visited; else not a number."""
 
 
-class SearchSettings(NamedTuple):
-    """What stays the same during a search."""
+class SearchWorkspace(NamedTuple):
+    """What stays the same during a search, and what one thread's compiled functions work in."""
 
     rules: KernelRules
     """The rules to search by."""
@@ -62,11 +62,6 @@ class SearchSettings(NamedTuple):
     """int32[MAX_CONSIDERED + 1, simulations], :func:`visit_schedule` of each number of actions."""
     discount: np.float32
     """A win is worth this much less for each ply before it."""
-
-
-class SearchWorkspace(NamedTuple):
-    """What one thread's compiled functions work in."""
-
     per_action: int
     """1 for a network that reads each legal action, else 0."""
     encodings: npt.NDArray[np.uint8]
@@ -78,43 +73,42 @@ class SearchWorkspace(NamedTuple):
 
 
 @jit
-def init_roots(settings, tree, positions):
+def init_roots(tree, positions, workspace):
     """Begin a tree for each position; the roots are its first leaves.
 
     Args:
-        settings: the :class:`SearchSettings`.
         tree: the :class:`Tree`, overwritten.
         positions: uint64[B, 6].
+        workspace: the :class:`SearchWorkspace`.
     """
     for g in range(positions.shape[0]):
         tree.nodes[g] = tree.roots[g]
         tree.edges[g] = first_edge_of(tree, g)
-        tree.leaves[g] = add_node(settings.rules, tree, g, positions[g], NO_NODE)
+        tree.leaves[g] = add_node(workspace.rules, tree, g, positions[g], NO_NODE)
 
 
 @jit_inline
-def select(settings, tree, simulation, workspace, games):
+def select(tree, simulation, workspace, games):
     """Walk one simulation of each game down to a leaf.
 
     A simulation that comes to a known result, or to a leaf that cannot be expanded, is backed up
     here; its game has no leaf (``tree.leaves``).
 
     Args:
-        settings: the :class:`SearchSettings`.
         tree: the :class:`Tree`; of each game, a node may be added.
         simulation: its number, from 0.
         workspace: the :class:`SearchWorkspace`.
         games: how many of the trees to walk down.
     """
     words = tree.words
-    discount = settings.discount
+    discount = workspace.discount
     per_action, improved = workspace.per_action, workspace.improved
     for g in range(games):
         tree.leaves[g] = NO_NODE
         count = tree.num_edges[tree.roots[g]]
         if count == 0:
             continue
-        visits = settings.schedule[min(count, MAX_CONSIDERED), simulation]
+        visits = workspace.schedule[min(count, MAX_CONSIDERED), simulation]
         edge = select_root_edge(tree, g, visits, per_action, improved)
         while True:
             if words[edge, RESULT] != ZERO:
@@ -123,7 +117,7 @@ def select(settings, tree, simulation, workspace, games):
                 break
             node = np.int64(tree.child[edge])
             if node == NO_NODE:
-                node = add_node(settings.rules, tree, g, words[edge], edge)
+                node = add_node(workspace.rules, tree, g, words[edge], edge)
                 tree.child[edge] = node
                 if tree.num_edges[node] == 0:  # the player to move there has lost (1.2)
                     words[edge, RESULT] = FULL if same_mover(words[edge, META]) else ONE
@@ -147,13 +141,12 @@ def leaf_position(tree, g, positions):
 
 
 @jit_inline
-def encode_leaves(settings, tree, positions, workspace, games):
+def encode_leaves(tree, positions, workspace, games):
     """Encode the leaves into the workspace.
 
     An action that proves to leave the opponent without a move gets its result entered.
 
     Args:
-        settings: the :class:`SearchSettings`.
         tree: the :class:`Tree`; ``starts`` is filled.
         positions: uint64[B, 6], the roots'.
         workspace: the :class:`SearchWorkspace`, whose ``encodings`` are filled.
@@ -167,7 +160,7 @@ def encode_leaves(settings, tree, positions, workspace, games):
             continue
         first_edge = tree.first_edge[node]
         end = encode_successors(
-            settings.rules,
+            workspace.rules,
             workspace.per_action,
             workspace.after,
             leaf_position(tree, g, positions),
@@ -178,7 +171,7 @@ def encode_leaves(settings, tree, positions, workspace, games):
             end,
         )
     tree.starts[games] = end
-    finish_encodings(settings.rules, workspace.after, workspace.encodings, end)
+    finish_encodings(workspace.rules, workspace.after, workspace.encodings, end)
 
 
 @jit_inline
@@ -227,11 +220,10 @@ def _set_priors(tree, node, outputs, k, workspace):
 
 
 @jit_inline
-def expand_and_backup(settings, tree, outputs, workspace, games):
+def expand_and_backup(tree, outputs, workspace, games):
     """Enter what the network says of the leaves, and back their values up.
 
     Args:
-        settings: the :class:`SearchSettings`.
         tree: the :class:`Tree`.
         outputs: float32[R, 65 or 2], the head's, of the leaves' encodings.
         workspace: the :class:`SearchWorkspace`.
@@ -250,7 +242,7 @@ def expand_and_backup(settings, tree, outputs, workspace, games):
         # No space for the edges: the next node writes over them.
         if tree.edges[g] == tree.first_edge[node]:
             tree.num_edges[node] = 0
-        backup(tree, node, value, settings.discount)
+        backup(tree, node, value, workspace.discount)
 
 
 @jit
