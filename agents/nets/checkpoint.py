@@ -23,7 +23,7 @@ import json
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -40,24 +40,6 @@ from bao_env.observation.board import OBSERVATION_VERSION
 FORMAT: Final = 1
 _KEY: Final = "bao_env"
 _MODEL: Final = "model."
-_FLOAT: Final = np.dtype(np.float32)
-_HALF: Final = np.dtype(np.float16)
-_DTYPES: Final = {
-    "F64": np.float64,
-    "F32": np.float32,
-    "F16": np.float16,
-    "I64": np.int64,
-    "I32": np.int32,
-    "I16": np.int16,
-    "I8": np.int8,
-    "U64": np.uint64,
-    "U32": np.uint32,
-    "U16": np.uint16,
-    "U8": np.uint8,
-    "BOOL": np.bool_,
-}
-"""Safetensors' names of the types that numpy has, too."""
-
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -75,19 +57,6 @@ class Checkpoint:
     """Plain values: step, seed, configuration."""
     arrays: Arrays = field(default_factory=dict)
     """A trainer's other arrays, by name; empty unless requested from :func:`load`."""
-
-
-class Contents(NamedTuple):
-    """The header of a checkpoint."""
-
-    ruleset: Ruleset
-    """The rules it was trained under."""
-    config: NetworkConfig
-    """The shape of its network, which its tensors ``model.*`` fit."""
-    info: dict[str, Any]
-    """Its trainer's notes, unchecked."""
-    tensors: dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
-    """Type and shape of every tensor in the file, the network's and the trainer's, by name."""
 
 
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = False) -> None:
@@ -112,25 +81,13 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = F
         "info": checkpoint.info,
     }
     tensors = {
-        _MODEL + name: tensor.detach().cpu().numpy().astype(_HALF if half else _FLOAT)
+        _MODEL + name: tensor.detach().cpu().numpy().astype(np.float16 if half else np.float32)
         for name, tensor in checkpoint.network.state_dict().items()
     }
     tensors |= {name: np.ascontiguousarray(array) for name, array in checkpoint.arrays.items()}
     data = serialize(tensors, metadata={_KEY: json.dumps(header)})
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, data)
-
-
-def describe(path: str | os.PathLike[str]) -> Contents:
-    """Read the header of a checkpoint; no tensor is read.
-
-    Raises:
-        FileNotFoundError: the file does not exist.
-        CheckpointError: see :func:`load`.
-    """
-    path = Path(path)
-    with _open(path) as file:
-        return _contents(path, file)
 
 
 def load(
@@ -141,8 +98,7 @@ def load(
     Args:
         path: the file.
         ruleset: refuse a checkpoint trained under other rules than these.
-        arrays: also read the trainer's arrays. Nothing limits their number and size but the file;
-            look at :func:`describe` first.
+        arrays: also read the trainer's arrays. Nothing limits their number and size but the file.
 
     Raises:
         FileNotFoundError: the file does not exist.
@@ -151,8 +107,7 @@ def load(
     """
     path = Path(path)
     with _open(path) as file:
-        contents = _contents(path, file)
-        trained = contents.ruleset
+        trained, config, info = _read_header(path, file)
         if ruleset is not None and trained != ruleset:
             message = f"{path} was trained under rule set {trained.name!r}, not {ruleset.name!r}"
             if trained.name == ruleset.name:
@@ -161,7 +116,7 @@ def load(
                     if found[key] != wanted[key]:
                         message += f"; {key}={found[key]!r}, not {wanted[key]!r}"
             raise CheckpointError(message)
-        needed = num_parameters(contents.config) * _FLOAT.itemsize
+        needed = 4 * num_parameters(config)
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if needed > memory:  # a file with holes may be of any size
             raise CheckpointError(
@@ -169,12 +124,15 @@ def load(
                 f"this machine has {memory / 1e9:.1f}"
             )
         try:
-            network = _read_network(path, file, contents.config)
-            rest = [name for name in contents.tensors if arrays and not name.startswith(_MODEL)]
-            return Checkpoint(
-                network, trained, contents.info, {name: file.get_tensor(name) for name in rest}
-            )
-        except (SafetensorError, OSError, MemoryError, RuntimeError) as error:  # torch: Runtime
+            network = _read_network(path, file, config)
+            rest = {
+                name: file.get_tensor(name)
+                for name in file.keys()  # noqa: SIM118
+                if arrays and not name.startswith(_MODEL)
+            }
+            return Checkpoint(network, trained, info, rest)
+        # Torch raises RuntimeError, and numpy TypeError if it lacks a tensor's type.
+        except (SafetensorError, OSError, MemoryError, RuntimeError, TypeError) as error:
             raise CheckpointError(f"{path} is damaged or too large: {error!s:.300}") from error
 
 
@@ -193,8 +151,8 @@ def _open(path: Path) -> Any:
         ) from error
 
 
-def _contents(path: Path, file: Any) -> Contents:
-    """Read and check the header of an open file.
+def _read_header(path: Path, file: Any) -> tuple[Ruleset, NetworkConfig, dict[str, Any]]:
+    """Return the rule set, the network's shape and the info of an open file, all checked.
 
     Raises:
         CheckpointError: see :func:`load`.
@@ -226,23 +184,15 @@ def _contents(path: Path, file: Any) -> Contents:
         raise CheckpointError(
             f"{path}: its header is not as expected: {type(error).__name__}: {error!s:.500}"
         ) from error
-    tensors = {}
+    model = {}
     for name in file.keys():  # noqa: SIM118
-        part = file.get_slice(name)
-        if part.get_dtype() not in _DTYPES:
-            raise CheckpointError(
-                f"{path}: its tensor {name!r:.200} is of type {part.get_dtype()}; expected one of "
-                f"{', '.join(_DTYPES)}"
-            )
-        tensors[name] = np.dtype(_DTYPES[part.get_dtype()]), tuple(part.get_shape())
-    model = {name: t for name, t in tensors.items() if name.startswith(_MODEL)}
-    expected = outline(config).state_dict()
-    if model not in (
-        {_MODEL + name: (dtype, tuple(tensor.shape)) for name, tensor in expected.items()}
-        for dtype in (_FLOAT, _HALF)
-    ):
+        if name.startswith(_MODEL):
+            tensor = file.get_slice(name)
+            model[name] = tensor.get_dtype(), tensor.get_shape()
+    shapes = {_MODEL + name: list(t.shape) for name, t in outline(config).state_dict().items()}
+    if model not in ({name: (t, s) for name, s in shapes.items()} for t in ("F32", "F16")):
         raise CheckpointError(f"{path}: its tensors do not fit the network that it describes")
-    return Contents(ruleset, config, info, tensors)
+    return ruleset, config, info
 
 
 def _read_network(path: Path, file: Any, config: NetworkConfig) -> PolicyNetwork:
