@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from agents.nets.legal_actions import list_legal_actions
 from agents.nets.network import PolicyNetwork
 from agents.search.gumbel.search import GumbelSearch
 from agents.search.limits import NEVER, SHORT, check_threads, share
@@ -64,10 +65,11 @@ class SearchAgent:
         """See :meth:`bao_env.bots.Agent.act`."""
         positions, masks = as_batch(positions, masks)
         actions = np.zeros(len(masks), np.int64)
-        single = (masks != 0) & ((masks & (masks - np.uint64(1))) == 0)
-        for i in np.flatnonzero(single):
-            actions[i] = int(masks[i]).bit_length() - 1  # no choice, no search
-        undecided = np.flatnonzero((masks != 0) & ~single)
+        indptr, legal_actions = list_legal_actions(masks)
+        counts = np.diff(indptr)
+        single = counts == 1  # no choice, no search
+        actions[single] = legal_actions[indptr[:-1][single]] & 63
+        undecided = np.flatnonzero(counts > 1)
         # Even parts, so that no thread is left with a small, slow batch.
         parts = -(-len(undecided) // self._games)
         step = max(1, -(-len(undecided) // max(self._threads, parts)))
