@@ -147,7 +147,7 @@ def rewrite(path: Path, header: object) -> None:
         ({"network": {"hidden": [65536] * 64}}, "do not fit the network"),
         ({"network": {"hidden": [-1]}}, "1 to 64 layers of 1 to 65536"),
         ({"network": {"hidden": []}}, "1 to 64 layers of 1 to 65536"),
-        ({"network": {"hidden": 64}}, "expected a list of 1 to 64 layers"),
+        ({"network": {"hidden": 64}}, "expected 1 to 64 layers"),
         ({"network": {"kind": ["board"]}}, "expected one of board, moves"),
         ({"network": {"kind": "x" * 2_000_000}}, "expected one of board, moves"),
         ({"network": {"x" * 2_000_000: 1}}, "not as expected"),

@@ -113,7 +113,7 @@ class NetworkConfig:
             or not all(type(units) is int and 1 <= units <= 65536 for units in hidden)
         ):
             raise ValueError(
-                f"hidden={hidden!r:.200}: expected a list of 1 to 64 layers of 1 to 65536 units"
+                f"hidden={hidden!r:.200}: expected 1 to 64 layers of 1 to 65536 units, as a list"
             )
         object.__setattr__(self, "hidden", tuple(hidden))
 
