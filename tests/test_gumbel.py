@@ -20,6 +20,7 @@ from agents.search.gumbel.action_selection import (
 )
 from agents.search.gumbel.search import GumbelSearch
 from agents.search.gumbel.simulation import root_outputs
+from agents.search.gumbel.tree import Tree
 from agents.search.solver.solver import Solver
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of, is_legal
@@ -75,6 +76,12 @@ def test_schedule_can_be_followed(actions: int) -> None:
         assert visits[:2].max() - visits[:2].min() <= 1
 
 
+def edges_of_root(tree: Tree, game: int) -> slice:
+    """Return which edges of a tree are the root's."""
+    root = tree.roots[game]
+    return slice(tree.first_edge[root], tree.first_edge[root] + tree.num_edges[root])
+
+
 @EVERY_KIND
 @pytest.mark.parametrize("name", RULESETS)
 def test_policies_are_of_the_legal_actions(name: str, kind: str) -> None:
@@ -90,7 +97,7 @@ def test_policies_are_of_the_legal_actions(name: str, kind: str) -> None:
             assert (np.abs(found.values) <= 1).all()
             assert np.isnan(found.qvalues[~legal]).all()
             assert (~np.isnan(found.qvalues)).any(axis=1).all()  # actions that were visited
-            assert (search._tree.node_visits[:count, 0] == 20).all()
+            assert (search._tree.node_visits[search._tree.roots[:count]] == 20).all()
 
 
 @EVERY_KIND
@@ -105,16 +112,17 @@ def test_roots_have_the_logits_and_values_of_the_network(kind: str, name: str) -
     index = {action: i for i, action in enumerate(policy.legal_actions.tolist())}
     compared = decided = 0
     for g in range(200):
-        edges = tree.words[g, : tree.num_edges[g, 0]]
+        below = edges_of_root(tree, g)
+        edges = tree.words[below]
         going = edges[:, RESULT] == 0
         rows = [index[64 * g + int(action)] for action in edges[going, ACTION]]
-        found = tree.logits[g, : len(edges)][going]
+        found = tree.logits[below][going]
         np.testing.assert_allclose(found, policy.logits[rows], atol=1e-4)
         if kind != "board":
-            found = tree.qvalues[g, : len(edges)][going]
+            found = tree.qvalues[below][going]
             np.testing.assert_allclose(found, policy.values[rows], atol=1e-5)
         elif going.all():
-            assert tree.node_values[g, 0] == pytest.approx(policy.values[g], abs=1e-5)
+            assert tree.node_values[tree.roots[g]] == pytest.approx(policy.values[g], abs=1e-5)
         compared += len(rows)
         decided += going.any() and not going.all()
     assert compared > 200 and decided > 3
@@ -129,31 +137,31 @@ def test_values_and_policies_worked_out_literally(name: str) -> None:
     positions, _ = batch_of(name, 40, 24)
     search = search_of(name, "board", 40, 60)
     found = search.search(positions)
-    tree, discount = search._tree, float(search._settings.discount)
+    tree, discount = search._tree, float(search._workspace.discount)
     edges_compared = policies_compared = 0
     for g in range(40):
-        for node in range(1, int(tree.nodes[g])):
-            edge, first = tree.parent_edge[g, node], tree.first_edge[g, node]
-            below = slice(first, first + tree.num_edges[g, node])
-            if tree.words[g, edge, RESULT] or not tree.num_edges[g, node]:
+        for node in range(tree.roots[g] + 1, tree.nodes[g]):
+            edge, first = tree.parent_edge[node], tree.first_edge[node]
+            below = slice(first, first + tree.num_edges[node])
+            if tree.words[edge, RESULT] or not tree.num_edges[node]:
                 continue  # a known result is backed up in place of a value
-            assert tree.edge_visits[g, edge] == 1 + tree.edge_visits[g, below].sum()
-            seen_there = tree.node_values[g, node] + tree.value_sums[g, below].sum()
-            sign = 1 if same_mover(tree.words[g, edge, META]) else -1
-            assert tree.value_sums[g, edge] == pytest.approx(sign * discount * seen_there, abs=1e-4)
-            edges_compared += tree.edge_visits[g, edge] > 1
-        edges = slice(tree.num_edges[g, 0])
-        logits, visits = tree.logits[g, edges], tree.edge_visits[g, edges]
-        if tree.words[g, edges, RESULT].any():
+            assert tree.edge_visits[edge] == 1 + tree.edge_visits[below].sum()
+            seen_there = tree.node_values[node] + tree.value_sums[below].sum()
+            sign = 1 if same_mover(tree.words[edge, META]) else -1
+            assert tree.value_sums[edge] == pytest.approx(sign * discount * seen_there, abs=1e-4)
+            edges_compared += tree.edge_visits[edge] > 1
+        edges = edges_of_root(tree, g)
+        logits, visits = tree.logits[edges], tree.edge_visits[edges]
+        if tree.words[edges, RESULT].any():
             continue
         priors = np.exp(logits - logits.max())
-        values = tree.value_sums[g, edges] / np.maximum(visits, 1)
+        values = tree.value_sums[edges] / np.maximum(visits, 1)
         known = (priors * values)[visits > 0].sum() / priors[visits > 0].sum()
-        mixed = (tree.node_values[g, 0] + visits.sum() * known) / (1 + visits.sum())
+        mixed = (tree.node_values[tree.roots[g]] + visits.sum() * known) / (1 + visits.sum())
         values[visits == 0] = mixed
         scale = VALUE_SCALE * (VISIT_OFFSET + VISIT_GROWTH * np.sqrt(visits.max()))
         score = np.exp(logits + scale * values / 2)  # values are from -1 to 1, the paper's from 0
-        actions = tree.words[g, edges, ACTION].astype(int)
+        actions = tree.words[edges, ACTION].astype(int)
         np.testing.assert_allclose(found.policies[g, actions], score / score.sum(), atol=1e-4)
         policies_compared += 1
     assert edges_compared > 100 and policies_compared > 10
@@ -226,7 +234,7 @@ def test_known_results_are_true(name: str, kind: str) -> None:
     actions = search.search(positions, random_states(150, 7)).actions
     checked = deep = 0
     for g in range(150):
-        edges = search._tree.words[g, : search._tree.num_edges[g, 0]]
+        edges = search._tree.words[edges_of_root(search._tree, g)]
         known = {int(row[ACTION]): row[RESULT] for row in edges if row[RESULT]}
         for action, result in known.items():
             right, wrong = judged.winning[g], judged.losing[g]
@@ -252,7 +260,7 @@ def test_plays_another_action_if_all_considered_ones_lose(kind: str) -> None:
     search = search_of("zanzibar", kind, 1, 20)
     output = search.search(many_actions()[0])
     tree = search._tree
-    edges = tree.words[0, : tree.num_edges[0, 0]]
+    edges = tree.words[edges_of_root(tree, 0)]
     considered = tree.considered[0, : len(edges)]
     edges[:, RESULT] = np.where(considered, LOST, 0)
     root_outputs(tree, search._workspace, output, 1)

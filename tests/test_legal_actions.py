@@ -18,10 +18,8 @@ def test_draws_follow_the_softmax() -> None:
     indptr = 3 * np.arange(size + 1)
     logits = np.tile(np.log([0.2, 0.5, 0.3]).astype(np.float32), size)
     values = np.tile(np.array([1.0, -1.0, 0.0], np.float32), size)
-    actions, log_probs = np.empty(size, np.int64), np.empty(size, np.float32)
-    expected = np.empty(size, np.float32)
     rng = random_states(size, 0)
-    sample_actions(logits, values, indptr, masks, True, rng, actions, log_probs, expected)
+    actions, log_probs, expected = sample_actions(logits, values, indptr, masks, True, rng)
     for action, p in ((7, 0.2), (8, 0.5), (10, 0.3)):
         drawn = actions == action
         assert abs(drawn.mean() - p) < 5 * np.sqrt(p * (1 - p) / size)
@@ -32,8 +30,7 @@ def test_draws_follow_the_softmax() -> None:
 def test_best_legal_actions() -> None:
     masks = np.array([0b1010, 0, 0b100, 0b11], np.uint64)
     indptr = np.array([0, 2, 2, 3, 5])
-    actions = np.full(4, 9)
-    best_legal_actions(np.array([1, 2, 0, 5, 5], np.float32), indptr, masks, actions)
+    actions = best_legal_actions(np.array([1, 2, 0, 5, 5], np.float32), indptr, masks)
     assert actions.tolist() == [3, 0, 2, 0]
 
 

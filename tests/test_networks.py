@@ -116,14 +116,14 @@ def replaced(place: str, module: nn.Module) -> PolicyNetwork:
 @pytest.mark.parametrize(
     "network, found",
     [
-        (replaced("trunk.1", nn.Tanh()), "Tanh() as module 1"),
-        (replaced("trunk.2", nn.Identity()), "Identity() as module 2"),
+        (replaced("trunk.1", nn.Tanh()), "(1): Tanh()"),
+        (replaced("trunk.2", nn.Identity()), "(2): Identity()"),
         (replaced("trunk.2", nn.Linear(32, 16, bias=False)), "bias=False"),
         (replaced("trunk.2", Doubled(32, 16)), "Doubled("),
         (replaced("trunk.2", nn.Linear(31, 16)), "in_features=31"),
         (replaced("head", nn.Bilinear(1, 1, 1)), "Bilinear("),
         (replaced("trunk", nn.Sequential(nn.Linear(2, 2), nn.ReLU())), "Sequential"),
-        (replaced("trunk", Normed(2, (2,))), "the trunk Normed"),
+        (replaced("trunk", Normed(2, (2,))), "(trunk): Normed"),
         (OtherNetwork(NetworkConfig(hidden=(8,))), "OtherNetwork"),
     ],
 )

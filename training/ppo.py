@@ -217,29 +217,20 @@ class PpoWorker(Worker):
             actions int64[B], their log probabilities float32[B], and the result expected for the
             player to move, float32[B].
         """
-        size = len(output.legal)
-        actions = np.empty(size, np.int64)
-        log_probs, expected = np.empty((2, size), np.float32)
-        sample_actions(
+        return sample_actions(
             output.logits,
             output.values,
             output.indptr,
             output.legal,
             self.replica.per_action,
             rng,
-            actions,
-            log_probs,
-            expected,
         )
-        return actions, log_probs, expected
 
     def _past_self_actions(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Choose the actions of the past self, or of the fixed opponent, in games int64[N]."""
         output = self._evaluate(self.past_self, index)
         if self.ppo.fixed_opponent:
-            actions = np.empty(len(index), np.int64)
-            best_legal_actions(output.logits, output.indptr, output.legal, actions)
-            return actions
+            return best_legal_actions(output.logits, output.indptr, output.legal)
         rng = self.games.rng[index]
         actions, _, _ = self._sample(output, rng)
         self.games.rng[index] = rng

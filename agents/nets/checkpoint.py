@@ -21,12 +21,9 @@ from __future__ import annotations
 
 import json
 import os
-import stat
-import struct
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +32,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
 from agents.nets.features import INPUTS_VERSION
-from agents.nets.network import NetworkConfig, PolicyNetwork, num_parameters, state_shapes
+from agents.nets.network import NetworkConfig, PolicyNetwork, num_parameters, outline
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.files import write_atomically
 from bao_env.observation.board import OBSERVATION_VERSION
@@ -43,25 +40,6 @@ from bao_env.observation.board import OBSERVATION_VERSION
 FORMAT: Final = 1
 _KEY: Final = "bao_env"
 _MODEL: Final = "model."
-_MAX_HEADER: Final = 4 << 20
-_FLOAT: Final = np.dtype(np.float32)
-_HALF: Final = np.dtype(np.float16)
-_DTYPES: Final[dict[str, np.dtype[Any]]] = {
-    "F64": np.dtype(np.float64),
-    "F32": _FLOAT,
-    "F16": _HALF,
-    "I64": np.dtype(np.int64),
-    "I32": np.dtype(np.int32),
-    "I16": np.dtype(np.int16),
-    "I8": np.dtype(np.int8),
-    "U64": np.dtype(np.uint64),
-    "U32": np.dtype(np.uint32),
-    "U16": np.dtype(np.uint16),
-    "U8": np.dtype(np.uint8),
-    "BOOL": np.dtype(np.bool_),
-}
-"""Safetensors' names of the types that numpy has, too."""
-
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -79,19 +57,6 @@ class Checkpoint:
     """Plain values: step, seed, configuration."""
     arrays: Arrays = field(default_factory=dict)
     """A trainer's other arrays, by name; empty unless requested from :func:`load`."""
-
-
-class Contents(NamedTuple):
-    """The header of a checkpoint."""
-
-    ruleset: Ruleset
-    """The rules it was trained under."""
-    config: NetworkConfig
-    """The shape of its network, which its tensors ``model.*`` fit."""
-    info: dict[str, Any]
-    """Its trainer's notes, unchecked."""
-    tensors: dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
-    """Type and shape of every tensor in the file, the network's and the trainer's, by name."""
 
 
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = False) -> None:
@@ -116,25 +81,13 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = F
         "info": checkpoint.info,
     }
     tensors = {
-        _MODEL + name: tensor.detach().cpu().numpy().astype(_HALF if half else _FLOAT)
+        _MODEL + name: tensor.detach().cpu().numpy().astype(np.float16 if half else np.float32)
         for name, tensor in checkpoint.network.state_dict().items()
     }
     tensors |= {name: np.ascontiguousarray(array) for name, array in checkpoint.arrays.items()}
     data = serialize(tensors, metadata={_KEY: json.dumps(header)})
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, data)
-
-
-def describe(path: str | os.PathLike[str]) -> Contents:
-    """Read the header of a checkpoint; no tensor is read.
-
-    Raises:
-        FileNotFoundError: the file does not exist.
-        CheckpointError: see :func:`load`.
-    """
-    path = Path(path)
-    with _open(path) as file:
-        return _contents(path, file)
 
 
 def load(
@@ -145,8 +98,7 @@ def load(
     Args:
         path: the file.
         ruleset: refuse a checkpoint trained under other rules than these.
-        arrays: also read the trainer's arrays. Nothing limits their number and size but the file;
-            look at :func:`describe` first.
+        arrays: also read the trainer's arrays. Nothing limits their number and size but the file.
 
     Raises:
         FileNotFoundError: the file does not exist.
@@ -155,46 +107,52 @@ def load(
     """
     path = Path(path)
     with _open(path) as file:
-        contents = _contents(path, file)
-        trained = contents.ruleset
+        trained, config, info = _read_header(path, file)
         if ruleset is not None and trained != ruleset:
+            message = f"{path} was trained under rule set {trained.name!r}, not {ruleset.name!r}"
+            if trained.name == ruleset.name:
+                found, wanted = trained.to_dict(), ruleset.to_dict()
+                for key in found:
+                    if found[key] != wanted[key]:
+                        message += f"; {key}={found[key]!r}, not {wanted[key]!r}"
+            raise CheckpointError(message)
+        needed = 4 * num_parameters(config)
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if needed > memory:  # a file with holes may be of any size
             raise CheckpointError(
-                f"{path} was trained under rule set {trained.name!r}, not {ruleset.name!r}"
-                + (_differences(trained, ruleset) if trained.name == ruleset.name else "")
+                f"{path}: its network takes {needed / 1e9:.1f} GB; "
+                f"this machine has {memory / 1e9:.1f}"
             )
-        _check_memory(path, contents.config)
         try:
-            network = _read_network(path, file, contents.config)
-            rest = [name for name in contents.tensors if arrays and not name.startswith(_MODEL)]
-            return Checkpoint(
-                network, trained, contents.info, {name: file.get_tensor(name) for name in rest}
-            )
-        except (SafetensorError, OSError, MemoryError, RuntimeError) as error:  # torch: Runtime
+            network = _read_network(path, file, config)
+            rest = {
+                name: file.get_tensor(name)
+                for name in file.keys()  # noqa: SIM118
+                if arrays and not name.startswith(_MODEL)
+            }
+            return Checkpoint(network, trained, info, rest)
+        # Torch raises RuntimeError, and numpy TypeError if it lacks a tensor's type.
+        except (SafetensorError, OSError, MemoryError, RuntimeError, TypeError) as error:
             raise CheckpointError(f"{path} is damaged or too large: {error!s:.300}") from error
 
 
 def _open(path: Path) -> Any:
     """Open a file with safetensors, which compares its parts with its length."""
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        raise FileNotFoundError(f"no checkpoint at {path}") from None
-    if not stat.S_ISREG(mode):  # a pipe could block indefinitely
-        what = "a folder" if stat.S_ISDIR(mode) else "no regular file"
-        raise CheckpointError(f"{path} is {what}; expected a .safetensors file")
-    refused = f"{path} is no bao_env checkpoint (a .safetensors file written by training)"
-    with open(path, "rb") as raw:
-        prefix = raw.read(8)
-    if len(prefix) < 8 or struct.unpack("<Q", prefix)[0] > _MAX_HEADER:
-        raise CheckpointError(refused)
+    if not path.exists():
+        raise FileNotFoundError(f"no checkpoint at {path}")
+    if not path.is_file():  # a pipe could block indefinitely
+        raise CheckpointError(f"{path} is no regular file; expected a .safetensors file")
     try:
         return safe_open(path, framework="numpy")
     except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"{refused}: {error!s:.300}") from error
+        raise CheckpointError(
+            f"{path} is no bao_env checkpoint (a .safetensors file written by training): "
+            f"{error!s:.300}"
+        ) from error
 
 
-def _contents(path: Path, file: Any) -> Contents:
-    """Read and check the header of an open file.
+def _read_header(path: Path, file: Any) -> tuple[Ruleset, NetworkConfig, dict[str, Any]]:
+    """Return the rule set, the network's shape and the info of an open file, all checked.
 
     Raises:
         CheckpointError: see :func:`load`.
@@ -205,33 +163,36 @@ def _contents(path: Path, file: Any) -> Contents:
             f"{path} is no bao_env checkpoint: its metadata has no entry {_KEY!r}"
         )
     try:
-        ruleset, config, info = _check_header(path, metadata[_KEY])
-    except RecursionError:
-        raise CheckpointError(f"{path}: its header is nested too deeply") from None
-    tensors = {}
-    for name in file.keys():  # noqa: SIM118
-        part = file.get_slice(name)
-        if part.get_dtype() not in _DTYPES:
-            raise CheckpointError(
-                f"{path}: its tensor {name!r:.200} is of type {part.get_dtype()}; expected one of "
-                f"{', '.join(_DTYPES)}"
-            )
-        tensors[name] = _DTYPES[part.get_dtype()], tuple(part.get_shape())
-    found = {name: t for name, t in tensors.items() if name.startswith(_MODEL)}
-    shapes = {_MODEL + name: shape for name, shape in state_shapes(config).items()}
-    if found not in ({name: (t, s) for name, s in shapes.items()} for t in (_FLOAT, _HALF)):
-        raise CheckpointError(f"{path}: its tensors do not fit the network that it describes")
-    return Contents(ruleset, config, info, tensors)
-
-
-def _check_memory(path: Path, config: NetworkConfig) -> None:
-    """Refuse a network that this machine cannot hold: a file with holes may be of any size."""
-    needed = num_parameters(config) * _FLOAT.itemsize
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > memory:
+        header = {"inputs_version": 1} | json.loads(metadata[_KEY])
+        for key, expected in (
+            ("format", FORMAT),
+            ("rules_version", RULES_VERSION),
+            ("observation_version", OBSERVATION_VERSION),
+            ("inputs_version", INPUTS_VERSION),
+        ):
+            found = header[key]
+            if type(found) is not int or found != expected:
+                raise ValueError(
+                    f"it has {key} {found!r:.200}; this version of bao_env reads {expected}"
+                )
+        ruleset = Ruleset.from_dict(header["ruleset"])
+        config = NetworkConfig(**header["network"])
+        info = header["info"]
+        if not isinstance(info, dict):
+            raise TypeError(f"info is {info!r:.200}, no object")
+    except (KeyError, TypeError, ValueError, RecursionError) as error:  # of json: Recursion
         raise CheckpointError(
-            f"{path}: its network takes {needed / 1e9:.1f} GB; this machine has {memory / 1e9:.1f}"
-        )
+            f"{path}: its header is not as expected: {type(error).__name__}: {error!s:.500}"
+        ) from error
+    model = {}
+    for name in file.keys():  # noqa: SIM118
+        if name.startswith(_MODEL):
+            tensor = file.get_slice(name)
+            model[name] = tensor.get_dtype(), tensor.get_shape()
+    shapes = {_MODEL + name: list(t.shape) for name, t in outline(config).state_dict().items()}
+    if model not in ({name: (t, s) for name, s in shapes.items()} for t in ("F32", "F16")):
+        raise CheckpointError(f"{path}: its tensors do not fit the network that it describes")
+    return ruleset, config, info
 
 
 def _read_network(path: Path, file: Any, config: NetworkConfig) -> PolicyNetwork:
@@ -243,57 +204,14 @@ def _read_network(path: Path, file: Any, config: NetworkConfig) -> PolicyNetwork
             raise CheckpointError(f"{path}: its network has numbers that are not finite")
         tensor.copy_(torch.from_numpy(array))
     network.eval()
+    # Encodings from empty to full, which need not be of positions.
+    rng = np.random.default_rng(0)
+    filled = rng.random((64, network.encoding_size)) < np.linspace(0, 1, 64)[:, None]
+    encodings = np.where(filled, rng.integers(1, 65, filled.shape), 0).astype(np.uint8)
     with torch.inference_mode():
-        outputs = network.head_outputs(torch.from_numpy(_sample_encodings(network.encoding_size)))
+        outputs = network.head_outputs(torch.from_numpy(encodings))
     if not outputs.isfinite().all():
         raise CheckpointError(
             f"{path}: its network's outputs are not finite: its weights are too large"
         )
     return network
-
-
-@cache
-def _sample_encodings(size: int) -> npt.NDArray[np.uint8]:
-    """Return encodings, empty to full, that need not be of positions: uint8[64, size]."""
-    rng = np.random.default_rng(0)
-    filled = rng.random((64, size)) < np.linspace(0, 1, 64)[:, None]
-    return np.where(filled, rng.integers(1, 65, filled.shape), 0).astype(np.uint8)
-
-
-def _check_header(path: Path, text: str) -> tuple[Ruleset, NetworkConfig, dict[str, Any]]:
-    """Return the rule set, the network's shape and the info of a header."""
-    try:
-        header = json.loads(text)
-    except ValueError as error:
-        raise CheckpointError(f"{path}: its header is no JSON: {error!s:.300}") from error
-    if not isinstance(header, dict):
-        raise CheckpointError(f"{path}: its header is no JSON object")
-    for key, expected in (
-        ("format", FORMAT),
-        ("rules_version", RULES_VERSION),
-        ("observation_version", OBSERVATION_VERSION),
-        ("inputs_version", INPUTS_VERSION),
-    ):
-        found = header.get(key, 1 if key == "inputs_version" else None)
-        if type(found) is not int or found != expected:
-            raise CheckpointError(
-                f"{path} has {key} {found!r:.200}; this version of bao_env reads {expected}"
-            )
-    try:
-        ruleset = Ruleset.from_dict(header["ruleset"])
-        config = NetworkConfig(**header["network"])
-        info = header["info"]
-        if not isinstance(info, dict):
-            raise TypeError(f"info is {info!r:.200}, no object")
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: its header is not as expected: {error!s:.500}") from error
-    return ruleset, config, info
-
-
-def _differences(trained: Ruleset, wanted: Ruleset) -> str:
-    """Describe the switches in which two rule sets of the same name differ."""
-    ours, theirs = trained.to_dict(), wanted.to_dict()
-    parts = [
-        f"{key}={ours[key]!r}, not {theirs[key]!r}" for key in ours if ours[key] != theirs[key]
-    ]
-    return f" ({'; '.join(parts)})"

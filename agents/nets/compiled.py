@@ -11,6 +11,7 @@ Only the architecture ``mlp`` compiles. Any other is refused, and searched with 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -23,8 +24,6 @@ from agents.nets.head import OPPONENT_NEXT
 from agents.nets.vectors import WIDTH, add, add_product, load_vector, store_vector
 
 if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
-    from torch import nn
-
     from agents.nets.network import PolicyNetwork
 
 BYTE_VALUES: Final = 65
@@ -73,61 +72,25 @@ def _features_of_bytes(size: int) -> Any:
 
     Those of an encoding of ``size`` bytes are the sum of its bytes'.
     """
-    encodings = np.zeros((size * BYTE_VALUES, size), np.uint8)
-    for byte in range(size):
-        first = byte * BYTE_VALUES
-        encodings[first : first + BYTE_VALUES, byte] = np.arange(BYTE_VALUES)
     import torch
 
+    values = np.arange(BYTE_VALUES, dtype=np.uint8)[:, None]
+    encodings = np.kron(np.eye(size, dtype=np.uint8), values)
     return torch.from_numpy(expand(encodings)).view(torch.bfloat16)
 
 
-def _linear_layers(network: PolicyNetwork) -> list[nn.Linear]:
-    """Return the layers of a network that consists of linear layers with ReLUs between them.
-
-    Raises:
-        NotCompilableError: the network has other modules.
-    """
-    from torch import nn
-
-    from agents.nets.network import PolicyNetwork
-    from agents.nets.trunks import MultilayerPerceptron
-
-    def refuse(found: object) -> NotCompilableError:
-        return NotCompilableError(
-            f"a network of architecture {network.config.architecture!r} cannot be compiled: "
-            f"expected a MultilayerPerceptron of Linear and ReLU in turn and a Linear head, found "
-            f"{found}; search with it in lock step, where torch runs it"
-        )
-
-    # Exact types: a subclass may compute something else.
-    if type(network) is not PolicyNetwork:
-        raise refuse(type(network).__name__)
-    if type(network.trunk) is not MultilayerPerceptron:
-        raise refuse(f"the trunk {type(network.trunk).__name__}")
-    modules = [*network.trunk, network.head]
-    layers: list[nn.Linear] = []
-    width = network.num_features
-    for i, module in enumerate(modules):
-        if type(module) is not (nn.ReLU if i % 2 else nn.Linear):
-            raise refuse(f"{module} as module {i}")
-        if isinstance(module, nn.Linear):
-            if module.in_features != width or module.bias is None:
-                raise refuse(f"{module} as module {i}, which is to read {width} units with a bias")
-            width = module.out_features
-            layers.append(module)
-    if len(layers) < 2:
-        raise refuse("no hidden layer")
-    return layers
+def _structure(network: PolicyNetwork) -> tuple[list[type], list[tuple[str, Any]]]:
+    """Return the types of a network's modules, and names and shapes of its numbers."""
+    shapes = [(name, tensor.shape) for name, tensor in network.state_dict().items()]
+    return [type(module) for module in network.modules()], shapes
 
 
 def is_compilable(network: PolicyNetwork) -> bool:
-    """Return whether :func:`compile_network` accepts this network."""
-    try:
-        _linear_layers(network)
-    except NotCompilableError:
-        return False
-    return True
+    """Return whether a network is what architecture ``mlp`` makes of its configuration."""
+    from agents.nets.network import outline
+
+    # Exact types: a subclass may compute something else.
+    return _structure(network) == _structure(outline(replace(network.config, architecture="mlp")))
 
 
 def compile_network(network: PolicyNetwork) -> Weights:
@@ -137,18 +100,24 @@ def compile_network(network: PolicyNetwork) -> Weights:
         NotCompilableError: the network has other layers than those of a ``mlp``.
     """
     import torch
+    from torch import nn
     from torch.nn.functional import pad
 
-    layers = _linear_layers(network)
-    missing = [-layer.out_features % WIDTH for layer in layers]
-    biases = [
-        pad(layer.bias.detach().cpu().float(), (0, more))
-        for layer, more in zip(layers, missing, strict=True)
-    ]
-    weights = [
-        pad(layer.weight.detach().cpu().float(), (0, before, 0, more))
-        for layer, before, more in zip(layers, [0, *missing], missing, strict=False)
-    ]
+    if not is_compilable(network):
+        raise NotCompilableError(
+            f"a network of architecture {network.config.architecture!r} cannot be compiled: "
+            "expected a MultilayerPerceptron of Linear and ReLU in turn and a Linear head, as "
+            f"architecture mlp makes them of {network.config}; search with it in lock step, where "
+            f"torch runs it; found {network}"
+        )
+    layers = [module for module in network.modules() if isinstance(module, nn.Linear)]
+    biases, weights = [], []
+    missing = 0
+    for layer in layers:
+        before, missing = missing, -layer.out_features % WIDTH
+        biases.append(pad(layer.bias.detach().cpu().float(), (0, missing)))
+        weight = layer.weight.detach().cpu().float()
+        weights.append(pad(weight, (0, before, 0, missing)))
     return Weights(
         (_features_of_bytes(network.encoding_size).float() @ weights[0].T).flatten().numpy(),
         np.array([len(bias) for bias in biases]),

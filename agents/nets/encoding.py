@@ -15,14 +15,14 @@ import numpy.typing as npt
 from agents.nets.captures import IS_STUCK, capture_features
 from agents.nets.features import CAPTURES_AT, ENCODING_SIZE, REPLIES_SIZE
 from agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
-from agents.nets.legal_actions import fill_indptr, list_legal_actions
+from agents.nets.legal_actions import list_legal_actions
 from bao_env.engine.bits import FULL, ONE, ZERO, U
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import META, WORDS, Words, mover_of, same_mover
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import RESULT
-from bao_env.observation.actions import Workspace, workspace, write_actions
+from bao_env.observation.actions import Workspace, write_actions
 from bao_env.observation.board import OBSERVATION_SIZE, observe_compiled, observe_one
 
 ENCODING_STEP: Final = 512
@@ -119,22 +119,19 @@ def encode_successors(rules, per_action, after, position, successors, first, las
     for e in range(first, last):
         if successors[e, RESULT] != ZERO:
             continue  # decided: nothing to ask
-        if after is not None:
-            legal = legal_mask(rules, successors[e])
-            same = same_mover(successors[e, META])
-            if legal == ZERO:  # 1.2: who cannot move has lost
-                successors[e, RESULT] = FULL if same else ONE
-                continue
+        same = same_mover(successors[e, META])
+        if after is None:
+            stuck = encode_position(rules, successors[e], mover, False, encodings, k)
+        else:
+            after.legal[k] = legal_mask(rules, successors[e])
+            stuck = after.legal[k] == ZERO
             for word in range(META + 1):
                 after.words[k, word] = successors[e, word]
-            after.legal[k] = legal
             encodings[k, REPLIES_SIZE - 1] = SAME_NEXT if same else OPPONENT_NEXT
+        if stuck:  # 1.2: who cannot move has lost
+            successors[e, RESULT] = FULL if same else ONE
+        else:
             k += 1
-            continue
-        if encode_position(rules, successors[e], mover, False, encodings, k):  # lost (1.2)
-            successors[e, RESULT] = FULL if same_mover(successors[e, META]) else ONE
-            continue
-        k += 1
     return k
 
 
@@ -164,14 +161,16 @@ def _encode_positions(rules, positions, encodings):
 
 
 @jit
-def _encode_afterstates(rules, positions, legal_actions, encodings):
-    """Encode the board after each legal action, seen by the player who chooses it.
+def _encode_afterstates(rules, positions, legal_actions, after, encodings):
+    """Encode the board after each legal action.
 
     Args:
         rules: the :class:`KernelRules`.
         positions: uint64[B, 6].
         legal_actions: int64[K], position * 64 + action.
-        encodings: uint8[K or more, ENCODING_SIZE], filled.
+        after: an :class:`AfterstateMemory`, filled, for a network of the kind ``replies``; else
+            None.
+        encodings: uint8[K or more, size], filled.
     """
     words = np.empty(WORDS, np.uint64)
     for k in range(legal_actions.shape[0]):
@@ -179,39 +178,23 @@ def _encode_afterstates(rules, positions, legal_actions, encodings):
             words[word] = positions[legal_actions[k] >> 6, word]
         mover = np.int64(mover_of(words[META]))
         # Over: won, or (kujifunza) lost, as the board shows.
-        is_over = play(rules, words, U(legal_actions[k] & 63)) != ZERO
-        encode_position(rules, words, mover, is_over, encodings, k)
-
-
-@jit
-def _encode_replies(rules, positions, legal_actions, after, legal_after, encodings):
-    """Play every legal action, and encode all of the board after it but the replies.
-
-    Args:
-        rules: the :class:`KernelRules`.
-        positions: uint64[B, 6].
-        legal_actions: int64[K], position * 64 + action.
-        after: uint64[K, 6], filled with the positions after them.
-        legal_after: uint64[K], filled with the legal actions there; 0 where the game is over.
-        encodings: uint8[K or more, REPLIES_SIZE], filled but for the columns of actions.
-    """
-    for k in range(legal_actions.shape[0]):
+        result = play(rules, words, U(legal_actions[k] & 63))
+        if after is None:
+            encode_position(rules, words, mover, result != ZERO, encodings, k)
+            continue
+        same = np.int64(mover_of(words[META])) == mover
+        after.legal[k] = ZERO
+        if result == ZERO:
+            after.legal[k] = legal_mask(rules, words)
+            if after.legal[k] == ZERO:  # 1.2: who cannot move has lost
+                result = FULL if same else ONE
         for word in range(WORDS):
-            after[k, word] = positions[legal_actions[k] >> 6, word]
-        mover = mover_of(after[k, META])
-        result = play(rules, after[k], U(legal_actions[k] & 63))
-        same = mover_of(after[k, META]) == mover
-        legal_after[k] = ZERO if result != ZERO else legal_mask(rules, after[k])
-        ends = OPPONENT_NEXT
-        if same:
-            ends = SAME_NEXT
+            after.words[k, word] = words[word]
+        ends = SAME_NEXT if same else OPPONENT_NEXT
         if result != ZERO:
             ends = HAS_WON if result == ONE else HAS_LOST
-        elif legal_after[k] == ZERO:  # 1.2: who cannot move has lost
-            ends = HAS_LOST if same else HAS_WON
         encodings[k, REPLIES_SIZE - 1] = ends
-    viewers = np.full(after.shape[0], -1, np.int8)
-    observe_compiled(after, viewers, ONE, encodings)
+    finish_encodings(rules, after, encodings, legal_actions.shape[0])
 
 
 def encode(
@@ -233,20 +216,12 @@ def encode(
         (:func:`padded_encodings`); legal actions int64[K] (position * 64 + action) and indptr
         int64[B + 1].
     """
-    indptr = np.empty(len(masks) + 1, np.int64)
-    fill_indptr(masks, indptr)
-    legal_actions = np.empty(indptr[-1], np.int64)
-    list_legal_actions(masks, legal_actions)
+    indptr, legal_actions = list_legal_actions(masks)
     count = len(positions) if kind == "board" else len(legal_actions)
     encodings = padded_encodings(count, REPLIES_SIZE if kind == "replies" else ENCODING_SIZE)
     if kind == "board":
         _encode_positions(rules, positions, encodings)
-    elif kind == "moves":
-        _encode_afterstates(rules, positions, legal_actions, encodings)
     else:
-        after, legal_after = np.empty((count, WORDS), np.uint64), np.empty(count, np.uint64)
-        _encode_replies(rules, positions, legal_actions, after, legal_after, encodings)
-        write_actions(
-            rules, after, legal_after, True, ONE, workspace(), encodings, OBSERVATION_SIZE
-        )
+        after = afterstate_memory(count, kind)
+        _encode_afterstates(rules, positions, legal_actions, after, encodings)
     return encodings, legal_actions, indptr

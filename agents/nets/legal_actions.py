@@ -14,51 +14,22 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.bits import (
-    ONE,
-    ZERO,
-    U,
-    popcount,
-    select_bit,
-    trailing_zeros,
-    xorshift,
-)
+from bao_env.engine.bits import ZERO, U, select_bit, xorshift
 from bao_env.engine.compile import jit
 from bao_env.engine.position import Actions, Words
 
 _FRACTION_SHIFT: Final = U(40)  # leaves the 24 bits that a float32 holds exactly
 
 
-@jit
-def fill_indptr(masks, indptr):
-    """Count the legal actions of masks uint64[B] into ``indptr``, int64[B + 1], filled."""
-    total = 0
-    for i in range(masks.shape[0]):
-        indptr[i] = total
-        total += np.int64(popcount(masks[i]))
-    indptr[masks.shape[0]] = total
+def list_legal_actions(masks: Words) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """List the legal actions of masks uint64[B].
 
-
-@jit
-def list_legal_actions(masks, legal_actions):
-    """List the legal actions of masks uint64[B] into ``legal_actions``, int64[K], filled with
-    position * 64 + action."""
-    k = 0
-    for i in range(masks.shape[0]):
-        rest = masks[i]
-        while rest != ZERO:
-            legal_actions[k] = i * 64 + np.int64(trailing_zeros(rest))
-            rest &= rest - ONE
-            k += 1
-
-
-@jit
-def _find_chosen(legal_actions, indptr, actions, chosen):
-    """Where the actions int64[B] lie among legal actions int64[K]: ``chosen`` int64[B], filled."""
-    for i in range(actions.shape[0]):
-        for k in range(indptr[i], indptr[i + 1]):
-            if legal_actions[k] & 63 == actions[i]:
-                chosen[i] = k
+    Returns:
+        indptr int64[B + 1] and legal actions int64[K], position * 64 + action.
+    """
+    bits = np.unpackbits(masks.view(np.uint8), bitorder="little")
+    legal_actions = np.flatnonzero(bits.view(np.bool_))  # of bools it is three times as fast
+    return np.searchsorted(legal_actions, np.arange(len(masks) + 1) * 64), legal_actions
 
 
 def find_legal_actions(
@@ -74,55 +45,32 @@ def find_legal_actions(
         indptr int64[B + 1], legal actions int64[K] and the index among them of each action,
         int64[B].
     """
-    indptr = np.empty(len(masks) + 1, np.int64)
-    fill_indptr(masks, indptr)
-    legal_actions = np.empty(indptr[-1], np.int64)
-    list_legal_actions(masks, legal_actions)
-    chosen = np.empty(len(masks), np.int64)
-    _find_chosen(legal_actions, indptr, actions, chosen)
+    indptr, legal_actions = list_legal_actions(masks)
+    chosen = np.searchsorted(legal_actions, np.arange(len(masks)) * 64 + actions)
     return indptr, legal_actions, chosen
 
 
 @jit
-def _expected(logits, values, low, high, top, total, per_action, i):
-    """Expected result of a position: its own, or that of its legal actions under the policy.
-
-    Args:
-        logits: float32[K].
-        values: float32[K or B], expected results.
-        low, high: where the position's legal actions lie.
-        top: float32, the highest of their logits.
-        total: float32, the sum of exp(logit - top) over them.
-        per_action: whether ``values`` are of legal actions.
-        i: the position.
-    """
-    if not per_action:
-        return values[i]
-    mean = np.float32(0.0)
-    for k in range(low, high):
-        mean += np.float32(math.exp(logits[k] - top)) / total * values[k]
-    return mean
-
-
-@jit
-def sample_actions(logits, values, indptr, masks, per_action, rng, actions, log_probs, expected):
+def sample_actions(logits, values, indptr, masks, per_action, rng):
     """Draw one legal action of each position from the softmax over its logits.
 
     Args:
         logits: float32[K].
         values: float32[K or B], expected results of the legal actions or of the positions.
         indptr: int64[B + 1].
-        masks: uint64[B]; positions with mask 0 get action 0.
+        masks: uint64[B].
         per_action: whether ``values`` are of legal actions.
         rng: uint64[B], non-zero xorshift states, advanced in place.
-        actions: int64[B], filled.
-        log_probs: float32[B], filled with the log probability of each action.
-        expected: float32[B], filled with each position's expected result.
+
+    Returns:
+        the actions, int64[B]; the log probability of each action, float32[B]; each position's
+        expected result, float32[B], its own or that of its legal actions under the policy. All are
+        0 for positions with mask 0.
     """
+    actions = np.zeros(masks.shape[0], np.int64)
+    log_probs = np.zeros(masks.shape[0], np.float32)
+    expected = np.zeros(masks.shape[0], np.float32)
     for i in range(masks.shape[0]):
-        actions[i] = 0
-        log_probs[i] = 0.0
-        expected[i] = 0.0
         low, high = indptr[i], indptr[i + 1]
         if low == high:
             continue
@@ -145,27 +93,34 @@ def sample_actions(logits, values, indptr, masks, per_action, rng, actions, log_
                     break
         actions[i] = np.int64(select_bit(masks[i], U(chosen - low)))
         log_probs[i] = logits[chosen] - top - np.float32(math.log(total))
-        expected[i] = _expected(logits, values, low, high, top, total, per_action, i)
+        if not per_action:
+            expected[i] = values[i]
+            continue
+        for k in range(low, high):
+            expected[i] += np.float32(math.exp(logits[k] - top)) / total * values[k]
+    return actions, log_probs, expected
 
 
 @jit
-def best_legal_actions(logits, indptr, masks, actions):
-    """The legal action with the highest logit of each position; of equals, the lowest action.
+def best_legal_actions(logits, indptr, masks):
+    """Return the legal action with the highest logit of each position, int64[B].
+
+    Of equals it is the lowest action; for positions with mask 0 it is 0.
 
     Args:
         logits: float32[K].
         indptr: int64[B + 1].
-        masks: uint64[B]; positions with mask 0 get action 0.
-        actions: int64[B], filled.
+        masks: uint64[B].
     """
+    actions = np.zeros(masks.shape[0], np.int64)
     for i in range(masks.shape[0]):
-        actions[i] = 0
         best = indptr[i]
         for k in range(indptr[i], indptr[i + 1]):
             if logits[k] > logits[best]:
                 best = k
-        if indptr[i] < indptr[i + 1]:
+        if masks[i] != ZERO:
             actions[i] = np.int64(select_bit(masks[i], U(best - indptr[i])))
+    return actions
 
 
 @jit

@@ -106,15 +106,16 @@ class NetworkConfig:
         ):
             if not isinstance(value, str) or value not in allowed:
                 raise ValueError(f"{name}={value!r:.200}: expected one of {', '.join(allowed)}")
-        if not isinstance(self.hidden, (tuple, list)):
-            raise ValueError(f"hidden={self.hidden!r:.200}: expected a list of whole numbers")
-        object.__setattr__(self, "hidden", tuple(self.hidden))
-        if not 1 <= len(self.hidden) <= 64 or not all(
-            type(units) is int and 1 <= units <= 65536 for units in self.hidden
+        hidden = self.hidden
+        if (
+            not isinstance(hidden, (tuple, list))
+            or not 1 <= len(hidden) <= 64
+            or not all(type(units) is int and 1 <= units <= 65536 for units in hidden)
         ):
             raise ValueError(
-                f"hidden={self.hidden!r:.200}: expected 1 to 64 layers of 1 to 65536 units"
+                f"hidden={hidden!r:.200}: expected 1 to 64 layers of 1 to 65536 units, as a list"
             )
+        object.__setattr__(self, "hidden", tuple(hidden))
 
     @property
     def per_action(self) -> bool:
@@ -176,9 +177,9 @@ class PolicyNetwork(nn.Module):
         features = features.to(weight.device, weight.dtype)
         outputs = self.head(self.trunk(features)).float()
         if self.config.kind == "replies":
-            opponent_next = torch.from_numpy(encodings.numpy()[:, -1] == OPPONENT_NEXT)
-            turned = torch.where(opponent_next.to(weight.device), -outputs[:, 1], outputs[:, 1])
-            outputs = torch.stack([outputs[:, 0], turned], dim=1)
+            signs = torch.ones(outputs.shape)
+            signs[encodings[:, -1] == OPPONENT_NEXT, 1] = -1.0
+            outputs = outputs * signs.to(weight.device)
         return outputs
 
 
@@ -195,17 +196,12 @@ def check_finite(*outputs: npt.NDArray[Any]) -> None:
         )
 
 
-def state_shapes(config: NetworkConfig) -> dict[str, tuple[int, ...]]:
-    """Name and shape of each parameter and buffer of a network, which is not built for it."""
-    return {name: tuple(tensor.shape) for name, tensor in _outline(config).state_dict().items()}
-
-
 def num_parameters(config: NetworkConfig) -> int:
     """How many numbers a network learns, four bytes each; it is not built to count them."""
-    return sum(parameter.numel() for parameter in _outline(config).parameters())
+    return sum(parameter.numel() for parameter in outline(config).parameters())
 
 
-def _outline(config: NetworkConfig) -> PolicyNetwork:
+def outline(config: NetworkConfig) -> PolicyNetwork:
     """A network without its numbers: it takes no memory, whatever sizes are asked for."""
     with torch.device("meta"):
         return PolicyNetwork(config)

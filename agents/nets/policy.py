@@ -10,7 +10,12 @@ import torch
 
 from agents.base import Evaluation
 from agents.nets.encoding import encode
-from agents.nets.legal_actions import best_legal_actions, probabilities, sample_actions
+from agents.nets.legal_actions import (
+    best_legal_actions,
+    list_legal_actions,
+    probabilities,
+    sample_actions,
+)
 from agents.nets.network import Inputs, PolicyNetwork, check_finite
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
@@ -76,22 +81,12 @@ class NetworkAgent:
                 inputs = Inputs(
                     torch.from_numpy(encodings), torch.from_numpy(legal_actions).to(device)
                 )
-                logits, values = (out.cpu().numpy() for out in self.network(inputs))
+                logits, values = self.network(inputs)
                 count = len(legal_actions) if config.per_action else len(indptr) - 1
-                parts.append(
-                    NetworkOutput(
-                        logits[: len(legal_actions)],
-                        values[:count],
-                        legal_actions + low * 64,
-                        indptr,
-                    )
-                )
-        counts = np.concatenate([np.diff(part.indptr) for part in parts])
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        logits, values, legal_actions = (
-            np.concatenate([part[i] for part in parts]) for i in range(3)
-        )
+                parts.append((logits[: len(legal_actions)].cpu(), values[:count].cpu()))
+        logits, values = (torch.cat(outputs).numpy() for outputs in zip(*parts, strict=True))
         check_finite(logits, values)
+        indptr, legal_actions = list_legal_actions(masks)
         return NetworkOutput(logits, values, legal_actions, indptr)
 
     def evaluate_board(self, board: Board) -> Evaluation:
@@ -118,27 +113,17 @@ class NetworkAgent:
     def act(self, positions: Words, masks: Words) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, masks = as_batch(positions, masks)
-        size = len(masks)
-        actions = np.zeros(size, np.int64)
         if not masks.any():
-            return actions
+            return np.zeros(len(masks), np.int64)
         logits, values, _, indptr = self.evaluate(positions, masks)
         if not self.sample:
-            best_legal_actions(logits, indptr, masks, actions)
-            return actions
+            return best_legal_actions(logits, indptr, masks)
+        size = len(masks)
         missing = size - len(self._states)
         if missing > 0:
             more = random_states(missing, self._seeds.spawn(1)[0])
             self._states = np.concatenate([self._states, more])
-        sample_actions(
-            logits,
-            values,
-            indptr,
-            masks,
-            self.network.config.per_action,
-            self._states[:size],
-            actions,
-            np.empty(size, np.float32),
-            np.empty(size, np.float32),
-        )
+        per_action = self.network.config.per_action
+        states = self._states[:size]
+        actions, _, _ = sample_actions(logits, values, indptr, masks, per_action, states)
         return actions

@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.datamodel import PrimitiveModel, register_default
-from numba.extending import intrinsic, overload
+from numba.extending import lower_builtin, type_callable
 
 WIDTH: Final = 32
 """Numbers of a vector."""
@@ -66,61 +66,49 @@ def _pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
     return builder.bitcast(builder.gep(data, [at]), _VECTOR.as_pointer())
 
 
-@intrinsic
-def _load(_context: Any, array: Any, at: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(_pointer(context, builder, signature.args[0], *arguments), align=4)
-
-    return _vector(array, types.int64), generate
+@lower_builtin(load_vector, types.Array, types.Integer)
+def _load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.load(_pointer(context, builder, signature.args[0], *arguments), align=4)
 
 
-@intrinsic
-def _store(_context: Any, array: Any, at: Any, vector: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _pointer(context, builder, signature.args[0], *arguments[:2])
-        builder.store(arguments[2], place, align=4)
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, vector), generate
+@lower_builtin(store_vector, types.Array, types.Integer, _VectorType)
+def _store(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    array, at, vector = arguments
+    builder.store(vector, _pointer(context, builder, signature.args[0], array, at), align=4)
+    return context.get_dummy_value()
 
 
-@intrinsic
-def _add(_context: Any, vector: Any, other: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.fadd(*arguments)
-
-    return _vector(vector, other), generate
+@lower_builtin(add, _VectorType, _VectorType)
+def _add(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    return builder.fadd(*arguments)
 
 
-@intrinsic
-def _add_product(_context: Any, vector: Any, factor: Any, other: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        vector, factor, other = arguments
-        start = builder.insert_element(
-            ir.Constant(_VECTOR, ir.Undefined), factor, ir.Constant(ir.IntType(32), 0)
-        )
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
-        factors = builder.shuffle_vector(start, start, zeros)
-        return builder.fadd(vector, builder.fmul(factors, other, flags=_MAY_FUSE), flags=_MAY_FUSE)
-
-    return _vector(vector, types.float32, other), generate
+@lower_builtin(add_product, _VectorType, types.Float, _VectorType)
+def _add_product(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    vector, factor, other = arguments
+    start = builder.insert_element(
+        ir.Constant(_VECTOR, ir.Undefined), factor, ir.Constant(ir.IntType(32), 0)
+    )
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+    factors = builder.shuffle_vector(start, start, zeros)
+    return builder.fadd(vector, builder.fmul(factors, other, flags=_MAY_FUSE), flags=_MAY_FUSE)
 
 
-@overload(load_vector)
-def _load_in_numba(array, at):
-    return lambda array, at: _load(array, at)
+@type_callable(load_vector)
+def _type_of_load(_context: Any) -> Any:
+    return lambda array, at: _vector
 
 
-@overload(store_vector)
-def _store_in_numba(array, at, vector):
-    return lambda array, at, vector: _store(array, at, vector)
+@type_callable(store_vector)
+def _type_of_store(_context: Any) -> Any:
+    return lambda array, at, vector: types.void
 
 
-@overload(add)
-def _add_in_numba(vector, other):
-    return lambda vector, other: _add(vector, other)
+@type_callable(add)
+def _type_of_sum(_context: Any) -> Any:
+    return lambda vector, other: _vector
 
 
-@overload(add_product)
-def _add_product_in_numba(vector, factor, other):
-    return lambda vector, factor, other: _add_product(vector, factor, other)
+@type_callable(add_product)
+def _type_of_sum_of_product(_context: Any) -> Any:
+    return lambda vector, factor, other: _vector

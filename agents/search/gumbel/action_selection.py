@@ -25,12 +25,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import count
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.gumbel.tree import NO_NODE
+from agents.search.gumbel.tree import NO_NODE, edges_of
 from bao_env.engine.bits import ONE, ZERO, U, xorshift
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.successors import RESULT
@@ -51,17 +51,12 @@ _FRACTION_SHIFT: Final = U(40)  # leaves 24 random bits
 # --- sequential halving ---
 
 
-class Round(NamedTuple):
-    """A round of sequential halving."""
+def halving_rounds(actions: int, simulations: int) -> Iterator[tuple[int, int]]:
+    """The rounds in which ``simulations`` are spent on ``actions``; the last may be cut short.
 
-    survivors: int
-    """Actions that are left."""
-    visits: int
-    """How often each of them is tried."""
-
-
-def halving_rounds(actions: int, simulations: int) -> Iterator[Round]:
-    """The rounds in which ``simulations`` are spent on ``actions``; the last may be cut short."""
+    Yields:
+        how many actions are left, and how often each of them is tried.
+    """
     share = simulations // max(1, (actions - 1).bit_length())  # of each round
     finalists = max(1, min(actions, 2))
     spent = 0
@@ -70,7 +65,7 @@ def halving_rounds(actions: int, simulations: int) -> Iterator[Round]:
             return
         survivors = max(actions >> halvings, finalists)
         visits = max(1, share // survivors)
-        yield Round(survivors, visits)
+        yield survivors, visits
         spent += survivors * visits
 
 
@@ -99,50 +94,51 @@ def visit_schedule(actions: int, simulations: int) -> npt.NDArray[np.int32]:
 
 
 @jit_inline
-def _certainty(tree, g, edge):
-    """What is added to the logit of an edge of tree ``g`` because its result is known."""
-    if tree.words[g, edge, RESULT] == ZERO:
+def _certainty(tree, edge):
+    """What is added to the logit of an edge because its result is known."""
+    if tree.words[edge, RESULT] == ZERO:
         return np.float32(0.0)
-    if tree.words[g, edge, RESULT] != ONE:
+    if tree.words[edge, RESULT] != ONE:
         return -_CERTAIN
-    if tree.child[g, edge] == NO_NODE:
+    if tree.child[edge] == NO_NODE:
         return _CERTAIN + _CERTAIN  # at once is better than in the end
     return _CERTAIN
 
 
 @jit
-def consider_root_edges(tree, noise_scale, rng, games):
+def consider_root_edges(tree, rng):
     """Draw Gumbel noise for the root's edges, and choose which of them are considered at all.
 
     Args:
         tree: the :class:`Tree`, whose ``noise`` and ``considered`` are filled.
-        noise_scale: float32, 1 for noise, 0 for none.
-        rng: uint64[games], non-zero xorshift states, advanced in place.
-        games: how many of the trees to do it for.
+        rng: uint64[games], xorshift states, advanced in place; 0 for no noise.
     """
-    for g in range(games):
-        count = np.int64(tree.num_edges[g, 0])
-        for e in range(count):
-            x = xorshift(rng[g])
-            rng[g] = x
-            uniform = (float(x >> _FRACTION_SHIFT) + 0.5) * 2.0**-24
-            tree.noise[g, e] = -math.log(-math.log(uniform)) * noise_scale
-            tree.considered[g, e] = True
+    for g in range(rng.shape[0]):
+        first_edge = tree.first_edge[tree.roots[g]]
+        count = tree.num_edges[tree.roots[g]]
+        noise = tree.noise[g]
+        for i in range(count):
+            tree.considered[g, i] = True
+            noise[i] = 0.0
+            if rng[g] != ZERO:
+                rng[g] = xorshift(rng[g])
+                uniform = (float(rng[g] >> _FRACTION_SHIFT) + 0.5) * 2.0**-24
+                noise[i] = -math.log(-math.log(uniform))
         if count <= MAX_CONSIDERED:
             continue
-        for e in range(count):
+        for i in range(count):
             better = 0
-            mine = tree.noise[g, e] + tree.logits[g, e] + _certainty(tree, g, e)
+            mine = noise[i] + tree.logits[first_edge + i] + _certainty(tree, first_edge + i)
             for other in range(count):
-                theirs = tree.noise[g, other] + tree.logits[g, other]
-                theirs += _certainty(tree, g, other)
-                if theirs > mine or (theirs == mine and other < e):
+                edge = first_edge + other
+                theirs = noise[other] + tree.logits[edge] + _certainty(tree, edge)
+                if theirs > mine or (theirs == mine and other < i):
                     better += 1
-            tree.considered[g, e] = better < MAX_CONSIDERED
+            tree.considered[g, i] = better < MAX_CONSIDERED
 
 
 @jit_inline
-def improve(tree, g, node, per_action, out):
+def improve(tree, node, per_action, out):
     """The improved policy's logits of a node's edges: logits plus transformed values.
 
     Edges never visited get what the network expects of them, if it reads each; else the value
@@ -151,38 +147,35 @@ def improve(tree, g, node, per_action, out):
 
     Args:
         tree: the :class:`Tree`.
-        g: the game.
         node: the node, which has edges.
         per_action: 1 for a network that reads each legal action, else 0.
         out: float32[64], of which one number an edge is filled.
     """
-    first_edge = np.int64(tree.first_edge[g, node])
-    count = np.int64(tree.num_edges[g, node])
-    top = tree.logits[g, first_edge]
+    first_edge = tree.first_edge[node]
+    top = tree.logits[first_edge]
     max_visits = np.int32(0)
-    for e in range(first_edge, first_edge + count):
-        top = max(top, tree.logits[g, e])
-        max_visits = max(max_visits, tree.edge_visits[g, e])
-    mixed = tree.node_values[g, node]
+    for e in edges_of(tree, node):
+        top = max(top, tree.logits[e])
+        max_visits = max(max_visits, tree.edge_visits[e])
+    mixed = tree.node_values[node]
     if max_visits > 0 and per_action == 0:
         weight = np.float32(0.0)
         known = np.float32(0.0)
-        for e in range(first_edge, first_edge + count):
-            if tree.edge_visits[g, e] > 0:
-                prior = np.float32(math.exp(tree.logits[g, e] - top))
+        for e in edges_of(tree, node):
+            if tree.edge_visits[e] > 0:
+                prior = np.float32(math.exp(tree.logits[e] - top))
                 weight += prior
-                known += prior * (tree.value_sums[g, e] / np.float32(tree.edge_visits[g, e]))
+                known += prior * (tree.value_sums[e] / np.float32(tree.edge_visits[e]))
         if weight > np.float32(1e-12):
-            node_visits = np.float32(tree.node_visits[g, node])
+            node_visits = np.float32(tree.node_visits[node])
             mixed = (mixed + node_visits * known / weight) / (np.float32(1.0) + node_visits)
     growth = np.float32(VISIT_GROWTH * math.sqrt(max_visits))
     scale = np.float32(VALUE_SCALE * 0.5) * (np.float32(VISIT_OFFSET) + growth)
-    for i in range(count):
-        e = first_edge + i
-        value = tree.qvalues[g, e] if per_action != 0 else mixed
-        if tree.edge_visits[g, e] > 0:
-            value = tree.value_sums[g, e] / np.float32(tree.edge_visits[g, e])
-        out[i] = tree.logits[g, e] + scale * value + _certainty(tree, g, e)
+    for e in edges_of(tree, node):
+        value = tree.qvalues[e] if per_action != 0 else mixed
+        if tree.edge_visits[e] > 0:
+            value = tree.value_sums[e] / np.float32(tree.edge_visits[e])
+        out[e - first_edge] = tree.logits[e] + scale * value + _certainty(tree, e)
 
 
 @jit_inline
@@ -212,43 +205,43 @@ def select_root_edge(tree, g, visits, per_action, improved):
         per_action: 1 for a network that reads each legal action, else 0.
         improved: float32[64], a workspace.
     """
-    improve(tree, g, 0, per_action, improved)
+    root = tree.roots[g]
+    first_edge = tree.first_edge[root]
+    improve(tree, root, per_action, improved)
     best = np.int64(0)
     best_score = -np.inf
     scheduled = False
-    for e in range(np.int64(tree.num_edges[g, 0])):
-        if not tree.considered[g, e]:
+    for i in range(tree.num_edges[root]):
+        if not tree.considered[g, i]:
             continue
-        score = improved[e] + tree.noise[g, e]
-        due = tree.edge_visits[g, e] == visits
+        score = improved[i] + tree.noise[g, i]
+        due = tree.edge_visits[first_edge + i] == visits
         if (due and not scheduled) or (due == scheduled and score > best_score):
             scheduled = due
             best_score = score
-            best = e
-    return best
+            best = i
+    return first_edge + best
 
 
 @jit_inline
-def select_inner_edge(tree, g, node, per_action, improved):
+def select_inner_edge(tree, node, per_action, improved):
     """The edge of an inner node that most needs a visit for visits to follow the improved policy.
 
     Args:
         tree: the :class:`Tree`.
-        g: the game.
         node: the node, which has edges.
         per_action: 1 for a network that reads each legal action, else 0.
         improved: float32[64], a workspace.
     """
-    first_edge = np.int64(tree.first_edge[g, node])
-    count = np.int64(tree.num_edges[g, node])
-    improve(tree, g, node, per_action, improved)
-    softmax(improved, count)
-    share = np.float32(1.0) / (np.float32(1.0) + np.float32(tree.node_visits[g, node]))
+    first_edge = tree.first_edge[node]
+    improve(tree, node, per_action, improved)
+    softmax(improved, tree.num_edges[node])
+    share = np.float32(1.0) / (np.float32(1.0) + np.float32(tree.node_visits[node]))
     best = first_edge
     best_score = -np.inf
-    for i in range(count):
-        score = improved[i] - np.float32(tree.edge_visits[g, first_edge + i]) * share
+    for e in edges_of(tree, node):
+        score = improved[e - first_edge] - np.float32(tree.edge_visits[e]) * share
         if score > best_score:
             best_score = score
-            best = first_edge + i
+            best = e
     return best

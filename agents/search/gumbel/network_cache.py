@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from agents.nets.head import num_outputs
 from agents.search.alphabeta.transposition import position_hash
-from bao_env.engine.bits import ONE, ZERO, U
-from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.bits import ONE, U
+from bao_env.engine.compile import jit_inline
 from bao_env.engine.position import read
 
 _MAX_SLOTS: Final = 1 << 16
@@ -91,9 +91,3 @@ def remember(cache, position, outputs, count):
     for k in range(count):
         for j in range(cache.outputs.shape[2]):
             cache.outputs[slot, k, j] = outputs[k, j]
-
-
-@jit
-def clear(cache):
-    """Empty the cache."""
-    cache.keys[:] = ZERO

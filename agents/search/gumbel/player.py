@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from agents.nets.legal_actions import list_legal_actions
 from agents.nets.network import PolicyNetwork
 from agents.search.gumbel.search import GumbelSearch
 from agents.search.limits import NEVER, SHORT, check_threads, share
@@ -48,12 +49,12 @@ class SearchAgent:
         self._exclusive = Exclusive("player")
         games = max(1, min(_MAX_SEARCHES, _MAX_TREE_NODES // max(1, simulations)))
         rules = ruleset.kernel_rules()
-        self._searches = [GumbelSearch(rules, self.network, games, simulations)]
-        weights = self._searches[0].weights
-        self._searches += [
-            GumbelSearch(rules, self.network, games, simulations, weights=weights)
-            for _ in range(self._threads - 1)
-        ]
+        self._searches: list[GumbelSearch] = []
+        weights = None  # compiled by the first search for all
+        for _ in range(self._threads):
+            search = GumbelSearch(rules, self.network, games, simulations, weights=weights)
+            weights = search.weights
+            self._searches.append(search)
         self._games = games
         self._expected_seconds = self._searches[0].simulations * _SIMULATION
         if self._expected_seconds > SHORT:  # compile before Ctrl-C may come
@@ -64,10 +65,11 @@ class SearchAgent:
         """See :meth:`bao_env.bots.Agent.act`."""
         positions, masks = as_batch(positions, masks)
         actions = np.zeros(len(masks), np.int64)
-        single = (masks != 0) & ((masks & (masks - np.uint64(1))) == 0)
-        for i in np.flatnonzero(single):
-            actions[i] = int(masks[i]).bit_length() - 1  # no choice, no search
-        undecided = np.flatnonzero((masks != 0) & ~single)
+        indptr, legal_actions = list_legal_actions(masks)
+        counts = np.diff(indptr)
+        single = counts == 1  # no choice, no search
+        actions[single] = legal_actions[indptr[:-1][single]] & 63
+        undecided = np.flatnonzero(counts > 1)
         # Even parts, so that no thread is left with a small, slow batch.
         parts = -(-len(undecided) // self._games)
         step = max(1, -(-len(undecided) // max(self._threads, parts)))
@@ -79,5 +81,5 @@ class SearchAgent:
 
         deadlines = [search.deadline for search in self._searches]
         with self._exclusive:
-            share(len(undecided), min(step, self._games), search, deadlines, self._expected_seconds)
+            share(len(undecided), step, search, deadlines, self._expected_seconds)
         return actions

@@ -43,14 +43,12 @@ from agents.search.gumbel.action_selection import (
 )
 from agents.search.gumbel.network_cache import (
     NetworkCache,
-    clear,
     make_cache,
     recall,
     remember,
 )
 from agents.search.gumbel.simulation import (
     SearchOutput,
-    SearchSettings,
     SearchWorkspace,
     count_undecided,
     encode_leaves,
@@ -73,15 +71,6 @@ _SEARCHES_CACHED: Final = 3
 """The cache has space for the leaves of so many searches of each game."""
 
 
-class RootNoise(NamedTuple):
-    """What varies the choice between the actions of the roots."""
-
-    scale: np.float32
-    """1 for Gumbel noise, 0 for none."""
-    rng: Words
-    """uint64[B], non-zero xorshift states."""
-
-
 class CompiledNetwork(NamedTuple):
     """A compiled network and what one thread runs it in."""
 
@@ -94,16 +83,14 @@ class CompiledNetwork(NamedTuple):
 
 
 @jit
-def _evaluate(settings, tree, positions, network, workspace, after):
+def _evaluate(tree, positions, network, workspace):
     """Put what the network says of the leaf of the only tree into ``network.outputs``.
 
     Args:
-        settings: the :class:`SearchSettings`.
         tree: the :class:`Tree` of one game.
         positions: uint64[1, 6], the root's.
         network: the :class:`CompiledNetwork`.
         workspace: the :class:`SearchWorkspace`.
-        after: the :class:`AfterstateMemory` of its encodings, or None.
 
     Returns:
         int64, how many encodings the network has read.
@@ -114,8 +101,8 @@ def _evaluate(settings, tree, positions, network, workspace, after):
     tree.starts[0] = 0
     if recall(network.cache, position, network.outputs):
         return np.int64(0)
-    undecided = count_undecided(tree, 0)
-    encode_leaves(settings, tree, positions, workspace, after, 1)
+    undecided = count_undecided(tree, tree.leaves[0])
+    encode_leaves(tree, positions, workspace, 1)
     count = tree.starts[1]
     forward(network.weights, workspace.encodings, count, network.workspace, network.outputs)
     # Encoding may prove that an action wins. The cache does not know that, so it is not told.
@@ -125,39 +112,36 @@ def _evaluate(settings, tree, positions, network, workspace, after):
 
 
 @jit
-def _search_each(settings, tree, network, workspace, after, deadline, positions, noise, output):
+def _search_each(tree, network, workspace, deadline, positions, rng, output):
     """Search one position after another with a compiled network.
 
     Args:
-        settings: the :class:`SearchSettings`.
         tree: a :class:`Tree` of one game, overwritten.
         network: the :class:`CompiledNetwork`.
         workspace: the :class:`SearchWorkspace`.
-        after: the :class:`AfterstateMemory` of its encodings, or None.
         deadline: int64[1], see :mod:`agents.search.limits`.
         positions: uint64[B, 6].
-        noise: the :class:`RootNoise`.
+        rng: uint64[B], xorshift states, advanced in place; 0 for no noise.
         output: the :class:`SearchOutput`, filled.
 
     Returns:
         int64, how many encodings the network has read.
     """
-    settings, tree = uncounted(settings), uncounted(tree)
-    network, workspace = uncounted(network), uncounted(workspace)
-    positions, noise, output = uncounted(positions), uncounted(noise), uncounted(output)
+    tree, network, workspace = uncounted(tree), uncounted(network), uncounted(workspace)
+    positions, rng, output = uncounted(positions), uncounted(rng), uncounted(output)
     encodings_read = np.int64(0)
     for i in range(positions.shape[0]):
         root = positions[i : i + 1]
-        init_roots(settings, tree, root)
-        encodings_read += _evaluate(settings, tree, root, network, workspace, after)
-        expand_and_backup(settings, tree, network.outputs, workspace, 1)
-        consider_root_edges(tree, noise.scale, noise.rng[i : i + 1], 1)
-        for simulation in range(settings.schedule.shape[1]):
+        init_roots(tree, root, workspace)
+        encodings_read += _evaluate(tree, root, network, workspace)
+        expand_and_backup(tree, network.outputs, workspace, 1)
+        consider_root_edges(tree, rng[i : i + 1])
+        for simulation in range(workspace.schedule.shape[1]):
             if nanoseconds() >= deadline[0]:
                 break
-            select(settings, tree, simulation, workspace, 1)
-            encodings_read += _evaluate(settings, tree, root, network, workspace, after)
-            expand_and_backup(settings, tree, network.outputs, workspace, 1)
+            select(tree, simulation, workspace, 1)
+            encodings_read += _evaluate(tree, root, network, workspace)
+            expand_and_backup(tree, network.outputs, workspace, 1)
         root_output(tree, 0, workspace, output, i)
     return encodings_read
 
@@ -207,18 +191,16 @@ class GumbelSearch:
         """The search stops when it has passed (:mod:`agents.search.limits`)."""
         self._games = games
         self._lock_step = lock_step
-        self._settings = SearchSettings(
-            rules=rules,
-            schedule=np.stack([visit_schedule(n, simulations) for n in range(MAX_CONSIDERED + 1)]),
-            discount=np.float32(discount),
-        )
         trees = games if lock_step else 1
         self._tree: Tree = make_tree(trees, simulations)
         leaves = trees * (MAX_SUCCESSORS if per_action else 1)
-        self._after = afterstate_memory(leaves, network.config.kind)
         self._workspace = SearchWorkspace(
+            rules=rules,
+            schedule=np.stack([visit_schedule(n, simulations) for n in range(MAX_CONSIDERED + 1)]),
+            discount=np.float32(discount),
             per_action=int(per_action),
             encodings=padded_encodings(leaves, network.encoding_size),
+            after=afterstate_memory(leaves, network.config.kind),
             improved=np.empty(MAX_SUCCESSORS, np.float32),
         )
         if not lock_step:
@@ -240,7 +222,7 @@ class GumbelSearch:
         self.network = network
         if not self._lock_step:
             self._compiled = self._compiled._replace(weights=compile_network(network))
-            clear(self._compiled.cache)
+            self._compiled.cache.keys[:] = 0
 
     def search(
         self,
@@ -263,10 +245,9 @@ class GumbelSearch:
         if games > self._games:
             raise ValueError(f"{games} positions: expected at most {self._games}")
         if rng is None:
-            noise = RootNoise(np.float32(0.0), np.ones(games, np.uint64))
+            rng = np.zeros(games, np.uint64)
         else:
             check_output("rng", rng, np.uint64, (games,))
-            noise = RootNoise(np.float32(1.0), rng)
         output = SearchOutput(
             np.empty(games, np.int64),
             np.empty((games, 64), np.float32),
@@ -274,41 +255,39 @@ class GumbelSearch:
             np.empty((games, 64), np.float32),
         )
         if self._lock_step:
-            self._search_together(positions, noise, output)
+            self._search_together(positions, rng, output)
         else:
             self.encodings_read += _search_each(
-                self._settings,
                 self._tree,
                 self._compiled,
                 self._workspace,
-                self._after,
                 self.deadline,
                 positions,
-                noise,
+                rng,
                 output,
             )
         check_finite(output.policies, output.values)
         return output
 
-    def _search_together(self, positions: Words, noise: RootNoise, output: SearchOutput) -> None:
+    def _search_together(self, positions: Words, rng: Words, output: SearchOutput) -> None:
         """:func:`_search_each` in lock step, with the network as a batch."""
         games = len(positions)
-        settings, tree, workspace = self._settings, self._tree, self._workspace
-        init_roots(settings, tree, positions)
-        expand_and_backup(settings, tree, self._evaluate_batch(positions), workspace, games)
-        consider_root_edges(tree, noise.scale, noise.rng, games)
+        tree, workspace = self._tree, self._workspace
+        init_roots(tree, positions, workspace)
+        expand_and_backup(tree, self._evaluate_batch(positions), workspace, games)
+        consider_root_edges(tree, rng)
         for simulation in range(self.simulations):
             if nanoseconds() >= self.deadline[0]:
                 break
-            select(settings, tree, simulation, workspace, games)
-            expand_and_backup(settings, tree, self._evaluate_batch(positions), workspace, games)
+            select(tree, simulation, workspace, games)
+            expand_and_backup(tree, self._evaluate_batch(positions), workspace, games)
         root_outputs(tree, workspace, output, games)
 
     def _evaluate_batch(self, positions: Words) -> npt.NDArray[np.float32]:
         """The head's outputs, float32[R, 65 or 2], for the leaves of the trees whose roots are
         ``positions``, uint64[B, 6]."""
         games = len(positions)
-        encode_leaves(self._settings, self._tree, positions, self._workspace, self._after, games)
+        encode_leaves(self._tree, positions, self._workspace, games)
         count = int(self._tree.starts[games])
         if not count:
             return np.zeros((1, 2), np.float32)

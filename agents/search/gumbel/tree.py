@@ -33,39 +33,44 @@ expanded."""
 
 
 class Tree(NamedTuple):
-    """The trees of B games, N nodes and E edges each. An edge is an action of a node."""
+    """The trees of B games, with space for N nodes and E edges each, one after another.
+
+    Nodes and edges are numbered over all trees: the root of game g is node g * N.
+    """
 
     words: Words
-    """uint64[B, E, 8], the position that each edge leads to, as ``successors`` writes it."""
+    """uint64[B * E, 8], the position that each edge leads to, as ``successors`` writes it."""
     logits: npt.NDArray[np.float32]
-    """float32[B, E]."""
+    """float32[B * E]."""
     qvalues: npt.NDArray[np.float32]
-    """float32[B, E], what the network expects of each edge, for the player who chooses it; only
+    """float32[B * E], what the network expects of each edge, for the player who chooses it; only
     of networks that read each legal action."""
     edge_visits: npt.NDArray[np.int32]
-    """int32[B, E]."""
+    """int32[B * E]."""
     value_sums: npt.NDArray[np.float32]
-    """float32[B, E], sum of values for the player who chooses the edge."""
+    """float32[B * E], sum of values for the player who chooses the edge."""
     child: npt.NDArray[np.int32]
-    """int32[B, E], the node that each edge leads to; -1 before its first visit."""
+    """int32[B * E], the node that each edge leads to; -1 before its first visit."""
     edge_node: npt.NDArray[np.int32]
-    """int32[B, E], the node that each edge belongs to."""
-    first_edge: npt.NDArray[np.int32]
-    """int32[B, N], the first edge of each node."""
-    num_edges: npt.NDArray[np.int32]
-    """int32[B, N], how many it has."""
-    parent_edge: npt.NDArray[np.int32]
-    """int32[B, N], the edge that leads to each node."""
+    """int32[B * E], the node that each edge belongs to."""
+    first_edge: npt.NDArray[np.int64]
+    """int64[B * N], the first edge of each node."""
+    num_edges: npt.NDArray[np.int64]
+    """int64[B * N], how many it has."""
+    parent_edge: npt.NDArray[np.int64]
+    """int64[B * N], the edge that leads to each node; -1 for a root."""
     node_values: npt.NDArray[np.float32]
-    """float32[B, N], what the network said."""
+    """float32[B * N], what the network said."""
     node_visits: npt.NDArray[np.int32]
-    """int32[B, N], visits of all edges of each node."""
-    nodes: npt.NDArray[np.int32]
-    """int32[B], nodes in use."""
-    edges: npt.NDArray[np.int32]
-    """int32[B], edges in use."""
-    leaves: npt.NDArray[np.int32]
-    """int32[B], the node that the network is to evaluate, -1 for none."""
+    """int32[B * N], visits of all edges of each node."""
+    roots: npt.NDArray[np.int64]
+    """int64[B], the root of each tree."""
+    nodes: npt.NDArray[np.int64]
+    """int64[B], the next node that is free."""
+    edges: npt.NDArray[np.int64]
+    """int64[B], the next edge that is free."""
+    leaves: npt.NDArray[np.int64]
+    """int64[B], the node that the network is to evaluate, -1 for none."""
     noise: npt.NDArray[np.float32]
     """float32[B, 64], Gumbel noise of the root's edges."""
     considered: npt.NDArray[np.bool_]
@@ -77,23 +82,25 @@ class Tree(NamedTuple):
 def make_tree(games: int, simulations: int) -> Tree:
     """Empty trees with space for the nodes of ``simulations`` simulations each."""
     nodes = simulations + 2
-    edges = _EDGES_PER_NODE * nodes + 2 * MAX_SUCCESSORS
+    all_nodes = games * nodes
+    all_edges = games * (_EDGES_PER_NODE * nodes + 2 * MAX_SUCCESSORS)
     return Tree(
-        words=np.zeros((games, edges, SUCCESSOR_WORDS), np.uint64),
-        logits=np.zeros((games, edges), np.float32),
-        qvalues=np.zeros((games, edges), np.float32),
-        edge_visits=np.zeros((games, edges), np.int32),
-        value_sums=np.zeros((games, edges), np.float32),
-        child=np.zeros((games, edges), np.int32),
-        edge_node=np.zeros((games, edges), np.int32),
-        first_edge=np.zeros((games, nodes), np.int32),
-        num_edges=np.zeros((games, nodes), np.int32),
-        parent_edge=np.zeros((games, nodes), np.int32),
-        node_values=np.zeros((games, nodes), np.float32),
-        node_visits=np.zeros((games, nodes), np.int32),
-        nodes=np.zeros(games, np.int32),
-        edges=np.zeros(games, np.int32),
-        leaves=np.zeros(games, np.int32),
+        words=np.zeros((all_edges, SUCCESSOR_WORDS), np.uint64),
+        logits=np.zeros(all_edges, np.float32),
+        qvalues=np.zeros(all_edges, np.float32),
+        edge_visits=np.zeros(all_edges, np.int32),
+        value_sums=np.zeros(all_edges, np.float32),
+        child=np.zeros(all_edges, np.int32),
+        edge_node=np.zeros(all_edges, np.int32),
+        first_edge=np.zeros(all_nodes, np.int64),
+        num_edges=np.zeros(all_nodes, np.int64),
+        parent_edge=np.zeros(all_nodes, np.int64),
+        node_values=np.zeros(all_nodes, np.float32),
+        node_visits=np.zeros(all_nodes, np.int32),
+        roots=np.arange(0, all_nodes, nodes),
+        nodes=np.zeros(games, np.int64),
+        edges=np.zeros(games, np.int64),
+        leaves=np.zeros(games, np.int64),
         noise=np.zeros((games, MAX_SUCCESSORS), np.float32),
         considered=np.zeros((games, MAX_SUCCESSORS), np.bool_),
         starts=np.zeros(games + 1, np.int64),
@@ -114,86 +121,114 @@ def add_node(rules, tree, g, position, parent_edge):
         position: uint64[5 or more], the node's position.
         parent_edge: the edge that leads to it; :data:`NO_NODE` for the root.
     """
-    node = np.int64(tree.nodes[g])
-    base = np.int64(tree.edges[g])
-    words = tree.words[g]
-    count = successors(rules, read(position), words, base)
+    node = tree.nodes[g]
+    base = tree.edges[g]
+    count = successors(rules, read(position), tree.words, base)
     tree.nodes[g] = node + 1
-    tree.first_edge[g, node] = base
-    tree.num_edges[g, node] = count
-    tree.parent_edge[g, node] = parent_edge
-    tree.node_visits[g, node] = 0
-    tree.node_values[g, node] = 0.0
+    tree.first_edge[node] = base
+    tree.num_edges[node] = count
+    tree.parent_edge[node] = parent_edge
+    tree.node_visits[node] = 0
+    tree.node_values[node] = 0.0
     for e in range(base, base + count):
-        tree.edge_visits[g, e] = 0
-        tree.value_sums[g, e] = 0.0
-        tree.qvalues[g, e] = 0.0
-        tree.child[g, e] = NO_NODE
-        tree.edge_node[g, e] = node
-    if base + count + 2 * MAX_SUCCESSORS <= words.shape[0]:
+        tree.edge_visits[e] = 0
+        tree.value_sums[e] = 0.0
+        tree.qvalues[e] = 0.0
+        tree.child[e] = NO_NODE
+        tree.edge_node[e] = node
+    if base + count + 2 * MAX_SUCCESSORS <= first_edge_of(tree, g + 1):
         tree.edges[g] = base + count
     return node
 
 
 @jit_inline
-def prove(tree, g, edge):
+def first_edge_of(tree, g):
+    """The first edge of the tree of game ``g``."""
+    return g * (tree.words.shape[0] // tree.roots.shape[0])
+
+
+@jit_inline
+def edges_of(tree, node):
+    """The edges of a node, a range."""
+    first_edge = tree.first_edge[node]
+    return range(first_edge, first_edge + tree.num_edges[node])
+
+
+@jit_inline
+def known_value(result):
+    """The value of a known result, float32, for the player who chose the edge that has it."""
+    return np.float32(1.0) if result == ONE else np.float32(-1.0)
+
+
+@jit_inline
+def prove(tree, edge):
     """Mark all that follows further up from the result of an edge, which has just become known.
 
     Args:
         tree: the :class:`Tree`, whose ``words[..., RESULT]`` are filled.
-        g: the game.
         edge: the edge.
     """
     words = tree.words
     while True:
-        node = np.int64(tree.edge_node[g, edge])
-        if node == 0:
+        node = tree.edge_node[edge]
+        parent_edge = tree.parent_edge[node]
+        if parent_edge == NO_NODE:
             return
-        won = words[g, edge, RESULT] == ONE
+        won = words[edge, RESULT] == ONE
         if not won:  # the node is lost only if everything else in it is
-            first_edge = np.int64(tree.first_edge[g, node])
-            for e in range(first_edge, first_edge + np.int64(tree.num_edges[g, node])):
-                if words[g, e, RESULT] == ZERO or words[g, e, RESULT] == ONE:
+            for e in edges_of(tree, node):
+                if words[e, RESULT] == ZERO or words[e, RESULT] == ONE:
                     return
-        edge = np.int64(tree.parent_edge[g, node])
-        if words[g, edge, RESULT] != ZERO:
+        edge = parent_edge
+        if words[edge, RESULT] != ZERO:
             return
-        words[g, edge, RESULT] = ONE if won == same_mover(words[g, edge, META]) else FULL
+        words[edge, RESULT] = ONE if won == same_mover(words[edge, META]) else FULL
 
 
 @jit_inline
-def known_edge(tree, g, node):
+def known_edge(tree, node):
     """An edge from which the result of a new node is known: one that wins, or any if all lose;
     :data:`NO_NODE` if the result is not known."""
-    first_edge = np.int64(tree.first_edge[g, node])
     lost = True
-    for e in range(first_edge, first_edge + np.int64(tree.num_edges[g, node])):
-        if tree.words[g, e, RESULT] == ONE:
+    for e in edges_of(tree, node):
+        if tree.words[e, RESULT] == ONE:
             return e
-        if tree.words[g, e, RESULT] == ZERO:
+        if tree.words[e, RESULT] == ZERO:
             lost = False
-    return first_edge if lost else np.int64(NO_NODE)
+    return tree.first_edge[node] if lost else np.int64(NO_NODE)
 
 
 @jit_inline
-def backup(tree, g, edge, value, discount):
-    """Add a value to an edge and to all that lead to it.
+def visit(tree, edge, value):
+    """Add a visit and a value to an edge; returns the edge's node.
+
+    Args:
+        tree: the :class:`Tree`.
+        edge: the edge.
+        value: float32, for the player who chose the edge.
+    """
+    tree.edge_visits[edge] += 1
+    tree.value_sums[edge] += value
+    node = np.int64(tree.edge_node[edge])
+    tree.node_visits[node] += 1
+    return node
+
+
+@jit_inline
+def backup(tree, node, value, discount):
+    """Add a value to all edges that lead to a node.
 
     Args:
         tree: the :class:`Tree`, whose visits and value sums are updated.
-        g: the game.
-        edge: the last edge.
-        value: float32, for the player who chose that edge.
+        node: the node.
+        value: float32, for the player to move there.
         discount: float32, factor for each ply further up.
     """
     while True:
-        tree.edge_visits[g, edge] += 1
-        tree.value_sums[g, edge] += value
-        node = np.int64(tree.edge_node[g, edge])
-        tree.node_visits[g, node] += 1
-        if node == 0:
+        edge = tree.parent_edge[node]
+        if edge == NO_NODE:
             return
-        edge = np.int64(tree.parent_edge[g, node])
         value *= discount
-        if not same_mover(tree.words[g, edge, META]):
+        if not same_mover(tree.words[edge, META]):
             value = -value
+        node = visit(tree, edge, value)
