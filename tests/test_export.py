@@ -62,7 +62,8 @@ def test_shipped_networks_and_their_names(
 ) -> None:
     file = tmp_path / "zanzibar.onnx"
     assert bao(["export", "zanzibar", str(file)]) == 0
-    assert "kind moves for zanzibar" in capsys.readouterr().out
-    assert file.stat().st_size < 2 * (CHECKPOINTS / "zanzibar.safetensors").stat().st_size
+    assert "kind replies for zanzibar" in capsys.readouterr().out
+    half = (CHECKPOINTS / "zanzibar.safetensors").stat().st_size
+    assert file.stat().st_size < 2.1 * half, "every number once, as float32"
     assert bao(["export", "nothing", str(file)]) == 2
     assert "no checkpoint at nothing" in capsys.readouterr().err
