@@ -13,7 +13,7 @@ from agents.search.solver.player import PROOF_PART, SolverAgent
 from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from agents.search.solver.proof_search import ProofSearch
 from agents.search.solver.solver import Solver
-from bao_env import RULESETS, Board
+from bao_env import RULESETS, BaoVectorEnv, Board
 from tests.positions import NO_MOVE, board_of, draw
 from tests.rulesets import every_ruleset
 
@@ -63,6 +63,23 @@ def test_avoids_what_is_proven_to_lose() -> None:
         elif value == WIN:
             assert known[action] == WIN or search.nodes > nodes // 8
     assert avoided > 5
+
+
+def test_nothing_is_kept_between_positions() -> None:
+    """With a limit of nodes, later positions of the same games do not change a choice."""
+    env = BaoVectorEnv(16, opening_plies=0)
+    env.reset(seed=3)
+    positions, masks = [], []
+    for ply in range(44):
+        env.step(env.sample_legal_actions())
+        if ply >= 24:
+            positions.append(env.positions.copy())
+            masks.append(env.legal.copy())
+    later = SolverAgent(nodes=4000, threads=1)
+    earlier = SolverAgent(nodes=4000, threads=1)
+    backwards = [later.act(*some) for some in zip(positions[::-1], masks[::-1], strict=True)]
+    forwards = [earlier.act(*some) for some in zip(positions, masks, strict=True)]
+    np.testing.assert_array_equal(forwards, backwards[::-1])
 
 
 def test_only_action_is_played_at_once() -> None:
