@@ -55,9 +55,11 @@ COMMANDS: Final = {
     "perft": Command("bao_env.perft:command", "count the action sequences of a length"),
     "warm-up": Command("bao_env.warm_up:command", "compile everything beforehand"),
     "bench": Command("bao_env.bench:command", "measure the speed of the environments"),
-    "bench first-step": Command("bao_env.first_step:command", "measure compiling at first use"),
     "bench search": Command("training.bench_search:command", "measure the searches", "train"),
     "bench train": Command("training.bench:command", "measure the speed of training", "train"),
+    "bench first-step": Command(
+        "training.lab.first_step:command", "measure compiling at first use", "train"
+    ),
     "bench peers": Command("training.lab.peers:command", "measure other libraries", "train"),
     "versus": Command("training.versus:command", "play against another checkout", "train"),
     "fit": Command("training.fit:command", "fit an evaluation of alpha-beta", "train"),

@@ -17,11 +17,12 @@ from typing import Any
 from agents import registry
 from agents.arena import match as arena
 from agents.arena.elo import Sprt, finite
-from agents.arena.openings import BALANCE, OPENING_PLIES
+from agents.arena.openings import BALANCE, OPENING_PLIES, draw_openings
 from agents.arena.report import markdown_table
 from agents.progress import Progress
 from agents.provenance import provenance
 from bao_env.cli import Run, add_options, add_player_options, at_least, write_json
+from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.files import write_atomically
 
@@ -136,20 +137,14 @@ def _run(args: argparse.Namespace) -> None:
         registry.load(name, ruleset=ruleset, seed=args.seed + 1 + i)
         for i, name in enumerate(args.opponents)
     ]
+    openings = draw_openings(ruleset, args.pairs, args.opening_plies, args.seed, args.balance)
+    engine = Engine(ruleset)
     rows: list[tuple[str, arena.Match]] = []
     try:
         for opponent in opponents:
             with Progress(total=2 * args.pairs, unit="game", desc=f"vs {opponent.name}") as bar:
-                match = arena.play_match(
-                    player,
-                    opponent,
-                    ruleset=ruleset,
-                    pairs=args.pairs,
-                    opening_plies=args.opening_plies,
-                    balance=args.balance,
-                    seed=args.seed,
-                    sprt=sprt,
-                    progress=bar.update,
+                match = arena.play_openings(
+                    player, opponent, openings, engine, sprt=sprt, progress=bar.update
                 )
             rows.append((opponent.name, match))
     finally:  # results from before an error or Ctrl-C are shown all the same
