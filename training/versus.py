@@ -68,6 +68,13 @@ class RemotePlayer:
             cwd=checkout,
             env=os.environ | {"PYTHONPATH": str(checkout.resolve()), "OMP_NUM_THREADS": "1"},
         )
+
+    def warm_up(self, ruleset: Ruleset) -> None:
+        """Choose some moves that do not count, so that nothing is left to compile.
+
+        Raises:
+            ValueError: see :meth:`act`.
+        """
         openings = draw_openings(ruleset, _WARM_UP, 8, 0, None).positions
         masks, winners = np.empty(_WARM_UP, np.uint64), np.empty(_WARM_UP, np.int8)
         Engine(ruleset).legal_masks(openings, masks, winners)
@@ -183,6 +190,7 @@ def _run(args: argparse.Namespace) -> None:
     try:
         for name, checkout in zip(names, (HERE, other), strict=True):
             players.append(RemotePlayer(name, checkout, ruleset, args.seed))
+            players[-1].warm_up(ruleset)
         openings = draw_openings(ruleset, args.pairs, OPENING_PLIES, args.seed)
         play((players[0], players[1]), openings, ruleset, report, args.json)
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""What a position is worth without search: a sum over 16 pairs of pits.
+"""Evaluate a position without a search: a sum over 16 pairs of pits.
 
 A pair is two neighbouring pits of a back row, or a front pit and the one that it faces. Each pair
 has a table in each phase of the stores, with a cell for every two counts of seeds that its pits may
@@ -32,7 +32,7 @@ from bao_env.engine.position import (
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 SCALE: Final = 200
-"""Units of an evaluation in one logit: +200 means that e to 1 games are won."""
+"""Units of an evaluation in one logit: at +200, e games are won for each one lost."""
 LIMIT: Final = 20_000
 """Evaluations lie within plus and minus this; proven results lie beyond."""
 
@@ -94,7 +94,7 @@ def pair_cells(meta, front, facing, back, other_back, width):
     the opponent's.
 
     Args:
-        meta: the position's word of that name.
+        meta: the position's META word.
         front, facing: the mover's front row and the one it faces, pit by pit: counts of ``width``
             bits, a byte each.
         back, other_back: the mover's and the opponent's back row.

@@ -1,10 +1,10 @@
-"""In which order alpha-beta tries the actions of a node: the likely best first.
+"""Order the actions of a node: alpha-beta tries the likely best first.
 
-The better the order, the sooner a search is cut off. First comes what the transposition table
-remembers, then what wins at once. The rest follow by what they capture, by the killer of their ply
-(https://www.chessprogramming.org/Killer_Heuristic) and by how often they have caused cutoffs
-(https://www.chessprogramming.org/History_Heuristic). A policy network may replace this order
-(:func:`agents.search.alphabeta.policy_order.order_by_policy`).
+The better the order, the sooner a search is cut off. First comes the action of the transposition
+table, then those that win at once. The others are ordered by the seeds that they capture, by the
+killer of their ply (https://www.chessprogramming.org/Killer_Heuristic) and by the number of cutoffs
+that they have caused (https://www.chessprogramming.org/History_Heuristic). A policy network may
+replace this order (:func:`agents.search.alphabeta.policy_order.order_by_policy`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def forget_cutoffs(work):
 
 @jit_inline
 def remember_cutoff(work, ply, seat, action, depth):
-    """Note that an action has cut a node off.
+    """Record that an action has cut a node off.
 
     Args:
         work: a record of :data:`agents.search.alphabeta.workspace.MEMORY`, changed in place.
@@ -49,7 +49,7 @@ def remember_cutoff(work, ply, seat, action, depth):
 
 @jit_inline
 def score_successors(work, ply, seat):
-    """Score the successors of the node at ``ply``: the higher, the earlier it is tried.
+    """Score the successors of the node at ``ply``: the highest score is tried first.
 
     Args:
         work: a record of :data:`agents.search.alphabeta.workspace.MEMORY`, whose scores are filled.
@@ -74,9 +74,9 @@ def score_successors(work, ply, seat):
 
 @jit_inline
 def pick_best(work, k, end):
-    """Bring the best of the successors in rows ``k`` to ``end`` - 1 to row ``k``.
+    """Move the best of the successors in rows ``k`` to ``end`` - 1 to row ``k``.
 
-    A cutoff comes early as a rule, so picking one at a time is cheaper than sorting all.
+    A cutoff usually comes early, so picking one at a time is cheaper than sorting all.
 
     Args:
         work: a record of :data:`agents.search.alphabeta.workspace.MEMORY`, changed in place.

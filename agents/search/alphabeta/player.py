@@ -6,13 +6,12 @@ are for the player to move: evaluations within plus and minus
 action is a ply. Where the same player acts again (a capture that waits for its side, Dutch I.a) the
 value keeps its sign. Such a position is never evaluated but played on, at no cost of depth.
 
-A *full* search to depth D has the value of plain minimax to that depth: nothing is pruned on a
-guess. A *guided* search does prune on guesses: it looks less deep at actions that a network, or
-their order, thinks little of, and deeper where actions are forced
-(:mod:`agents.search.alphabeta.reductions`).
+A *full* search to depth D has the value of plain minimax to that depth: it prunes no action on a
+guess. A *guided* search is selective: it searches actions that a network or the move order ranks
+low less deeply, and forced actions more deeply (:mod:`agents.search.alphabeta.reductions`).
 
-Nothing is carried from one search to the next, so that an agent's choice depends on the
-position alone, not on what else is in the batch or on the number of threads.
+Nothing is carried from one search to the next. So an agent's choice depends on the position alone,
+not on the rest of the batch or on the number of threads.
 
 The search itself is :func:`agents.search.alphabeta.search.search`, called here for depths 1, 2, 3
 and so on.
@@ -53,24 +52,24 @@ if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
     from agents.nets.network import PolicyNetwork
 
 _SPEED: Final = 8e6
-"""About how many nodes a second a search visits on a fast core."""
+"""Nodes a second that a search visits on a fast core, roughly."""
 _BRANCHING: Final = 3.0
-"""About how many times as many nodes a full search takes for each ply more."""
+"""The factor by which a full search grows with each ply, roughly."""
 _CHUNK: Final = 16
 """Positions that a thread takes at a time."""
 
 
 class SearchResult(NamedTuple):
-    """What a search found in one position."""
+    """The result of searching one position."""
 
     action: int
-    """The best action; -1 where there is none."""
+    """The best action; -1 if there is none."""
     value: int
-    """For the player to move; see the module's text."""
+    """The value for the player to move; see the module."""
     depth: int
-    """Depth of the last iteration that was finished."""
+    """The depth of the last iteration that was finished."""
     nodes: int
-    """Positions visited. In a guided search what the network reads counts too."""
+    """Positions visited. In a guided search the network's inputs count, too."""
     line: tuple[int, ...]
     """Best play for both sides, as actions, beginning with ``action``."""
 
@@ -80,10 +79,10 @@ def _deepen(rules, evaluator, guide, workspace, position, actions, depth):
     """Search a position to depths 1, 2, ... ``depth``, or until stopped.
 
     Args:
-        rules, evaluator, guide: those of :func:`agents.search.alphabeta.search.search`.
-        workspace: a :class:`Workspace`. Its memory takes depth, nodes, value and best line.
+        rules, evaluator, guide: see :func:`agents.search.alphabeta.search.search`.
+        workspace: a :class:`Workspace`. Its memory gets depth, nodes, value and best line.
         position: uint64[6].
-        actions: mask of the actions to choose from.
+        actions: the bits of the actions to choose from.
         depth: the last depth.
     """
     work = workspace.memory[0]
@@ -112,20 +111,20 @@ def _search_many(rules, evaluator, guide, workspace, positions, masks, depth, ac
     """Search each position of a batch that has legal actions.
 
     Args:
-        rules, evaluator, guide, workspace: those of :func:`_deepen`.
+        rules, evaluator, guide, workspace: see :func:`_deepen`.
         positions: uint64[B, 6].
         masks: uint64[B], the actions to choose from.
-        depth: of the deepest search.
+        depth: the greatest depth.
         actions: int64[B], filled with the best actions; 0 where there is none.
         values: int64[B], filled with the values of positions that have actions; or int64[0] if
-            they are not wanted. Then an only action is taken without a search.
+            they are not needed. Then an only action is taken without a search.
     """
     for g in range(positions.shape[0]):
         actions[g] = 0
         if masks[g] == ZERO:
             continue
         if (masks[g] & (masks[g] - ONE)) == ZERO and values.shape[0] == 0:
-            actions[g] = trailing_zeros(masks[g])  # nothing to think about
+            actions[g] = trailing_zeros(masks[g])  # no choice
             continue
         _deepen(rules, evaluator, guide, workspace, positions[g], masks[g], depth)
         work = workspace.memory[0]
@@ -137,7 +136,7 @@ def _search_many(rules, evaluator, guide, workspace, positions, masks, depth, ac
 def _evaluator(
     ruleset: Ruleset, weights: npt.NDArray[np.int16] | None, guided: bool
 ) -> Tables | Network:
-    """Return what :func:`~.search.search` evaluates with; see :class:`AlphaBetaAgent`."""
+    """Return the evaluator of :func:`~.search.search`; see :class:`AlphaBetaAgent`."""
     if weights is None:
         network = load_network(ruleset) if guided else None
         return load_tables(ruleset) if network is None else network
@@ -149,7 +148,7 @@ def _evaluator(
 
 
 def _expected_nodes(depth: int, seconds: float | None, nodes: int | None) -> float:
-    """About how many nodes a search visits at most within the limits of :class:`AlphaBetaAgent`."""
+    """Estimate the most nodes that a search visits within the limits of :class:`AlphaBetaAgent`."""
     limits = [_BRANCHING**depth]
     if seconds is not None:
         limits.append(seconds * _SPEED)
@@ -163,19 +162,19 @@ class AlphaBetaAgent:
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
-        depth: plies to look ahead, 1 to :data:`MAX_DEPTH`; the most by default, which needs
-            another limit.
-        seconds: stop a position's search after this time; the choice is then the best action
-            found so far, and depends on the machine.
-        nodes: stop it after about so many positions. One ply is looked ahead in any case.
-        weights: what positions at the horizon are evaluated with: int16[CELLS] of the tables of
-            :mod:`agents.search.alphabeta.evaluation`, or int16[ROWS, UNITS] of a network
-            (:mod:`agents.search.alphabeta.value_network`). By default the fitted tables; in a
-            search that ``network`` guides the fitted value network, where the rule set has one.
-        network: search selectively, guided by this network
-            (:mod:`agents.search.alphabeta.reductions`).
-        threads: positions of a batch are searched on so many threads, each position on one;
-            all cores by default.
+        depth: plies to search, 1 to :data:`MAX_DEPTH`; the most by default, which needs another
+            limit.
+        seconds: time limit of a position's search. The choice is then the best action found so
+            far, and depends on the machine.
+        nodes: limit of positions to visit for it, roughly. One ply is searched in any case.
+        weights: weights of the evaluation at the horizon: int16[CELLS] for the tables of
+            :mod:`agents.search.alphabeta.evaluation`, or int16[ROWS, UNITS] for a network
+            (:mod:`agents.search.alphabeta.value_network`). By default these are the fitted tables
+            or, in a guided search, the fitted value network if the rule set has one.
+        network: a policy network that guides the search
+            (:mod:`agents.search.alphabeta.reductions`); None for a full search.
+        threads: number of threads that share a batch; each position is searched on one. None for
+            all cores.
 
     Raises:
         ValueError: a limit is out of range, or ``weights`` have another shape or dtype.
@@ -204,7 +203,7 @@ class AlphaBetaAgent:
         rules = get_ruleset(ruleset)
         self._depth = depth
         self.seconds = seconds
-        """Limit of a position's search; it may be changed between two calls."""
+        """The time limit of a position's search; it may be changed between two calls."""
         self._exclusive = Exclusive("player")
         expected = _expected_nodes(depth, seconds, nodes)
         self._expected_seconds = expected / _SPEED
@@ -225,7 +224,7 @@ class AlphaBetaAgent:
             )
 
     def act(self, positions: Words, masks: Words) -> Actions:
-        """See :meth:`bao_env.bots.Agent.act`; masks may leave out legal actions."""
+        """Choose actions; see :meth:`bao_env.bots.Agent.act`. Masks may leave out legal actions."""
         positions, masks = as_batch(positions, masks)
         actions = np.zeros(len(masks), np.int64)
         with self._exclusive:
@@ -237,7 +236,7 @@ class AlphaBetaAgent:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return actions and values int64[B] of positions uint64[B, 6], none of them over.
 
-        They are those of :meth:`act` and :meth:`values`, with one search for both.
+        They are the results of :meth:`act` and :meth:`values`, from one search.
         """
         positions, masks = as_batch(positions, masks)
         actions, values = np.zeros(len(masks), np.int64), np.zeros(len(masks), np.int64)
@@ -250,7 +249,7 @@ class AlphaBetaAgent:
         return self.choose(positions, masks)[1]
 
     def search(self, position: Words) -> SearchResult:
-        """Search one position, uint64[6], and return everything that was found.
+        """Search one position, uint64[6], and return the whole result.
 
         Raises:
             TypeError, ValueError: see :func:`bao_env.engine.array_checks.check_array`.

@@ -1,10 +1,10 @@
-"""The order in which a policy network would try the actions of a guided search.
+"""Order the actions of a guided search by a policy network.
 
-A guided search looks less deep at actions that nobody would play. Far from the horizon a policy
-network says which actions those are. Tsuruoka, Yokoyama and Chikayama, "Game-tree search algorithm
-based on realization probability" (2002), derive the depth of an action from its probability in the
-same way. Near the horizon a network would cost more than it saves, and the order of actions
-decides (:mod:`agents.search.alphabeta.reductions`).
+A guided search reduces the depth of actions that nobody would play. Far from the horizon a policy
+network finds these actions. Tsuruoka, Yokoyama and Chikayama, "Game-tree search algorithm based on
+realization probability" (2002), derive the depth of an action from its probability in the same
+way. Near the horizon a network would cost more than it saves, and the order of actions decides
+(:mod:`agents.search.alphabeta.reductions`).
 """
 
 from __future__ import annotations
@@ -37,52 +37,53 @@ if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part need
     from agents.nets.network import PolicyNetwork
 
 MIN_POLICY_DEPTH: Final = 7
-"""A small network is asked at nodes at least so many plies from the horizon."""
+"""The least depth, in plies, of a node at which a small network is asked."""
 LARGE: Final = 100_000
-"""A network with so many weights behind its first layer is asked two plies farther from it."""
+"""A network with at least this many weights behind its first layer is asked two plies higher."""
 ENCODING_NODES: Final = 7
-"""An encoding that a small network reads counts as so many nodes, for it takes about as long."""
+"""Nodes that an encoding counts as when a small network reads it: it takes about as long."""
 WEIGHTS_A_NODE: Final = 7_000
-"""It counts as a node more for each so many weights."""
+"""Number of weights for which it counts as one node more."""
 
 GAP_UNIT: Final = 1024.0
 """Units of a gap in one logit."""
 _MAX_GAP: Final = 60.0  # logits
 _REMEMBERED: Final = 1 << 13
-"""Nodes whose gaps a guide remembers: a search comes back to most of them in every iteration."""
+"""Nodes whose gaps a guide remembers: a search returns to most of them in every iteration."""
 
 
 class PolicyGuide(NamedTuple):
-    """A policy network, and the memory in which one thread asks it."""
+    """A policy network, and the memory with which one thread runs it."""
 
     weights: Weights
     network_workspace: NetworkWorkspace
     per_action: int
     """1 for a network that reads each legal action, else 0."""
     min_depth: int
-    """The network is asked at nodes at least so many plies from the horizon."""
+    """The least depth, in plies, of a node at which the network is asked."""
     encoding_nodes: int
-    """An encoding that it reads counts as so many nodes."""
+    """The nodes that an encoding counts as."""
     encodings: npt.NDArray[np.uint8]
-    """uint8[64, size], what the network reads."""
+    """uint8[64, size], the network's inputs."""
     after: AfterstateMemory | None
-    """What encodings for a network of the kind ``replies`` need."""
+    """Memory for the encodings of a network of the kind ``replies``."""
     outputs: npt.NDArray[np.float32]
-    """float32[64, 65 or 2], what it says."""
+    """float32[64, 65 or 2], its outputs."""
     logits: npt.NDArray[np.float32]
-    """float32[64], of a node's successors in their order."""
+    """float32[64], the logits of a node's successors in their order."""
     remembered: npt.NDArray[np.uint64]
-    """uint64[:data:`_REMEMBERED`], of which nodes the gaps are: hash and number of the search."""
+    """uint64[:data:`_REMEMBERED`], the nodes that the gaps belong to: hash and number of the
+    search."""
     gaps: npt.NDArray[np.uint16]
     """uint16[:data:`_REMEMBERED`, 64], the gap of each of their legal actions."""
 
 
 def make_guides(network: PolicyNetwork, threads: int) -> list[PolicyGuide]:
-    """A guide for each thread, with the network's weights as they are now.
+    """Return a guide for each thread, with the network's present weights.
 
     Args:
         network: the policy network.
-        threads: how many guides.
+        threads: the number of threads.
     """
     weights = compile_network(network)
     return [
@@ -111,22 +112,22 @@ def is_worth_asking(guide, frame):
 
 @jit
 def order_by_policy(rules, guide, work, ply):
-    """Order the actions of the node at ``ply`` as the network likes them.
+    """Order the actions of the node at ``ply`` by the network's policy.
 
-    The action of the transposition table comes first all the same. Asking counts as
-    ``guide.encoding_nodes`` nodes for each encoding that is read; remembering is free.
+    The action of the transposition table still comes first. Each encoding that the network reads
+    counts as ``guide.encoding_nodes`` nodes; remembered gaps are free.
 
     Args:
         rules: the :class:`KernelRules`.
         guide: a :class:`PolicyGuide`.
         work: a record of :data:`agents.search.alphabeta.workspace.MEMORY`. Scores and gaps are
-            filled; where the network is asked, successors that prove to leave a player without a
-            move get their result entered.
+            filled. If the network is asked, the results of successors that leave a player without
+            a move are filled, too.
         ply: plies from the root to the node, which has been expanded.
     """
     frame, stack = work.frames[ply], work.stack
-    # What is remembered must not outlast a search, whose nodes would then depend on others. The
-    # root may lack actions, so nothing is remembered of it.
+    # Nothing is remembered from one search to the next: a search would depend on earlier ones.
+    # The root may lack actions, so it is not remembered.
     mark = frame.key ^ work.epoch
     slot = np.int64(mark & U(_REMEMBERED - 1))
     if ply == 0 or guide.remembered[slot] != mark:
@@ -166,13 +167,13 @@ def _ask_network(rules, guide, work, ply, slot):
 
 @jit
 def _read_logits(guide, stack, first, end):
-    """Fill ``guide.logits`` from what the network has said of successors.
+    """Fill ``guide.logits`` from the network's outputs for successors.
 
-    A decided successor has no output of its own: a win is put far above the others, a loss below.
+    A decided successor has no output: a win gets a logit far above the others, a loss far below.
 
     Args:
         guide: a :class:`PolicyGuide`.
-        stack: uint64[N, 8], the successors in rows ``first`` to ``end`` - 1.
+        stack: uint64[N, 8], with the successors in rows ``first`` to ``end`` - 1.
         first, end: see ``stack``.
 
     Returns:

@@ -1,23 +1,21 @@
-"""Reductions and extensions: what a guided search looks at less deep, or deeper.
+"""Reductions and extensions: how a guided search changes the depth of actions.
 
-A full search spends most of its time on actions that nobody would play. A guided search looks
-at them less deep. Should one of them do better than expected after all, it is searched once more
-as deep as the others (late move reductions,
-https://www.chessprogramming.org/Late_Move_Reductions). Far from the horizon a policy network says
-which actions those are (:mod:`agents.search.alphabeta.policy_order`), near it the order of actions.
-Nodes about which no earlier search has left anything are looked at less deep, too (internal
-iterative reductions, https://www.chessprogramming.org/Internal_Iterative_Reductions).
+A full search spends most of its time on actions that nobody would play. A guided search reduces
+their depth. If one of them does better than expected, it is searched again to full depth (late
+move reductions, https://www.chessprogramming.org/Late_Move_Reductions). Far from the horizon a
+policy network finds these actions (:mod:`agents.search.alphabeta.policy_order`); near it they are
+the last ones in the order. Nodes without an entry in the transposition table are reduced, too
+(internal iterative reductions, https://www.chessprogramming.org/Internal_Iterative_Reductions).
 
-Forced lines, on the other hand, are searched deeper: the only action of a node costs no depth, and
-one of two costs half a ply (one-reply extensions,
-https://www.chessprogramming.org/One_Reply_Extensions). Captures are mandatory, so forced lines are
-long, and an evaluation in the midst of one tells little.
+Forced lines are searched deeper: the only action of a node costs no depth, and one of two costs
+half a ply (one-reply extensions, https://www.chessprogramming.org/One_Reply_Extensions). Captures
+are mandatory, so forced lines are long, and an evaluation in the middle of one says little.
 
-A result that the search calls proven is proven: reductions and extensions change how far it looks,
-not what the end of a game is.
+Proven results stay exact: reductions and extensions change the depth of a search, not the end of a
+game.
 
-The functions that a full search calls, too, take ``guided``. Where it is false they change nothing,
-and as it is a constant of the compiled search, their code is left out.
+Functions that a full search also calls take ``guided``. If it is false they change nothing, and
+because it is a constant of the compiled search, their code is left out.
 """
 
 from __future__ import annotations
@@ -34,23 +32,23 @@ from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.successors import ACTION
 
 MIN_REDUCED_DEPTH: Final = 3
-"""Where the network is not asked, actions are reduced at least so many plies from the horizon."""
+"""The least depth, in plies, at which actions are reduced by their place in the order."""
 MIN_UNKNOWN_DEPTH: Final = 4
-"""A node for which no action is remembered is searched a ply less deep from this depth on."""
+"""The least depth, in plies, at which a node without a remembered action is reduced by one."""
 MAX_EXTENDED_PLY: Final = 60
-"""Forced actions this far from the root cost depth like any other, for they may never end."""
+"""Forced actions this far from the root cost depth like any other, because they may never end."""
 
 
 @jit_inline
 def is_extended_frontier(guided, starts, ply):
-    """Whether a node one ply above the horizon must be searched like any other.
+    """Return whether a node one ply above the horizon must be searched like any other.
 
-    So it is where the mover has but one pit and direction to begin with, for an only action
-    costs no depth.
+    It must if the mover can start from one pit in one direction only, because an only action costs
+    no depth.
 
     Args:
         guided: whether the search is selective.
-        starts: those of :func:`bao_env.engine.kernel.candidates` in the node's position.
+        starts: the starts that :func:`bao_env.engine.kernel.candidates` finds in its position.
         ply: plies from the root to the node.
     """
     if not guided or ply >= MAX_EXTENDED_PLY:
@@ -60,12 +58,12 @@ def is_extended_frontier(guided, starts, ply):
 
 @jit_inline
 def extension_half_plies(guided, ply, actions):
-    """By how much less than two half plies an action costs where there are ``actions`` of them.
+    """Return the half plies that an action saves in a node with ``actions`` of them.
 
     Args:
         guided: whether the search is selective.
         ply: plies from the root to the node; the root extends nothing.
-        actions: legal actions of the node.
+        actions: the number of legal actions of the node.
 
     Returns:
         0, 1 or 2, int64.
@@ -77,14 +75,14 @@ def extension_half_plies(guided, ply, actions):
 
 @jit_inline
 def unknown_reduction(guided, depth, tt_move):
-    """By how many plies less to search a node that the transposition table has no action for.
+    """Return the plies by which to reduce a node without an action in the transposition table.
 
-    Nothing has made it look important so far. If it is, the next iteration knows an action.
+    Nothing has made it look important so far. If it is, the next iteration has an action for it.
 
     Args:
         guided: whether the search is selective.
         depth: plies from the node to the horizon.
-        tt_move: action of the transposition table, or NO_ACTION.
+        tt_move: the action of the transposition table, or NO_ACTION.
 
     Returns:
         0 or 1, int64.
@@ -96,7 +94,7 @@ def unknown_reduction(guided, depth, tt_move):
 
 @jit_inline
 def reduction(guided, work, ply):
-    """By how many plies less to look at the successor under way of the node at ``ply``.
+    """Return the plies by which to reduce the current successor of the node at ``ply``.
 
     Args:
         guided: whether the search is selective.
@@ -117,13 +115,13 @@ def reduction(guided, work, ply):
 
 @jit
 def reduction_by_policy(depth, gap):
-    """:func:`reduction` of an action ``gap`` 1024ths of a logit below the best one."""
+    """Return :func:`reduction` of an action ``gap`` 1024ths of a logit below the best one."""
     return _limited(0.3 + math.log(depth) * float(gap) / (2.5 * GAP_UNIT), depth)
 
 
 @jit
 def reduction_by_order(depth, place):
-    """:func:`reduction` of an action that ``place`` others come before."""
+    """Return :func:`reduction` of an action with ``place`` others before it."""
     if depth < MIN_REDUCED_DEPTH:
         return np.int64(0)
     return _limited(0.5 + 0.5 * math.log(depth) * math.log(place + 1.0), depth)
@@ -131,5 +129,5 @@ def reduction_by_order(depth, place):
 
 @jit
 def _limited(plies, depth):
-    """A reduction in whole plies that leaves at least a ply below the action."""
+    """Return a reduction in whole plies that leaves at least a ply below the action."""
     return max(np.int64(0), min(np.int64(plies), depth - 2))

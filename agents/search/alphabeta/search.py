@@ -1,17 +1,17 @@
 """One search to a given depth: negamax with a window, a principal variation search.
 
-A node is a position on the line under way. Its value is for its mover, so that the value of a
-successor changes its sign on the way up (negamax). Values outside the window [alpha, beta] are only
-bounds. :func:`search` is the loop; a node goes through these steps::
+A node is a position on the current line. Its value is for its mover, so the value of a successor
+changes its sign on the way up (negamax). Values outside the window [alpha, beta] are only bounds.
+:func:`search` is the loop; a node goes through these steps::
 
     enter         1 limits    2 frontier node    3 transposition table    4 expand    5 order
     each action   6 next action    7 its depth    8 leaf    9 window, reduction
     come back     10 search again    11 best action, cutoff
     leave         12 store
 
-What makes a guided search selective stands in :mod:`agents.search.alphabeta.reductions`, the
-reductions of steps 3 and 9 and the extensions of step 7, and in
-:mod:`agents.search.alphabeta.policy_order`, the network's order in step 5.
+Two modules make a guided search selective: :mod:`agents.search.alphabeta.reductions`, with the
+reductions of steps 3 and 9 and the extensions of step 7, and
+:mod:`agents.search.alphabeta.policy_order`, with the network's order in step 5.
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ _INFINITY: Final = WIN_VALUE + 1
 
 @jit
 def search(rules, evaluator, guide, table, work, depth):
-    """Value of the position in row 0 of the stack, ``depth`` >= 1 plies deep.
+    """Search the position in row 0 of the stack, ``depth`` >= 1 plies deep, and return its value.
 
-    Depth first, as a loop: ``work.frames`` takes the place of recursion, which numba compiles to
-    slower code. ``ply`` says where on the line under way the loop is. The steps that it takes are
-    numbered in the functions below.
+    The search is depth first and a loop: ``work.frames`` replaces recursion, which numba compiles
+    to slower code. ``ply`` is the loop's place on the current line. Its steps are numbered in the
+    functions below.
 
     Args:
         rules: the :class:`KernelRules`.
-        evaluator: what positions at the horizon are evaluated with:
+        evaluator: evaluates positions at the horizon:
             :class:`agents.search.alphabeta.evaluation.Tables`, or a
             :class:`agents.search.alphabeta.value_network.Network`.
-        guide: a :class:`PolicyGuide`; None for a full search, from which all that is done with
-            one is left out.
+        guide: a :class:`PolicyGuide`; None for a full search, whose compiled code leaves out all
+            uses of a guide.
         table: the transposition table.
-        work: a record of :data:`agents.search.alphabeta.workspace.MEMORY`. ``work.lines[0]`` takes
+        work: a record of :data:`agents.search.alphabeta.workspace.MEMORY`. ``work.lines[0]`` gets
             the best line.
         depth: plies to the horizon.
 
     Returns:
-        the value for the mover, int64; nothing of use once ``work.stopped`` is set.
+        the value for the mover, int64; it means nothing once ``work.stopped`` is set.
     """
     guided = guide is not None
     evaluator, table = uncounted(evaluator), uncounted(table)
@@ -92,7 +92,7 @@ def search(rules, evaluator, guide, table, work, depth):
                 continue
             value = _leave_node(table, work, ply)
 
-        # Up: hand its value to the node above it, which may want to have it searched again.
+        # Up: give its value to the node above it, which may have it searched again.
         if ply == 0:
             return value
         entering = _hand_up(work, ply - 1, value)
@@ -106,10 +106,10 @@ def _ask(frame, row, depth, alpha, beta, half_plies):
 
     Args:
         frame: the node's :data:`agents.search.alphabeta.workspace.FRAME`.
-        row: of the stack, where the position is.
+        row: the row of the stack that holds the position.
         depth: plies to the horizon.
         alpha, beta: the window. Only a value between them needs to be exact.
-        half_plies: 0 or 1, saved by forced actions before and not used yet.
+        half_plies: 0 or 1 half ply that earlier forced actions have saved.
     """
     frame.row = row
     frame.depth = depth
@@ -120,19 +120,19 @@ def _ask(frame, row, depth, alpha, beta, half_plies):
 
 @jit_inline
 def _enter_node(rules, evaluator, guided, table, work, ply):
-    """Steps 1 to 5: the value of a node if it is to be had at once, else its actions in order.
+    """Do steps 1 to 5: return the node's value if it needs no search; else order its actions.
 
     Args:
-        rules, evaluator, table, work: those of :func:`search`.
+        rules, evaluator, table, work: see :func:`search`.
         guided: whether the search is selective.
-        ply: plies from the root to the node; its frame says what is asked.
+        ply: plies from the root to the node; its frame holds the request.
 
     Returns:
         whether the node has been expanded; and its value, int64, if it has not.
     """
     frame, lines = work.frames[ply], work.lines
 
-    # Step 1. Limits. Whatever they are, one ply is looked at.
+    # Step 1. Limits. One ply is searched in any case.
     work.nodes += 1
     if work.nodes >= work.look_at and is_late(work) and work.iteration > 1:
         work.stopped = 1
@@ -142,8 +142,8 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
     packed = read_at(work.stack, frame.row)
 
     # Step 2. Frontier node. Captures wait for their side only where the rules leave it free
-    # (Dutch I.a). Where they don't, the other player moves after every action. So each successor
-    # is decided or evaluated, none is searched, and the short form is exact.
+    # (Dutch I.a). Elsewhere the other player moves after every action. So each successor is
+    # decided or evaluated, none is searched, and the short form is exact.
     if frame.depth == 1 and ply > 0 and rules.free_side == ZERO:
         turn = candidates(rules, packed)
         if not is_extended_frontier(guided, turn[1], ply):
@@ -169,7 +169,7 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
     if frame.end == frame.first:
         return False, np.int64(ply - WIN_VALUE)
 
-    # Step 5. Order. A network may do it again (policy_order).
+    # Step 5. Order. A network may replace it (policy_order).
     score_successors(work, ply, np.int64(mover_of(packed.meta)))
     frame.by_policy = 0
     frame.next = frame.first
@@ -181,7 +181,7 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
 
 @jit
 def _leave_out(work):
-    """Leave out the successors of the root by actions that are not to be chosen from."""
+    """Remove the root's successors by actions that may not be chosen."""
     frame, stack = work.frames[0], work.stack
     end = frame.first
     for k in range(frame.first, frame.end):
@@ -193,15 +193,15 @@ def _leave_out(work):
 
 @jit_inline
 def _try_actions(evaluator, guided, work, ply):
-    """Steps 6 to 9: try the actions of a node until one needs a search of its own.
+    """Do steps 6 to 9: try the actions of a node until one needs a search of its own.
 
     Args:
-        evaluator, work: those of :func:`search`.
+        evaluator, work: see :func:`search`.
         guided: whether the search is selective.
         ply: plies from the root to the node.
 
     Returns:
-        whether the node at ``ply + 1`` has been asked for; if not, no action is left to try.
+        whether the node at ``ply + 1`` must be searched; if not, no action is left to try.
     """
     frame, stack = work.frames[ply], work.stack
     while frame.next < frame.end:
@@ -224,8 +224,8 @@ def _try_actions(evaluator, guided, work, ply):
             _take_value(work, ply, _leaf_value(evaluator, stack, k, ply))
             continue
 
-        # Step 9. Have it searched: the first action with the whole window, the others only for
-        # whether they are better at all (principal variation search), and less deep.
+        # Step 9. Have it searched: the first action with the whole window; the others less deep,
+        # and only to find out whether they are better (principal variation search).
         frame.again = np.int64(again)
         frame.high = frame.beta
         frame.reduced = 0
@@ -241,12 +241,12 @@ def _try_actions(evaluator, guided, work, ply):
 
 @jit_inline
 def _leaf_value(evaluator, stack, k, ply):
-    """Value of a successor that is not searched, for the mover of the node above it.
+    """Return the value of a successor that is not searched, for the mover of the node above it.
 
     Args:
         evaluator: see :func:`search`.
         stack: uint64[N, 8].
-        k: row of the successor.
+        k: the row of the successor.
         ply: plies from the root to the node above it.
     """
     if stack[k, RESULT] == ONE:
@@ -259,7 +259,7 @@ def _leaf_value(evaluator, stack, k, ply):
 
 @jit_inline
 def _window(frame):
-    """The window of the successor that is being searched, as whoever moves there sees it."""
+    """Return the window of the current successor, as its mover sees it."""
     if frame.again != 0:
         return frame.low, frame.high
     return -frame.high, -frame.low
@@ -267,12 +267,12 @@ def _window(frame):
 
 @jit_inline
 def _hand_up(work, ply, value):
-    """Steps 10 and 11: what a node makes of the value of a successor that has been searched.
+    """Do steps 10 and 11: use the value of a successor that has been searched.
 
     Args:
-        work: that of :func:`search`.
+        work: see :func:`search`.
         ply: plies from the root to the node.
-        value: of the successor, for whoever moves there.
+        value: the successor's value, for its mover.
 
     Returns:
         whether it must be searched again; the frame at ``ply + 1`` says how.
@@ -281,8 +281,8 @@ def _hand_up(work, ply, value):
     if frame.again == 0:
         value = -value
 
-    # Step 10. Better than was thought: search it again, first as deep as the others, then for
-    # its exact value.
+    # Step 10. Better than expected: search it again, first to full depth, then for its exact
+    # value.
     if value > frame.low and frame.reduced != 0:
         successor.depth += frame.reduced
         frame.reduced = 0
@@ -297,12 +297,12 @@ def _hand_up(work, ply, value):
 
 @jit_inline
 def _take_value(work, ply, value):
-    """Step 11: note the value of the successor under way, and go on to the next one.
+    """Do step 11: record the value of the current successor, and move to the next one.
 
     Args:
-        work: that of :func:`search`.
+        work: see :func:`search`.
         ply: plies from the root to the node.
-        value: for the node's mover. If it is ``beta`` or more, no other action is tried.
+        value: its value for the node's mover. At ``beta`` or more, no other action is tried.
     """
     frame = work.frames[ply]
     k = frame.next
@@ -325,7 +325,7 @@ def _take_value(work, ply, value):
 
 @jit_inline
 def _set_line(lines, ply, action):
-    """The best line at ``ply`` now begins with ``action`` and goes on as its successor's does."""
+    """Let the best line at ``ply`` be ``action``, then the best line of its successor."""
     lines[ply, 0] = action
     i = 0
     while lines[ply + 1, i] != NO_ACTION:
@@ -336,10 +336,10 @@ def _set_line(lines, ply, action):
 
 @jit_inline
 def _leave_node(table, work, ply):
-    """Step 12: store a node whose actions have been tried.
+    """Do step 12: store a node whose actions have been tried.
 
     Args:
-        table, work: those of :func:`search`.
+        table, work: see :func:`search`.
         ply: plies from the root to the node.
 
     Returns:
@@ -362,10 +362,9 @@ def _leave_node(table, work, ply):
 
 @jit
 def _horizon_value(evaluator, packed, ply):
-    """Value of a position at the horizon, for its mover."""
-    # 1.2: a player without a move has lost, which shows in their rows alone. Only a player all
-    # of whose moves would be infinite (1.5a) is missed here and evaluated: a search one ply
-    # deeper finds that out.
+    """Return the value of a position at the horizon, for its mover."""
+    # 1.2: a player without a move has lost, which their rows alone show. Only a player whose moves
+    # are all infinite (1.5a) is missed here and evaluated; a search one ply deeper finds them.
     if is_stuck(packed):
         return np.int64(ply - WIN_VALUE)
     return evaluate(evaluator, packed)
@@ -373,19 +372,19 @@ def _horizon_value(evaluator, packed, ply):
 
 @jit
 def _search_frontier(rules, evaluator, work, packed, turn, ply, beta):
-    """Value of a position one ply above the horizon.
+    """Return the value of a position one ply above the horizon.
 
-    A short form of :func:`search` for the nodes that are by far the most: each move is played,
-    evaluated and forgotten, in the order in which it comes.
+    It is a short form of :func:`search` for these nodes, which are by far the most: each move is
+    played, evaluated and forgotten, in no particular order.
 
     Args:
-        rules: the :class:`KernelRules`, of which no capture waits for its side.
+        rules: the :class:`KernelRules`; under them, no capture waits for its side.
         evaluator: see :func:`search`.
-        work: that of :func:`search`; the moves are counted as nodes.
+        work: see :func:`search`; each move counts as a node.
         packed: the position, a :class:`Packed`.
         turn: its :func:`candidates`.
         ply: plies from the root to it.
-        beta: a move that is worth this much ends the search.
+        beta: a move of at least this value ends the search.
 
     Returns:
         the value for the mover, int64; if it is ``beta`` or more, a lower bound.

@@ -1,15 +1,15 @@
-"""The transposition table of alpha-beta: what has been found out about positions met before.
+"""The transposition table of alpha-beta: results of positions that were searched before.
 
 A table is uint64[4 * slots]. A slot holds two entries, an entry two words: the position's hash,
-and what is known of the position::
+and its result::
 
     bit  0             16       24      26        33                      63
          |  value + B  | depth  | bound | action  |  epoch                |
          |  16 bits    | 8      | 2     | 7       |  31                   |
 
 ``B`` is 2^15, so that the value is never negative. ``depth`` counts plies, ``bound`` says whether
-the value is exact or a bound, ``action`` was the best. ``epoch`` numbers the searches: an entry of
-an earlier search is as good as empty.
+the value is exact or a bound, ``action`` was the best. ``epoch`` numbers the searches: entries of
+earlier searches are ignored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NO_ACTION: Final = 64
 _MIN_BITS: Final = 14
 _MAX_BITS: Final = 20
 _NODES_A_SLOT: Final = 4
-"""A table has a slot for so many nodes of a search. One in six of them is stored."""
+"""Nodes of a search for each slot of its table. One node in six is stored."""
 
 _SLOT_WORDS: Final = 4
 _ENTRY_WORDS: Final = 2
@@ -64,7 +64,7 @@ _HASH_SHIFT_B = U(32)
 
 
 def make_table(nodes: float) -> npt.NDArray[np.uint64]:
-    """An empty table for searches of about so many nodes: 512 KiB to 32 MiB.
+    """Return an empty table for searches of about ``nodes`` nodes: 512 KiB to 32 MiB.
 
     The smaller it is, the more of it stays in the processor's cache.
     """
@@ -74,7 +74,7 @@ def make_table(nodes: float) -> npt.NDArray[np.uint64]:
 
 @jit_inline
 def position_hash(packed):
-    """64 bits from a position, a :class:`Packed`."""
+    """Return the hash of a position, a :class:`Packed`, uint64."""
     h = (packed.front ^ (packed.front >> _HASH_SHIFT_A)) * _GOLDEN_RATIO
     h = ((h ^ (h >> _HASH_SHIFT_B)) + packed.back) * _XXHASH_PRIME_2
     h = ((h ^ (h >> _HASH_SHIFT_A)) + packed.other_front) * _XXHASH_PRIME_3
@@ -85,13 +85,13 @@ def position_hash(packed):
 
 @jit_inline
 def _slot_of(table, key):
-    """Index of the first word of the slot where a position belongs; slots are a power of two."""
+    """Return the index of the first word of a position's slot; slots are a power of two."""
     return np.int64(key & U(table.shape[0] // _SLOT_WORDS - 1)) * _SLOT_WORDS
 
 
 @jit_inline
 def _depth_in(data):
-    """The depth in the second word of an entry."""
+    """Return the depth in the second word of an entry."""
     return np.int64((data >> _DEPTH_SHIFT) & BYTE)
 
 
@@ -101,10 +101,10 @@ def probe(table, epoch, key, depth, deeper, alpha, beta, ply):
 
     Args:
         table: uint64[4 * slots].
-        epoch: number of this search, uint64.
+        epoch: the number of this search, uint64.
         key: the position's hash.
-        depth: plies to which the value is wanted.
-        deeper: whether a value from a greater depth will do as well.
+        depth: the depth of the value, in plies.
+        deeper: whether to accept a value from a greater depth.
         alpha, beta: the window. A bound outside it is as good as an exact value.
         ply: plies from the root to the position. In the table a win counts its plies from the
             position; the value returned counts them from the root.
@@ -138,16 +138,16 @@ def probe(table, epoch, key, depth, deeper, alpha, beta, ply):
 def store(table, epoch, key, depth, alpha, beta, ply, value, action):
     """Enter a position that has been searched, in place.
 
-    The first entry of a slot keeps the deepest search; the second takes what is less deep.
+    The first entry of a slot keeps the deepest search; the second gets the others.
 
     Args:
         table: uint64[4 * slots].
-        epoch: number of this search, uint64.
+        epoch: the number of this search, uint64.
         key: the position's hash.
-        depth: plies that it was searched to, at most 255.
-        alpha, beta: the window that it was searched with.
+        depth: the depth of the search, at most 255 plies.
+        alpha, beta: the window of the search.
         ply: plies from the root to the position.
-        value: what the search returned, its wins counted from the root.
+        value: the result of the search, with wins counted from the root.
         action: the best action, or NO_ACTION.
     """
     bound = BOUND_EXACT

@@ -1,10 +1,10 @@
-"""What a position is worth without search, by a small network that guided alpha-beta reads.
+"""Evaluate a position without a search, by the small network of guided alpha-beta.
 
 A position names 16 cells, as in the tables of :mod:`agents.search.alphabeta.evaluation`, with
 counts of seeds rounded to levels. Each cell is a row of 32 numbers, and the 16 rows are added up.
 The first of the 32 sums counts as it is. The others are rectified; half of them are added to it,
-half of them subtracted. No layer of weights follows: a rectifier passes positive factors on, so
-they are in the rows already.
+half of them subtracted. No layer of weights follows: a rectifier preserves positive factors, so the
+rows already contain them.
 
 So an evaluation is 16 additions of 64 bytes, which compile to vector instructions, as in the first
 layer of an NNUE (https://www.chessprogramming.org/NNUE). ``training/fit.py`` fits the
@@ -80,7 +80,7 @@ class Network(NamedTuple):
 
 @jit_inline
 def _levels(row):
-    """A row of eight counts with each rounded to its level."""
+    """Return a row of eight counts, each rounded to its level."""
     above = ((row + _TO_TOP_FROM_12) & TOPS) >> TOP_BIT
     whole = (above << BYTE_BITS) - above
     level = (row & ~whole) | (_TWELVES & whole)
@@ -103,7 +103,7 @@ def _rows_of(packed):
 
 
 def output(rows, indices):
-    """What the network makes of rows: their sum, rectified but for its first unit, added up.
+    """Return the network's output: the sum of rows, rectified but for its first unit, added up.
 
     Args:
         rows: int16[ROWS, UNITS].
@@ -119,8 +119,10 @@ def output(rows, indices):
 
 @intrinsic
 def _compiled_output(_context: Any, rows: Any, indices: Any) -> Any:
-    """:func:`output` in vectors of :data:`UNITS` numbers, for the loop that numba would make of it
-    adds up one number at a time."""
+    """Compute :func:`output` in vectors of :data:`UNITS` numbers.
+
+    The loop that numba compiles adds up one number at a time.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         narrow = ir.VectorType(ir.IntType(16), UNITS)
@@ -148,7 +150,7 @@ def _compiled_output(_context: Any, rows: Any, indices: Any) -> Any:
 
 @overload(output)
 def _output_in_numba(rows, indices):
-    """What compiled code calls in place of :func:`output`."""
+    """Return what compiled code calls instead of :func:`output`."""
     return lambda rows, indices: _compiled_output(rows, indices)
 
 
@@ -173,7 +175,7 @@ def evaluate(evaluator, packed):
 
 @overload(evaluate, inline="always")
 def _evaluate_in_numba(evaluator, packed):
-    """Return what compiled code calls in place of :func:`evaluate`."""
+    """Return what compiled code calls instead of :func:`evaluate`."""
     if evaluator.instance_class is Network:
         return lambda evaluator, packed: evaluate_by_network(evaluator, packed)
     return lambda evaluator, packed: evaluate_by_tables(evaluator, packed)
@@ -181,7 +183,7 @@ def _evaluate_in_numba(evaluator, packed):
 
 @jit
 def network_features(positions, out):
-    """The rows that each position's evaluation adds up.
+    """List the rows that each position's evaluation adds up.
 
     Args:
         positions: uint64[B, 6].

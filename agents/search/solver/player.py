@@ -85,12 +85,13 @@ class SolverAgent(Solver):
                 good[i] = self._good_actions(self._searches[thread], positions[i], int(masks[i]))
                 spent[i] = time.monotonic() - begun
 
-        self._share(len(masks), 1, work, self._node_limit)
-        left = _choices(good)
-        if self._seconds is not None and left.any():  # on a busy machine a proof takes longer
-            seconds = self._seconds - float(spent[left].mean())
-            self._alphabeta.seconds = max(seconds, _LEAST_SECONDS)
-        return self._alphabeta.act(positions, good)
+        with self._exclusive:
+            self._share(len(masks), 1, work, self._node_limit)
+            left = _choices(good)
+            if self._seconds is not None and left.any():  # on a busy machine a proof takes longer
+                seconds = self._seconds - float(spent[left].mean())
+                self._alphabeta.seconds = max(seconds, _LEAST_SECONDS)
+            return self._alphabeta.act(positions, good)
 
     def _good_actions(self, search: ProofSearch, position: Words, mask: int) -> int:
         """Return the bits of the actions that alpha-beta may choose from.

@@ -109,7 +109,7 @@ class Solver:
         self._seconds = None if seconds is None else check_seconds("solver", seconds)
         self._node_limit = None if nodes is None else check_nodes("solver", nodes)
         self._threads = check_threads(threads)
-        self._exclusive = Exclusive("Solver")
+        self._exclusive = Exclusive(type(self).__name__)
         self._searches = ProofSearch.for_threads(self.ruleset, table_bits, self._threads)
 
     def clear(self) -> None:
@@ -243,7 +243,8 @@ class Solver:
             search.begin(nodes, self._seconds)
             found.append(work(search))
 
-        self._share(1, 1, answer, nodes)
+        with self._exclusive:
+            self._share(1, 1, answer, nodes)
         return found[0]
 
     def _answer_each(self, masks: Words, work: Callable[[int, ProofSearch], None]) -> None:
@@ -256,15 +257,15 @@ class Solver:
                 search.begin(self._node_limit, self._seconds)
                 work(i, search)
 
-        self._share(len(masks), _PART, work_off, self._node_limit)
+        with self._exclusive:
+            self._share(len(masks), _PART, work_off, self._node_limit)
 
     def _share(
         self, size: int, step: int, work: Callable[[slice, int], None], nodes: int | None
     ) -> None:
         """Run ``work(part, thread)`` on a batch; see :func:`agents.search.limits.share`."""
         expected = min((nodes or math.inf) / _SPEED, self._seconds or math.inf)
-        with self._exclusive:
-            share(size, step, work, [one.deadline for one in self._searches], expected)
+        share(size, step, work, [one.deadline for one in self._searches], expected)
 
 
 def solve(
