@@ -1,7 +1,4 @@
-"""What the compiled functions of players need beside :mod:`bao_env.engine.compile`.
-
-They compile and are cached as those of the engine are.
-"""
+"""Additions to :mod:`bao_env.engine.compile` for the compiled functions of players."""
 
 from __future__ import annotations
 
@@ -18,22 +15,22 @@ A = TypeVar("A")
 
 
 def jit_float(function: F) -> F:
-    """Like ``jit``, for sums and products of floats that may be reordered and fused."""
+    """Compile a function as ``jit`` does, and let it reorder and fuse floating-point operations."""
     return jit(function, fastmath={"contract", "reassoc", "nsz"})
 
 
 def uncounted(value: A) -> A:
-    """The same array, or named tuple of arrays, whose uses compiled code does not count.
+    """Return an array, or a named tuple of arrays, without reference counting in compiled code.
 
-    Numba counts the references to an array in every function that it is handed on to, with two
-    atomic instructions each. A hot loop calls this once, before it begins. Whoever called the loop
-    keeps the arrays alive.
+    Numba counts the references to an array in every function that receives it, with two atomic
+    instructions each. A hot loop calls this once, before it begins. The loop's caller keeps the
+    arrays alive.
     """
     return value
 
 
 def _disown(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """A value of a numba type with its arrays as views of memory that belongs to nobody."""
+    """Return a value of a numba type, with its arrays as views of memory without an owner."""
     if isinstance(kind, types.BaseTuple):
         kinds: Any = kind
         items = [
@@ -50,7 +47,7 @@ def _disown(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 @intrinsic
 def _without_owner(_context: Any, value: Any) -> Any:
-    """What :func:`uncounted` is in compiled code."""
+    """Implement :func:`uncounted` in compiled code."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _disown(context, builder, signature.return_type, arguments[0])
@@ -60,5 +57,5 @@ def _without_owner(_context: Any, value: Any) -> Any:
 
 @overload(uncounted)
 def _uncounted_in_numba(value):
-    """What compiled code calls in place of :func:`uncounted`."""
+    """Return what compiled code calls instead of :func:`uncounted`."""
     return lambda value: _without_owner(value)

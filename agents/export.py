@@ -8,7 +8,8 @@ name          shape                meaning
 ``features``  ``[rows, 439]``      the input: the features of :mod:`agents.nets.features`
               ``[rows, 630]``      kind ``replies``: behind the features a sign, -1 if the
                                    opponent moves next, 1 if the same player does, 0 if the
-                                   game is over; and then the result for who chose, else 0
+                                   game is over; then the result for the player who chose,
+                                   else 0
 ``logits``    ``[rows, 64]``       kind ``board``, a row for each position: the logits of
                                    the 64 actions, to be masked by the legal ones
               ``[rows]``           the other kinds, a row for each legal action: its logit

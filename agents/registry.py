@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CHECKPOINTS: Final = Path(__file__).with_name("checkpoints")
 """Folder of the shipped checkpoints; they are loaded by name, without the suffix."""
 GUIDES: Final = CHECKPOINTS / "guides"
-"""Folder of the small networks that guide alpha-beta in place of the shipped ones of that name."""
+"""Folder of the small networks that guide alpha-beta instead of the shipped ones of that name."""
 
 # --- loaders: each imports only what its player needs ---------------------------------------------
 
@@ -39,7 +39,7 @@ def _agent(name: str, *arguments: str) -> Callable[[LoadRequest], Agent]:
 
     Args:
         name: the class, ``package.module:name``, imported when it is first needed.
-        arguments: what it takes besides its limit: attributes of the request.
+        arguments: its other arguments besides the limit, as attributes of the request.
     """
 
     def load(request: LoadRequest) -> Agent:

@@ -86,7 +86,7 @@ Opponent = str | Agent | ActFunction
 
 
 class RandomAgent:
-    """Plays uniformly random legal actions.
+    """Play uniformly random legal actions.
 
     Args:
         seed: seeds its generators; the same seed and the same calls give the same actions.
@@ -143,7 +143,7 @@ def _greedy_actions(rules, positions, legal, actions):
 
 
 class GreedyAgent:
-    """Plays the action that captures most seeds; among equals, the one with the lowest number.
+    """Play the action that captures most seeds; among equals, the one with the lowest number.
 
     A capture that empties the opponent's front row, and so wins, comes before all others.
 
@@ -173,7 +173,7 @@ def get_agent(
             :meth:`Agent.act` does.
         ruleset: the rules to be played.
         seed: seeds a named player's random choices.
-        threads: how many threads a search may use.
+        threads: number of threads that a search may use.
 
     Raises:
         ValueError: it is none of these, or no player has that name.

@@ -33,7 +33,7 @@ integers [B]."""
 
 
 class PolicyAgent:
-    """Makes an :class:`~bao_env.bots.Agent` of a policy, a function of what a player sees.
+    """Make an :class:`~bao_env.bots.Agent` of a policy, a function of what a player sees.
 
     Args:
         choose: the policy, called with all positions at once. Its arguments are the environments'

@@ -1,4 +1,4 @@
-"""What a measurement ran on: the machine, and a hash of how the engine behaves."""
+"""Identify the conditions of a measurement: the machine, and a hash of the engine's behaviour."""
 
 from __future__ import annotations
 

@@ -138,13 +138,13 @@ class _Recorder:
         )
 
     def take(self, kind: EventKind, rule: str, pit: int, seeds: int) -> None:
-        """The hand takes seeds from a pit of the mover."""
+        """Let the hand take seeds from a pit of the mover."""
         self.pits[self.mover][pit] -= seeds
         self.hand += seeds
         self.add(kind, rule, (pit,), seeds)
 
     def sow(self, rule: str, start: int, down: int) -> None:
-        """The hand sows all its seeds, from a ring pit on."""
+        """Let the hand sow all its seeds, from a ring pit on."""
         step = -1 if down else 1
         pits = tuple(ring_of_pit((start + i * step) & 15) for i in range(self.hand))
         for pit in pits:
@@ -153,7 +153,7 @@ class _Recorder:
         self.add(EventKind.SOW, rule, pits, len(pits))
 
     def capture(self, rule: str, ring: int, down: int) -> None:
-        """The hand takes the seeds that face a front pit, and the side is settled."""
+        """Let the hand take the seeds that face a front pit; the side is settled."""
         other, prey = 1 - self.mover, facing(ring)
         seeds = self.pits[other][prey]
         self.pits[other][prey] = 0

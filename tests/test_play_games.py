@@ -245,7 +245,7 @@ def test_watching() -> None:
     while watch.state()["running"]:
         turns = watch.turns()
         watch.advance(turns, [roster.act(turn.player, turn.board) for turn in turns])
-        with pytest.raises(Refused, match="gone on meanwhile"):
+        with pytest.raises(Refused, match="continued meanwhile"):
             watch.advance(turns, [0] * len(turns))
         steps += 1
     last = watch.state()

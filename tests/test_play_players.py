@@ -326,5 +326,5 @@ def test_bot_does_not_play_after_the_game_has_changed(monkeypatch: pytest.Monkey
 
     ask(client, f"{path}/play", action=first, ply=0)
     monkeypatch.setattr(Roster, "act", slow)
-    assert "gone on without" in ask(client, f"{path}/bot", 409, ply=1)["error"]
+    assert "continued without" in ask(client, f"{path}/bot", 409, ply=1)["error"]
     assert client.get(path).json()["state"]["ply"] == 1

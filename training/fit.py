@@ -51,7 +51,7 @@ BATCH: Final = 8192
 
 
 class Shape(NamedTuple):
-    """What differs between the two evaluators."""
+    """The differences between the two evaluators."""
 
     features: Callable[[Words, npt.NDArray[np.int32]], None]
     """Lists the cells that positions name."""

@@ -31,7 +31,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class Blunders:
-    """How often a player gave wins away."""
+    """Counts of the wins that a player gave away."""
 
     moves: int
     """Moves from won positions."""

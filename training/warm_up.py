@@ -1,4 +1,4 @@
-"""What ``bao warm-up`` compiles of players and training (:mod:`bao_env.warm_up`)."""
+"""Compile players and training for ``bao warm-up`` (:mod:`bao_env.warm_up`)."""
 
 from __future__ import annotations
 

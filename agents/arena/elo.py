@@ -127,7 +127,7 @@ def score_pairs(points: npt.NDArray[np.float64]) -> Score:
 
 
 def wilson_interval(rate: float, games: float) -> tuple[float, float]:
-    """Wilson's 95 % interval of a proportion seen over ``games`` independent games (1927)."""
+    """Return Wilson's 95 % interval (1927) of a proportion over ``games`` independent games."""
     square = Z95 * Z95 / games
     middle = (rate + square / 2.0) / (1.0 + square)
     half = Z95 / (1.0 + square) * math.sqrt(rate * (1.0 - rate) / games + square / (4.0 * games))
@@ -137,14 +137,14 @@ def wilson_interval(rate: float, games: float) -> tuple[float, float]:
 def likelihood_of_superiority(points: npt.NDArray[np.float64]) -> float:
     """Return the probability that the first player is stronger, by the normal approximation.
 
-    Phi((mean - 1/2) / its standard error), the error taken over pairs as Fishtest does
+    It is Phi((mean - 1/2) / its standard error), with the error over pairs as Fishtest has it
     (``get_elo`` in https://github.com/official-stockfish/fishtest,
     server/fishtest/stats/stat_util.py). If all pairs scored the same, the result is 0, 1/2 or 1. A
     single pair has no variance, so its games count as independent:
     Phi((wins - losses) / sqrt(wins + losses)) (https://www.chessprogramming.org/Match_Statistics).
 
     Args:
-        points: float64[pairs, 2], what the first player got from each game (1, 1/2 or 0).
+        points: float64[pairs, 2], the first player's points in each game (1, 1/2 or 0).
 
     Raises:
         ValueError: there is no pair.
@@ -169,17 +169,17 @@ def likelihood_of_superiority(points: npt.NDArray[np.float64]) -> float:
 class Sprt:
     """Sequential test of two Elo differences, over pairs of games.
 
-    The generalised sequential probability ratio test of Fishtest: Wald's test with the unknown
-    chances of a pair's five results replaced by their maximum likelihood estimates under each
-    hypothesis. Sources: X. Li, J. Liu and Z. Ying, "Generalized sequential probability ratio
+    This is the generalised sequential probability ratio test of Fishtest: Wald's test with the
+    unknown chances of a pair's five results replaced by their maximum likelihood estimates under
+    each hypothesis. Sources: X. Li, J. Liu and Z. Ying, "Generalized sequential probability ratio
     test for separate families of hypotheses", Sequential Analysis 33 (2014); M. Van den Bergh,
     https://www.cantate.be/Fishtest/support_MLE_multinomial.pdf (proposition 1.1) and
     https://www.cantate.be/Fishtest/GSPRT_approximation.pdf;
     https://github.com/official-stockfish/fishtest/wiki/Fishtest-Mathematics.
 
     Elo is logistic here; Fishtest's own bounds are now normalized Elo. Its correction for
-    overshooting the bounds is left out: the more pairs between two looks, the rarer the errors and
-    the longer the match.
+    overshooting the bounds is left out. So more pairs between two looks make errors rarer, and the
+    match longer.
 
     Raises:
         ValueError: ``elo0`` is not below ``elo1``, or ``alpha`` or ``beta`` is not within
@@ -213,10 +213,10 @@ class Sprt:
         return math.log((1.0 - self.beta) / self.alpha)
 
     def llr(self, pair_counts: Sequence[int]) -> float:
-        """Log-likelihood ratio of H1 against H0; 0 without a pair.
+        """Return the log-likelihood ratio of H1 against H0; 0 without a pair.
 
         A result that never occurred counts as 1/1000 of a pair, as in Fishtest, so that both
-        expected scores are possible whatever was seen.
+        expected scores are always possible.
 
         Args:
             pair_counts: numbers of pairs with 0, 1/2, 1, 3/2 and 2 points, as in

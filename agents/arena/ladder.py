@@ -183,7 +183,6 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
     if signature(ladder.ruleset) != ladder.engine_signature:
         raise LadderError(
             f"{ladder.name} was made with other rules: under its name, the engine now plays "
-            f"{ladder.ruleset.name} differently; make a new ladder (python -m "
-            "training.ladder)"
+            f"{ladder.ruleset.name} differently; make a new ladder with bao ladder"
         )
     return ladder

@@ -1,4 +1,4 @@
-"""THE match loop: two players, paired openings, both seats, all games at once."""
+"""Play matches: two players, paired openings, both seats, all games at once."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def play_openings(
     sprt: Sprt | None = None,
     progress: Callable[[int], None] = lambda ended: None,
 ) -> Match:
-    """:func:`play_match` from openings drawn before."""
+    """Play a match from given openings; see :func:`play_match`."""
     step = len(openings) if sprt is None else SPRT_PAIRS
     batches: list[MatchGames] = []
     points = np.empty((0, 2))

@@ -1,7 +1,7 @@
 """The openings of a match: random legal prefixes, all different, none of them decided.
 
 Players are measured from positions that they did not choose. But many random positions are won for
-one side, and then a pair of games, one from each seat, ends even, whoever plays. So a search drops
+one side. Then a pair of games, one from each seat, ends even between any players. So a search drops
 the openings that it finds unbalanced.
 """
 
@@ -58,7 +58,7 @@ def draw_openings(
 
     Args:
         ruleset: the rules.
-        count: how many.
+        count: number of openings.
         plies: actions in each; games that end within them are replaced.
         seed: the same seed gives the same openings, and a smaller ``count`` the first of them.
         balance: drop those that alpha-beta of depth 6 values beyond this, in logits, for either

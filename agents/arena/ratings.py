@@ -1,8 +1,8 @@
 """Ratings of several players from the matches among them, by the Bradley-Terry model.
 
 The fit is our own, by Newton's method on the matrix of points. choix 0.4.1, the maintained library
-for it, takes a list of decided games. So it knows no draws, and it would walk that list in Python
-at every step of each of the bootstrap's fits.
+for it, takes a list of decided games. So it has no draws, and it would read that list in Python at
+every step of each fit of the bootstrap.
 """
 
 from __future__ import annotations
@@ -61,25 +61,25 @@ def rate(
     games against a player at the mean of all ratings keep ratings finite. The form is that of
     Newman, "Efficient computation of rankings from pairwise comparisons", JMLR 24 (2023), whose one
     win and one loss would be ``prior=2``. The default moves a 75 % score over 200 games by less
-    than 1 Elo. What it makes of a clean sweep (1050 Elo over 200 games of two players) is a
+    than 1 Elo. The rating of a clean sweep (1050 Elo over 200 games of two players) is a
     convention.
 
     The intervals are percentiles of a bootstrap, which draws the pairs of games within each pairing
-    and fits the ratings of each sample. A clean sweep has no variance to draw from: intervals that
-    rest on it are too narrow.
+    and fits the ratings of each sample. A clean sweep has no variance to draw from, so intervals
+    that depend on it are too narrow.
 
     Args:
-        results: float64[pairs, 2] for each pairing, what its first name got from each game
+        results: float64[pairs, 2] for each pairing, the points of its first name in each game
             (1, 1/2 or 0). Both orders of two names may occur.
         anchor: the player whose Elo is 0; None makes the mean of all 0.
         samples: number of bootstrap samples.
-        seed: of the bootstrap. The order of ``results`` does not matter.
+        seed: seed of the bootstrap. The order of ``results`` does not matter.
         prior: virtual games of each player; more than 0.
 
     Raises:
-        ValueError: there are no results, or points that no game can bring, or a player against
-            itself; the anchor is unknown; ``samples`` or ``prior`` is out of range; or two groups
-            of players never met. The message says which.
+        ValueError: there are no results, or impossible points, or a player against itself; the
+            anchor is unknown; ``samples`` or ``prior`` is out of range; or two groups of players
+            never met. The message says which.
     """
     if samples < 1 or not prior > 0.0:
         raise ValueError(f"samples={samples}, prior={prior}: expected at least 1, and more than 0")

@@ -1,4 +1,4 @@
-"""What the player to move could capture at once, in small integers::
+"""The captures that the player to move can make at once, as small integers::
 
 0       most seeds that one action captures
 1       1 if an action wins at once
@@ -38,14 +38,14 @@ _MAX_CAPTURE = U(64)
 
 @jit
 def _play_out(rules, packed, capture_turn, start, stops):
-    """Tally and captured seeds of a start."""
+    """Return the tally and the captured seeds of a start."""
     hand = play_out(rules, begin(rules, packed, capture_turn, start, stops))
     return hand.tally, captured_by(packed, capture_turn, hand)
 
 
 @jit
 def capture_features(rules, words, out):
-    """What the player to move could do at once, in small integers.
+    """Write the captures that the player to move can make; see the module.
 
     Args:
         rules: the :class:`KernelRules`.

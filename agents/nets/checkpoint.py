@@ -5,16 +5,15 @@ The file's metadata entry ``bao_env`` is a JSON object::
     {"format": 1, "rules_version": 1, "observation_version": 1, "inputs_version": 1,
      "ruleset": {...}, "network": {...}, "info": {...}}
 
-and its tensors are the network's, named ``model.*``, as float32 or, to be small, all as float16,
-beside a trainer's tensors under other names. ``network`` is a
-:class:`~agents.nets.network.NetworkConfig`. ``info`` is free: step, seed, configuration. Other
-versions than this package's are refused. Files from before there was an ``inputs_version`` or an
-``architecture`` are of version 1 and of architecture ``mlp``. A custom architecture,
-``package.module:name``, is never imported because a checkpoint names it
+and its tensors are the network's, named ``model.*``, as float32 or, in small files, all as float16,
+and a trainer's under other names. ``network`` is a :class:`~agents.nets.network.NetworkConfig`.
+``info`` may hold anything: step, seed, configuration. Other versions than this package's are
+refused. Older files without ``inputs_version`` or ``architecture`` have version 1 and architecture
+``mlp``. A checkpoint that names a custom architecture, ``package.module:name``, never imports it
 (:func:`~agents.nets.network.allow_architecture`).
 
-The header is checked, types and shapes of the network's tensors included, before a tensor
-is read or a network is built. A trainer's tensors are read only on request.
+The header is checked, with the types and shapes of the network's tensors, before a tensor is read
+or a network is built. A trainer's tensors are read only on request.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A network compiled for one core: its outputs for a few encodings, without a call into torch.
+"""Run a network on one core: its outputs for a few encodings, without a call into torch.
 
-Most of an encoding is empty pits, and each byte of it touches the first layer by itself
+Most bytes of an encoding are zero, and each byte contributes to the first layer independently
 (:mod:`agents.nets.features`). So the first layer is a table, one line of sums for each value of
 each byte, and an encoding adds up the twenty or so lines of its bytes that are not zero; chess
-programs call such a network efficiently updatable (NNUE). The later layers multiply only what the
-units before them let through.
+programs call such a network efficiently updatable (NNUE). The later layers multiply only the
+weights of units above zero.
 
-Only the architecture ``mlp`` compiles. Any other is refused, and searched with in torch.
+Only the architecture ``mlp`` compiles. A search runs any other in torch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BYTE_VALUES: Final = 65
 
 
 class NotCompilableError(ValueError):
-    """A network that :func:`compile_network` cannot lay out; the message says why."""
+    """A network that :func:`compile_network` cannot compile; the message says why."""
 
 
 class Weights(NamedTuple):
@@ -57,7 +57,7 @@ class NetworkWorkspace(NamedTuple):
     """The memory of :func:`forward`, for one thread."""
 
     lines: npt.NDArray[np.int64]
-    """int64[REPLIES_SIZE + 1], where in the table the lines are that an encoding adds up."""
+    """int64[REPLIES_SIZE + 1], the starts of the table's lines that an encoding adds up."""
     units: npt.NDArray[np.float32]
     """float32[widest layer]."""
     next_units: npt.NDArray[np.float32]

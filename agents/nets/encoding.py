@@ -1,8 +1,8 @@
-"""From positions to encodings: of a board as it is, or of the board after each action.
+"""Encode positions: the board as it is, or the board after each action.
 
-A search has the successors of a position at hand and encodes those (:func:`encode_successors`);
-anybody else has positions with their legal actions (:func:`encode`). Both write every encoding with
-:func:`encode_position`, whose bytes :mod:`agents.nets.features` lists.
+A search already has the successors of a position, and encodes those (:func:`encode_successors`).
+Other callers have positions with their legal actions (:func:`encode`). Both write every encoding
+with :func:`encode_position`, whose bytes :mod:`agents.nets.features` lists.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from bao_env.observation.actions import Workspace, write_actions
 from bao_env.observation.board import OBSERVATION_SIZE, observe_compiled, observe_one
 
 ENCODING_STEP: Final = 512
-"""Encodings come in multiples of this, see :func:`padded_encodings`."""
+"""Arrays of encodings have a multiple of this many rows; see :func:`padded_encodings`."""
 
 
 def padded_encodings(count: int, size: int = ENCODING_SIZE) -> npt.NDArray[np.uint8]:
     """Return zeros for ``count`` encodings of ``size`` bytes, uint8[R, size], R rounded up.
 
-    Torch prepares a matrix product for each shape that it has not met yet, which takes longer
-    than the product; rounding leaves it few shapes.
+    Torch prepares a matrix product for each new shape, which takes longer than the product;
+    rounding leaves it few shapes.
     """
     return np.zeros((-(-count // ENCODING_STEP) * ENCODING_STEP, size), np.uint8)
 
 
 class AfterstateMemory(NamedTuple):
-    """What a search needs to encode up to R successors for a network of the kind ``replies``."""
+    """Memory to encode up to R successors for a network of the kind ``replies``."""
 
     words: Words
     """uint64[R, 6], the successors."""
@@ -70,11 +70,11 @@ def encode_position(rules, words, viewer, is_over, encodings, k):
     Args:
         rules: the :class:`KernelRules`.
         words: uint64[5 or more], contiguous, the position.
-        viewer: int64, the seat who sees the board. What can be captured is that of the player
-            to move, whoever that is.
+        viewer: int64, the seat from whose side the board is seen. The captures are always those of
+            the player to move.
         is_over: whether the game has ended there, so that nobody has a move.
         encodings: uint8[R, ENCODING_SIZE].
-        k: which of ``encodings`` is filled.
+        k: the row of ``encodings`` that is filled.
 
     Returns:
         whether the player to move has no move.
@@ -91,7 +91,7 @@ def encode_position(rules, words, viewer, is_over, encodings, k):
 
 @jit
 def encode_successors(rules, per_action, after, position, successors, first, last, encodings, k):
-    """Encode a position or its successors, whichever the network reads.
+    """Encode a position, or its successors if the network reads those.
 
     For ``replies``, :func:`finish_encodings` then writes the rest of all encodings together.
 
@@ -103,8 +103,8 @@ def encode_successors(rules, per_action, after, position, successors, first, las
             None.
         position: uint64[5 or more], contiguous.
         successors: uint64[N, 8]; those of the position are ``first`` to ``last`` - 1
-            (:func:`bao_env.engine.successors.successors`). Decided ones are left out. One that
-            proves to leave a player without a move gets its result entered and is left out too.
+            (:func:`bao_env.engine.successors.successors`). Decided ones are left out. If one turns
+            out to leave a player without a move, its result is filled in, and it is left out, too.
         first, last: see ``successors``.
         encodings: uint8[R, size], filled from ``k`` on.
         k: the first encoding to write.
@@ -118,7 +118,7 @@ def encode_successors(rules, per_action, after, position, successors, first, las
         return k + 1
     for e in range(first, last):
         if successors[e, RESULT] != ZERO:
-            continue  # decided: nothing to ask
+            continue  # decided
         same = same_mover(successors[e, META])
         if after is None:
             stuck = encode_position(rules, successors[e], mover, False, encodings, k)
@@ -128,7 +128,7 @@ def encode_successors(rules, per_action, after, position, successors, first, las
             for word in range(META + 1):
                 after.words[k, word] = successors[e, word]
             encodings[k, REPLIES_SIZE - 1] = SAME_NEXT if same else OPPONENT_NEXT
-        if stuck:  # 1.2: who cannot move has lost
+        if stuck:  # 1.2: a player without a move has lost
             successors[e, RESULT] = FULL if same else ONE
         else:
             k += 1
@@ -186,7 +186,7 @@ def _encode_afterstates(rules, positions, legal_actions, after, encodings):
         after.legal[k] = ZERO
         if result == ZERO:
             after.legal[k] = legal_mask(rules, words)
-            if after.legal[k] == ZERO:  # 1.2: who cannot move has lost
+            if after.legal[k] == ZERO:  # 1.2: a player without a move has lost
                 result = FULL if same else ONE
         for word in range(WORDS):
             after.words[k, word] = words[word]
@@ -203,10 +203,10 @@ def encode(
     masks: Words,
     kind: str,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return what a network reads of a batch of positions.
+    """Encode a batch of positions for a network.
 
     Args:
-        rules: the rules to play legal actions out by.
+        rules: the rules by which legal actions are played out.
         positions: uint64[B, 6].
         masks: uint64[B], their legal actions.
         kind: the kind of the network (:mod:`agents.nets.network`).

@@ -1,9 +1,9 @@
 """The bytes of an encoding, and the features that the first layer of a network multiplies.
 
-An *encoding* is what is stored and moved about: :data:`ENCODING_SIZE` bytes::
+An *encoding* is the compact form that is stored and copied: :data:`ENCODING_SIZE` bytes::
 
     0..51    the observation (bao_env.observation.board): seeds and flags
-    52..86   what the player to move could capture (agents.nets.captures):
+    52..86   the captures of the player to move (agents.nets.captures):
     52           most seeds that one action captures
     53, 54       1 if an action wins at once; 1 if there is no action
     55..86       for each start, ring pit + 16 * down (1 for step -1): 0 if it captures nothing,
@@ -12,8 +12,8 @@ An *encoding* is what is stored and moved about: :data:`ENCODING_SIZE` bytes::
 Its *features* are :data:`FEATURES` numbers::
 
     0..33      each count of seeds in units of eight
-    34..353    for each pit whether it holds at least 1, 2, 3, 4, 5, 6, 8, 10, 12, 15 seeds, since
-               where a sowing ends hangs on the exact count
+    34..353    for each pit whether it holds at least 1, 2, 3, 4, 5, 6, 8, 10, 12, 15 seeds, because
+               the end of a sowing depends on the exact count
     354..371   the flags of the observation
     372..374   the most seeds captured in units of eight; a win at once; no action
     375..406   for each start whether it captures
@@ -32,9 +32,9 @@ ends::
 Its features are :data:`REPLIES_FEATURES` numbers: 0 to 371 as above, then those of the 256 bytes,
 seeds in units of eight.
 
-They are bfloat16, in which all of them are exact. They are additive: each byte of an encoding has
-features of its own, all zero when the byte is zero, so the features of an encoding are the sum of
-those of its bytes. :mod:`agents.nets.compiled` relies on it.
+Features are bfloat16, which represents all of them exactly. They are additive: each byte of an
+encoding has features of its own, all zero if the byte is zero, so the features of an encoding are
+the sum of those of its bytes. :mod:`agents.nets.compiled` relies on this.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ from bao_env.observation.board import OBSERVATION_SIZE
 from bao_env.observation.planes import STEPS
 
 INPUTS_VERSION: Final = 1
-"""Version of what a network reads. Raise it, with a line here, whenever a byte of an encoding or a
-feature changes its place or its meaning: checkpoints say which version their network was trained
-on, and others than this one are refused.
+"""The version of a network's inputs. Raise it, with a line here, whenever a byte of an encoding or
+a feature changes its place or its meaning. Checkpoints contain the version that their network was
+trained on; other versions than this one are refused.
 
 =======  ===========================================================================================
-version  what a network reads
+version  inputs of a network
 =======  ===========================================================================================
 1        observation version 1, the best capture, a win at once, no action, the capture of each
          start; as features: eighths, the ten steps of each pit, flags. Checkpoints without a
@@ -98,7 +98,7 @@ def _expand_board(encodings, eighths, steps, r, out):
     Args:
         encodings: uint8[R, OBSERVATION_SIZE or more].
         eighths: int16[256], the bits of each count of seeds in units of eight.
-        steps: uint8[S], the counts that a pit is held against, lowest first.
+        steps: uint8[S], the thresholds for the count of a pit, lowest first.
         r: the row.
         out: int16[R, FEATURES or REPLIES_FEATURES].
     """
@@ -118,7 +118,7 @@ def _expand_board(encodings, eighths, steps, r, out):
 
 @jit
 def _expand(encodings, eighths, steps, out):
-    """:func:`expand` into ``out``, int16[R, FEATURES]; see :func:`_expand_board`."""
+    """Do what :func:`expand` does, into ``out``, int16[R, FEATURES]; see :func:`_expand_board`."""
     for r in range(encodings.shape[0]):
         _expand_board(encodings, eighths, steps, r, out)
         out[r, _CAPTURES] = eighths[encodings[r, CAPTURES_AT]]
@@ -134,7 +134,8 @@ def _expand(encodings, eighths, steps, out):
 
 @jit
 def _expand_replies(encodings, eighths, steps, out):
-    """:func:`expand` into ``out``, int16[R, REPLIES_FEATURES]; see :func:`_expand_board`."""
+    """Do what :func:`expand` does for ``replies``, into ``out``, int16[R, REPLIES_FEATURES]; see
+    :func:`_expand_board`."""
     for r in range(encodings.shape[0]):
         _expand_board(encodings, eighths, steps, r, out)
         for i in range(REPLY_COLUMNS):

@@ -1,4 +1,4 @@
-"""What a network's last layer says: from its outputs to logits and expected results.
+"""Turn the outputs of a network's last layer into logits and expected results.
 
 A network that reads the board (``board``) has 65 outputs a position::
 
@@ -7,17 +7,17 @@ A network that reads the board (``board``) has 65 outputs a position::
 
 A network that reads the board after each action (``moves``) has two outputs an action::
 
-    out[0]    how much the action is liked for reasons other than its expected result
+    out[0]    the preference for the action, apart from its expected result
     out[1]    the action's expected result, before its tanh
     logit = out[0] + TRUST * tanh(out[1])
 
-A network of the kind ``replies`` has the same two outputs. It reads the board as the player who
-moves next sees it, so the sign of its last number changes where that is the opponent, and where the
-action ends the game the result is known (:data:`OPPONENT_NEXT` and what follows).
+A network of the kind ``replies`` has the same two outputs. It reads the board from the side of the
+player who moves next. So the sign of its last output changes if that is the opponent, and if the
+action ends the game the result is known (:data:`OPPONENT_NEXT` and the constants after it).
 
 So the policy of a ``moves`` network starts from its own expected results, and the first output
-learns only what they leave out. Searches compute this in compiled functions and training in
-torch; both are here, so that they stay the same formula.
+learns only the rest. Searches compute this in compiled functions and training in torch; both are
+here, so that the formula stays the same.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ OPPONENT_NEXT: Final = 0
 SAME_NEXT: Final = 1
 HAS_WON: Final = 2
 HAS_LOST: Final = 3
-"""How an action ends, in the last byte of an encoding for ``replies``."""
+"""The end of an action, in the last byte of an encoding for ``replies``."""
 SIGN_AND_RESULT: Final = np.array([[-1, 0], [1, 0], [0, 1], [0, -1]], np.float32)
-"""For each of them, what the expected result of who moves next is multiplied by, and what is added,
-to get that of the player who chose the action."""
+"""For each of them, the factor of the next player's expected result, and the term to add to it, to
+get the expected result of the player who chose the action."""
 
 
 def num_outputs(per_action: bool) -> int:
-    """Outputs of the last layer for each encoding: 2 if it is of an action, 65 if of a board."""
+    """Return the outputs of the last layer for each encoding: 2 for an action, 65 for a board."""
     return 2 if per_action else NUM_ACTIONS + 1
 
 
 @jit_inline
 def expected_result(output):
-    """The expected result, float32 from -1 to 1, that the last output of the head stands for."""
+    """Return the expected result, float32 from -1 to 1, from the last output of the head."""
     return np.float32(math.tanh(output))
 
 
 @jit_inline
 def action_logit(preference, value):
-    """The logit of an action for ``moves``.
+    """Return the logit of an action for ``moves``.
 
     Args:
         preference: float32, the first output.
@@ -71,13 +71,13 @@ def action_logit(preference, value):
 def logits_and_values(
     outputs: Tensor, legal_actions: Tensor, kind: str, encodings: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The same in torch, for a batch.
+    """Return logits and expected results of a batch, in torch.
 
     Args:
-        outputs: float[R, 65 or 2], the head's.
-        legal_actions: int64[K], position * 64 + action; read for ``board`` alone.
+        outputs: float[R, 65 or 2], outputs of the head.
+        legal_actions: int64[K], position * 64 + action; used for ``board`` only.
         kind: the kind of the network.
-        encodings: uint8[R, size], what it has read; read for ``replies`` alone.
+        encodings: uint8[R, size], its inputs; used for ``replies`` only.
 
     Returns:
         logits, float[K], or float[R] if it reads actions, and expected results, float[R]. The

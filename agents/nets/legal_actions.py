@@ -3,7 +3,7 @@
 About four of 64 actions are legal, so a dense masked softmax would spend most of its time on
 actions that cannot be chosen. Instead the K legal actions of B positions lie one after another, in
 the order of positions and actions, and those of position i are ``indptr[i]`` to ``indptr[i + 1]``,
-as in a sparse matrix. Logits and whatever else belongs to an action lie in the same order.
+as in a sparse matrix. Logits and other numbers of actions have the same order.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def gather_encodings(source, starts, counts, out):
     Args:
         source: uint8[R, ENCODING_SIZE].
         starts: int64[N], the first encoding of each run.
-        counts: int64[N], how many each run has.
+        counts: int64[N], the number of encodings of each run.
         out: uint8[sum of counts, ENCODING_SIZE], filled.
     """
     k = 0
@@ -153,6 +153,6 @@ def gather_encodings(source, starts, counts, out):
 
 
 def probabilities(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Softmax of the logits float[K] of one position's legal actions."""
+    """Return the softmax of logits float[K], of one position's legal actions."""
     weights = np.exp(logits.astype(np.float64) - logits.max())
     return weights / weights.sum()

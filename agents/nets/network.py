@@ -1,24 +1,24 @@
 """The policy and value network: a trunk of some architecture and one linear head.
 
-Its kind says what it reads of a position:
+Its kind determines its inputs for a position:
 
 ``board``
-    The board as it is. It gives a logit for each of the 64 actions and one expected result: one
-    encoding a position, so the fastest.
+    The board as it is. The outputs are a logit for each of the 64 actions and one expected result.
+    This takes one encoding a position, so it is the fastest.
 
 ``moves``
-    The board after each legal action. It gives a logit and an expected result for every legal
-    action: about four encodings a position.
+    The board after each legal action. The outputs are a logit and an expected result for every
+    legal action. This takes about four encodings a position.
 
 ``replies``
-    The board after each legal action, as who moves next sees it, with what each of their actions
-    captures, and what the reply to it captures. It gives the same as ``moves``. It is the
-    strongest alone, and the slowest.
+    The board after each legal action, from the side of the next player, with the captures of each
+    of their actions and of the replies to it. The outputs are those of ``moves``. It is the
+    strongest kind without a search, and the slowest.
 
-Everything else is the same for all kinds: batches go in as :class:`Inputs` and come out as flat
-arrays over legal actions, so sampling, loss and training need not know which it is. An
-architecture is a trunk in a file of its own: in :data:`ARCHITECTURES`, or anywhere, under the name
-``package.module:name`` (:func:`allow_architecture`).
+Everything else is the same for all kinds: inputs are :class:`Inputs`, outputs flat arrays over
+legal actions, so sampling, loss and training do not depend on the kind. An architecture is a trunk
+in a file of its own: in :data:`ARCHITECTURES`, or anywhere, under the name ``package.module:name``
+(:func:`allow_architecture`).
 """
 
 from __future__ import annotations
@@ -49,18 +49,17 @@ ARCHITECTURES: Final[dict[str, Callable[[int, tuple[int, ...]], nn.Module]]] = {
     "mlp": MultilayerPerceptron,
     "residual": Residual,
 }
-"""Name to trunk: called with FEATURES and :attr:`NetworkConfig.hidden`, it makes a module from
-features float[R, FEATURES] to float[R, hidden[-1]]. What it makes of an encoding must not depend
-on the others in the batch. Checkpoints carry the name, so it must not change, and the module's
+"""Trunks by name. A trunk is called with FEATURES and :attr:`NetworkConfig.hidden`; it returns a
+module from features float[R, FEATURES] to float[R, hidden[-1]], which must treat each row of a
+batch independently. Checkpoints contain the name, so it must not change, and the module's
 parameters and buffers, which must be floats."""
 
 
 def allow_architecture(name: str) -> None:
-    """Import a trunk of one's own, ``package.module:name``, and enter it in :data:`ARCHITECTURES`
-    under that name.
+    """Import a trunk of your own, ``package.module:name``, and add it to :data:`ARCHITECTURES`.
 
-    A configuration's architecture is allowed. A checkpoint's is not: a file alone never has code
-    imported, so allow it before its network is loaded.
+    An architecture that a configuration names is allowed. One that only a checkpoint names is not,
+    because loading a file never imports code: allow it before its network is loaded.
 
     Raises:
         ValueError: it cannot be imported, or is nothing that can be called.
@@ -86,7 +85,7 @@ class NetworkConfig:
     """
 
     kind: str = "board"
-    """``board``, ``moves`` or ``replies``: what the network reads."""
+    """The inputs of the network: ``board``, ``moves`` or ``replies``."""
     hidden: tuple[int, ...] = (256, 256)
     """Units of each hidden layer."""
     architecture: str = "mlp"
@@ -96,7 +95,7 @@ class NetworkConfig:
         own = self.architecture
         if plugins.is_own(own) and own not in ARCHITECTURES:
             raise ValueError(
-                f"architecture={own!r:.100} is somebody's own code, which is not imported because "
+                f"architecture={own!r:.100} is custom code, which is not imported because "
                 f"a file names it: if you trust it, give --allow {own:.100} (training.train: --set "
                 f"architecture={own:.100}) or call agents.allow_architecture({own!r:.100}) first"
             )
@@ -127,13 +126,14 @@ class Inputs(NamedTuple):
     """A batch for the network; see :func:`agents.nets.encoding.encode`."""
 
     encodings: Tensor
-    """uint8[R, ENCODING_SIZE] on the CPU: of B positions or, for ``moves``, of K legal actions."""
+    """uint8[R, ENCODING_SIZE] on the CPU: those of B positions or, for ``moves``, of K legal
+    actions."""
     legal_actions: Tensor
     """int64[K], position * 64 + action of each legal action; ``moves`` does not read it."""
 
 
 class PolicyNetwork(nn.Module):
-    """From inputs to logits of the legal actions and expected results.
+    """The network: it maps inputs to logits of the legal actions and expected results.
 
     Args:
         config: its kind, architecture and shape.
@@ -158,16 +158,16 @@ class PolicyNetwork(nn.Module):
         return REPLIES_SIZE if self.config.kind == "replies" else ENCODING_SIZE
 
     def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
-        """Logits float[K] of the legal actions and expected results float[R] of the encodings.
+        """Return logits float[K] of the legal actions and expected results float[R] of encodings.
 
-        Both cover all R encodings unless the kind is ``board``, padding included. An expected
-        result lies between -1 and 1 and is that of the player who is to choose.
+        Both cover all R encodings, padding included, unless the kind is ``board``. An expected
+        result lies between -1 and 1, for the player who chooses the action.
         """
         outputs = self.head_outputs(inputs.encodings)
         return logits_and_values(outputs, inputs.legal_actions, self.config.kind, inputs.encodings)
 
     def head_outputs(self, encodings: Tensor) -> Tensor:
-        """Outputs of the head, float32[R, 65 or 2], as :mod:`agents.nets.head` reads them.
+        """Return the outputs of the head, float32[R, 65 or 2]; see :mod:`agents.nets.head`.
 
         Args:
             encodings: uint8[R, encoding_size] on the CPU.
@@ -184,24 +184,24 @@ class PolicyNetwork(nn.Module):
 
 
 def check_finite(*outputs: npt.NDArray[Any]) -> None:
-    """Refuse what a network says if it is no answer.
+    """Validate the outputs of a network.
 
     Raises:
         ValueError: a number is infinite or not a number.
     """
     if not all(np.isfinite(output).all() for output in outputs):
         raise ValueError(
-            "the network's outputs are not finite, since its weights are too large or no numbers: "
+            "the network's outputs are not finite: its weights are too large or not numbers; "
             "use another checkpoint"
         )
 
 
 def num_parameters(config: NetworkConfig) -> int:
-    """How many numbers a network learns, four bytes each; it is not built to count them."""
+    """Return the number of a network's parameters, four bytes each, without building it."""
     return sum(parameter.numel() for parameter in outline(config).parameters())
 
 
 def outline(config: NetworkConfig) -> PolicyNetwork:
-    """A network without its numbers: it takes no memory, whatever sizes are asked for."""
+    """Return a network without its numbers, which takes no memory."""
     with torch.device("meta"):
         return PolicyNetwork(config)

@@ -34,34 +34,34 @@ _vector: Final = _VectorType()
 
 @register_default(_VectorType)
 class _VectorModel(PrimitiveModel):
-    """How it is handed on."""
+    """Its representation in LLVM."""
 
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         super().__init__(dmm, fe_type, _VECTOR)
 
 
 def load_vector(array, at):
-    """``array[at : at + WIDTH]`` of a contiguous float32 array of one dimension."""
+    """Return ``array[at : at + WIDTH]`` of a contiguous float32 array of one dimension."""
     return array[at : at + WIDTH].copy()
 
 
 def store_vector(array, at, vector):
-    """``array[at : at + WIDTH] = vector``."""
+    """Assign ``array[at : at + WIDTH] = vector``."""
     array[at : at + WIDTH] = vector
 
 
 def add(vector, other):
-    """The sum of two vectors."""
+    """Return the sum of two vectors."""
     return vector + other
 
 
 def add_product(vector, factor, other):
-    """``vector + factor * other``, maybe with one rounding, with one float32 as the factor."""
+    """Return ``vector + factor * other``, with a float32 factor; it may be rounded only once."""
     return vector + np.float32(factor) * other
 
 
 def _pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
-    """Where a vector of an array lies."""
+    """Return the pointer to a vector of an array."""
     data = context.make_array(kind)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [at]), _VECTOR.as_pointer())
 

@@ -38,7 +38,7 @@ Shares = dict[int, float]
 
 
 def chance(value: float) -> float:
-    """Return the share of games, 0 to 1, that an alpha-beta value stands for."""
+    """Return the share of games, 0 to 1, that a player with this alpha-beta value wins."""
     if abs(value) > PROVEN:
         return 1.0 if value > 0 else 0.0
     return 1 / (1 + math.exp(-value / SCALE))

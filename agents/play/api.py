@@ -1,6 +1,6 @@
 """The requests of the board: their values are the arguments of functions that return plain values.
 
-The types of all values are checked, and their meaning by the function that takes them.
+The types of all values are checked before a function is called; the function checks the rest.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Few take long, but the first of its kind compiles, which takes a minute on a slo
 FIRST_BOTS: Final = ("greedy", "alphabeta:4")
 """The players first offered for watching; the first of them also against a person."""
 _BYTE_ORDER_MARK: Final = "\ufeff"
-"""Some editors put it before a text."""
+"""A mark that some editors put before a text."""
 
 Data = dict[str, Any]
 Players = Annotated[list[str], Field(min_length=2, max_length=2)]
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 @dataclass
 class Tables:
-    """The state of the server, and the requests that are not of one game."""
+    """The state of the server, and the requests that do not belong to one game."""
 
     roster: Roster
     games: Sessions[Game] = field(default_factory=lambda: Sessions(MAX_GAMES))
@@ -153,7 +153,7 @@ class Tables:
 
 
 Handler = Callable[[Tables, Asker, Data], Awaitable[Data]]
-"""Answers a request from the values sent, the name of a game or watch among them."""
+"""A function that answers a request from its values; one may be the name of a game or watch."""
 
 
 def quick(function: Callable[..., Data]) -> Handler:
@@ -223,4 +223,4 @@ GETS: Final[dict[str, Handler]] = {
     "/api/board/{layout}/{viewer}": quick(Tables.board_parts),
     GAME: of_game(Game.show),
 }
-"""Paths that are only read, with their handlers."""
+"""Paths that take no values, with their handlers."""

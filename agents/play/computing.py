@@ -1,6 +1,6 @@
 """Threads that compute for clients in turn: bots, hints and evaluations.
 
-They are apart from those that serve moves, undo and loading, and leave a core to them.
+They are separate from the threads that serve moves, undo and loading, and leave a core to those.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Asker(NamedTuple):
-    """For whom a piece of work is done."""
+    """The source of a piece of work."""
 
     client: str
     """The address of the client."""
@@ -41,14 +41,14 @@ class Job(NamedTuple):
 class Computing:
     """A few threads that work for many clients.
 
-    Next comes the client whose work has taken the least time so far, in whole seconds, and of its
-    games the one whose work has; of equals the one that came last. So a client with many games or
-    slow bots does not hold up the others, nor a slow bot the client's other games. Who comes late
-    is not owed the time that others used before. The work for one game is done one piece at a time.
-    The threads end when nothing waits, and never keep the process alive.
+    The next client is the one whose work has taken the least time so far, in whole seconds, and its
+    next game likewise; among equals, the last one to come. So a client with many games or slow bots
+    does not hold up the others, nor a slow bot the client's other games. A client that comes late
+    gets no credit for the time that others used before. Each game has at most one piece of work
+    running. The threads end when no work waits, and never keep the process alive.
 
     Args:
-        threads: their number; all cores but one by default.
+        threads: number of threads; None for all cores but one.
         clock: returns the time in seconds.
     """
 
@@ -57,7 +57,7 @@ class Computing:
     ) -> None:
         self._idle = threads or max(1, (os.cpu_count() or 1) - 1)
         self._waiting: list[Job] = []
-        """In the order in which they came."""
+        """The waiting work, in the order of its arrival."""
         self._served: set[Asker] = set()
         self._used: dict[str | Asker, float] = {}
         """Seconds of work, by client and by game; forgotten when nothing is left to do."""
@@ -65,24 +65,24 @@ class Computing:
         self._lock = threading.Lock()
 
     async def run(self, asker: Asker, work: Callable[[], T], seconds: float) -> T:
-        """The result of some work, when its turn has come and it is done.
+        """Return the result of some work, which takes its turn.
 
-        If the caller is cancelled, work that still waits is dropped; work that has begun goes on,
-        for nothing can stop it, and its result is lost.
+        If the caller is cancelled, work that still waits is dropped. Work that has begun cannot be
+        stopped; its result is lost.
 
         Args:
-            asker: for whom.
-            work: it may raise; the caller then does.
-            seconds: to wait at most.
+            asker: the source of the work.
+            work: the work; its errors are raised here.
+            seconds: the longest time to wait.
 
         Raises:
-            Refused: too much waits for this game, or the time is up.
+            Refused: too much work waits for this game, or the time is up.
         """
         try:
             async with asyncio.timeout(seconds) as limit:
                 return await asyncio.wrap_future(self._submit(asker, work))
         except TimeoutError as error:
-            if not limit.expired():  # it is the work's own
+            if not limit.expired():  # the work itself raised it
                 raise
             raise Refused(
                 f"this took longer than {seconds:.0f} seconds, others' requests included: "
@@ -110,19 +110,19 @@ class Computing:
         return future
 
     def _catch_up(self, late: str | Asker, waiting: Iterable[str | Asker]) -> None:
-        """Count at least the least time of those that wait for one that begins to."""
+        """Give a newcomer at least the least time of those that wait."""
         least = min((self._used[one] for one in waiting), default=0.0)
         self._used[late] = max(self._used.get(late, 0.0), least)
 
     def _work_off(self) -> None:
-        """Do what waits until nothing does."""
+        """Do waiting work until there is none."""
         while (job := self._next()) is not None:
             asker, future, work = job
             begun = self._clock()
             if future.set_running_or_notify_cancel():
                 try:
                     future.set_result(work())
-                except BaseException as error:  # the caller's to handle, whatever it is
+                except BaseException as error:  # the caller handles it
                     future.set_exception(error)
             seconds = self._clock() - begun
             with self._lock:

@@ -17,13 +17,13 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 READ_SECONDS: Final = 10.0
-"""In which a whole request must arrive, counted from its first byte or the new connection."""
+"""Time for a whole request to arrive, from its first byte or from the new connection."""
 ANSWER_SECONDS: Final = 600.0
-"""In which it must be answered, and the answer taken: slow bots on many boards need minutes."""
+"""Time to answer it and send the answer: slow bots on many boards need minutes."""
 END_SECONDS: Final = 0.5
-"""In which it must be answered once the server has been told to end."""
+"""Time to answer it after the server has been told to end."""
 BACKLOG: Final = 16
-"""Connections that are accepted at once, before those too many are closed."""
+"""Connections that are accepted together, before the excess ones are closed."""
 _QUEUE: Final = 512
 """Connections that the system keeps until they are accepted."""
 _MAX_CONNECTIONS: Final = 256
@@ -32,7 +32,7 @@ _OTHER_FILES: Final = 100
 
 
 def max_connections() -> int:
-    """Connections that may be open at once, with the files that this process may open."""
+    """Return the most connections, given the files that this process may open."""
     if sys.platform == "win32":
         return _MAX_CONNECTIONS
     import resource
@@ -44,9 +44,9 @@ def max_connections() -> int:
 
 
 class TimedProtocol(H11Protocol):
-    """uvicorn's protocol with a time for each request, and a number of connections.
+    """Limit the time of each request and the number of connections in uvicorn's protocol.
 
-    When there are too many, the one that has sent no request for longest is closed.
+    If there are too many connections, the one that has been idle longest is closed.
     """
 
     limit = max_connections()
@@ -69,7 +69,7 @@ class TimedProtocol(H11Protocol):
             idle.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request; the time runs from its first."""
+        """Take a part of a request; the time runs from the first part."""
         super().data_received(data)
         arriving = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
         if not (arriving and self._arriving):
@@ -77,12 +77,12 @@ class TimedProtocol(H11Protocol):
         self._arriving = arriving
 
     def shutdown(self) -> None:
-        """End soon, whatever is being answered, for the server ends."""
+        """End soon, with or without an answer, because the server ends."""
         super().shutdown()
         self._end_in(END_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the time."""
+        """Cancel the deadline."""
         super().connection_lost(exc)
         if self._deadline is not None:
             self._deadline.cancel()
@@ -101,11 +101,11 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for listener in sockets or ():
-            listener.listen(_QUEUE)  # asyncio has made the queue as short as BACKLOG
+            listener.listen(_QUEUE)  # asyncio has shortened the queue to BACKLOG
 
 
 def make_server(app: ASGIApp) -> uvicorn.Server:
-    """A server that waits for no client for ever, and whose end waits for none."""
+    """Return a server that drops clients in time, while it runs and when it ends."""
     config = uvicorn.Config(
         app,
         loop="asyncio",

@@ -31,13 +31,13 @@ TALL: Final = Layout(
     far=(38, 26, 8 * PIT, _TROUGH),
     near=(38, 140 + _ROWS_HEIGHT + 32, 8 * PIT, _TROUGH),
 )
-"""Each store lies in front of its player: for narrow screens."""
+"""The layout for narrow screens: each store lies in front of its player."""
 LAYOUTS = {"wide": WIDE, "tall": TALL}
 
 
 @cache
 def board_parts(layout_name: str, viewer: int = SOUTH) -> dict[str, Any]:
-    """The empty board as SVG, one seed of each colour, and where the seeds of each place lie.
+    """Return the empty board as SVG, a seed of each colour, and the spots of seeds in each place.
 
     Args:
         layout_name: ``wide`` or ``tall``.

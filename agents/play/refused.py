@@ -1,4 +1,4 @@
-"""What refuses a request: an exception, and the check of the values' types."""
+"""Refuse requests: an exception, and the check of the values' types."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ It raises :class:`pydantic.ValidationError`.
 
 
 class Refused(Exception):
-    """A request that cannot be served; the message says why, and what would work.
+    """A request cannot be served; the message says why, and what would work.
 
     Args:
-        message: for the person at the board.
+        message: the message for the person at the board.
         status: the HTTP status, 4xx or 5xx.
     """
 

@@ -19,7 +19,7 @@ def _paragraphs() -> list[str]:
 
 @cache
 def rule_text(rule: str) -> str:
-    """The paragraph of ``bao_env/RULES.md`` for a name such as ``Donkers 2.4b``, or ``""``."""
+    """Return the paragraph of ``bao_env/RULES.md`` for a name like ``Donkers 2.4b``, or ``""``."""
     source, _, number = rule.partition(" ")
     found = _NUMBER.match(number)
     heads = []
@@ -36,7 +36,7 @@ def rule_text(rule: str) -> str:
 
 @cache
 def ruleset_text(name: str) -> str:
-    """What the table of ``bao_env/RULES.md`` says of a rule set, or ``""``."""
+    """Return the description of a rule set in ``bao_env/RULES.md``, or ``""``."""
     row = f"| `{name}` |"
     for paragraph in _paragraphs():
         if row in paragraph:

@@ -36,7 +36,7 @@ class Turn(NamedTuple):
 
 
 def event_values(event: Event) -> Data:
-    """An event as plain values, with its words and the text of its rule."""
+    """Return an event as plain values, with its words and the text of its rule."""
     return asdict(event) | {
         "kind": event.kind.value,
         "rule_text": rule_text(event.rule),
@@ -46,7 +46,7 @@ def event_values(event: Event) -> Data:
 
 
 def position_values(board: Board) -> Data:
-    """What a drawing of a board needs, as plain values."""
+    """Return the values that a drawing of a board needs."""
     position, before, last = board.position, board.copy(), None
     if board.move_stack:
         pit = unpack_action(before.pop())[0]
@@ -62,19 +62,19 @@ def position_values(board: Board) -> Data:
 
 
 def move_texts(board: Board, action: int) -> Data:
-    """A legal move in each of SPELLINGS, and its seat, as plain values."""
+    """Return a legal move in each of SPELLINGS, and its seat, as plain values."""
     texts = [board.move_text(action, spelling) for spelling in SPELLINGS]
     return {"seat": board.turn, "texts": texts}
 
 
 def _move_values(board: Board, action: int) -> Data:
-    """A move for the list; ``joined`` says that it belongs to the turn before it (Dutch I.a)."""
+    """Return a move for the list; ``joined`` says that it continues the last turn (Dutch I.a)."""
     joined = board.position.pending is not None and bool(board.move_stack)
     return {**move_texts(board, action), "joined": joined}
 
 
 def _up_to(board: Board, ply: int) -> Board:
-    """A copy of a board with its first moves only."""
+    """Return a copy of a board with its first moves only."""
     copy = board.copy()
     for _ in board.move_stack[ply:]:
         copy.pop()
@@ -88,7 +88,8 @@ class Game:
 
     Args:
         board: the start, with the moves made so far.
-        seats: who plays South and North, as :meth:`agents.play.roster.Roster.check` takes them.
+        seats: the players of South and North, as :meth:`agents.play.roster.Roster.check` takes
+            them.
 
     Raises:
         Refused: the game has more than MAX_PLIES moves.
@@ -109,22 +110,22 @@ class Game:
             replayed.push(action)
 
     def board(self) -> Board:
-        """A copy of the board as shown."""
+        """Return a copy of the board as shown."""
         return _up_to(self._board, self.ply)
 
     @check_types
     def show(self) -> Data:
-        """The game as shown."""
+        """Return the game as shown."""
         return {"state": self.state()}
 
     def take_seats(self, seats: tuple[str, str]) -> Data:
-        """Change who plays."""
+        """Change the players."""
         self.seats = seats
         return self.show()
 
     @check_types
     def play(self, action: int, ply: int) -> Data:
-        """Play an action at ``ply``, dropping what had been undone; returns its events.
+        """Play an action at ``ply``, drop the undone moves, and return the action's events.
 
         Raises:
             Refused: the game stands at another ply, is too long, or the action is illegal.
@@ -149,7 +150,7 @@ class Game:
 
     @check_types
     def turns(self, ply: int) -> list[Turn]:
-        """The board, if a bot is to move on it at ``ply``, and the bot.
+        """Return the board at ``ply`` and the bot that is to move on it.
 
         Raises:
             Refused: the game stands at another ply, is over, or a person is to move.
@@ -170,7 +171,7 @@ class Game:
             Refused: the board has changed since.
         """
         if turns[0].board != self.board():
-            raise Refused("the game has gone on without this bot: look again", 409)
+            raise Refused("the game has continued without this bot: look again", 409)
         return self.play(actions[0], self.ply)
 
     @check_types
@@ -187,7 +188,7 @@ class Game:
 
     @check_types
     def events(self, ply: int) -> Data:
-        """The events of the action played at ``ply``, wherever the game stands now.
+        """Return the events of the action played at ``ply``, at any point of the game.
 
         Raises:
             Refused: no action was played there.
@@ -199,7 +200,7 @@ class Game:
 
     @check_types
     def choice(self, pit: Pit, direction: Direction) -> Data:
-        """The events of a move up to its house choice.
+        """Return the events of a move up to its house choice.
 
         Raises:
             Refused: the move comes to no house choice.
@@ -214,7 +215,7 @@ class Game:
 
     @check_types
     def why_not(self, pit: Pit, direction: Direction) -> dict[str, str]:
-        """The rule that forbids a pit and a direction, in words; empty texts if it is legal.
+        """Return the rule that forbids a pit and a direction; empty texts if it is legal.
 
         Raises:
             Refused: the game is over.
@@ -233,7 +234,7 @@ class Game:
 
     @check_types
     def transcript(self, spelling: Literal["donkers", "kibao"] = "donkers") -> dict[str, str]:
-        """The game as text, up to the position shown.
+        """Return the game as text, up to the position shown.
 
         Raises:
             Refused: the name of a player cannot stand in a transcript.
@@ -245,7 +246,7 @@ class Game:
             raise Refused(str(error)) from error
 
     def state(self) -> Data:
-        """Everything that a screen shows, as plain values."""
+        """Return everything that a screen shows, as plain values."""
         board = self.board()
         position, outcome = board.position, board.outcome()
         return {

@@ -1,7 +1,7 @@
 """The server of the board: JSON requests, and a page of plain files.
 
-No client is trusted: bodies are small JSON objects, files come from one folder, and it answers only
-requests that its own page made to this host.
+It trusts no client: bodies are small JSON objects, files come from one folder, and only requests
+that its own page makes to this host are answered.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from agents.play.roster import Roster
 FOLDER: Final = Path(__file__).with_name("static")
 """The page and its files."""
 MAX_BYTES: Final = 64 * 1024
-"""Longest body of a request."""
+"""The longest body of a request."""
 HEADERS: Final = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -111,7 +111,7 @@ async def _body(request: Request) -> Data:
 
 
 class Guard:
-    """Answers only requests that this host's own page made to it, and sends HEADERS.
+    """Answer only requests that this host's own page makes to it, and send HEADERS.
 
     A page of another site can make a browser call 127.0.0.1. It may do so under its own name, which
     the browser then sends as Origin, or under a name that it points at this machine; then Host is

@@ -1,4 +1,4 @@
-"""Games in memory: a bounded number; the longest untouched is dropped first."""
+"""Keep a limited number of games in memory; the least recently used is dropped first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Sessions(Generic[T]):
     """Items, each under a random name that nobody can guess.
 
     Args:
-        max_items: how many are kept.
+        max_items: the most items that are kept.
     """
 
     def __init__(self, max_items: int) -> None:
@@ -30,7 +30,7 @@ class Sessions(Generic[T]):
         return len(self._kept)
 
     def add(self, item: T) -> str:
-        """Keep an item; returns the name by which :meth:`call` finds it."""
+        """Keep an item, and return its name for :meth:`call`."""
         name = secrets.token_urlsafe(12)
         with self._lock:
             self._kept[name] = (item, threading.Lock())
@@ -40,7 +40,7 @@ class Sessions(Generic[T]):
         """Call a method of an item, for one request at a time.
 
         Raises:
-            Refused: it is not or no longer kept, or another request is using it.
+            Refused: the item is not (or no longer) kept, or another request is using it.
         """
         with self._lock:
             if name not in self._kept:

@@ -13,7 +13,7 @@ from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset
 
 MAX_BOARDS: Final = 12
-"""Boards side by side."""
+"""The most boards side by side."""
 _OPENING_PLIES: Final = 6
 _MAX_PLIES: Final = 1000
 
@@ -24,8 +24,8 @@ class Watch:
     Args:
         ruleset: the rules.
         players: names that the roster takes; the first plays South on boards 0, 2, 4 ...
-        boards: their number, 1 to MAX_BOARDS.
-        seed: of the openings.
+        boards: the number of boards, 1 to MAX_BOARDS.
+        seed: the seed of the openings.
 
     Raises:
         Refused: the number is out of range, or a player is a person.
@@ -48,7 +48,7 @@ class Watch:
 
     @check_types
     def turns(self) -> list[Turn]:
-        """The boards that are not over, as copies, each with its player to move."""
+        """Return copies of the boards that are not over, each with its player to move."""
         return [
             Turn(board.copy(), self._seats(i)[board.turn])
             for i, board in enumerate(self._boards)
@@ -62,19 +62,19 @@ class Watch:
             Refused: the boards have changed since.
         """
         if turns != self.turns():
-            raise Refused("the games have gone on meanwhile: look again", 409)
+            raise Refused("the games have continued meanwhile: look again", 409)
         running = [board for board in self._boards if not _is_over(board)]
         for board, action in zip(running, actions, strict=True):
             board.push(action)
         return {"state": self.state()}
 
     def _seats(self, i: int) -> tuple[str, str]:
-        """Who plays South and North on a board."""
+        """Return the players of South and North on a board."""
         first, second = self._players
         return (second, first) if i % 2 else (first, second)
 
     def state(self) -> dict[str, Any]:
-        """All boards and the score so far, as plain values."""
+        """Return all boards and the score so far, as plain values."""
         boards, score = [], [0, 0]
         for i, board in enumerate(self._boards):
             outcome = board.outcome()

@@ -1,7 +1,7 @@
 """The limits of a search: numbers and times, the clock that compiled code reads, and Ctrl-C.
 
-A compiled search looks at its *deadline*, an int64[1] in nanoseconds of :func:`nanoseconds`, many
-times a millisecond. Limits of time are wall-clock time. They hold for one position each, and begin
+A compiled search checks its *deadline*, an int64[1] in nanoseconds of :func:`nanoseconds`, many
+times a millisecond. Time limits are wall-clock time. They hold for one position each, and begin
 when its search begins. Below about a millisecond, preparing a search takes longer than the search.
 """
 
@@ -22,7 +22,7 @@ from numba import types
 from bao_env.engine.compile import jit
 
 MAX_SECONDS: Final = 3600.0
-"""Most seconds that a move may take."""
+"""The most seconds that a move may take."""
 MAX_NODES: Final = 1 << 62
 MAX_THREADS: Final = 1024
 NEVER: Final = np.iinfo(np.int64).max

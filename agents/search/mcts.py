@@ -1,12 +1,11 @@
 """Monte Carlo tree search: UCT with random or greedy playouts.
 
 UCT as in Kocsis and Szepesvari, "Bandit based Monte-Carlo planning" (2006): a simulation walks
-down the tree by upper confidence bounds, expands the position it ends in, plays one of its
-successors out to the end of the game, and hands the result up. The action visited most is
-played.
+down the tree by upper confidence bounds, expands the position where it ends, plays one of its
+successors out to the end of the game, and backs the result up. The most visited action is played.
 
-The generator of a search is seeded with the position and the agent's seed, so that a choice
-depends on nothing else in the batch.
+The generator of a search is seeded with the position and the agent's seed, so a choice does not
+depend on the rest of the batch.
 """
 
 from __future__ import annotations
@@ -54,15 +53,15 @@ from bao_env.engine.successors import (
 EXPLORATION: Final = 1.2
 """Default weight of the confidence bound, for results of plus and minus one."""
 PLAYOUT_PLIES: Final = 1000
-"""A playout of this length counts as a draw, as in the arena."""
+"""Plies after which a playout counts as a draw, as in the arena."""
 MAX_SIMULATIONS: Final = 10_000_000
-"""Most that one search may make."""
+"""The most simulations of a search."""
 _NODES_PER_SIMULATION: Final = 4
-"""Nodes that a tree has room for, for each simulation; a node is expanded at its second visit."""
+"""Space for nodes, for each simulation; a node is expanded at its second visit."""
 _MAX_NODES: Final = 1 << 21
-"""Most nodes of a tree, 160 MiB. Once it is full, leaves are played out unexpanded."""
+"""The most nodes of a tree, 160 MiB. In a full tree, leaves are played out unexpanded."""
 _SIMULATION: Final = 2e-5
-"""About how many seconds a simulation takes at most."""
+"""Seconds that a simulation takes at most, roughly."""
 
 _SEED_SHIFT = U(29)
 _HALF_WORD = U(32)
@@ -72,14 +71,14 @@ _WIN_SCORE = U(1000)  # more than any capture
 
 @jit
 def _random_move(rules, packed, rng):
-    """Draw a start and, should it come to a house, a choice; draw again if it proves infinite.
+    """Play a random start, with a random choice at a house; draw again if the move is infinite.
 
-    No mask is needed: only what is drawn is simulated.
+    This needs no mask: only the drawn starts are simulated.
 
     Args:
         rules: the :class:`KernelRules`.
         packed: the position, a :class:`Packed`.
-        rng: state of a generator (:func:`xorshift`), uint64.
+        rng: the state of a generator (:func:`xorshift`), uint64.
 
     Returns:
         the generator; the position after the move, a :class:`Packed`; and the move's result: ONE
@@ -101,7 +100,7 @@ def _random_move(rules, packed, rng):
 
 @jit
 def _greedy_move(rules, packed, rng):
-    """The move that captures most; among equals, and where none captures, a random one.
+    """Play the move that captures most; among equals, or if none captures, a random one.
 
     Arguments and results are those of :func:`_random_move`.
     """
@@ -131,7 +130,7 @@ def _greedy_move(rules, packed, rng):
 
 @jit
 def _playout(rules, packed, rng, greedy):
-    """Play a position to the end of the game, by greedy or by random moves.
+    """Play a position out to the end of the game, with greedy or with random moves.
 
     Returns the generator and the result for the player who moves first: 1, -1, or 0 after
     :data:`PLAYOUT_PLIES`.
@@ -155,19 +154,19 @@ class PlayoutTree(NamedTuple):
     words: npt.NDArray[np.uint64]
     """uint64[N, 8], each node as :mod:`bao_env.engine.successors` writes it."""
     first_child: npt.NDArray[np.int32]
-    """int32[N], of a node that has been expanded; 0 before."""
+    """int32[N], the first child of an expanded node; 0 before."""
     num_children: npt.NDArray[np.int32]
-    """int32[N], how many children follow one another from there."""
+    """int32[N], the number of its children, which follow one another."""
     node_visits: npt.NDArray[np.int32]
     """int32[N]."""
     result_sums: npt.NDArray[np.int32]
-    """int32[N], results of those visits, for the player who moved to the node."""
+    """int32[N], sum of the results of those visits, for the player who moved to the node."""
     path: npt.NDArray[np.int32]
-    """int32[PLAYOUT_PLIES], the nodes of the simulation under way."""
+    """int32[PLAYOUT_PLIES], the nodes of the current simulation."""
 
 
 def _make_tree(simulations: int) -> PlayoutTree:
-    """Room for the tree of a search of ``simulations``."""
+    """Return space for the tree of a search with ``simulations`` simulations."""
     size = min(_NODES_PER_SIMULATION * simulations, _MAX_NODES) + 2 * MAX_SUCCESSORS
     words = np.empty((size, SUCCESSOR_WORDS), np.uint64)
     first_child, num_children, node_visits, result_sums = np.zeros((4, size), np.int32)
@@ -177,7 +176,7 @@ def _make_tree(simulations: int) -> PlayoutTree:
 
 @jit
 def _choose_child(tree, node, exploration, rng):
-    """A child never visited, at random; else the one with the highest confidence bound.
+    """Choose a random unvisited child, else the one with the highest confidence bound.
 
     Returns the generator and the child.
     """
@@ -209,9 +208,9 @@ def _choose_child(tree, node, exploration, rng):
 
 @jit
 def _expand(rules, tree, node, size):
-    """Give a node its children, never visited, behind the last node of the tree.
+    """Add the children of a node, without visits, behind the last node of the tree.
 
-    Returns how many nodes the tree has now.
+    Returns the new number of nodes.
     """
     count = successors(rules, read_at(tree.words, node), tree.words, size)
     tree.first_child[node] = size
@@ -225,18 +224,18 @@ def _expand(rules, tree, node, size):
 
 @jit
 def _simulate_once(rules, tree, size, exploration, greedy, rng):
-    """One simulation: select, expand, play out, back up.
+    """Run one simulation: select, expand, play out, back up.
 
     Args:
         rules: the :class:`KernelRules`.
         tree: the :class:`PlayoutTree`.
-        size: how many nodes it has.
-        exploration: weight of the confidence bound.
+        size: the number of its nodes.
+        exploration: the weight of the confidence bound.
         greedy: whether playouts are greedy.
-        rng: state of a generator, uint64.
+        rng: the state of a generator, uint64.
 
     Returns:
-        the generator, and how many nodes the tree has now.
+        the generator, and the new number of nodes.
     """
     words, path = tree.words, tree.path
     node = np.int64(0)
@@ -278,13 +277,13 @@ def _search(rules, tree, position, seed, simulations, exploration, greedy, deadl
         rules: the :class:`KernelRules`.
         tree: the :class:`PlayoutTree`, overwritten.
         position: uint64[6].
-        seed: of the agent, uint64.
-        simulations: how many to make; two at least are made, so that the root is expanded.
+        seed: the agent's seed, uint64.
+        simulations: the number of simulations; two run in any case, so that the root is expanded.
         exploration, greedy: see :func:`_simulate_once`.
         deadline: int64[1], see :mod:`agents.search.limits`.
     """
     rng = seed
-    for word in range(WORDS):  # PLY in the place of ACTION, which a root has not
+    for word in range(WORDS):  # PLY takes the place of ACTION, which a root does not have
         tree.words[0, word] = position[word]
         rng = (rng ^ position[word] ^ (rng >> _SEED_SHIFT)) * _GOLDEN_RATIO
     rng |= ONE
@@ -308,18 +307,18 @@ def _search(rules, tree, position, seed, simulations, exploration, greedy, deadl
 
 
 class MctsAgent:
-    """Plays the action that a Monte Carlo tree search visits most.
+    """Play the action that a Monte Carlo tree search visits most.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
-        simulations: of each search; without it, as many as the time allows.
-        seconds: time of each search, in place of ``simulations``; the choice then depends on
-            the machine.
-        greedy: play playouts by most captured seeds instead of uniformly at random.
-        exploration: weight of the confidence bound.
-        seed: of the playouts.
-        threads: positions of a batch are searched on so many threads, each position on one;
-            all cores by default.
+        simulations: simulations of each search.
+        seconds: time of each search, instead of ``simulations``; the choice then depends on the
+            machine.
+        greedy: play the most captured seeds in playouts, instead of uniformly random moves.
+        exploration: the weight of the confidence bound.
+        seed: the seed of the playouts.
+        threads: number of threads that share a batch; each position is searched on one. None for
+            all cores.
 
     Raises:
         ValueError: a limit is missing or out of range.
@@ -360,7 +359,7 @@ class MctsAgent:
     def act(
         self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
-        """See :meth:`bao_env.bots.Agent.act`."""
+        """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, masks = as_batch(positions, masks)
         actions = np.zeros(len(masks), np.int64)
 
@@ -371,7 +370,7 @@ class MctsAgent:
                 self._deadlines[thread][0] = deadline(self._seconds)
                 actions[i] = self._search(positions[i], thread)
             elif legal:
-                actions[i] = legal[0]  # nothing to think about
+                actions[i] = legal[0]  # no choice
 
         with self._exclusive:
             share(len(masks), 1, search, self._deadlines, self._expected_seconds)

@@ -87,7 +87,7 @@ class BaoGame(pyspiel.Game):
         super().__init__(_TYPE, info, params)
 
     def new_initial_state(self, state: Any = None) -> BaoState:
-        """The opening; OpenSpiel's structured ``state`` is not supported.
+        """Return the opening; OpenSpiel's structured ``state`` is not supported.
 
         Raises:
             ValueError: ``state`` was given.
@@ -97,7 +97,7 @@ class BaoGame(pyspiel.Game):
         return BaoState(self)
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> Any:
-        """The observer that OpenSpiel takes observations from."""
+        """Return the observer that OpenSpiel takes observations from."""
         if iig_obs_type is None or (iig_obs_type.public_info and not iig_obs_type.perfect_recall):
             return BaoObserver(self.observer)
         return IIGObserverForPublicInfoGame(iig_obs_type, params)
@@ -112,7 +112,7 @@ class BaoState(pyspiel.State):
         self.single_game.start(SOUTH, {}, _UNUSED)
 
     def current_player(self) -> int:
-        """0 = South, 1 = North, or OpenSpiel's number for the end."""
+        """Return 0 for South, 1 for North, or OpenSpiel's number for the end."""
         return pyspiel.PlayerId.TERMINAL if self.single_game.over else self.single_game.mover
 
     def _legal_actions(self, player: int) -> list[int]:
@@ -125,16 +125,16 @@ class BaoState(pyspiel.State):
         return action_to_move(action)
 
     def is_terminal(self) -> bool:
-        """Whether the game is over."""
+        """Return whether the game is over."""
         return self.single_game.over
 
     def returns(self) -> list[float]:
-        """+1 for the winner, -1 for the loser; 0 while the game runs or when it was cut short."""
+        """Return +1 for the winner and -1 for the loser; 0 while the game runs or if cut short."""
         winner = self.single_game.winner
         return [0.0, 0.0] if winner < 0 else [1.0 - 2.0 * winner, 2.0 * winner - 1.0]
 
     def __str__(self) -> str:
-        """The position text and, at the end, the result."""
+        """Return the position text and, at the end, the result."""
         text, result = format_position(self.single_game.position), self.single_game.result_line
         return f"{text} ({result})" if result else text
 
@@ -156,7 +156,7 @@ class BaoObserver:
         self.tensor[:] = state.single_game.observation(player).ravel()
 
     def string_from(self, state: BaoState, player: int) -> str:
-        """The position text, the same for both."""
+        """Return the position text, which is the same for both players."""
         return str(state)
 
 

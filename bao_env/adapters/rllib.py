@@ -41,7 +41,7 @@ SHARED = "shared"
 
 
 def _rows(observation: Any) -> Any:
-    """An array or a dict of arrays, [B, ...], as float32[B, inputs]."""
+    """Return an array or a dict of arrays, [B, ...], as float32[B, inputs]."""
     arrays = observation.values() if isinstance(observation, dict) else [observation]
     return torch.cat([array.flatten(1).float() for array in arrays], dim=1)
 
@@ -72,7 +72,7 @@ class MaskedModule(TorchRLModule, ValueFunctionAPI):
         return {Columns.EMBEDDINGS: features, Columns.ACTION_DIST_INPUTS: logits}
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Any:
-        """The expected return, [B]; see RLlib's ``ValueFunctionAPI``."""
+        """Return the expected return, [B]; see RLlib's ``ValueFunctionAPI``."""
         if embeddings is None:
             embeddings = self.body(_rows(batch[Columns.OBS]["observation"]))
         return self.value(embeddings).squeeze(-1)
@@ -83,7 +83,7 @@ def _spec(hidden: int) -> RLModuleSpec:
 
 
 def self_play(config: AlgorithmConfig, hidden: int = 128, **options: Any) -> AlgorithmConfig:
-    """``config`` for self-play: one :class:`MaskedModule`, called ``"shared"``, plays both seats.
+    """Set ``config`` up for self-play: one :class:`MaskedModule`, ``"shared"``, plays both seats.
 
     Args:
         config: changed and returned.
@@ -104,7 +104,7 @@ def against(
     games: int = 64,
     **options: Any,
 ) -> AlgorithmConfig:
-    """``config`` for batches of games against an opponent, on the vector environment.
+    """Set ``config`` up for batches of games against an opponent, on the vector environment.
 
     Args:
         config: changed and returned.

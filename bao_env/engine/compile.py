@@ -127,7 +127,7 @@ def jit(function: F, **options: Any) -> F:
 
 
 def jit_inline(function: F) -> F:
-    """Like :func:`jit`, for functions that a hot loop must inline.
+    """Compile a function as :func:`jit` does, for functions that a hot loop must inline.
 
     These are small functions, without which the loop would not vectorise, and functions with many
     arrays as arguments, whose descriptions each call would copy.

@@ -131,11 +131,11 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         self._np_random: np.random.Generator | None = None
 
     def observation_space(self, agent: str) -> spaces.Dict:
-        """The space of an agent's observations; always the same object."""
+        """Return the space of an agent's observations; always the same object."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Discrete:
-        """The space of an agent's actions; always the same object."""
+        """Return the space of an agent's actions; always the same object."""
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: Options | None = None) -> None:

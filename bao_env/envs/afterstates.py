@@ -16,8 +16,8 @@ class Afterstates(NamedTuple):
     """The K legal actions of B games, each game's side by side, and where they lead."""
 
     observations: Any
-    """What the player to move after the action sees, K rows: the environment's observations without
-    action masks."""
+    """The observations of the player who moves after the action, K rows, as the environment has
+    them, without action masks."""
     legal: Words
     """Their legal actions, uint64[K], bit a = action a; 0 where the game is over."""
     actions: Actions

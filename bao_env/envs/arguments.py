@@ -13,7 +13,7 @@ from bao_env.render.raster import import_pygame
 Options = dict[str, Any]
 """The options of a reset."""
 Infos = dict[str, Any]
-"""What a reset and a step say besides the observation."""
+"""The infos of a reset and a step."""
 
 MAX_PLIES: Final = 500
 """Plies after which an environment cuts a game short, by default. The longest of 100,000 random

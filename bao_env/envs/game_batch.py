@@ -79,7 +79,7 @@ class StepResult(NamedTuple):
 
 
 class ObservationBuffer(NamedTuple):
-    """What the *viewer* of each game sees: in self-play the player to move, else the learner."""
+    """The view of each game's *viewer*: in self-play the player to move, else the learner."""
 
     viewers: Seats
     """Their seats, int8[n]."""
@@ -112,7 +112,7 @@ class ObservationBuffer(NamedTuple):
 
 @jit_inline
 def _mover(positions, g):
-    """The seat to move in game g."""
+    """Return the seat to move in game g."""
     return np.int8(mover_of(positions[g, META]))
 
 
@@ -191,7 +191,7 @@ class GameBatch:
         ruleset: the rules.
         size: number of games, B.
         max_plies: plies after which a game is cut short.
-        threads: how many threads share the work; the games do not depend on it.
+        threads: number of threads that share the work; the games do not depend on it.
         observer: writes the observations.
     """
 
@@ -203,7 +203,7 @@ class GameBatch:
         self.max_plies = max_plies
         self.observer = observer
         self.agent: Agent | None = None
-        """Who plays against the learner; None in self-play."""
+        """The learner's opponent; None in self-play."""
         self.state = GameStates(
             np.zeros((size, WORDS), np.uint64),
             np.zeros(size, np.uint64),

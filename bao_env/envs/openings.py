@@ -62,7 +62,7 @@ def _play_randomly(rules, positions, legal, plies, states):
         rules: the :class:`KernelRules`.
         positions: uint64[n, 6], the openings; played on in place.
         legal: uint64[n], their legal actions; become those of the new positions.
-        plies: int64[n], how many plies.
+        plies: int64[n], the number of plies.
         states: uint64[n], random states, none of them zero.
     """
     start = np.empty(WORDS, np.uint64)
@@ -85,7 +85,7 @@ def _play_randomly(rules, positions, legal, plies, states):
 
 
 class Openings:
-    """Says where games begin.
+    """The starts of games.
 
     Args:
         ruleset: the rules.

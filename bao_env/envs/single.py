@@ -32,7 +32,7 @@ Observation = Any
 """A value of the environment's ``observation_space``."""
 
 _MAX_DRAWS: Final = 100
-"""How many openings reset() draws before it gives up because the opponent wins immediately."""
+"""Openings that reset() draws before it gives up because the opponent wins immediately."""
 
 
 class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):

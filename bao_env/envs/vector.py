@@ -48,7 +48,7 @@ Observation = Any
 """A value of the environment's ``observation_space``, with a row for each game."""
 
 _MAX_DRAWS: Final = 100
-"""How many openings a game draws before it gives up because the opponent wins immediately."""
+"""Openings that a game draws before it gives up because the opponent wins immediately."""
 
 
 class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
@@ -132,7 +132,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         max_plies: plies after which a game is cut short.
         illegal: what an illegal action does, ``"raise"`` or ``"lose"``.
         autoreset_mode: an :class:`gymnasium.vector.AutoresetMode` or its value.
-        threads: how many threads share the work; the games do not depend on it.
+        threads: number of threads that share the work; the games do not depend on it.
         copy: return fresh arrays. False reuses two sets of observation arrays in turn: the second
             step or reset after a step overwrites what it returned.
         render_mode: with ``"ansi"`` :meth:`render` returns the boards as texts, with
@@ -395,7 +395,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         Args:
             games: int64[n].
             seats: the learner's, int8[n].
-            first_players: who begin, int8[n].
+            first_players: the seats that begin, int8[n].
             start: positions uint64[n, 6], and their legal actions uint64[n].
 
         Raises:

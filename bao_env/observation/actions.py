@@ -1,4 +1,4 @@
-"""What each action brings: its captures, and the opponent's best reply.
+"""Observe the result of each action: its captures, and the opponent's best reply.
 
 Each group has a column for each of the 64 actions, zero where the action is illegal::
 
@@ -91,7 +91,7 @@ class Workspace(NamedTuple):
 
     @classmethod
     def empty(cls) -> Workspace:
-        """A new one."""
+        """Return a new workspace."""
         return cls(
             np.empty((_ROWS, WORDS), np.uint64),
             np.empty(_ROWS, np.int8),
@@ -104,7 +104,7 @@ class Workspace(NamedTuple):
 
 @jit_inline
 def _captured(before, after):
-    """Seeds that an action has captured, by the positions before and after it."""
+    """Return the seeds that an action has captured, from the positions before and after it."""
     theirs = sum_of_bytes(before.other_front)
     if same_mover(after.meta):  # Dutch I.a: the capture waits, its seeds still in their pit
         waiting = byte(after.other_front, U(7) - pending_of(after.meta))
@@ -160,7 +160,7 @@ def _reply(rules, count, all_replies, work):
 
 @jit
 def _write_rows(positions, count, replies, scale, work, out, column):
-    """Write what ``count`` actions bring into their columns of ``out``."""
+    """Write the results of ``count`` actions into their columns of ``out``."""
     for row in range(count):
         g = work.games[row]
         before, after = read_at(positions, g), read_at(work.after, row)
@@ -176,7 +176,7 @@ def _write_rows(positions, count, replies, scale, work, out, column):
 
 @jit
 def write_actions(rules, positions, masks, replies, scale, work, out, column):
-    """Write what each legal action brings.
+    """Write the result of each legal action.
 
     Args:
         rules: the :class:`KernelRules`.

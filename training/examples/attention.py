@@ -1,4 +1,4 @@
-"""A network architecture of one's own: attention over the pits.
+"""A network architecture of your own: attention over the pits.
 
     OWN=training.examples.attention:Attention
     bao train --set architecture=$OWN --set "hidden=[32, 64]" --set steps=500_000 \\
@@ -19,16 +19,16 @@ from torch import Tensor, nn
 PITS: Final = 32
 STEPS: Final = 10
 COUNTS: Final = 34
-"""Of the pits and the two stores: the features begin with them (agents.nets.features)."""
+"""Counts of the pits and the two stores, with which the features begin (agents.nets.features)."""
 STEPS_END: Final = COUNTS + STEPS * PITS
 
 
 class Attention(nn.Module):
-    """float[R, features] to float[R, hidden[-1]].
+    """A trunk from float[R, features] to float[R, hidden[-1]].
 
     Args:
-        features: numbers that the first layer reads.
-        hidden: units of each layer of attention, all the same, and of the output.
+        features: the number of inputs of the first layer.
+        hidden: the units of each layer of attention, all the same, and of the output.
 
     Raises:
         ValueError: ``hidden`` has another form.
@@ -55,7 +55,7 @@ class Attention(nn.Module):
         self.last = nn.Linear(2 * width, units)
 
     def forward(self, features: Tensor) -> Tensor:
-        """The units that the head reads."""
+        """Return the units that the head reads."""
         steps = features[:, COUNTS:STEPS_END].unflatten(1, (STEPS, PITS)).transpose(1, 2)
         pits = torch.cat([features[:, :PITS, None], steps], dim=2)
         rest = torch.cat([features[:, PITS:COUNTS], features[:, STEPS_END:]], dim=1)

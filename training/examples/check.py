@@ -32,23 +32,23 @@ HEAD: Final = (
 
 
 def examples_of(library: str) -> list[str]:
-    """Names of a library's example modules, without the package."""
+    """Return the names of a library's example modules, without the package."""
     return sorted(path.stem for path in EXAMPLES.glob(f"{library}_*.py"))
 
 
 def default_folder() -> Path:
-    """The default folder of the virtual environments."""
+    """Return the default folder of the virtual environments."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "bao_env" / "venvs"
 
 
 def python_in(folder: Path) -> Path:
-    """The Python of a virtual environment."""
+    """Return the Python of a virtual environment."""
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def prepare(library: str, folder: Path, fresh: bool) -> Path:
-    """A virtual environment with a library and this project; returns its Python.
+    """Make a virtual environment with a library and this project, and return its Python.
 
     Raises:
         subprocess.CalledProcessError: an installation failed; pip has said why.
@@ -69,7 +69,7 @@ def prepare(library: str, folder: Path, fresh: bool) -> Path:
 
 
 def run_example(python: Path, name: str) -> str:
-    """Run an example, whose progress goes to stderr; returns its row of the table.
+    """Run an example, with its progress on stderr, and return its row of the table.
 
     Raises:
         subprocess.CalledProcessError: it failed, or did not beat greedy; it has said why.

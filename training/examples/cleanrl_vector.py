@@ -50,17 +50,17 @@ class ActorCritic(nn.Module):
         )
 
     def policy(self, boards: torch.Tensor, legal: torch.Tensor) -> Categorical:
-        """The distribution over legal actions, of boards [B, ...] and masks bool[B, 64]."""
+        """Return the distribution over legal actions for boards [B, ...] and masks bool[B, 64]."""
         logits = self.actor(boards).masked_fill(~legal, torch.finfo(torch.float32).min)
         return Categorical(logits=logits, validate_args=False)
 
     def value(self, boards: torch.Tensor) -> torch.Tensor:
-        """The expected return, [B], of boards [B, ...]."""
+        """Return the expected return, [B], of boards [B, ...]."""
         return self.critic(boards).squeeze(-1)
 
 
 def player(network: ActorCritic, observation: str) -> PolicyAgent:
-    """A copy of the network as an opponent."""
+    """Return a copy of the network as an opponent."""
     frozen = copy.deepcopy(network)
 
     def choose(boards: np.ndarray, legal: np.ndarray) -> np.ndarray:
@@ -74,8 +74,8 @@ def player(network: ActorCritic, observation: str) -> PolicyAgent:
 def learn(
     network: ActorCritic, optimizer: torch.optim.Optimizer, steps: list[torch.Tensor]
 ) -> None:
-    """Update a network from what was seen, legal and done in N steps, with what probability, and
-    what came of it: advantages and returns."""
+    """Update a network from N steps: boards, masks, actions and their log probabilities, advantages
+    and returns."""
     for _ in range(EPOCHS):
         for index in torch.randperm(len(steps[0])).split(MINIBATCH):
             board, mask, action, old_log_prob, gain, returns = (x[index] for x in steps)
@@ -107,8 +107,8 @@ def train(
     """Train a network.
 
     Args:
-        observation: what it reads.
-        seed: of everything.
+        observation: the observation that it reads.
+        seed: the seed of everything.
         steps: the actions that it plays, rounded up to whole updates.
         after_update: called after each update.
         games: games at once.
@@ -122,7 +122,7 @@ def train(
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(seed)
     pool = OpponentPool("greedy", seed=seed) if past_selves else None
-    # Who plays both sides sees the opponent's position next: its value counts against them.
+    # In self-play the next position is the opponent's: its value counts against the player.
     sign = 1.0 if past_selves else -1.0
     envs = gymnasium.make_vec(
         "bao_env:bao/Bao-v0",

@@ -1,4 +1,4 @@
-"""What every example ends with: games against random and greedy, and a row of the table."""
+"""Measure the player of an example: games against random and greedy, and a row of the table."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from bao_env.observation.observer import get_observer
 from bao_env.self_play import Choose, PolicyAgent
 
 OBSERVATION: Final[str] = "replies"
-"""What the networks of the examples read."""
+"""The observation that the networks of the examples read."""
 INPUTS: Final = flatdim(get_observer(OBSERVATION).space)
-"""How many numbers that is."""
+"""The number of its inputs."""
 PAIRS: Final = 200
 SEED: Final = 1
 """Seed of the openings and of the random player; the examples train with it, too."""
 AfterUpdate = Callable[[int, Choose], None]
-"""Called after each update with the steps so far and the player, which is as it is now."""
+"""A function called after each update, with the steps so far and the current player."""
 
 
 def inputs(observation: str) -> int:
-    """How many numbers an observation of a kind has; those of ``planes`` are put in a row."""
+    """Return the number of inputs of an observation, flattened."""
     return flatdim(get_observer(observation).space)
 
 
 def progress_bar(steps: int) -> AfterUpdate:
-    """A bar on stderr, up to so many steps."""
+    """Return a progress bar on stderr that ends at ``steps``."""
     bar = tqdm(total=steps, unit="step", unit_scale=True)
 
     def after_update(done: int, choose: Choose) -> None:
@@ -45,18 +45,19 @@ def progress_bar(steps: int) -> AfterUpdate:
 
 
 def masked_argmax(scores: npt.NDArray[Any], legal: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """The best-scored legal action of each row, int64[B], of ``scores`` and ``legal`` [B, 64]."""
+    """Return the legal action with the highest score in each row of ``scores`` and ``legal``, both
+    [B, 64], as int64[B]."""
     return np.where(legal, scores, -np.inf).argmax(axis=1)
 
 
 def score_against(bot: str, choose: Choose) -> Score:
-    """The score of 400 games against a bot: 200 balanced openings, each from both seats."""
+    """Play 400 games against a bot, 200 balanced openings from both seats; return the score."""
     player = PolicyAgent(choose, OBSERVATION)
     return play_match(player, get_agent(bot, seed=SEED), pairs=PAIRS, seed=SEED).score
 
 
 def table_row(library: str, route: str, seconds: float, random: Score, greedy: Score) -> str:
-    """A row of the README's table; ``library`` is the name of an installed distribution."""
+    """Return a row of the README's table; ``library`` is the name of an installed distribution."""
     rates = [f"{s.rate:.1%} ({s.low:.1%} to {s.high:.1%})" for s in (random, greedy)]
     cells = [library, version(library), route, f"{seconds:.0f}"]
     return " | ".join(["", *cells, *(rate.replace("%", " %") for rate in rates), ""]).strip()
@@ -65,12 +66,12 @@ def table_row(library: str, route: str, seconds: float, random: Score, greedy: S
 def report(library: str, route: str, seconds: float, choose: Choose) -> None:
     """Measure a trained player and print its row; exit with status 1 unless it beats greedy.
 
-    It does if the lower end of the 95 % interval of its win rate is above a half.
+    It beats greedy if the lower end of the 95 % interval of its win rate is above a half.
 
     Args:
-        library: name of its distribution.
-        route: how the library met the game, in a few words.
-        seconds: of processor time that the training took.
+        library: the name of the library's distribution.
+        route: the algorithm and the interface, in a few words.
+        seconds: processor time of the training.
         choose: the player; it reads :data:`OBSERVATION`.
     """
     random, greedy = score_against("random", choose), score_against("greedy", choose)

@@ -23,7 +23,7 @@ from training.examples.measure import OBSERVATION, SEED, report
 STEPS, HORIZON = 160_000, 3
 """Steps in all, and actions from a position to the one whose value it learns from."""
 STEPS_A_GRADIENT = 32
-"""Many: results are noise mostly, and who sees them too often learns them by heart."""
+"""High on purpose: rewards are noisy, and replaying them often overfits."""
 
 
 class MultiStepDQN(DQN):

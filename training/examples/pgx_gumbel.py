@@ -26,7 +26,7 @@ LAMBDA, LEARNING_RATE = 0.95, 1e-3
 
 
 class Steps(NamedTuple):
-    """What was seen, and what the search said, [N, ...]."""
+    """Steps to learn from, [N, ...]: boards and the results of the search."""
 
     boards: Any
     legal: Any
@@ -36,7 +36,7 @@ class Steps(NamedTuple):
     """The search's values of the positions."""
     rewards: Any
     signs: Any
-    """Of the next value: 0 at the end, 1 if the same player acts again, else -1."""
+    """Sign of the next value: 0 at the end, 1 if the same player acts again, else -1."""
 
 
 def log_policy(params: Any, boards: Any, legal: Any) -> Any:

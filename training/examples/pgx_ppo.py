@@ -25,7 +25,7 @@ LEARNING_RATE, ENTROPY_WEIGHT, VALUE_WEIGHT = 1e-3, 0.01, 0.5
 
 
 class Steps(NamedTuple):
-    """What was seen, legal and done, with what probability, and what came of it, [N, ...]."""
+    """Steps to learn from, [N, ...]: boards, masks, actions and their results."""
 
     boards: Any
     legal: Any
@@ -34,7 +34,7 @@ class Steps(NamedTuple):
     values: Any
     rewards: Any
     signs: Any
-    """Of the next value: 0 at the end, 1 if the same player acts again, else -1."""
+    """Sign of the next value: 0 at the end, 1 if the same player acts again, else -1."""
 
 
 def make_layers(key: Any, outputs: int) -> Any:

@@ -38,7 +38,7 @@ NODES = 2
 
 
 def free_port() -> int:
-    """A port of this machine that nobody uses."""
+    """Return a free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -46,7 +46,10 @@ def free_port() -> int:
 
 @contextmanager
 def cluster() -> Iterator[str]:
-    """A cluster of :data:`NODES` nodes with one core each; its address. It ends with the block."""
+    """Start a cluster of :data:`NODES` nodes with one core each, and yield its address.
+
+    The cluster ends with the block.
+    """
     program = shutil.which("ray", path=str(Path(sys.executable).parent)) or "ray"
     address = f"127.0.0.1:{free_port()}"
     common = [program, "start", "--num-cpus=1", "--node-ip-address=127.0.0.1", "--block"]
@@ -57,7 +60,7 @@ def cluster() -> Iterator[str]:
     try:
         for number in range(NODES):
             words = [*common, *head] if number == 0 else [*common, f"--address={address}"]
-            # A session of its own, so that whatever the node has started ends with it.
+            # A session of its own, so that the node's child processes end with it.
             nodes.append(subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True))
             wait_for(address, number + 1, nodes)
         yield address
@@ -95,7 +98,7 @@ def wait_for(address: str, count: int, nodes: list[subprocess.Popen[bytes]]) -> 
 
 
 class CountSteps(RLlibCallback):
-    """Each env runner counts the steps that it has sampled."""
+    """Count the steps that each env runner samples."""
 
     def on_sample_end(self, *, env_runner: Any, samples: list[Any], **_: Any) -> None:
         """See RLlib's ``RLlibCallback``."""
@@ -104,7 +107,7 @@ class CountSteps(RLlibCallback):
 
 
 def where_and_how_many(env_runner: Any) -> tuple[str, int]:
-    """The node on which an env runner lives, and the steps that it has sampled."""
+    """Return an env runner's node, and the number of steps that it has sampled."""
     node = ray.get_runtime_context().get_node_id()
     return node, getattr(env_runner, "steps_sampled", 0)
 

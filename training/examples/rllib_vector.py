@@ -20,11 +20,11 @@ from bao_env.self_play import Choose
 from training.examples.measure import OBSERVATION, SEED, masked_argmax, report
 
 UPDATES = 128
-"""Each of 4,096 steps."""
+"""Updates of 4,096 steps each."""
 
 
 def settings() -> PPOConfig:
-    """PPO as all three RLlib examples use it, its learner in this process."""
+    """Return the PPO of all three RLlib examples, with its learner in this process."""
     return (
         PPOConfig()
         .env_runners(num_env_runners=0)
@@ -44,7 +44,7 @@ def settings() -> PPOConfig:
 
 
 def train(algorithm: Any) -> float:
-    """Train; returns the processor seconds that it took in this process."""
+    """Train, and return the processor seconds that it took in this process."""
     torch.set_num_threads(1)  # so small a network gains nothing from more
     start = time.process_time()
     for _ in trange(UPDATES, unit="update"):
@@ -53,7 +53,7 @@ def train(algorithm: Any) -> float:
 
 
 def player(module: Any) -> Choose:
-    """The most probable actions of a trained module."""
+    """Return a player that takes a trained module's most probable actions."""
 
     def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
         seen = {

@@ -20,7 +20,7 @@ STEPS = 1_000_000
 
 
 class UpdateCallback(BaseCallback):
-    """Calls ``after_update`` between an update and the next games."""
+    """Call ``after_update`` between an update and the next games."""
 
     def __init__(self, after_update: AfterUpdate, choose: Choose) -> None:
         super().__init__()

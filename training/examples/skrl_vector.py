@@ -26,7 +26,7 @@ GAMES, ROLLOUT, STEPS = 128, 64, 4000
 
 
 def layers(outputs: int) -> nn.Sequential:
-    """A small network on boards [B, INPUTS]."""
+    """Return a small network that reads boards [B, INPUTS]."""
     return nn.Sequential(
         *(nn.Linear(INPUTS, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU()),
         nn.Linear(128, outputs),
@@ -34,7 +34,7 @@ def layers(outputs: int) -> nn.Sequential:
 
 
 class Policy(CategoricalMixin, Model):
-    """Logits, impossible where the mask says so."""
+    """The policy: logits, with those of illegal actions masked."""
 
     def __init__(self, **spaces: Any) -> None:
         Model.__init__(self, **spaces)
@@ -49,7 +49,7 @@ class Policy(CategoricalMixin, Model):
 
 
 class Value(DeterministicMixin, Model):
-    """The expected return."""
+    """The value: the expected return."""
 
     def __init__(self, **spaces: Any) -> None:
         Model.__init__(self, **spaces)

@@ -34,7 +34,7 @@ def action_values(network: nn.Module, after: Afterstates) -> npt.NDArray[np.floa
 
 
 class ValuePlayer:
-    """Takes the action of the highest value."""
+    """Take the action of the highest value."""
 
     def __init__(self, network: nn.Module) -> None:
         self.network = network

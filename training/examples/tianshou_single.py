@@ -24,11 +24,11 @@ from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, 
 GAMES, STEPS, COLLECTED = 64, 245_760, 4096
 """Games at once, steps in all, and steps between two rounds of updates."""
 STEPS_PER_UPDATE = 32
-"""Many: results are noise mostly, and who sees them too often learns them by heart."""
+"""High on purpose: rewards are noisy, and replaying them often overfits."""
 
 
 class Renamed(gymnasium.Wrapper):
-    """The observation by the names that Tianshou gives its parts, and no infos."""
+    """Give the parts of the observation Tianshou's names, and drop the infos."""
 
     def reset(self, **options: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """See :meth:`gymnasium.Env.reset`."""
@@ -45,7 +45,7 @@ class Renamed(gymnasium.Wrapper):
 
 
 def make_env() -> gymnasium.Env:
-    """A game as Tianshou sees it."""
+    """Make a game for Tianshou."""
     game = gymnasium.make("bao_env:bao/Bao-v0", opponent="greedy", observation=OBSERVATION)
     return Renamed(game)
 

@@ -32,11 +32,11 @@ from training.examples.measure import (
 
 STEPS: Final = 500_000
 GAMES: Final = 64
-"""Played at once."""
+"""Games played at once."""
 COLLECT: Final = 512
 """Steps between updates."""
 BATCH: Final = 512
-"""Steps that a gradient is of."""
+"""Steps in the batch of a gradient."""
 STEPS_A_GRADIENT: Final = 32
 """Steps played for each gradient."""
 TARGET_EVERY: Final = 500
@@ -47,7 +47,7 @@ _GAMMA: Final = 0.99
 
 
 def player(network: torch.nn.Module) -> Choose:
-    """The most valuable action by a network."""
+    """Return a player that takes a network's most valuable action."""
 
     def choose(seen: np.ndarray, masks: np.ndarray) -> np.ndarray:
         with torch.no_grad():
@@ -67,7 +67,7 @@ def train(
 ) -> Choose:
     """Train a network; see :func:`training.examples.cleanrl_vector.train`.
 
-    With ``falling_rate`` the learning rate falls to a hundredth, since results are noise mostly: it
+    With ``falling_rate`` the learning rate falls to a hundredth, because rewards are noisy: this
     brought ten points against greedy, in a run each. The benchmark keeps the rate constant.
     """
     torch.set_num_threads(1)

@@ -28,7 +28,7 @@ COPY_EVERY = 5
 
 
 def player(logits: torch.nn.Module) -> PolicyAgent:
-    """A copy of the network as an opponent."""
+    """Return a copy of the network as an opponent."""
     frozen = copy.deepcopy(logits)
 
     def choose(boards: np.ndarray, legal: np.ndarray) -> np.ndarray:

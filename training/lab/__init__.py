@@ -1,1 +1,1 @@
-"""What made one figure or table of a document, each run with ``python -m``."""
+"""Commands that each made one figure or table of a document; README.md lists them."""

@@ -85,7 +85,8 @@ def shortest_wins(solver: Solver, opening: Words) -> Wins:
 
 
 def _replies(solver: Solver, position: Words, plies: int) -> list[Words] | None:
-    """Positions after the replies of a player who loses in ``plies - 1``; None if they do not."""
+    """Return the positions after the replies of a player who loses in ``plies - 1``; None if they
+    do not."""
     replies = solver.children(position)
     if not replies:
         return []  # 1.2: no legal move
@@ -95,19 +96,19 @@ def _replies(solver: Solver, position: Words, plies: int) -> list[Words] | None:
 
 
 def _fewest_plies(solver: Solver, position: Words, most: int) -> int:
-    """The fewest plies in which the player to move wins a position that is won within ``most``."""
+    """Return the fewest plies in which the mover wins a position that is won within ``most``."""
     return next(n for n in range(1, most + 1) if solver.within(position, n, WIN) == WIN)
 
 
 def smallest_strategy(wins: Wins, opening: Words) -> dict[bytes, int]:
-    """A move for every position that can arise, so that as few as possible can arise.
+    """Choose a move for every position that can arise, so that as few as possible can arise.
 
     The program has a variable for each position, 1 if it is listed, and for each of its moves, 1 if
     it is chosen. A listed position needs a move, and a chosen move needs the positions after its
     replies.
 
     Args:
-        wins: what :func:`shortest_wins` found.
+        wins: the result of :func:`shortest_wins`.
         opening: uint64[6].
 
     Returns:
@@ -169,7 +170,7 @@ def certificate() -> str:
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao lab certificate``: write the proof that whoever begins wins kujifunza (seconds)."""
+    """``bao lab certificate``: write the proof that the first player wins kujifunza (seconds)."""
     parser.add_argument(
         "file", type=Path, nargs="?", default=SHIPPED, help="instead of the shipped file"
     )

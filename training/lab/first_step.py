@@ -1,4 +1,6 @@
-"""What compiling costs before the first step: ``bao bench first-step``.
+"""Measure what compiling costs before the first step.
+
+    bao bench first-step
 
 Each case runs in a process of its own with an empty cache, as on a new machine.
 """
@@ -20,7 +22,7 @@ CASES: Final = {
     "BaoVectorEnv(1024)": "env.step(env.sample_legal_actions())",
     "BaoVectorEnv(1024, observation='replies')": "env.step(env.sample_legal_actions())",
 }
-"""Ways in, each with its first step."""
+"""Environments, each with a first step."""
 
 _PROGRAM: Final = """
 import time

@@ -29,7 +29,7 @@ _PGX_BATCH = 4096
 
 
 def pgx_game(game: str, **options: Any) -> tuple[Play, int]:
-    """A game of Pgx, or Bao, vectorised and compiled by JAX, its state kept on the device."""
+    """Return a game of Pgx, or Bao, compiled by JAX for a batch, with its state on the device."""
     import jax
     import jax.numpy as jnp
     import pgx
@@ -63,7 +63,7 @@ def pgx_game(game: str, **options: Any) -> tuple[Play, int]:
 
 
 def open_spiel_mancala() -> tuple[Play, int]:
-    """OpenSpiel's C++ mancala, played from Python."""
+    """Return OpenSpiel's C++ mancala, played from Python."""
     import random
 
     import pyspiel
@@ -90,7 +90,7 @@ PEERS: dict[str, Callable[[], tuple[Play, int]]] = {
     "the same, replies": partial(pgx_game, "bao", observation="replies", threads=1),
     "OpenSpiel mancala": open_spiel_mancala,
 }
-"""How to set each peer up."""
+"""The function that sets each peer up."""
 
 
 def command(parser: argparse.ArgumentParser) -> Run:

@@ -1,23 +1,23 @@
-"""The edges that a Gumbel search chooses: its improved policy and sequential halving.
+"""Choose the edges of a Gumbel search: the improved policy and sequential halving.
 
 Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel"
 (ICLR 2022): at a node, the improved policy is the softmax of the network's logits plus transformed
-values. At the root the edges considered are drawn by the Gumbel-top-k trick and tried as
-:func:`visit_schedule` says; below it visits follow the improved policy.
+values. At the root, the Gumbel-top-k trick draws the edges that are considered, and
+:func:`visit_schedule` says how often each is tried. Below it, visits follow the improved policy.
 
-A result known for certain outweighs everything else.
+A known result outweighs everything else.
 
-Sequential halving says which root actions the simulations are spent on. Karnin, Koren and Somekh,
+Sequential halving shares the simulations among the root actions. Karnin, Koren and Somekh,
 "Almost optimal exploration in multi-armed bandits" (ICML 2013), algorithm 1: a budget is split
-evenly over ceil(log2 n) rounds, and in each round evenly over the actions that are left, of which
-the better half stays for the next.
+evenly over ceil(log2 n) rounds, and in each round evenly over the remaining actions; the better
+half of them stays for the next.
 
-The paper leaves three things out that a search needs, and they are settled here:
+The paper leaves three points open that a search must settle:
 
 * An odd number is halved downwards (the paper: upwards), and two stay to the end.
-* An action that is left is tried at least once a round, even if its share is less than one, so a
+* A remaining action is tried at least once a round, even if its share is less than one, so a
   small budget runs out in an early round.
-* What the divisions leave over goes on to the last two, round after round, until it is spent.
+* What the divisions leave over is spent on the last two, round after round.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.successors import RESULT
 
 MAX_CONSIDERED: Final = 16
-"""Most root actions that simulations are spent on."""
+"""The most root actions that get simulations."""
 VISIT_OFFSET: Final = 50.0
 """The paper's c_visit."""
 VISIT_GROWTH: Final = 3.0
-"""Trust in values grows with the square root of the most visits, times this. In the paper it
-grows with the visits themselves, which in long searches leaves too few to change its choice."""
+"""The weight of values grows with the square root of the most visits, times this. In the paper it
+grows with the visits themselves, which in long searches leaves too few to change the choice."""
 VALUE_SCALE: Final = 0.5
 """The paper's c_scale, for values between 0 and 1."""
 _CERTAIN: Final = np.float32(1000.0)
-"""Added to the logit of a known win, taken from that of a known loss."""
+"""Added to the logit of a known win, and subtracted from that of a known loss."""
 _FRACTION_SHIFT: Final = U(40)  # leaves 24 random bits
 
 # --- sequential halving ---
 
 
 def halving_rounds(actions: int, simulations: int) -> Iterator[tuple[int, int]]:
-    """The rounds in which ``simulations`` are spent on ``actions``; the last may be cut short.
+    """Yield the rounds that spend ``simulations`` on ``actions``; the last may be cut short.
 
     Yields:
-        how many actions are left, and how often each of them is tried.
+        the number of remaining actions, and the number of tries of each.
     """
     share = simulations // max(1, (actions - 1).bit_length())  # of each round
     finalists = max(1, min(actions, 2))
@@ -70,13 +70,13 @@ def halving_rounds(actions: int, simulations: int) -> Iterator[tuple[int, int]]:
 
 
 def visit_schedule(actions: int, simulations: int) -> npt.NDArray[np.int32]:
-    """How often the action that each simulation is to try has been tried before.
+    """Return the earlier visits of the action that each simulation tries.
 
-    All that are left in a round have been tried equally often. So a search follows the schedule if
-    it always tries the most promising of the actions that were tried as often as it says.
+    The remaining actions of a round have been visited equally often. So a search follows the
+    schedule if it always tries the most promising of the actions with that number of visits.
 
     Args:
-        actions: how many are considered; 0 is taken for 1.
+        actions: the number of actions considered; 0 means 1.
         simulations: the budget, at least 1.
 
     Returns:
@@ -95,13 +95,13 @@ def visit_schedule(actions: int, simulations: int) -> npt.NDArray[np.int32]:
 
 @jit_inline
 def _certainty(tree, edge):
-    """What is added to the logit of an edge because its result is known."""
+    """Return the number to add to the logit of an edge whose result is known; else 0."""
     if tree.words[edge, RESULT] == ZERO:
         return np.float32(0.0)
     if tree.words[edge, RESULT] != ONE:
         return -_CERTAIN
     if tree.child[edge] == NO_NODE:
-        return _CERTAIN + _CERTAIN  # at once is better than in the end
+        return _CERTAIN + _CERTAIN  # a win at once is better than one in the end
     return _CERTAIN
 
 
@@ -139,17 +139,17 @@ def consider_root_edges(tree, rng):
 
 @jit_inline
 def improve(tree, node, per_action, out):
-    """The improved policy's logits of a node's edges: logits plus transformed values.
+    """Compute the improved policy's logits of a node's edges: logits plus transformed values.
 
-    Edges never visited get what the network expects of them, if it reads each; else the value
-    that the paper calls v_mix: the network's for the node, corrected by what has been found out
-    about the edges that were visited.
+    The value of an edge without visits is the network's own for it, if the network reads each
+    action. Otherwise it is the paper's v_mix: the network's value of the node, corrected by the
+    values of the visited edges.
 
     Args:
         tree: the :class:`Tree`.
         node: the node, which has edges.
         per_action: 1 for a network that reads each legal action, else 0.
-        out: float32[64], of which one number an edge is filled.
+        out: float32[64]; one number for each edge is filled.
     """
     first_edge = tree.first_edge[node]
     top = tree.logits[first_edge]
@@ -180,7 +180,7 @@ def improve(tree, node, per_action, out):
 
 @jit_inline
 def softmax(x, count):
-    """Softmax of the first ``count`` numbers of x, float32[count or more], in place."""
+    """Replace the first ``count`` numbers of x, float32[count or more], by their softmax."""
     top = x[0]
     for i in range(1, count):
         top = max(top, x[i])
@@ -194,14 +194,14 @@ def softmax(x, count):
 
 @jit_inline
 def select_root_edge(tree, g, visits, per_action, improved):
-    """Of the considered root edges with this many visits, the one that promises most.
+    """Return the most promising of the considered root edges with this number of visits.
 
-    If the schedule asks for more visits than any edge has, it is the one of all considered.
+    If no edge has so many visits, it is the most promising of all considered.
 
     Args:
         tree: the :class:`Tree`.
         g: the game, whose root has edges.
-        visits: how many (:func:`visit_schedule`).
+        visits: the number of visits (:func:`visit_schedule`).
         per_action: 1 for a network that reads each legal action, else 0.
         improved: float32[64], a workspace.
     """
@@ -225,7 +225,7 @@ def select_root_edge(tree, g, visits, per_action, improved):
 
 @jit_inline
 def select_inner_edge(tree, node, per_action, improved):
-    """The edge of an inner node that most needs a visit for visits to follow the improved policy.
+    """Return the edge of an inner node whose visits lag most behind the improved policy.
 
     Args:
         tree: the :class:`Tree`.

@@ -1,9 +1,9 @@
-"""What a network has said of the leaves of earlier trees, so that it need not be asked again.
+"""Cache of a network's outputs for leaves of earlier trees.
 
 A Gumbel search grows a new tree for each move, and about half of that tree was in the last one. The
-cache remembers the head's outputs for the leaves that were expanded, each in the slot that its
-position's hash names; a newer leaf replaces an older one. It holds what one network said under one
-rule set: whoever changes its weights clears the cache.
+cache keeps the head's outputs for the leaves that were expanded, each in the slot of its position's
+hash; a newer leaf replaces an older one. It belongs to one network and one rule set, and must be
+cleared when the weights change.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bao_env.engine.compile import jit_inline
 from bao_env.engine.position import read
 
 _MAX_SLOTS: Final = 1 << 16
-"""So that it stays in the processor's cache: 9 MB."""
+"""The most slots, 9 MB, so that they stay in the processor's cache."""
 _ENCODINGS: Final = 16
 """A leaf with more encodings is not kept."""
 
@@ -31,14 +31,14 @@ class NetworkCache(NamedTuple):
     keys: npt.NDArray[np.uint64]
     """uint64[S], hashes of the positions; 0 in an empty slot."""
     outputs: npt.NDArray[np.float32]
-    """float32[S, E, 65 or 2], the head's, for up to E encodings of a leaf."""
+    """float32[S, E, 65 or 2], outputs of the head for up to E encodings of a leaf."""
 
 
 def make_cache(leaves: int, per_action: bool) -> NetworkCache:
-    """An empty cache for about so many leaves.
+    """Return an empty cache.
 
     Args:
-        leaves: how many; the cache holds at most 65,536.
+        leaves: the number of leaves, roughly; the cache holds at most 65,536.
         per_action: whether the network reads each legal action.
     """
     slots = min(1 << max(leaves, 1).bit_length(), _MAX_SLOTS)
@@ -48,7 +48,7 @@ def make_cache(leaves: int, per_action: bool) -> NetworkCache:
 
 @jit_inline
 def _find(cache, position):
-    """The key of a position, uint64 and never zero, and its slot, int64."""
+    """Return the key of a position, uint64 and never zero, and its slot, int64."""
     key = position_hash(read(position)) | ONE
     return key, np.int64((key >> ONE) & U(cache.keys.shape[0] - 1))
 
@@ -59,11 +59,11 @@ def recall(cache, position, outputs):
 
     Args:
         cache: the :class:`NetworkCache`.
-        position: uint64[5 or more], the leaf's.
+        position: uint64[5 or more], the leaf's position.
         outputs: float32[E or more, 65 or 2], filled with the head's outputs if they are known.
 
     Returns:
-        whether they are.
+        whether they are known.
     """
     key, slot = _find(cache, position)
     if cache.keys[slot] != key:
@@ -76,13 +76,13 @@ def recall(cache, position, outputs):
 
 @jit_inline
 def remember(cache, position, outputs, count):
-    """Keep what the network said of a leaf, unless that is too much.
+    """Keep the network's outputs for a leaf, unless it has too many encodings.
 
     Args:
         cache: the :class:`NetworkCache`.
-        position: uint64[5 or more], the leaf's.
-        outputs: float32[count or more, 65 or 2], the head's.
-        count: encodings of the leaf.
+        position: uint64[5 or more], the leaf's position.
+        outputs: float32[count or more, 65 or 2], outputs of the head.
+        count: the number of the leaf's encodings.
     """
     if count > cache.outputs.shape[1]:
         return

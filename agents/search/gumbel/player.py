@@ -16,21 +16,21 @@ from bao_env.engine.position import Actions, Words, packed_opening
 from bao_env.engine.ruleset import Ruleset
 
 _MAX_SEARCHES: Final = 256
-"""Most positions that go through a search together."""
+"""The most positions that are searched together."""
 _SIMULATION: Final = 3e-5
-"""About how many seconds a simulation takes with a large network."""
+"""Seconds that a simulation takes with a large network, roughly."""
 _MAX_TREE_NODES: Final = 1 << 17
-"""Most nodes of all trees of a thread, some 120 MB, unless a single tree needs more."""
+"""The most nodes of all trees of a thread, some 120 MB, unless a single tree needs more."""
 
 
 class SearchAgent:
-    """Plays what a Gumbel search with a network finds best.
+    """Play the action that a Gumbel search with a network finds best.
 
     Args:
-        network: it is put into evaluation mode.
+        network: the network, which is put into evaluation mode.
         ruleset: the rules to play by.
-        simulations: of each search.
-        threads: threads that share a batch; by default one a core.
+        simulations: simulations of each search.
+        threads: number of threads that share a batch; None for one a core.
 
     Raises:
         ValueError: ``simulations`` is out of range.
@@ -62,7 +62,7 @@ class SearchAgent:
             self._searches[0].search(packed_opening(ruleset)[None])
 
     def act(self, positions: Words, masks: Words) -> Actions:
-        """See :meth:`bao_env.bots.Agent.act`."""
+        """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, masks = as_batch(positions, masks)
         actions = np.zeros(len(masks), np.int64)
         indptr, legal_actions = list_legal_actions(masks)

@@ -1,19 +1,19 @@
 """Gumbel tree search with a network, for many positions a call.
 
 Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel"
-(ICLR 2022). At the root, actions are drawn without replacement by the Gumbel-top-k trick and
-sequential halving spends the simulations on them; below it, actions
-are taken so that visits follow the improved policy (:mod:`agents.search.gumbel.action_selection`).
-No exploration constant is needed, and few simulations suffice to improve on the policy.
+(ICLR 2022). At the root, the Gumbel-top-k trick draws actions without replacement, and sequential
+halving spends the simulations on them. Below it, visits follow the improved policy
+(:mod:`agents.search.gumbel.action_selection`). The search needs no exploration constant, and
+improves on the policy with few simulations.
 
-Each game has a tree of its own (:mod:`agents.search.gumbel.tree`). On a processor the network is
-compiled (:mod:`agents.nets.compiled`) and one tree after another grows to its end, which keeps it
-in the cache. With a network on a GPU, or one that cannot be compiled, all trees grow in lock step:
-a simulation walks every tree to a leaf, and the leaves go through the network as one batch.
-Expanding a leaf plays all of its actions (:mod:`bao_env.engine.successors`), so results of the game
-are known at once.
+Each game has a tree of its own (:mod:`agents.search.gumbel.tree`). On a CPU the network is
+compiled (:mod:`agents.nets.compiled`), and the trees grow one after another, each to its end, which
+keeps it in the cache. With a network on a GPU, or one that cannot be compiled, all trees grow in
+lock step: a simulation walks every tree to a leaf, and the leaves go through the network as one
+batch. Expanding a leaf plays all of its actions (:mod:`bao_env.engine.successors`), so results of
+the game are known at once.
 
-A win known for certain is always taken, a known loss only where there is nothing else.
+A known win is always played, a known loss only if there is nothing else.
 """
 
 from __future__ import annotations
@@ -68,32 +68,32 @@ from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import MAX_SUCCESSORS
 
 _SEARCHES_CACHED: Final = 3
-"""The cache has space for the leaves of so many searches of each game."""
+"""Searches of each game whose leaves the cache has space for."""
 
 
 class CompiledNetwork(NamedTuple):
-    """A compiled network and what one thread runs it in."""
+    """A compiled network and the memory with which one thread runs it."""
 
     weights: Weights
     workspace: NetworkWorkspace
     outputs: npt.NDArray[np.float32]
-    """float32[64, 65 or 2], the head's."""
+    """float32[64, 65 or 2], outputs of the head."""
     cache: NetworkCache
-    """What it has said before, with these weights."""
+    """Its earlier outputs, with these weights."""
 
 
 @jit
 def _evaluate(tree, positions, network, workspace):
-    """Put what the network says of the leaf of the only tree into ``network.outputs``.
+    """Write the network's outputs for the leaf of the only tree into ``network.outputs``.
 
     Args:
         tree: the :class:`Tree` of one game.
-        positions: uint64[1, 6], the root's.
+        positions: uint64[1, 6], the position of the root.
         network: the :class:`CompiledNetwork`.
         workspace: the :class:`SearchWorkspace`.
 
     Returns:
-        int64, how many encodings the network has read.
+        int64, the number of encodings that the network has read.
     """
     if tree.leaves[0] == NO_NODE:
         return np.int64(0)
@@ -105,7 +105,7 @@ def _evaluate(tree, positions, network, workspace):
     encode_leaves(tree, positions, workspace, 1)
     count = tree.starts[1]
     forward(network.weights, workspace.encodings, count, network.workspace, network.outputs)
-    # Encoding may prove that an action wins. The cache does not know that, so it is not told.
+    # Encoding may prove that an action wins. The cache cannot store that, so it skips the leaf.
     if count == undecided or workspace.per_action == 0:
         remember(network.cache, position, network.outputs, count)
     return count
@@ -125,7 +125,7 @@ def _search_each(tree, network, workspace, deadline, positions, rng, output):
         output: the :class:`SearchOutput`, filled.
 
     Returns:
-        int64, how many encodings the network has read.
+        int64, the number of encodings that the network has read.
     """
     tree, network, workspace = uncounted(tree), uncounted(network), uncounted(workspace)
     positions, rng, output = uncounted(positions), uncounted(rng), uncounted(output)
@@ -147,18 +147,18 @@ def _search_each(tree, network, workspace, deadline, positions, rng, output):
 
 
 class GumbelSearch:
-    """Searches for up to ``games`` positions at a time with one network.
+    """Search up to ``games`` positions at a time with one network.
 
     Args:
-        rules: to search by.
-        network: on a processor compiled as it is now (:meth:`sync_weights`); in lock step used
-            itself, wherever it is.
-        games: most positions a call.
-        simulations: of each search, at least 2.
-        discount: a win is worth this much less for each ply before it, so that sooner is better.
-        lock_step: grow all trees together, with the network as a batch. By default so with a
-            network that is on a GPU or that cannot be compiled.
-        weights: the network, compiled for another search; by default it is compiled here.
+        rules: the rules.
+        network: the network. On a CPU its present weights are compiled (:meth:`sync_weights`); in
+            lock step it is used itself, on its own device.
+        games: the most positions of a call.
+        simulations: simulations of each search, at least 2.
+        discount: factor of a win's value for each ply before it, so that sooner is better.
+        lock_step: grow all trees together, and run the network on their leaves as one batch. None
+            does so for a network that is on a GPU or that cannot be compiled.
+        weights: the network as compiled for another search; None compiles it here.
 
     Raises:
         ValueError: a number is out of range.
@@ -184,7 +184,7 @@ class GumbelSearch:
         self.network = network
         self.simulations = simulations
         self.network_seconds = 0.0
-        """Time that the network has taken so far; counted in lock step only."""
+        """Time that the network has taken so far; measured in lock step only."""
         self.encodings_read = 0
         """Encodings that the network has read so far."""
         self.deadline = np.full(1, NEVER)
@@ -218,7 +218,7 @@ class GumbelSearch:
         return None if self._lock_step else self._compiled.weights
 
     def sync_weights(self, network: PolicyNetwork) -> None:
-        """Search with the weights of ``network``, of the same shape, as they are now."""
+        """Use the present weights of ``network``, which has the same shape, from now on."""
         self.network = network
         if not self._lock_step:
             self._compiled = self._compiled._replace(weights=compile_network(network))
@@ -233,8 +233,8 @@ class GumbelSearch:
 
         Args:
             positions: uint64[B, 6], B at most ``games``.
-            rng: uint64[B], non-zero xorshift states, advanced in place. They draw Gumbel noise at
-                the roots, as training needs it; without them the search takes what it finds best.
+            rng: uint64[B], non-zero xorshift states, advanced in place. They draw the Gumbel noise
+                of the roots, which training needs; without them the best action is chosen.
 
         Raises:
             TypeError, ValueError: an array is not as described.
@@ -270,7 +270,7 @@ class GumbelSearch:
         return output
 
     def _search_together(self, positions: Words, rng: Words, output: SearchOutput) -> None:
-        """:func:`_search_each` in lock step, with the network as a batch."""
+        """Do what :func:`_search_each` does, in lock step."""
         games = len(positions)
         tree, workspace = self._tree, self._workspace
         init_roots(tree, positions, workspace)
@@ -284,8 +284,10 @@ class GumbelSearch:
         root_outputs(tree, workspace, output, games)
 
     def _evaluate_batch(self, positions: Words) -> npt.NDArray[np.float32]:
-        """The head's outputs, float32[R, 65 or 2], for the leaves of the trees whose roots are
-        ``positions``, uint64[B, 6]."""
+        """Return the head's outputs, float32[R, 65 or 2], for the leaves of all trees.
+
+        ``positions``, uint64[B, 6], are the roots.
+        """
         games = len(positions)
         encode_leaves(self._tree, positions, self._workspace, games)
         count = int(self._tree.starts[games])

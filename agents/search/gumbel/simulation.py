@@ -1,9 +1,9 @@
 """One simulation of a Gumbel search, for many trees: select a leaf, expand it, back its value up.
 
 Between the two halves of a simulation the network evaluates the leaves that :func:`select` has
-found: :func:`encode_leaves` writes what it reads into the workspace, and :func:`expand_and_backup`
-takes the head's outputs. Whether the network runs compiled or on a GPU, and on one leaf or on many,
-is up to the caller (:mod:`agents.search.gumbel.search`).
+found: :func:`encode_leaves` writes its inputs into the workspace, and :func:`expand_and_backup`
+takes the head's outputs. The caller decides whether the network runs compiled or on a GPU, and on
+one leaf or on many (:mod:`agents.search.gumbel.search`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from bao_env.engine.successors import ACTION, RESULT
 
 
 class SearchOutput(NamedTuple):
-    """What searches of B positions found."""
+    """The results of searching B positions."""
 
     actions: Actions
     """int64[B], the actions to play."""
@@ -50,24 +50,24 @@ class SearchOutput(NamedTuple):
     values: npt.NDArray[np.float32]
     """float32[B], expected results under them."""
     qvalues: npt.NDArray[np.float32]
-    """float32[B, 64], expected results of the actions visited; else not a number."""
+    """float32[B, 64], expected results of the visited actions; elsewhere not a number."""
 
 
 class SearchWorkspace(NamedTuple):
-    """What stays the same during a search, and what one thread's compiled functions work in."""
+    """The constants of a search, and the memory of one thread's compiled functions."""
 
     rules: KernelRules
     """The rules to search by."""
     schedule: npt.NDArray[np.int32]
     """int32[MAX_CONSIDERED + 1, simulations], :func:`visit_schedule` of each number of actions."""
     discount: np.float32
-    """A win is worth this much less for each ply before it."""
+    """Factor of a win's value for each ply before it."""
     per_action: int
     """1 for a network that reads each legal action, else 0."""
     encodings: npt.NDArray[np.uint8]
-    """uint8[R, size], what the network is to read of the leaves."""
+    """uint8[R, size], the encodings of the leaves."""
     after: AfterstateMemory | None
-    """What encodings for a network of the kind ``replies`` need."""
+    """Memory for the encodings of a network of the kind ``replies``."""
     improved: npt.NDArray[np.float32]
     """float32[64], the improved policy of a node."""
 
@@ -91,14 +91,14 @@ def init_roots(tree, positions, workspace):
 def select(tree, simulation, workspace, games):
     """Walk one simulation of each game down to a leaf.
 
-    A simulation that comes to a known result, or to a leaf that cannot be expanded, is backed up
-    here; its game has no leaf (``tree.leaves``).
+    A simulation that reaches a known result, or a leaf that cannot be expanded, is backed up here;
+    its game has no leaf (``tree.leaves``).
 
     Args:
-        tree: the :class:`Tree`; of each game, a node may be added.
+        tree: the :class:`Tree`; each game may get a new node.
         simulation: its number, from 0.
         workspace: the :class:`SearchWorkspace`.
-        games: how many of the trees to walk down.
+        games: the number of trees, from the first.
     """
     words = tree.words
     discount = workspace.discount
@@ -133,7 +133,7 @@ def select(tree, simulation, workspace, games):
 
 @jit_inline
 def leaf_position(tree, g, positions):
-    """The position of a game's leaf, uint64[6 or 8]; the root's, one of ``positions``."""
+    """Return the position of a game's leaf, uint64[6 or 8]; at the root, one of ``positions``."""
     edge = tree.parent_edge[tree.leaves[g]]
     if edge == NO_NODE:
         return positions[g]
@@ -144,13 +144,13 @@ def leaf_position(tree, g, positions):
 def encode_leaves(tree, positions, workspace, games):
     """Encode the leaves into the workspace.
 
-    An action that proves to leave the opponent without a move gets its result entered.
+    If an action turns out to leave the opponent without a move, its result is filled in.
 
     Args:
         tree: the :class:`Tree`; ``starts`` is filled.
-        positions: uint64[B, 6], the roots'.
+        positions: uint64[B, 6], the positions of the roots.
         workspace: the :class:`SearchWorkspace`, whose ``encodings`` are filled.
-        games: how many of the trees to do it for.
+        games: the number of trees, from the first.
     """
     end = np.int64(0)
     for g in range(games):
@@ -176,7 +176,7 @@ def encode_leaves(tree, positions, workspace, games):
 
 @jit_inline
 def count_undecided(tree, node):
-    """How many edges of a node have no known result."""
+    """Return the number of edges of a node without a known result."""
     undecided = np.int64(0)
     for e in edges_of(tree, node):
         if tree.words[e, RESULT] == ZERO:
@@ -186,20 +186,20 @@ def count_undecided(tree, node):
 
 @jit_inline
 def _set_priors(tree, node, outputs, k, workspace):
-    """Enter what the network says of a node and its edges; returns the node's value, float32.
+    """Fill in the network's outputs for a node and its edges; return the node's value, float32.
 
     Args:
         tree: the :class:`Tree`; the node's logits and, for ``moves``, its q-values are filled.
         node: the node.
-        outputs: float32[R, 65 or 2], the head's (:mod:`agents.nets.head`).
-        k: the first of them that is of the node.
+        outputs: float32[R, 65 or 2], outputs of the head (:mod:`agents.nets.head`).
+        k: the first row of the node.
         workspace: the :class:`SearchWorkspace`.
     """
     if workspace.per_action == 0:
         for e in edges_of(tree, node):
             tree.logits[e] = outputs[k, np.int64(tree.words[e, ACTION])]
         return expected_result(outputs[k, outputs.shape[1] - 1])
-    # Actions whose result is known were not encoded; their logits trust it like any other.
+    # Actions with a known result were not encoded; their logits trust it like any other.
     policy = workspace.improved
     first_edge = tree.first_edge[node]
     for e in edges_of(tree, node):
@@ -221,13 +221,13 @@ def _set_priors(tree, node, outputs, k, workspace):
 
 @jit_inline
 def expand_and_backup(tree, outputs, workspace, games):
-    """Enter what the network says of the leaves, and back their values up.
+    """Fill in the network's outputs for the leaves, and back their values up.
 
     Args:
         tree: the :class:`Tree`.
-        outputs: float32[R, 65 or 2], the head's, of the leaves' encodings.
+        outputs: float32[R, 65 or 2], outputs of the head for the leaves' encodings.
         workspace: the :class:`SearchWorkspace`.
-        games: how many of the trees to do it for.
+        games: the number of trees, from the first.
     """
     for g in range(games):
         node = tree.leaves[g]
@@ -247,7 +247,7 @@ def expand_and_backup(tree, outputs, workspace, games):
 
 @jit
 def root_output(tree, g, workspace, output, i):
-    """What the search of one position found.
+    """Fill in the result of searching one position.
 
     Args:
         tree: the :class:`Tree`.
@@ -268,7 +268,7 @@ def root_output(tree, g, workspace, output, i):
     if count == 0:
         return
     improve(tree, root, workspace.per_action, improved)
-    max_visits = np.int32(0)  # visits of the finalists; 0 where all edges considered are lost
+    max_visits = np.int32(0)  # visits of the finalists; 0 if all edges considered are lost
     for e in edges_of(tree, root):
         if tree.considered[g, e - first_edge] and tree.words[e, RESULT] != FULL:
             max_visits = max(max_visits, tree.edge_visits[e])
@@ -299,6 +299,6 @@ def root_output(tree, g, workspace, output, i):
 
 @jit
 def root_outputs(tree, workspace, output, games):
-    """:func:`root_output` of the first ``games`` trees."""
+    """Call :func:`root_output` for the first ``games`` trees."""
     for g in range(games):
         root_output(tree, g, workspace, output, g)

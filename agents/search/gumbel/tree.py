@@ -3,9 +3,9 @@
 An edge is an action of a node. Values are expected results between -1 and 1 for the player to
 move; where the same player acts again (Dutch I.a) they keep their sign.
 
-What is known for certain is kept apart from what is expected. An edge whose result is known is
-marked, because the game ends there or because all that follows has been worked out, and marks are
-passed up the tree: Winands, Björnsson and Saito, "Monte-Carlo tree search solver" (2008).
+Known results are kept apart from expected ones. An edge is marked if the game ends there, or if
+its result follows from the marks below it, and marks are passed up the tree: Winands, Björnsson
+and Saito, "Monte-Carlo tree search solver" (2008).
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from bao_env.engine.successors import (
 NO_NODE: Final = -1
 """No node and no edge."""
 _EDGES_PER_NODE: Final = 10
-"""Edges that there is space for, for each node. A leaf that finds none left is evaluated but not
-expanded."""
+"""Space for edges, for each node. A leaf that finds no space left is evaluated but not expanded."""
 
 
 class Tree(NamedTuple):
@@ -43,8 +42,8 @@ class Tree(NamedTuple):
     logits: npt.NDArray[np.float32]
     """float32[B * E]."""
     qvalues: npt.NDArray[np.float32]
-    """float32[B * E], what the network expects of each edge, for the player who chooses it; only
-    of networks that read each legal action."""
+    """float32[B * E], the network's expected result of each edge, for the player who chooses it;
+    filled by networks that read each legal action."""
     edge_visits: npt.NDArray[np.int32]
     """int32[B * E]."""
     value_sums: npt.NDArray[np.float32]
@@ -56,31 +55,31 @@ class Tree(NamedTuple):
     first_edge: npt.NDArray[np.int64]
     """int64[B * N], the first edge of each node."""
     num_edges: npt.NDArray[np.int64]
-    """int64[B * N], how many it has."""
+    """int64[B * N], the number of its edges."""
     parent_edge: npt.NDArray[np.int64]
     """int64[B * N], the edge that leads to each node; -1 for a root."""
     node_values: npt.NDArray[np.float32]
-    """float32[B * N], what the network said."""
+    """float32[B * N], the network's value of each node."""
     node_visits: npt.NDArray[np.int32]
     """int32[B * N], visits of all edges of each node."""
     roots: npt.NDArray[np.int64]
     """int64[B], the root of each tree."""
     nodes: npt.NDArray[np.int64]
-    """int64[B], the next node that is free."""
+    """int64[B], the next free node."""
     edges: npt.NDArray[np.int64]
-    """int64[B], the next edge that is free."""
+    """int64[B], the next free edge."""
     leaves: npt.NDArray[np.int64]
-    """int64[B], the node that the network is to evaluate, -1 for none."""
+    """int64[B], the node that the network evaluates next; -1 for none."""
     noise: npt.NDArray[np.float32]
     """float32[B, 64], Gumbel noise of the root's edges."""
     considered: npt.NDArray[np.bool_]
-    """bool[B, 64], whether simulations are spent on a root's edge."""
+    """bool[B, 64], whether a root's edge gets simulations."""
     starts: npt.NDArray[np.int64]
     """int64[B + 1], where the encodings of each leaf begin."""
 
 
 def make_tree(games: int, simulations: int) -> Tree:
-    """Empty trees with space for the nodes of ``simulations`` simulations each."""
+    """Return empty trees with space for the nodes of ``simulations`` simulations each."""
     nodes = simulations + 2
     all_nodes = games * nodes
     all_edges = games * (_EDGES_PER_NODE * nodes + 2 * MAX_SUCCESSORS)
@@ -109,10 +108,10 @@ def make_tree(games: int, simulations: int) -> Tree:
 
 @jit_inline
 def add_node(rules, tree, g, position, parent_edge):
-    """Add a node and its edges to a tree. Returns the node, int64.
+    """Add a node and its edges to a tree; return the node, int64.
 
     If hardly any space is left, the edges are written but not kept: ``tree.edges`` stays, and the
-    next node writes over them.
+    next node overwrites them.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -143,26 +142,26 @@ def add_node(rules, tree, g, position, parent_edge):
 
 @jit_inline
 def first_edge_of(tree, g):
-    """The first edge of the tree of game ``g``."""
+    """Return the first edge of the tree of game ``g``."""
     return g * (tree.words.shape[0] // tree.roots.shape[0])
 
 
 @jit_inline
 def edges_of(tree, node):
-    """The edges of a node, a range."""
+    """Return the edges of a node, a range."""
     first_edge = tree.first_edge[node]
     return range(first_edge, first_edge + tree.num_edges[node])
 
 
 @jit_inline
 def known_value(result):
-    """The value of a known result, float32, for the player who chose the edge that has it."""
+    """Return the value of a known result, float32, for the player who chose its edge."""
     return np.float32(1.0) if result == ONE else np.float32(-1.0)
 
 
 @jit_inline
 def prove(tree, edge):
-    """Mark all that follows further up from the result of an edge, which has just become known.
+    """Mark the edges further up whose results follow from that of an edge, which is new.
 
     Args:
         tree: the :class:`Tree`, whose ``words[..., RESULT]`` are filled.
@@ -187,8 +186,10 @@ def prove(tree, edge):
 
 @jit_inline
 def known_edge(tree, node):
-    """An edge from which the result of a new node is known: one that wins, or any if all lose;
-    :data:`NO_NODE` if the result is not known."""
+    """Return an edge that decides a new node: one that wins, or any if all lose.
+
+    If the result is not known, it is :data:`NO_NODE`.
+    """
     lost = True
     for e in edges_of(tree, node):
         if tree.words[e, RESULT] == ONE:
@@ -200,12 +201,12 @@ def known_edge(tree, node):
 
 @jit_inline
 def visit(tree, edge, value):
-    """Add a visit and a value to an edge; returns the edge's node.
+    """Add a visit and a value to an edge; return the edge's node.
 
     Args:
         tree: the :class:`Tree`.
         edge: the edge.
-        value: float32, for the player who chose the edge.
+        value: float32, the value for the player who chose the edge.
     """
     tree.edge_visits[edge] += 1
     tree.value_sums[edge] += value
@@ -221,8 +222,8 @@ def backup(tree, node, value, discount):
     Args:
         tree: the :class:`Tree`, whose visits and value sums are updated.
         node: the node.
-        value: float32, for the player to move there.
-        discount: float32, factor for each ply further up.
+        value: float32, the value for the player to move there.
+        discount: float32, the factor for each ply further up.
     """
     while True:
         edge = tree.parent_edge[node]

@@ -37,7 +37,7 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def describe(solution: Solution) -> str:
-    """A solution in words: who wins, within how many plies, and a line in moves."""
+    """Return a solution in words: the winner, the number of plies, and a line in moves."""
     visited = f"{solution.nodes:,} positions visited"
     if solution.winner is None:
         return f"unknown ({visited})"

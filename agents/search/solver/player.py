@@ -75,7 +75,7 @@ class SolverAgent(Solver):
         )
 
     def act(self, positions: Words, masks: Words) -> npt.NDArray[np.int64]:
-        """See :meth:`bao_env.bots.Agent.act`."""
+        """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, masks = as_batch(positions, masks)
         good, spent = masks.copy(), np.zeros(len(masks))
 

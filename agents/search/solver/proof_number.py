@@ -1,9 +1,9 @@
-"""Depth-first proof-number search: who wins, proved.
+"""Depth-first proof-number search, which proves who wins.
 
-Nagai's df-pn (Nagai 2002, "Df-pn algorithm for searching AND/OR trees and its applications"), with
-his names. Of every position there are two numbers, seen by the player to move:
+This is Nagai's df-pn (Nagai 2002, "Df-pn algorithm for searching AND/OR trees and its
+applications"), with his names. Every position has two numbers, seen by the player to move:
 
-* ``phi``: how many positions, at the least, must still be decided to prove that they win;
+* ``phi``: the least number of positions that must still be decided to prove that they win;
 * ``delta``: the same to prove that they lose.
 
 A position is won if one action leads to a loss of the opponent, so its ``phi`` is the smallest
@@ -11,13 +11,13 @@ A position is won if one action leads to a loss of the opponent, so its ``phi`` 
 search always goes to the position that would prove the most with the least, and stays below it
 until its numbers pass two thresholds: then another one has become more promising.
 
-A proof rests only on ends of games and on other proofs, so a win or a loss is exact: positions that
-repeat prove nothing, and a game that could go on for ever stays unknown. Where the same player acts
-again (Dutch I.a), the two numbers change places.
+A proof rests only on ends of games and on other proofs, so a win or a loss is exact: repeated
+positions prove nothing, and a game that could continue indefinitely stays unknown. Where the same
+player acts again (Dutch I.a), the two numbers change places.
 
-A position not met before is supposed to need more of them the less likely a proof looks to
-alpha-beta's evaluation (:mod:`agents.search.alphabeta.evaluation`). That only says where to look
-first, and saves two thirds of the work.
+The first numbers of a new position come from alpha-beta's evaluation
+(:mod:`agents.search.alphabeta.evaluation`): the less likely a proof looks, the higher they are.
+They only guide the search, and save two thirds of the work.
 
 A *bounded* search asks whether one side, the *attacker*, can win within a number of plies.
 """
@@ -48,24 +48,24 @@ WIN: Final = 1
 """The player to move wins."""
 LOSS: Final = -1
 UNKNOWN: Final = 0
-"""Not proved within the limits; the game may also go on for ever."""
+"""Not proved within the limits; the game may also continue indefinitely."""
 
 MAX_LINE: Final = 400
-"""Longest line that is looked at, in actions."""
+"""The longest line that is searched, in actions."""
 UNBOUNDED: Final = 0
 
 _INFINITE: Final = np.int64((1 << 31) - 1)
 _LARGE: Final = np.int64(1 << 30)
-"""What unproved numbers are cut to."""
+"""The highest number of a position that is not proved."""
 _ROWS: Final = 1 + MAX_LINE * MAX_SUCCESSORS
 _WAYS: Final = 4
 """Entries of a slot of the table."""
 _STEP_SHIFT: Final = 4
-"""Evaluations are told apart in steps of 2^4."""
+"""Evaluations are rounded to steps of 2^4."""
 _STEPS: Final = 256
 _LOWEST: Final = np.int64(-(_STEPS // 2) << _STEP_SHIFT)
 _MIDDLE: Final = 16.0
-"""What an even position is supposed to need."""
+"""The first number of an even position."""
 _MAX_NUMBER: Final = 100_000
 _LOW_HALF: Final = U(0xFFFFFFFF)
 _HALF: Final = U(32)
@@ -73,7 +73,7 @@ _BOUND_SALT: Final = U(0xD6E8FEB86659FD93)  # odd, its bits look random
 
 
 class Table(NamedTuple):
-    """What is known of positions met before; four entries a slot."""
+    """The results for earlier positions; four entries a slot."""
 
     keys: npt.NDArray[np.uint64]
     """uint64[4 * slots], hashes of positions."""
@@ -81,21 +81,21 @@ class Table(NamedTuple):
     """uint64[4 * slots], ``phi`` in the low half and ``delta`` in the high one. Where one of them
     is 0, the other is 1 more than the plies to the end of the game in the proof found."""
     work: npt.NDArray[np.int64]
-    """int64[4 * slots], positions visited to find that out; the lowest is replaced first."""
+    """int64[4 * slots], positions visited for an entry; the lowest is replaced first."""
     cells: npt.NDArray[np.int16]
-    """int16[CELLS], the evaluation of a position not met before."""
+    """int16[CELLS], the tables that evaluate a new position."""
     first_phi: npt.NDArray[np.int64]
-    """int64[256], ``phi`` of a position not met before, by its evaluation."""
+    """int64[256], ``phi`` of a new position, by its evaluation."""
     first_delta: npt.NDArray[np.int64]
-    """int64[256], the same of ``delta``, for each of its actions."""
+    """int64[256], the same for ``delta``, for each of its actions."""
 
     @classmethod
     def empty(cls, bits: int, cells: npt.NDArray[np.int16]) -> Table:
-        """A table of 2^``bits`` slots, 96 bytes each.
+        """Return an empty table of 2^``bits`` slots, 96 bytes each.
 
         Args:
             bits: its size.
-            cells: int16[CELLS], the evaluation of a position not met before.
+            cells: int16[CELLS], the tables that evaluate a new position.
         """
         size = _WAYS << bits
         logits = (_LOWEST + ((np.arange(_STEPS) + 0.5) * (1 << _STEP_SHIFT))) / SCALE
@@ -118,7 +118,7 @@ _FRAME: Final = np.dtype(
     (
         np.record,
         [
-            ("row", np.int64),  # of the stack, where the position is
+            ("row", np.int64),  # the row of the stack that holds the position
             ("first", np.int64),  # row of the first successor
             ("end", np.int64),  # row behind the last one
             ("phi_limit", np.int64),  # the thresholds
@@ -132,7 +132,7 @@ _ROW: Final = np.dtype(
         np.record,
         [
             ("key", np.uint64),
-            # Seen by the player who chooses the action that leads to the row's position.
+            # The numbers are seen by the player who chooses the action that leads to the row.
             ("phi", np.int64),
             ("delta", np.int64),
             ("plies", np.int64),  # to the end of the game, if it is proved
@@ -149,22 +149,23 @@ PROOF_MEMORY: Final = np.dtype(
             ("look_at", np.int64),  # nodes at which to look at the limits
             ("plies", np.int64),  # to the end of the game in the proof found
             ("bound", np.int64),  # plies within which the attacker must win, or UNBOUNDED
-            ("attacker", np.int64),  # 1 if that is the player to move at the root, -1 if the other
+            ("attacker", np.int64),  # 1 for the player to move at the root, -1 for the other
             ("frames", _FRAME, (MAX_LINE,)),
             ("rows", _ROW, (_ROWS,)),
             ("stack", np.uint64, (_ROWS, SUCCESSOR_WORDS)),
         ],
     )
 )
-"""What a search works in."""
+"""The memory of a search."""
 
 
 @jit
 def _look_up(table, key):
-    """What the table knows of a position.
+    """Look a position up.
 
     Returns:
-        whether anything; ``phi`` and ``delta``; and the plies to the end, if one of them is 0.
+        whether it is in the table; ``phi`` and ``delta``; and the plies to the end, if one of them
+        is 0.
     """
     slot = np.int64(key & U(table.keys.shape[0] // _WAYS - 1)) * _WAYS
     for entry in range(slot, slot + _WAYS):
@@ -181,7 +182,7 @@ def _look_up(table, key):
 
 @jit_inline
 def _suppose(rules, table, packed):
-    """``phi`` and ``delta`` of a position not met before."""
+    """Return the first ``phi`` and ``delta`` of a new position."""
     starts = max(np.int64(1), np.int64(popcount(candidates(rules, packed)[1])))
     step = (evaluate_by_tables(Tables(table.cells), packed) - _LOWEST) >> _STEP_SHIFT
     step = max(np.int64(0), min(np.int64(_STEPS - 1), step))
@@ -190,7 +191,7 @@ def _suppose(rules, table, packed):
 
 @jit
 def _store(table, key, phi, delta, plies, work):
-    """Enter what is known of a position, in the place of what was least work to find out."""
+    """Store the numbers of a position; they replace the entry with the least work."""
     slot = np.int64(key & U(table.keys.shape[0] // _WAYS - 1)) * _WAYS
     chosen = slot
     for entry in range(slot, slot + _WAYS):
@@ -210,7 +211,7 @@ def _store(table, key, phi, delta, plies, work):
 
 @jit_inline
 def _key(packed, left, attacks):
-    """The hash of a position; in a bounded search another one for each number of plies left.
+    """Return the hash of a position; in a bounded search each number of plies left has its own.
 
     Args:
         packed: the position.
@@ -228,7 +229,7 @@ def _set(row, phi, delta, plies):
 
 @jit
 def _enter_row(rules, table, work, r, left, mover):
-    """Fill in what is known of the position in a row that has just been made.
+    """Fill in the numbers of the position in a new row.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -245,7 +246,7 @@ def _enter_row(rules, table, work, r, left, mover):
         won = True
     elif result != ZERO:
         won = False
-    elif work.bound != UNBOUNDED and left == 0:  # within the bound only if it is over
+    elif work.bound != UNBOUNDED and left == 0:  # a win in time only if the game is over
         won = mover != work.attacker or (
             not again and legal_mask(rules, work.stack[r]) == ZERO  # 1.5a
         )
@@ -266,10 +267,10 @@ def _enter_row(rules, table, work, r, left, mover):
 
 @jit
 def _enter(rules, table, work, ply, row, first, phi_limit, delta_limit):
-    """Fill in a frame, and list the successors of its position; returns how many there are.
+    """Fill in a frame, and list the successors of its position; return their number.
 
     Args:
-        rules, table, work: those of :func:`prove`.
+        rules, table, work: see :func:`prove`.
         ply: the frame.
         row: the row of its position.
         first: the first row for its successors.
@@ -291,7 +292,7 @@ def _enter(rules, table, work, ply, row, first, phi_limit, delta_limit):
 
 @jit_inline
 def _sum_up(work, ply):
-    """The numbers of the position of a frame, from those of its successors.
+    """Compute the numbers of the position of a frame from those of its successors.
 
     Returns:
         ``phi``, ``delta``, the plies to the end if it is proved, the row of the most promising
@@ -333,7 +334,7 @@ def prove(rules, table, work, words):
 
     Args:
         rules: the :class:`KernelRules`.
-        table: a :class:`Table`. What it holds may be of other positions of the same rules.
+        table: a :class:`Table`. Its entries may come from other positions of the same rules.
         work: a record of :data:`PROOF_MEMORY`, with its limits and bound set; gets ``nodes`` and,
             with a proof, ``plies``.
         words: uint64[6], the position.
@@ -369,7 +370,7 @@ def prove(rules, table, work, words):
         if ply + 1 == MAX_LINE:
             _set(work.rows[best], _LARGE, _LARGE, 0)
             continue
-        # Below the best successor until it is proved, no longer the best by a quarter, or the
+        # Stay below the best successor until it is proved, another is better by a quarter, or the
         # position itself has passed its limits.
         phi_limit = min(frame.delta_limit - delta + work.rows[best].phi, _LARGE)
         delta_limit = min(frame.phi_limit, second + (second >> 2) + 1)
@@ -382,8 +383,8 @@ def prove(rules, table, work, words):
             _report(work, best, _INFINITE, np.int64(0), np.int64(0))
             ply -= 1
             continue
-        # If the line comes back here it shall look as hard as it is allowed to be, so that the
-        # search does not go round in circles.
+        # If the line returns to this position, it should look as hard as its limits, so that the
+        # search does not go in circles.
         _store(
             table,
             work.rows[best].key,

@@ -1,4 +1,4 @@
-"""Proofs within the limits of an answer: who wins, in how many plies, and by which line.
+"""Proofs within the limits of an answer: the winner, the number of plies, and the line.
 
 The search itself is :mod:`agents.search.solver.proof_number`.
 """

@@ -33,7 +33,7 @@ FORMAT: Final = 2
 SHIPPED: Final = Path(__file__).with_name("won")
 """Folder of the shipped files. They are loaded by name, without the suffix."""
 _PART: Final = 256
-"""Positions that are solved, and kept in the cache, together."""
+"""Positions that are solved, and kept in the cache, as one file."""
 _TEST_SHARE: Final = 10
 """One position in ten is for tests."""
 

@@ -34,7 +34,7 @@ TABLE_BITS: Final = 18
 DEFAULT_NODES: Final = 10_000_000
 """Limit of visited positions by default, if there is no limit of time."""
 _SPEED: Final = 1e6
-"""About how many positions a second a proof visits."""
+"""Positions a second that a proof visits, roughly."""
 T = TypeVar("T")
 
 _PART: Final = 16

@@ -40,7 +40,7 @@ class Learner:
     distribution: str
     """What must be installed, by its name for pip; its module has the same name."""
     observations: tuple[str, ...]
-    """Observations it can read."""
+    """Observations that it can read."""
     train: Callable[[str, int, int, Report], None]
     """Train on an observation, with a seed and a number of steps. The last argument is called after
     every update."""
