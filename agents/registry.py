@@ -138,7 +138,7 @@ KINDS: Final = (
             "zanzibar": "a shipped checkpoint by its name: its network alone",
             "runs/quick/final.safetensors": "a checkpoint by its path, here and below",
         },
-        _agent("agents.nets.policy:NetworkAgent", "network", "ruleset", "seed"),
+        _agent("agents.nets.policy:NetworkAgent", "network", "ruleset"),
         on_board={"": OnBoard({"en": "Network {checkpoint}", "sw": "Mtandao {checkpoint}"})},
         gives_hints=True,
     ),

@@ -29,19 +29,14 @@ Frame = tuple[list[Shape], int]
 """The shapes, and the milliseconds for which they are shown."""
 
 
-def frames(board: Board, plies: int | None = None) -> Iterator[Frame]:
-    """Yield the frames of a game.
-
-    Args:
-        board: the game at its end.
-        plies: the number of plies to show, from the start; None shows all.
-    """
+def frames(board: Board) -> Iterator[Frame]:
+    """Yield the frames of a game, given by the board at its end."""
     actions = board.move_stack
     board = board.copy()
     while board.move_stack:
         board.pop()
     yield drawing(board.position), 1200
-    for action in actions[:plies]:
+    for action in actions:
         text = f"{SEAT_NAMES[board.turn]}: {board.move_text(action)}"
         position = board.position
         for event in board.trace(action):
@@ -98,27 +93,23 @@ def _hand(place: Place, count: int) -> list[Shape]:
     return shapes
 
 
-def write_gif(
-    path: str | Path, board: Board, *, width: int = 820, plies: int | None = None
-) -> None:
+def write_gif(path: str | Path, board: Board) -> None:
     """Write a game as an animated GIF.
 
     Args:
         path: the file to write.
         board: the game at its end.
-        width: the width of the picture, in pixels.
-        plies: the number of plies to show, from the start; None shows all.
 
     Raises:
         OSError: the file cannot be written.
     """
-    shown = list(frames(board, plies))
+    shown = list(frames(board))
     # One palette for all frames, so that still parts do not flicker. The middle frame has a mark.
-    middle = Image.fromarray(rgb_array(shown[len(shown) // 2][0], width=width))
+    middle = Image.fromarray(rgb_array(shown[len(shown) // 2][0]))
     palette = middle.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
     images = []
     for shapes, _ in tqdm(shown, unit="frame", disable=None):
-        image = Image.fromarray(rgb_array(shapes, width=width))
+        image = Image.fromarray(rgb_array(shapes))
         images.append(image.quantize(palette=palette, dither=Image.Dither.NONE))
     images[0].save(
         path,

@@ -309,7 +309,7 @@ class Board:
             lines["position"] = format_position(self._start)
         if spelling != "donkers":
             lines["spelling"] = spelling
-        if self._outcome and self._outcome.winner is not None:
+        if self._outcome:
             lines["winner"] = SEAT_NAMES[self._outcome.winner]
         game = transcribe(self._start, self._actions, self._ruleset, spelling=spelling, head=lines)
         return format_transcript(game)

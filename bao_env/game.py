@@ -37,23 +37,20 @@ class Termination(Enum):
     """The loser's front row was emptied (Donkers 1.2)."""
     NO_LEGAL_MOVE = "no legal move"
     """The loser is to move and has no move (Donkers 1.2), or only infinite moves (Donkers 1.5a)."""
-    TRUNCATED = "truncated"
-    """An environment has cut the game short; the rules have no draw."""
 
 
 @dataclass(frozen=True)
 class Outcome:
     """The end of a game."""
 
-    winner: int | None
-    """SOUTH or NORTH; None if nobody has won."""
+    winner: int
+    """SOUTH or NORTH; the rules have no draw."""
     termination: Termination
     """The reason."""
 
     def __str__(self) -> str:
         """Return a text such as ``South wins: front row empty``."""
-        who = "nobody" if self.winner is None else SEAT_NAMES[self.winner]
-        return f"{who} wins: {self.termination.value}"
+        return f"{SEAT_NAMES[self.winner]} wins: {self.termination.value}"
 
 
 def stage_of(position: Position) -> Stage:

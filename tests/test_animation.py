@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from bao_env.animation import frames, write_gif
+from bao_env.animation import frames
 from bao_env.board import Board
 from bao_env.cli import main as bao
 from bao_env.render.drawing import Circle
@@ -31,13 +31,6 @@ def test_every_frame_has_all_seeds(ruleset: str) -> None:
     for shapes, milliseconds in shown:
         assert sum(isinstance(s, Circle) and s.radius == 5 for s in shapes) == 64
         assert milliseconds >= 20  # browsers slow down what is faster
-
-
-def test_picture_is_an_animation(tmp_path: Path) -> None:
-    file = tmp_path / "game.gif"
-    write_gif(file, Board.from_transcript(GAME.read_text()), width=200, plies=2)
-    with Image.open(file) as picture:
-        assert picture.size == (200, 99) and frames_of(picture) > 10
 
 
 def test_replay_draws_the_game(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,6 @@ from agents.registry import CHECKPOINTS, shipped
 from agents.search.gumbel.player import SearchAgent
 from agents.search.gumbel.search import GumbelSearch
 from bao_env import RULESETS, Board
-from bao_env.engine.action import is_legal
 from tests.networks import make_network
 from tests.positions import random_play
 
@@ -98,23 +97,11 @@ def test_network_that_is_not_finite_does_not_play(saved: Path) -> None:
     rules = ruleset.kernel_rules()
     for play in (
         NetworkAgent(network, ruleset).act,
-        NetworkAgent(network, ruleset, sample=True).act,
         SearchAgent(network, ruleset, 8, threads=1).act,
         lambda positions, _: GumbelSearch(rules, network, 200, 8, lock_step=True).search(positions),
     ):
         with pytest.raises(ValueError, match="outputs are not finite"):
             play(positions, masks)
-
-
-def test_sampling_is_seeded(saved: Path) -> None:
-    positions, masks = random_play("zanzibar")
-    network, rules = checkpoint.load(saved).network, RULESETS["zanzibar"]
-    draws = [
-        NetworkAgent(network, rules, sample=True, seed=seed).act(positions, masks).tolist()
-        for seed in (1, 1, 2)
-    ]
-    assert draws[0] == draws[1] != draws[2]
-    assert is_legal(np.array(draws[2]), masks).all()
 
 
 def split(path: Path) -> tuple[dict, bytes]:

@@ -113,7 +113,7 @@ def test_batch_equals_scalar(rules: Ruleset, seed: int) -> None:
         expected = positions.copy(), np.zeros_like(masks), winners.copy()
         for i in np.flatnonzero(masks):
             outcome = play(expected[0][i], rules, actions[i])
-            if outcome and outcome.winner is not None:
+            if outcome:
                 expected[2][i] = outcome.winner
             else:
                 expected[1][i] = kernel.legal_mask(kernel_rules, expected[0][i])

@@ -51,28 +51,9 @@ def test_games_of_players() -> None:
     sample = games("kujifunza", alphabeta, greedy, 200, opening_plies=(2, 4), seed=3)
     check(sample, "kujifunza", 200)
     assert sample.plies.min() >= 2
-    every = games("kujifunza", alphabeta, greedy, 200, per_game=None, seed=3)
-    check(every, "kujifunza", 200)
-    assert (np.diff(every.plies) == 1).mean() > 0.8  # positions of a game side by side
     late = games("zanzibar", RandomAgent(1), RandomAgent(2), 100, plies=(44, 60), seed=3)
     check(late, "zanzibar", 100)
     assert late.plies.min() >= 44
-
-
-def test_own_turns_are_those_of_the_player() -> None:
-    class Remembers:
-        def __init__(self) -> None:
-            self.agent = GreedyAgent("kujifunza")
-            self.seen: set[bytes] = set()
-
-        def act(self, positions: Any, masks: Any) -> Any:
-            self.seen |= {words.tobytes() for words in positions}
-            return self.agent.act(positions, masks)
-
-    player = Remembers()
-    sample = games("kujifunza", player, Remembers(), 100, own_turns=True, seed=4)
-    assert {words.tobytes() for words in sample.positions} <= player.seen
-    assert len(set(movers(sample.positions).tolist())) == 2
 
 
 def test_without_seats() -> None:
@@ -87,7 +68,6 @@ def test_without_seats() -> None:
     ("arguments", "message"),
     [
         ({"count": 0}, "count=0"),
-        ({"count": 1, "per_game": 0}, "per_game=0"),
         ({"count": 1, "plies": (5, 4)}, r"plies=\(5, 4\): expected two in order"),
         ({"count": 1, "plies": (0, 4)}, "expected no more than the highest of plies"),
         ({"count": 1000, "opening_plies": (0, 0), "plies": (1, 1)}, "fewer than 1000 different"),

@@ -15,7 +15,7 @@ from agents.search.solver.solved_positions import without_seats
 from bao_env.bots import Agent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import PLY, WORDS, Words, movers
+from bao_env.engine.position import PLY, WORDS, Words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.openings import Openings, check_opening_plies
 
@@ -26,7 +26,7 @@ _YIELD: Final = 0.01
 
 
 class Sample(NamedTuple):
-    """N positions; those of a game follow each other in order."""
+    """N positions of different games."""
 
     positions: Words
     """uint64[N, 6]."""
@@ -64,13 +64,12 @@ def games(
     *,
     opening_plies: tuple[int, int] = (0, 8),
     plies: tuple[int, int] = (0, MAX_PLIES - 1),
-    per_game: int | None = 1,
-    own_turns: bool = False,
     seed: int | np.random.SeedSequence = 0,
 ) -> Sample:
-    """Draw positions of games between two players. Each begins about half of the games.
+    """Draw positions of games between two players, at most one from each game.
 
-    Two positions count as the same if they are after :func:`without_seats`.
+    Each player begins about half of the games. Two positions count as the same if
+    :func:`without_seats` returns the same for both.
 
     Args:
         ruleset: the rules.
@@ -78,8 +77,6 @@ def games(
         count: number of positions.
         opening_plies: the lowest and the highest number of random plies that open a game.
         plies: the lowest and the highest ply of a position.
-        per_game: highest number of positions drawn from a game; None for all of them.
-        own_turns: keep only positions in which ``player`` is to move.
         seed: seed of openings, seats and draws. Players have their own.
 
     Returns:
@@ -89,8 +86,8 @@ def games(
         ValueError: an argument is out of range, there are too few different positions, or a player
             chose an illegal action; the message says which.
     """
-    if count < 1 or (per_game is not None and per_game < 1):
-        raise ValueError(f"count={count}, per_game={per_game}: expected at least 1")
+    if count < 1:
+        raise ValueError(f"count={count}: expected at least 1")
     if not 0 <= plies[0] <= plies[1] < MAX_PLIES:
         raise ValueError(f"plies={plies}: expected two in order, from 0 to {MAX_PLIES - 1}")
     opening_plies = check_opening_plies(opening_plies, MAX_PLIES)
@@ -105,16 +102,12 @@ def games(
     masks = np.empty(0, np.uint64)
     while len(found) < count:
         rng = np.random.default_rng(sequence.spawn(1)[0])
-        size = min(_ROUND, 64 + 2 * (count - len(found)) // (per_game or 8))
+        size = min(_ROUND, 64 + 2 * (count - len(found)))
         starts, _ = openings.draw(size, rng)
         seats = rng.integers(SOUTH, NORTH + 1, size=size, dtype=np.int8)
         played = play_games((player, opponent), starts, seats, engine, max_plies=plies[1] + 1)
         owners, new, new_masks = _replay(starts, played.actions, engine, plies[0])
-        kept = np.ones(len(new), bool)
-        if own_turns:
-            kept = movers(new) == seats[owners]
-        if per_game is not None:
-            kept[kept] = _some_of_each(owners[kept], per_game, rng)
+        kept = _one_of_each(owners, rng)
         before = len(found)
         found = np.concatenate([found, new[kept]])
         masks = np.concatenate([masks, new_masks[kept]])
@@ -172,13 +165,7 @@ def _replay(
     )
 
 
-def _some_of_each(
-    owners: npt.NDArray[np.int64], per_game: int, rng: np.random.Generator
-) -> npt.NDArray[np.bool_]:
-    """Choose up to ``per_game`` random positions of each game; return bool[P]."""
+def _one_of_each(owners: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Choose a random position of each game; return their indices in ascending order."""
     shuffled = rng.permutation(len(owners))
-    order = shuffled[np.argsort(owners[shuffled], kind="stable")]
-    firsts = np.searchsorted(owners, owners)  # where each game's positions begin
-    kept = np.empty(len(owners), bool)
-    kept[order] = np.arange(len(owners)) - firsts < per_game
-    return kept
+    return np.sort(shuffled[np.unique(owners[shuffled], return_index=True)[1]])

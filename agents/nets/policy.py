@@ -14,7 +14,6 @@ from agents.nets.legal_actions import (
     best_legal_actions,
     list_legal_actions,
     probabilities,
-    sample_actions,
 )
 from agents.nets.network import Inputs, PolicyNetwork, check_finite
 from bao_env.board import Board
@@ -22,7 +21,6 @@ from bao_env.engine.action import mask_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.position import Actions, Words
 from bao_env.engine.ruleset import Ruleset
-from bao_env.engine.sampling import random_states
 
 _MAX_POSITIONS: Final = 4096
 """Positions that go through the network together, so that a large batch takes little memory."""
@@ -47,19 +45,12 @@ class NetworkAgent:
     Args:
         network: the network, which is put into evaluation mode.
         ruleset: the rules to play by.
-        sample: draw from the policy's probabilities instead of taking its best action.
-        seed: the seed of the draws.
     """
 
-    def __init__(
-        self, network: PolicyNetwork, ruleset: Ruleset, *, sample: bool = False, seed: int = 0
-    ) -> None:
+    def __init__(self, network: PolicyNetwork, ruleset: Ruleset) -> None:
         self.network = network.eval()
-        self.sample = sample
         self.ruleset = ruleset
         self._rules = ruleset.kernel_rules()
-        self._seeds = np.random.SeedSequence(seed)
-        self._states = np.zeros(0, np.uint64)
 
     def evaluate(self, positions: Words, masks: Words) -> NetworkOutput:
         """Run the network on positions uint64[B, 6] with legal actions uint64[B].
@@ -115,15 +106,5 @@ class NetworkAgent:
         positions, masks = as_batch(positions, masks)
         if not masks.any():
             return np.zeros(len(masks), np.int64)
-        logits, values, _, indptr = self.evaluate(positions, masks)
-        if not self.sample:
-            return best_legal_actions(logits, indptr, masks)
-        size = len(masks)
-        missing = size - len(self._states)
-        if missing > 0:
-            more = random_states(missing, self._seeds.spawn(1)[0])
-            self._states = np.concatenate([self._states, more])
-        per_action = self.network.config.per_action
-        states = self._states[:size]
-        actions, _, _ = sample_actions(logits, values, indptr, masks, per_action, states)
-        return actions
+        found = self.evaluate(positions, masks)
+        return best_legal_actions(found.logits, found.indptr, masks)

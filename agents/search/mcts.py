@@ -51,7 +51,7 @@ from bao_env.engine.successors import (
 )
 
 EXPLORATION: Final = 1.2
-"""Default weight of the confidence bound, for results of plus and minus one."""
+"""Weight of the confidence bound, for results of plus and minus one."""
 PLAYOUT_PLIES: Final = 1000
 """Plies after which a playout counts as a draw, as in the arena."""
 MAX_SIMULATIONS: Final = 10_000_000
@@ -175,7 +175,7 @@ def _make_tree(simulations: int) -> PlayoutTree:
 
 
 @jit
-def _choose_child(tree, node, exploration, rng):
+def _choose_child(tree, node, rng):
     """Choose a random unvisited child, else the one with the highest confidence bound.
 
     Returns the generator and the child.
@@ -199,7 +199,7 @@ def _choose_child(tree, node, exploration, rng):
     best_bound = -math.inf
     for child in range(first, last):
         visits = float(tree.node_visits[child])
-        bound = tree.result_sums[child] / visits + exploration * math.sqrt(log / visits)
+        bound = tree.result_sums[child] / visits + EXPLORATION * math.sqrt(log / visits)
         if bound > best_bound:
             best_bound = bound
             best = child
@@ -223,14 +223,13 @@ def _expand(rules, tree, node, size):
 
 
 @jit
-def _simulate_once(rules, tree, size, exploration, greedy, rng):
+def _simulate_once(rules, tree, size, greedy, rng):
     """Run one simulation: select, expand, play out, back up.
 
     Args:
         rules: the :class:`KernelRules`.
         tree: the :class:`PlayoutTree`.
         size: the number of its nodes.
-        exploration: the weight of the confidence bound.
         greedy: whether playouts are greedy.
         rng: the state of a generator, uint64.
 
@@ -257,7 +256,7 @@ def _simulate_once(rules, tree, size, exploration, greedy, rng):
         if tree.num_children[node] == 0:  # no move: the mover has lost (1.2)
             result = np.int64(-1)
             break
-        rng, node = _choose_child(tree, node, exploration, rng)
+        rng, node = _choose_child(tree, node, rng)
         length += 1
         path[length] = node
     for i in range(length, -1, -1):
@@ -270,7 +269,7 @@ def _simulate_once(rules, tree, size, exploration, greedy, rng):
 
 
 @jit
-def _search(rules, tree, position, seed, simulations, exploration, greedy, deadline):
+def _search(rules, tree, position, seed, simulations, greedy, deadline):
     """Return the action that a search of one position visits most; of equals, the better one.
 
     Args:
@@ -279,7 +278,7 @@ def _search(rules, tree, position, seed, simulations, exploration, greedy, deadl
         position: uint64[6].
         seed: the agent's seed, uint64.
         simulations: the number of simulations; two run in any case, so that the root is expanded.
-        exploration, greedy: see :func:`_simulate_once`.
+        greedy: whether playouts are greedy.
         deadline: int64[1], see :mod:`agents.search.limits`.
     """
     rng = seed
@@ -295,7 +294,7 @@ def _search(rules, tree, position, seed, simulations, exploration, greedy, deadl
     for done in range(simulations):
         if done > 1 and nanoseconds() >= deadline[0]:
             break
-        rng, size = _simulate_once(rules, tree, size, exploration, greedy, rng)
+        rng, size = _simulate_once(rules, tree, size, greedy, rng)
     first = np.int64(tree.first_child[0])
     best = first
     for child in range(first + 1, first + np.int64(tree.num_children[0])):
@@ -315,7 +314,6 @@ class MctsAgent:
         seconds: time of each search, instead of ``simulations``; the choice then depends on the
             machine.
         greedy: play the most captured seeds in playouts, instead of uniformly random moves.
-        exploration: the weight of the confidence bound.
         seed: the seed of the playouts.
         threads: number of threads that share a batch; each position is searched on one. None for
             all cores.
@@ -331,7 +329,6 @@ class MctsAgent:
         simulations: int | None = None,
         seconds: float | None = None,
         greedy: bool = False,
-        exploration: float = EXPLORATION,
         seed: int = 0,
         threads: int | None = None,
     ) -> None:
@@ -345,7 +342,6 @@ class MctsAgent:
         self._simulations = simulations if simulations is not None else MAX_SIMULATIONS
         self._seconds = seconds
         self._greedy = greedy
-        self._exploration = exploration
         self._seed = U(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("player")
@@ -383,7 +379,6 @@ class MctsAgent:
             position,
             self._seed,
             self._simulations,
-            self._exploration,
             self._greedy,
             self._deadlines[thread],
         )

@@ -328,7 +328,6 @@ def transcribe(
     *,
     spelling: str = "donkers",
     head: Mapping[str, str] | None = None,
-    comments: Mapping[int, str] | None = None,
 ) -> Transcript:
     """Return the transcript of a game, given as legal actions.
 
@@ -350,7 +349,7 @@ def transcribe(
         if turns and seat == SOUTH:
             number += 1
         turns.append(Turn(text, seat, number))
-    return Transcript(dict(head or {}), tuple(turns), dict(comments or {}))
+    return Transcript(dict(head or {}), tuple(turns))
 
 
 def format_transcript(transcript: Transcript) -> str:

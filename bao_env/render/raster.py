@@ -96,11 +96,6 @@ class Window:
     def __reduce__(self) -> tuple[type[Window], tuple[str]]:
         return Window, (self._title,)
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it has shown a drawing since it was made or closed."""
-        return self._clock is not None
-
     def show(self, shapes: Iterable[Shape], fps: float) -> None:
         """Show a drawing, ``1 / fps`` seconds or more after the last one.
 
