@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bao_env.board import Board
 from bao_env.bots import Agent
 from bao_env.engine.action import mask_of
+from bao_env.engine.position import Actions, Words
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
@@ -69,9 +69,7 @@ class NamedPlayer:
             )
         return found
 
-    def act(
-        self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, legal: Words) -> Actions:
         """Choose an action in each position; see :meth:`bao_env.bots.Agent.act`."""
         return self._agent.act(positions, legal)
 

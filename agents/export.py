@@ -35,13 +35,13 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import onnxscript  # noqa: F401 - torch.onnx.export needs it
 import torch
 from torch import Tensor, nn
 
 import agents.nets.features
+from agents.array_types import Float32Array, Int64Array
 from agents.nets import checkpoint
 from agents.nets.checkpoint import Checkpoint
 from agents.nets.encoding import encode
@@ -77,7 +77,7 @@ def features(
     legal: Words,
     ruleset: str | Ruleset,
     kind: str,
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+) -> tuple[Float32Array, Int64Array, Int64Array]:
     """Return the input of an exported network, and the legal actions.
 
     Args:

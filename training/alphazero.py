@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
+from agents.array_types import Float64Array, Int64Array
 from agents.nets.checkpoint import Arrays
 from agents.nets.encoding import encode
 from agents.nets.network import PolicyNetwork
@@ -162,7 +162,7 @@ class AlphaZeroWorker(Worker):
                 return
             games.step_randomly(forced)
 
-    def _settle(self, ended: npt.NDArray[np.int64]) -> None:
+    def _settle(self, ended: Int64Array) -> None:
         """Write the results of the ended games int64[N] to their positions."""
         for game in ended:
             places = self.histories.places[game, : self.histories.lengths[game]]
@@ -191,7 +191,7 @@ class AlphaZeroWorker(Worker):
 
     # Learn.
 
-    def gradient(self, count: int, minibatch: int) -> npt.NDArray[np.float64]:
+    def gradient(self, count: int, minibatch: int) -> Float64Array:
         """Compute this worker's part of a minibatch's gradient, into ``replica.gradients``.
 
         A position's loss is the cross-entropy to the search's policy, plus ``value_weight`` times

@@ -29,10 +29,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from agents.array_types import Int16Array, Int32Array
 from agents.progress import Progress
 from agents.search.alphabeta import evaluation, value_network
 from agents.search.alphabeta.evaluation import CELLS, LIMIT, PAIRS, SCALE
@@ -53,7 +53,7 @@ BATCH: Final = 8192
 class Shape(NamedTuple):
     """The differences between the two evaluators."""
 
-    features: Callable[[Words, npt.NDArray[np.int32]], None]
+    features: Callable[[Words, Int32Array], None]
     """Lists the cells that positions name."""
     cells: int
     """Cells of a rule set."""
@@ -115,7 +115,7 @@ class Evaluator(torch.nn.Module):
             self.pits.weight[:, 0] = 0.0
         self.register_buffer("signs", torch.tensor(SIGNS[: shape.units], dtype=torch.float32))
 
-    def features(self, positions: Words) -> npt.NDArray[np.int32]:
+    def features(self, positions: Words) -> Int32Array:
         """Return the cells int32[B, PAIRS] of positions uint64[B, 6]."""
         features = np.empty((len(positions), PAIRS), np.int32)
         self.shape.features(positions, features)
@@ -139,7 +139,7 @@ class Evaluator(torch.nn.Module):
         squares = self.pairs.weight.square().sum() + self.pits.weight.square().sum()
         return self.shape.decay * squares
 
-    def weights(self) -> npt.NDArray[np.int16]:
+    def weights(self) -> Int16Array:
         """Return what :class:`AlphaBetaAgent` takes as weights: int16[cells, units], or
         int16[cells] if a cell has one number."""
         scale, limit = self.shape.scale, self.shape.limit
@@ -200,7 +200,7 @@ def fit(
         return float(loss_of(logits, results)) / math.log(2)
 
 
-def fit_tables(ruleset: Ruleset, args: argparse.Namespace) -> npt.NDArray[np.int16]:
+def fit_tables(ruleset: Ruleset, args: argparse.Namespace) -> Int16Array:
     """Play and fit the tables in rounds; return the weights.
 
     Raises:
@@ -223,7 +223,7 @@ def play_part(agent: AlphaBetaAgent, ruleset: Ruleset, games: int, seed: int, pa
     search_games.play(agent, ruleset, games, seed).write(path)
 
 
-def fit_network(ruleset: Ruleset, args: argparse.Namespace) -> npt.NDArray[np.int16]:
+def fit_network(ruleset: Ruleset, args: argparse.Namespace) -> Int16Array:
     """Play the parts that are missing and fit the network to all; return its rows.
 
     Raises:
@@ -251,7 +251,7 @@ def fit_network(ruleset: Ruleset, args: argparse.Namespace) -> npt.NDArray[np.in
     return network.weights()
 
 
-def write(ruleset: Ruleset, weights: npt.NDArray[np.int16], path: Path) -> None:
+def write(ruleset: Ruleset, weights: Int16Array, path: Path) -> None:
     """Write the weights of a rule set to a file, beside those of other rule sets."""
     kept = {}
     if path.exists():

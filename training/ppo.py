@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from pydantic import Field, field_validator
 from torch import Tensor
 from typing_extensions import override
 
+from agents.array_types import Float32Array, Float64Array, Int64Array, Uint8Array
 from agents.nets.checkpoint import Arrays
 from agents.nets.encoding import encode, padded_encodings
 from agents.nets.features import ENCODING_SIZE
@@ -187,7 +187,7 @@ class PpoWorker(Worker):
         self.rollout = PpoRollout(
             config.rollout, size, self.replica.per_action, network.encoding_size
         )
-        self._minibatches: list[npt.NDArray[np.int64]] = []
+        self._minibatches: list[Int64Array] = []
 
     def choose_past_self(self, pool: list[dict[str, Tensor]]) -> None:
         """Draw the past self for this worker's next rollout."""
@@ -195,9 +195,7 @@ class PpoWorker(Worker):
 
     # Play.
 
-    def _evaluate(
-        self, network: PolicyNetwork, index: npt.NDArray[np.int64] | None = None
-    ) -> RolloutOutput:
+    def _evaluate(self, network: PolicyNetwork, index: Int64Array | None = None) -> RolloutOutput:
         """Run a network on all games, or on games int64[N]."""
         positions, legal = self.games.positions, self.games.legal
         if index is not None:
@@ -210,7 +208,7 @@ class PpoWorker(Worker):
 
     def _sample(
         self, output: RolloutOutput, rng: Words
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    ) -> tuple[Int64Array, Float32Array, Float32Array]:
         """Draw an action for each position; advances ``rng`` uint64[B] in place.
 
         Returns:
@@ -226,7 +224,7 @@ class PpoWorker(Worker):
             rng,
         )
 
-    def _past_self_actions(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _past_self_actions(self, index: Int64Array) -> Int64Array:
         """Choose the actions of the past self, or of the fixed opponent, in games int64[N]."""
         output = self._evaluate(self.past_self, index)
         if self.ppo.fixed_opponent:
@@ -278,7 +276,7 @@ class PpoWorker(Worker):
 
     # Learn.
 
-    def advantages_and_values(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    def advantages_and_values(self) -> tuple[Float32Array, Float32Array]:
         """Return the advantage of each trainable action and the result expected before it, both
         float32[N]."""
         roll = self.rollout
@@ -292,7 +290,7 @@ class PpoWorker(Worker):
 
     def gradient(
         self, minibatch: int, size: int, mean: float, deviation: float, entropy_weight: float
-    ) -> npt.NDArray[np.float64]:
+    ) -> Float64Array:
         """Compute this worker's part of a minibatch's gradient, into ``replica.gradients``.
 
         Args:
@@ -512,15 +510,15 @@ class PpoRollout(Rollout):
 class RolloutOutput(NamedTuple):
     """The inputs and outputs of a network for B positions with K legal actions in all."""
 
-    encodings: npt.NDArray[np.uint8]
+    encodings: Uint8Array
     """uint8[R, ENCODING_SIZE], padded."""
-    indptr: npt.NDArray[np.int64]
+    indptr: Int64Array
     """int64[B + 1], where the legal actions of each position lie."""
     legal: Words
     """uint64[B]."""
-    logits: npt.NDArray[np.float32]
+    logits: Float32Array
     """float32[K]."""
-    values: npt.NDArray[np.float32]
+    values: Float32Array
     """float32[R]."""
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from agents.array_types import Int64Array
 from agents.nets.checkpoint import Arrays
 from agents.search.gumbel.search import SearchOutput
 from bao_env.engine.action import NUM_ACTIONS
@@ -53,7 +53,7 @@ class ReplayBuffer(_Saved):
         self.next = np.zeros(1, np.int64)
         """The place of the next position."""
 
-    def add(self, positions: Words, legal: Words, output: SearchOutput) -> npt.NDArray[np.int64]:
+    def add(self, positions: Words, legal: Words, output: SearchOutput) -> Int64Array:
         """Write searched positions over the oldest ones.
 
         Args:
@@ -82,7 +82,7 @@ class ReplayBuffer(_Saved):
         """Return the number of positions whose results are known."""
         return int((~np.isnan(self.results)).sum())
 
-    def draw(self, generator: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
+    def draw(self, generator: np.random.Generator, count: int) -> Int64Array:
         """Draw the places of ``count`` positions whose results are known, int64[count]; int64[0]
         if there are none."""
         settled = np.flatnonzero(~np.isnan(self.results))
@@ -101,7 +101,7 @@ class Histories(_Saved):
         self.lengths = np.zeros(games, np.int64)
         self.places = np.zeros((games, max_plies), np.int64)
 
-    def add(self, places: npt.NDArray[np.int64]) -> None:
+    def add(self, places: Int64Array) -> None:
         """Add one position, at ``places`` int64[B], to each game."""
         self.places[np.arange(len(places)), self.lengths] = places
         self.lengths += 1

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from agents.arena.match import GAME_OVER, MAX_PLIES, play_games
+from agents.array_types import Int64Array, Uint8Array
 from agents.search.solver.solved_positions import without_seats
 from bao_env.bots import Agent, RandomAgent
 from bao_env.engine.batch import Engine
@@ -32,7 +32,7 @@ class Sample(NamedTuple):
     """uint64[N, 6]."""
     masks: Words
     """uint64[N], their legal actions, none of them 0."""
-    plies: npt.NDArray[np.int64]
+    plies: Int64Array
     """int64[N], actions played before them."""
 
 
@@ -131,8 +131,8 @@ def _sequence(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
 
 
 def _replay(
-    starts: Words, actions: npt.NDArray[np.uint8], engine: Engine, lowest: int
-) -> tuple[npt.NDArray[np.int64], Words, Words]:
+    starts: Words, actions: Uint8Array, engine: Engine, lowest: int
+) -> tuple[Int64Array, Words, Words]:
     """Return the positions of played games, from a ply on.
 
     Args:
@@ -165,7 +165,7 @@ def _replay(
     )
 
 
-def _one_of_each(owners: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def _one_of_each(owners: Int64Array, rng: np.random.Generator) -> Int64Array:
     """Choose a random position of each game; return their indices in ascending order."""
     shuffled = rng.permutation(len(owners))
     return np.sort(shuffled[np.unique(owners[shuffled], return_index=True)[1]])

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from agents.arena.openings import draw_openings
+from agents.array_types import Int8Array, Int16Array, Int32Array, Uint8Array
 from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import WORDS, Words, movers
+from bao_env.engine.position import WORDS, Flags, Words, movers
 from bao_env.engine.ruleset import Ruleset
 from bao_env.files import write_atomically
 
@@ -32,14 +32,14 @@ class SearchGames(NamedTuple):
 
     positions: Words
     """uint64[P, 6], packed."""
-    actions: npt.NDArray[np.uint8]
+    actions: Uint8Array
     """uint8[P], the actions played."""
-    values: npt.NDArray[np.int16]
+    values: Int16Array
     """int16[P], the search's values for the mover;
     :data:`agents.search.alphabeta.evaluation.SCALE` is a logit."""
-    results: npt.NDArray[np.int8]
+    results: Int8Array
     """int8[P], 1 where the mover has won, else 0."""
-    games: npt.NDArray[np.int32]
+    games: Int32Array
     """int32[P], the number of the game."""
 
     @classmethod
@@ -59,7 +59,7 @@ class SearchGames(NamedTuple):
         return cls.concatenate(numbered)
 
     @property
-    def held_out(self) -> npt.NDArray[np.bool_]:
+    def held_out(self) -> Flags:
         """bool[P], whether a position is of a game that is held out."""
         return self.games % HELD_OUT == 0
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self
 
-import numpy as np
-import numpy.typing as npt
-
 from agents.arena.elo import wilson_interval
 from agents.search.solver.solved_positions import SolvedPositions
+from bao_env.engine.position import Flags
 
 
 class Share(NamedTuple):
@@ -44,8 +42,8 @@ class Blunders:
     def count(
         cls,
         won: SolvedPositions,
-        mistakes: npt.NDArray[np.bool_],
-        where: npt.NDArray[np.bool_] | slice = slice(None),
+        mistakes: Flags,
+        where: Flags | slice = slice(None),
     ) -> Self:
         """Count mistakes.
 

@@ -20,11 +20,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from pydantic import Field
 from typing_extensions import override
 
+from agents.array_types import Float32Array, Int64Array, Uint8Array
 from agents.nets.encoding import encode
 from agents.nets.network import PolicyNetwork
 from bao_env.engine.bits import U, popcount, select_bit, xorshift
@@ -102,7 +102,7 @@ class TdWorker(Worker):
         super().__init__(config, network, seed)
         self.td = td
         self.rollout = TdRollout(config.rollout, len(self.games), network.encoding_size)
-        self._minibatches: list[npt.NDArray[np.int64]] = []
+        self._minibatches: list[Int64Array] = []
 
     # Play.
 
@@ -156,7 +156,7 @@ class TdWorker(Worker):
 
     def _value_actions(
         self,
-    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    ) -> tuple[Uint8Array, Float32Array, Int64Array]:
         """Value the K legal actions of all B games.
 
         Returns:

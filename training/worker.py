@@ -12,10 +12,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from agents.array_types import Int64Array, Uint8Array
 from agents.nets.checkpoint import Arrays
 from agents.nets.network import Inputs, PolicyNetwork
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import PLY, WORDS, Actions, Words, movers
+from bao_env.engine.position import PLY, WORDS, Actions, Flags, Seats, Words, movers
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.envs.openings import Openings
 from training.config import TrainConfig
@@ -56,7 +57,7 @@ class Games:
         return len(self.legal)
 
     @property
-    def seats(self) -> npt.NDArray[np.int8]:
+    def seats(self) -> Seats:
         """int8[B], the seat to move in each game."""
         return movers(self.positions)
 
@@ -66,11 +67,11 @@ class Games:
         return self.positions[:, PLY]
 
     @property
-    def ended(self) -> npt.NDArray[np.bool_]:
+    def ended(self) -> Flags:
         """bool[B], the games that are won, or cut off."""
         return (self.winners >= 0) | (self.plies >= self._max_plies)
 
-    def reset(self, index: npt.NDArray[np.int64]) -> None:
+    def reset(self, index: Int64Array) -> None:
         """Restart games int64[N], each after some random actions that do not end it."""
         starts = self._openings.draw(len(index), self.generator)
         self.positions[index], self.legal[index] = starts
@@ -80,7 +81,7 @@ class Games:
         """Play an action, int64[B], in every game that is not over."""
         self.engine.step(self.positions, actions, self.legal, self.winners)
 
-    def step_randomly(self, chosen: npt.NDArray[np.bool_]) -> None:
+    def step_randomly(self, chosen: Flags) -> None:
         """Play a random legal action in each of the games bool[B] that are not over."""
         legal = np.where(chosen, self.legal, np.uint64(0))
         actions = np.zeros(len(legal), np.int64)
@@ -137,9 +138,7 @@ class Replica:
         """Return an array as a tensor on the network's device."""
         return torch.from_numpy(array).to(self.device)
 
-    def make_inputs(
-        self, encodings: npt.NDArray[np.uint8], legal_actions: npt.NDArray[np.int64]
-    ) -> Inputs:
+    def make_inputs(self, encodings: Uint8Array, legal_actions: Int64Array) -> Inputs:
         """Make a batch for a network on this device.
 
         Args:
@@ -153,9 +152,7 @@ class Replica:
         for total in self.gradients:
             total.zero_()
 
-    def forward(
-        self, encodings: npt.NDArray[np.uint8], legal_actions: npt.NDArray[np.int64]
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, encodings: Uint8Array, legal_actions: Int64Array) -> tuple[Tensor, Tensor]:
         """Run the network on a batch to learn from, given as to :meth:`make_inputs`.
 
         Returns:
@@ -208,7 +205,7 @@ class GameTotals:
     games: int = 0
     plies: int = 0
 
-    def count(self, games: Games, ended: npt.NDArray[np.int64]) -> None:
+    def count(self, games: Games, ended: Int64Array) -> None:
         """Add the ended games int64[N]."""
         self.games += len(ended)
         self.plies += int(games.plies[ended].sum())
@@ -231,7 +228,7 @@ class Rollout:
         self.turn_passed = np.empty(shape, np.bool_)
         """Whether the turn passed to the other player."""
 
-    def step(self, t: int, games: Games, actions: Actions) -> npt.NDArray[np.int64]:
+    def step(self, t: int, games: Games, actions: Actions) -> Int64Array:
         """Play and record actions int64[B]; return the games that end, int64[N]."""
         seats = games.seats
         games.step(actions)
@@ -258,7 +255,7 @@ def log_softmax(logits: Tensor, decisions: Tensor, count: int) -> Tensor:
     return above - totals.log()[decisions]
 
 
-def chunks(index: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+def chunks(index: Int64Array) -> Iterator[Int64Array]:
     """Split ``index`` into parts small enough to go through the network at once."""
     for low in range(0, len(index), _MAX_CHUNK):
         yield index[low : low + _MAX_CHUNK]

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
 import numpy as np  # SciPy is imported where it is used: the board in a browser needs none
-import numpy.typing as npt
+
+from agents.array_types import Float64Array
 
 Z95: Final = 1.959963984540054
 """Standard errors from the middle of a 95 % interval to its ends."""
@@ -24,7 +25,7 @@ ELO_PER_LOGIT: Final = 400.0 / math.log(10.0)
 _PAIR_SCORES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 _NEVER_SEEN: Final = 1e-3
 
-FloatOrArray = TypeVar("FloatOrArray", float, npt.NDArray[np.float64])
+FloatOrArray = TypeVar("FloatOrArray", float, Float64Array)
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def expected_score(elo: FloatOrArray) -> FloatOrArray:
     return expit(elo / ELO_PER_LOGIT)
 
 
-def score_pairs(points: npt.NDArray[np.float64]) -> Score:
+def score_pairs(points: Float64Array) -> Score:
     """Return the score of a match.
 
     Args:
@@ -134,7 +135,7 @@ def wilson_interval(rate: float, games: float) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def likelihood_of_superiority(points: npt.NDArray[np.float64]) -> float:
+def likelihood_of_superiority(points: Float64Array) -> float:
     """Return the probability that the first player is stronger, by the normal approximation.
 
     It is Phi((mean - 1/2) / its standard error), with the error over pairs as Fishtest has it

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agents import registry
 from agents.arena.openings import MatchOpenings
+from agents.array_types import Float64Array
 from agents.base import NamedPlayer
 from agents.files import fault
 from bao_env.engine.batch import Engine
@@ -84,7 +84,7 @@ class Ladder(_Table):
         return Ruleset.from_dict(self.rules)
 
     @cached_property
-    def ratings(self) -> npt.NDArray[np.float64]:
+    def ratings(self) -> Float64Array:
         """float64[A], the anchors' Elo."""
         return np.array([anchor.elo for anchor in self.anchors])
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from agents.arena.elo import Score, Sprt, score_pairs
 from agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
+from agents.array_types import Float64Array, Int64Array, Uint8Array
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import PLY, Words, movers, opening
+from bao_env.engine.position import PLY, Seats, Words, movers, opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.notation.transcript import format_transcript, rules_head, transcribe
 
@@ -30,11 +30,11 @@ SPRT_PAIRS: Final = 50
 class MatchGames:
     """The results of a batch of games."""
 
-    actions: npt.NDArray[np.uint8]
+    actions: Uint8Array
     """uint8[G, longest], the actions from each start on; 255 after the end."""
-    winners: npt.NDArray[np.int8]
+    winners: Seats
     """int8[G], the seat that won; -1 for a draw."""
-    plies: npt.NDArray[np.int64]
+    plies: Int64Array
     """int64[G], length of each game, including plies before its start."""
     moves: tuple[int, int]
     """Actions that the first and the second player chose."""
@@ -49,11 +49,11 @@ class Match:
     ruleset: Ruleset
     openings: MatchOpenings
     """The openings, one for both games of each pair."""
-    points: npt.NDArray[np.float64]
+    points: Float64Array
     """float64[pairs, 2], points of the first player as South and as North."""
-    plies: npt.NDArray[np.int64]
+    plies: Int64Array
     """int64[pairs, 2], length of each game, its opening included."""
-    actions: npt.NDArray[np.uint8]
+    actions: Uint8Array
     """uint8[pairs, 2, longest], the actions after the opening; 255 after the end."""
     moves: tuple[int, int]
     """Actions that the first and the second player chose."""
@@ -91,7 +91,7 @@ class Match:
 def play_games(
     players: tuple[Agent, Agent],
     positions: Words,
-    first_seats: npt.NDArray[np.int8],
+    first_seats: Seats,
     engine: Engine,
     *,
     max_plies: int = MAX_PLIES,

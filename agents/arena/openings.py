@@ -13,11 +13,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from agents.array_types import Uint8Array
 from agents.search.alphabeta.evaluation import SCALE
 from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import Words
+from bao_env.engine.position import Seats, Words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_actions, random_states
 
@@ -35,9 +36,9 @@ class MatchOpenings:
 
     positions: Words
     """uint64[N, 6], the positions that they lead to."""
-    actions: npt.NDArray[np.uint8]
+    actions: Uint8Array
     """uint8[N, plies], the actions that lead there."""
-    first_players: npt.NDArray[np.int8]
+    first_players: Seats
     """int8[N], the seat that began."""
 
     def __len__(self) -> int:
@@ -76,7 +77,7 @@ def draw_openings(
     size = 4096
     seats = np.arange(size) % len(starts)
     seen: set[bytes] = set()
-    found: list[tuple[Words, npt.NDArray[np.uint8], int]] = []
+    found: list[tuple[Words, Uint8Array, int]] = []
     for _ in range(_ROUNDS):
         positions = np.array([start[0] for start in starts])[seats]
         masks = np.array([start[1] for start in starts])[seats]

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 
 from agents.arena.elo import ELO_PER_LOGIT, Z95, expected_score
 from agents.arena.ladder import Ladder
 from agents.arena.scheduler import LocalPool, Record, Unit, play_units
+from agents.array_types import Float64Array, Int64Array
 from agents.progress import Progress
 
 FIRST_PAIRS: Final = 20
@@ -61,9 +61,9 @@ class Placement:
 
 
 def place(
-    ratings: npt.NDArray[np.float64],
-    openings: npt.NDArray[np.int64],
-    points: npt.NDArray[np.float64],
+    ratings: Float64Array,
+    openings: Int64Array,
+    points: Float64Array,
 ) -> Placement:
     """Return the most likely rating of a player, given those of its opponents.
 
@@ -110,7 +110,7 @@ def place(
     )
 
 
-def _information(elo: float, ratings: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _information(elo: float, ratings: Float64Array) -> Float64Array:
     """Return the variance of the points of two independent games against each of ``ratings``."""
     expected = expected_score(elo - ratings)
     return 2.0 * expected * (1.0 - expected)
@@ -118,9 +118,9 @@ def _information(elo: float, ratings: npt.NDArray[np.float64]) -> npt.NDArray[np
 
 def _design_effect(
     elo: float,
-    ratings: npt.NDArray[np.float64],
-    openings: npt.NDArray[np.int64],
-    points: npt.NDArray[np.float64],
+    ratings: Float64Array,
+    openings: Int64Array,
+    points: Float64Array,
 ) -> float:
     """Return the variance of the points over openings, relative to that of independent games.
 
@@ -190,7 +190,7 @@ class Session:
             allow=allow,
         )
 
-    def add(self, part: Part, points: npt.NDArray[np.float64]) -> None:
+    def add(self, part: Part, points: Float64Array) -> None:
         """Add the results of a part, float64[pairs, 2], the player's points."""
         # Together: Ctrl-C may come at any moment.
         self._anchors, self._openings, self._points = (
@@ -199,7 +199,7 @@ class Session:
             np.concatenate([self._points, points]),
         )
 
-    def points_against(self, anchor: int) -> npt.NDArray[np.float64]:
+    def points_against(self, anchor: int) -> Float64Array:
         """Return the player's points in each game against an anchor, float64[pairs, 2]."""
         return self._points[self._anchors == anchor]
 

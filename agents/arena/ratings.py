@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from agents.arena.elo import ELO_PER_LOGIT, score_pairs
+from agents.array_types import Float64Array, Int64Array
 
 PRIOR: Final = 1.0
 """Virtual games of each player, all drawn, against one of average strength."""
@@ -31,22 +31,22 @@ class Ratings:
     """The players, strongest first."""
 
     names: tuple[str, ...]
-    elo: npt.NDArray[np.float64]
+    elo: Float64Array
     """float64[P], relative to the anchor, or to the mean of all."""
-    low: npt.NDArray[np.float64]
+    low: Float64Array
     """float64[P], lower end of the 95 % interval of ``elo``; 0 for the anchor."""
-    high: npt.NDArray[np.float64]
+    high: Float64Array
     """float64[P], upper end of it."""
     anchor: str | None
     """The player with Elo 0; None if the mean of all is 0."""
-    score: npt.NDArray[np.float64]
+    score: Float64Array
     """float64[P], points a game over all games, 0..1; depends on the opponents met."""
-    games: npt.NDArray[np.int64]
+    games: Int64Array
     """int64[P], games played."""
 
 
 def rate(
-    results: Mapping[tuple[str, str], npt.NDArray[np.float64]],
+    results: Mapping[tuple[str, str], Float64Array],
     *,
     anchor: str | None = None,
     samples: int = 1000,
@@ -123,7 +123,7 @@ def rate(
 
 
 def cycles(
-    results: Mapping[tuple[str, str], npt.NDArray[np.float64]],
+    results: Mapping[tuple[str, str], Float64Array],
 ) -> list[tuple[str, str, str]]:
     """Return the triples in which each beats the next, and the last the first, significantly.
 
@@ -152,10 +152,10 @@ def cycles(
 
 
 def _merge(
-    results: Mapping[tuple[str, str], npt.NDArray[np.float64]],
-) -> dict[tuple[str, str], npt.NDArray[np.float64]]:
+    results: Mapping[tuple[str, str], Float64Array],
+) -> dict[tuple[str, str], Float64Array]:
     """Merge the results of two players under one key, names and keys in order."""
-    merged: dict[tuple[str, str], npt.NDArray[np.float64]] = {}
+    merged: dict[tuple[str, str], Float64Array] = {}
     for (a, b), points in sorted(results.items(), key=lambda result: result[0]):
         if a == b:
             raise ValueError(f"{a!r} against itself says nothing about its rating")
@@ -170,9 +170,7 @@ def _merge(
     return dict(sorted(merged.items()))
 
 
-def _fit(
-    points: npt.NDArray[np.float64], games: npt.NDArray[np.int64], prior: float
-) -> npt.NDArray[np.float64]:
+def _fit(points: Float64Array, games: Int64Array, prior: float) -> Float64Array:
     """Fit the maximum likelihood ratings of many samples at once.
 
     Newton's method with the step length log(1 + d) / d, where d is the largest change of a rating

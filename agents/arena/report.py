@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from tabulate import tabulate
 
 from agents.arena.elo import score_pairs
 from agents.arena.ratings import cycles, rate
+from agents.array_types import Float64Array
 from bao_env.files import write_atomically
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Standing:
     """The results of a tournament, complete or so far."""
 
-    results: Mapping[tuple[str, str], npt.NDArray[np.float64]]
+    results: Mapping[tuple[str, str], Float64Array]
     """For each pairing float64[pairs, 2], the points of its first player in each game."""
     milliseconds: Mapping[str, float]
     """Average time a move of each player, measured on one core while the others were busy."""
@@ -83,7 +83,7 @@ def _games(report: Mapping[str, Any]) -> int:
     return sum(pairing["games"] for pairing in report["pairings"])
 
 
-def _crosstable(report: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+def _crosstable(report: Mapping[str, Any]) -> Float64Array:
     """Return the points of the row against the column, in percent; NaN if they did not meet."""
     names = [player["player"] for player in report["players"]]
     table = np.full((len(names), len(names)), np.nan)

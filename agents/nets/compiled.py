@@ -16,8 +16,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from agents.array_types import Float32Array, Int64Array
 from agents.compile import jit_float
 from agents.nets.features import REPLIES_SIZE, expand
 from agents.nets.head import OPPONENT_NEXT
@@ -40,14 +40,14 @@ class Weights(NamedTuple):
     Each layer has units without any weight that fill it up to whole vectors.
     """
 
-    table: npt.NDArray[np.float32]
+    table: Float32Array
     """float32[(bytes of an encoding * BYTE_VALUES) * units of layer 0], its sums for each value of
     each byte, line after line."""
-    widths: npt.NDArray[np.int64]
+    widths: Int64Array
     """int64[L], the units of each layer, multiples of :data:`agents.nets.vectors.WIDTH`."""
-    biases: npt.NDArray[np.float32]
+    biases: Float32Array
     """float32[sum of widths], layer after layer."""
-    matrix: npt.NDArray[np.float32]
+    matrix: Float32Array
     """float32[...], for each unit of all layers but the head its weights in the next layer."""
     outputs: int
     """Outputs of the head, 65 or 2."""
@@ -56,13 +56,13 @@ class Weights(NamedTuple):
 class NetworkWorkspace(NamedTuple):
     """The memory of :func:`forward`, for one thread."""
 
-    lines: npt.NDArray[np.int64]
+    lines: Int64Array
     """int64[REPLIES_SIZE + 1], the starts of the table's lines that an encoding adds up."""
-    units: npt.NDArray[np.float32]
+    units: Float32Array
     """float32[widest layer]."""
-    next_units: npt.NDArray[np.float32]
+    next_units: Float32Array
     """float32[widest layer]."""
-    active: npt.NDArray[np.int64]
+    active: Int64Array
     """int64[widest layer + 1], the units that are above zero."""
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from agents.array_types import Int64Array, Uint8Array
 from agents.nets.captures import IS_STUCK, capture_features
 from agents.nets.features import CAPTURES_AT, ENCODING_SIZE, REPLIES_SIZE
 from agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
@@ -19,7 +19,7 @@ from agents.nets.legal_actions import list_legal_actions
 from bao_env.engine.bits import FULL, ONE, ZERO, U
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
-from bao_env.engine.position import META, WORDS, Words, mover_of, same_mover
+from bao_env.engine.position import META, WORDS, Seats, Words, mover_of, same_mover
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import RESULT
 from bao_env.observation.actions import Workspace, write_actions
@@ -29,7 +29,7 @@ ENCODING_STEP: Final = 512
 """Arrays of encodings have a multiple of this many rows; see :func:`padded_encodings`."""
 
 
-def padded_encodings(count: int, size: int = ENCODING_SIZE) -> npt.NDArray[np.uint8]:
+def padded_encodings(count: int, size: int = ENCODING_SIZE) -> Uint8Array:
     """Return zeros for ``count`` encodings of ``size`` bytes, uint8[R, size], R rounded up.
 
     Torch prepares a matrix product for each new shape, which takes longer than the product;
@@ -45,7 +45,7 @@ class AfterstateMemory(NamedTuple):
     """uint64[R, 6], the successors."""
     legal: Words
     """uint64[R], their legal actions."""
-    viewers: npt.NDArray[np.int8]
+    viewers: Seats
     """int8[R], -1: each is seen by the player to move."""
     actions: tuple[Any, ...]
     """A :class:`bao_env.observation.actions.Workspace`."""
@@ -202,7 +202,7 @@ def encode(
     positions: Words,
     masks: Words,
     kind: str,
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+) -> tuple[Uint8Array, Int64Array, Int64Array]:
     """Encode a batch of positions for a network.
 
     Args:

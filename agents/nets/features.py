@@ -42,8 +42,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from agents.array_types import Int16Array, Uint8Array
 from agents.nets.captures import CAPTURE_FEATURES, NUM_STARTS, START_CAPTURES
 from bao_env.engine.compile import jit
 from bao_env.observation.actions import REPLY_COLUMNS, WINS
@@ -145,7 +145,7 @@ def _expand_replies(encodings, eighths, steps, out):
                 out[r, _CAPTURES + i] = _ONE if flag else eighths[number]
 
 
-def expand(encodings: npt.NDArray[np.uint8]) -> npt.NDArray[np.int16]:
+def expand(encodings: Uint8Array) -> Int16Array:
     """Return the features of encodings uint8[R, ENCODING_SIZE or REPLIES_SIZE]: the bits of
     bfloat16[R, FEATURES or REPLIES_FEATURES]."""
     replies = encodings.shape[1] == REPLIES_SIZE

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from agents.array_types import Float64Array
 from bao_env.engine.bits import ONE, ZERO, U, popcount, select_bit, trailing_zeros, xorshift
 from bao_env.engine.compile import jit
 
@@ -152,7 +153,7 @@ def gather_encodings(source, starts, counts, out):
             k += 1
 
 
-def probabilities(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def probabilities(logits: npt.NDArray[Any]) -> Float64Array:
     """Return the softmax of logits float[K], of one position's legal actions."""
     weights = np.exp(logits.astype(np.float64) - logits.max())
     return weights / weights.sum()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from agents.array_types import Float32Array, Int64Array
 from agents.base import Evaluation
 from agents.nets.encoding import encode
 from agents.nets.legal_actions import (
@@ -29,13 +29,13 @@ _MAX_POSITIONS: Final = 4096
 class NetworkOutput(NamedTuple):
     """A network's outputs for a batch of B positions with K legal actions in all."""
 
-    logits: npt.NDArray[np.float32]
+    logits: Float32Array
     """float32[K]."""
-    values: npt.NDArray[np.float32]
+    values: Float32Array
     """float32[B], or float32[K] from a network that reads each legal action."""
-    legal_actions: npt.NDArray[np.int64]
+    legal_actions: Int64Array
     """int64[K], position * 64 + action."""
-    indptr: npt.NDArray[np.int64]
+    indptr: Int64Array
     """int64[B + 1], the start of each position's legal actions."""
 
 

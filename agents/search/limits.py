@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from numba import types
 
+from agents.array_types import Int64Array
 from bao_env.engine.compile import jit
 
 MAX_SECONDS: Final = 3600.0
@@ -119,7 +119,7 @@ def share(
     size: int,
     step: int,
     work: Callable[[slice, int], None],
-    deadlines: Sequence[npt.NDArray[np.int64]],
+    deadlines: Sequence[Int64Array],
     seconds: float,
 ) -> None:
     """Run ``work(part, thread)`` on a batch of ``size``, ``step`` at a time, until it is done.

@@ -14,8 +14,8 @@ import math
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from agents.array_types import Int32Array
 from agents.search.limits import (
     SHORT,
     check_seconds,
@@ -40,7 +40,7 @@ from bao_env.engine.bits import (
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.kernel import CHOICE, INFINITE, candidates, simulate
-from bao_env.engine.position import META, WORDS, packed_opening, read_at, same_mover
+from bao_env.engine.position import META, WORDS, Actions, Words, packed_opening, read_at, same_mover
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.successors import (
     ACTION,
@@ -151,17 +151,17 @@ def _playout(rules, packed, rng, greedy):
 class PlayoutTree(NamedTuple):
     """A search tree, one for each thread; node 0 is the root."""
 
-    words: npt.NDArray[np.uint64]
+    words: Words
     """uint64[N, 8], each node as :mod:`bao_env.engine.successors` writes it."""
-    first_child: npt.NDArray[np.int32]
+    first_child: Int32Array
     """int32[N], the first child of an expanded node; 0 before."""
-    num_children: npt.NDArray[np.int32]
+    num_children: Int32Array
     """int32[N], the number of its children, which follow one another."""
-    node_visits: npt.NDArray[np.int32]
+    node_visits: Int32Array
     """int32[N]."""
-    result_sums: npt.NDArray[np.int32]
+    result_sums: Int32Array
     """int32[N], sum of the results of those visits, for the player who moved to the node."""
-    path: npt.NDArray[np.int32]
+    path: Int32Array
     """int32[PLAYOUT_PLIES], the nodes of the current simulation."""
 
 
@@ -352,9 +352,7 @@ class MctsAgent:
         if seconds is not None or self._expected_seconds > SHORT:
             self._search(packed_opening(get_ruleset(ruleset)), 0)
 
-    def act(
-        self, positions: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, masks: Words) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, masks = as_batch(positions, masks)
         actions = np.zeros(len(masks), np.int64)
@@ -372,7 +370,7 @@ class MctsAgent:
             share(len(masks), 1, search, self._deadlines, self._expected_seconds)
         return actions
 
-    def _search(self, position: npt.NDArray[np.uint64], thread: int) -> int:
+    def _search(self, position: Words, thread: int) -> int:
         action = _search(
             self._rules,
             self._trees[thread],

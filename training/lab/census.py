@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from tabulate import tabulate
 
+from agents.array_types import Int8Array
 from agents.progress import Progress
 from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from agents.search.solver.solved_positions import mirrored
@@ -42,7 +42,7 @@ class Level(NamedTuple):
     """uint64[N, 6], all different."""
     masks: Words
     """uint64[N], their legal actions."""
-    values: npt.NDArray[np.int8]
+    values: Int8Array
     """int8[N]: WIN, LOSS or UNKNOWN, for the player to move."""
 
 
@@ -62,7 +62,7 @@ def census(plies: int, threads: int = 1) -> Iterator[Level]:
         yield level
 
 
-def _following(engine: Engine, level: Level) -> tuple[Words, Words, npt.NDArray[np.int8]]:
+def _following(engine: Engine, level: Level) -> tuple[Words, Words, Int8Array]:
     """Return the positions and masks one ply later, and the values that follow from this level."""
     legal = np.empty((len(level.masks), 64), np.bool_)
     unpack_masks(level.masks, legal)
@@ -80,7 +80,7 @@ def _following(engine: Engine, level: Level) -> tuple[Words, Words, npt.NDArray[
     return positions, masks[going][first], values
 
 
-def _solved(solver: Solver, positions: Words, masks: Words, values: npt.NDArray[np.int8]) -> Level:
+def _solved(solver: Solver, positions: Words, masks: Words, values: Int8Array) -> Level:
     """Solve the positions whose value is unknown; return the level."""
     swapped = mirrored(positions)
     pairs = zip(positions.tolist(), swapped.tolist(), strict=True)

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from agents.array_types import Int16Array
 from bao_env.engine.bits import ONE, TOPS, U, byteswap
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.layout import HOUSE
@@ -70,7 +70,7 @@ _LANE_BITS: Final = 16
 class Tables(NamedTuple):
     """The evaluator with one number a cell."""
 
-    cells: npt.NDArray[np.int16]
+    cells: Int16Array
     """int16[CELLS], in :data:`SCALE` a logit."""
 
 
@@ -182,7 +182,7 @@ def table_features(positions, out):
 
 def read_fitted(
     file: Path, shape: tuple[int, ...], without: Collection[str] = ()
-) -> dict[str, npt.NDArray[np.int16]]:
+) -> dict[str, Int16Array]:
     """Return the fitted numbers of the published rule sets, int16, by rule set.
 
     Args:
@@ -213,7 +213,7 @@ def read_fitted(
 
 
 @cache
-def _fitted() -> dict[str, npt.NDArray[np.int16]]:
+def _fitted() -> dict[str, Int16Array]:
     """Return the cells in :data:`FILE`, by rule set."""
     return read_fitted(FILE, (CELLS,))
 

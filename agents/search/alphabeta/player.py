@@ -23,8 +23,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from agents.array_types import Int16Array, Int64Array
 from agents.search.alphabeta.evaluation import CELLS, Tables, load_tables
 from agents.search.alphabeta.ordering import forget_cutoffs
 from agents.search.alphabeta.policy_order import make_guides
@@ -133,9 +133,7 @@ def _search_many(rules, evaluator, guide, workspace, positions, masks, depth, ac
         actions[g] = work.lines[0, 0]
 
 
-def _evaluator(
-    ruleset: Ruleset, weights: npt.NDArray[np.int16] | None, guided: bool
-) -> Tables | Network:
+def _evaluator(ruleset: Ruleset, weights: Int16Array | None, guided: bool) -> Tables | Network:
     """Return the evaluator of :func:`~.search.search`; see :class:`AlphaBetaAgent`."""
     if weights is None:
         network = load_network(ruleset) if guided else None
@@ -187,7 +185,7 @@ class AlphaBetaAgent:
         depth: int | None = None,
         seconds: float | None = None,
         nodes: int | None = None,
-        weights: npt.NDArray[np.int16] | None = None,
+        weights: Int16Array | None = None,
         network: PolicyNetwork | None = None,
         threads: int | None = None,
     ) -> None:
@@ -231,9 +229,7 @@ class AlphaBetaAgent:
             self._search(positions, masks, actions, np.empty(0, np.int64))
         return actions
 
-    def choose(
-        self, positions: Words, masks: Words
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def choose(self, positions: Words, masks: Words) -> tuple[Int64Array, Int64Array]:
         """Return actions and values int64[B] of positions uint64[B, 6], none of them over.
 
         They are the results of :meth:`act` and :meth:`values`, from one search.
@@ -244,7 +240,7 @@ class AlphaBetaAgent:
             self._search(positions, masks, actions, values)
         return actions, values
 
-    def values(self, positions: Words, masks: Words) -> npt.NDArray[np.int64]:
+    def values(self, positions: Words, masks: Words) -> Int64Array:
         """Return values int64[B] of positions uint64[B, 6], none of them over, for their movers."""
         return self.choose(positions, masks)[1]
 
@@ -273,7 +269,7 @@ class AlphaBetaAgent:
         positions: Words,
         masks: Words,
         actions: Actions,
-        values: npt.NDArray[np.int64],
+        values: Int64Array,
     ) -> None:
         """Run :func:`_search_many` on all threads, each position with its own time."""
 

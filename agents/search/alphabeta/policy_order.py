@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from agents.array_types import Float32Array, Uint8Array
 from agents.nets.compiled import (
     NetworkWorkspace,
     Weights,
@@ -31,6 +32,7 @@ from agents.nets.head import action_logit, expected_result
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U
 from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.position import Words
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
 
 if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
@@ -63,15 +65,15 @@ class PolicyGuide(NamedTuple):
     """The least depth, in plies, of a node at which the network is asked."""
     encoding_nodes: int
     """The nodes that an encoding counts as."""
-    encodings: npt.NDArray[np.uint8]
+    encodings: Uint8Array
     """uint8[64, size], the network's inputs."""
     after: AfterstateMemory | None
     """Memory for the encodings of a network of the kind ``replies``."""
-    outputs: npt.NDArray[np.float32]
+    outputs: Float32Array
     """float32[64, 65 or 2], its outputs."""
-    logits: npt.NDArray[np.float32]
+    logits: Float32Array
     """float32[64], the logits of a node's successors in their order."""
-    remembered: npt.NDArray[np.uint64]
+    remembered: Words
     """uint64[:data:`_REMEMBERED`], the nodes that the gaps belong to: hash and number of the
     search."""
     gaps: npt.NDArray[np.uint16]

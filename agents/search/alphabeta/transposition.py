@@ -17,10 +17,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from bao_env.engine.bits import BYTE, U
 from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.position import Words
 
 WIN_VALUE: Final = 32_000
 """Value of a game won at once; a win within n plies is worth ``WIN_VALUE - n``."""
@@ -63,7 +63,7 @@ _HASH_SHIFT_A = U(29)
 _HASH_SHIFT_B = U(32)
 
 
-def make_table(nodes: float) -> npt.NDArray[np.uint64]:
+def make_table(nodes: float) -> Words:
     """Return an empty table for searches of about ``nodes`` nodes: 512 KiB to 32 MiB.
 
     The smaller it is, the more of it stays in the processor's cache.

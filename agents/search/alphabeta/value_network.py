@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from agents.array_types import Int16Array
 from agents.search.alphabeta.evaluation import (
     BYTE_BITS,
     LIMIT,
@@ -74,7 +74,7 @@ _TWELVES = U(0x0C0C0C0C0C0C0C0C)
 class Network(NamedTuple):
     """The evaluator with a row of numbers a cell."""
 
-    rows: npt.NDArray[np.int16]
+    rows: Int16Array
     """int16[ROWS, UNITS], each row a line of the processor's cache."""
 
 
@@ -195,7 +195,7 @@ def network_features(positions, out):
             out[g, i] = rows[i]
 
 
-def network_of(rows: npt.NDArray[np.int16]) -> Network:
+def network_of(rows: Int16Array) -> Network:
     """Return the evaluator with these rows, which are copied.
 
     Raises:

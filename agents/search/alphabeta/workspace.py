@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from agents.search.alphabeta.transposition import make_table
 from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.position import Words
 from bao_env.engine.successors import MAX_SUCCESSORS, SUCCESSOR_WORDS
 
 MAX_DEPTH: Final = 60
@@ -91,7 +92,7 @@ MEMORY: Final = np.dtype(
 class Workspace(NamedTuple):
     """The memory of a thread."""
 
-    table: npt.NDArray[np.uint64]
+    table: Words
     """The transposition table (:mod:`agents.search.alphabeta.transposition`)."""
     memory: npt.NDArray[Any]
     """One record of :data:`MEMORY`."""

@@ -28,8 +28,8 @@ from itertools import count
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from agents.array_types import Int32Array
 from agents.search.gumbel.tree import NO_NODE, edges_of
 from bao_env.engine.bits import ONE, ZERO, U, xorshift
 from bao_env.engine.compile import jit, jit_inline
@@ -69,7 +69,7 @@ def halving_rounds(actions: int, simulations: int) -> Iterator[tuple[int, int]]:
         spent += survivors * visits
 
 
-def visit_schedule(actions: int, simulations: int) -> npt.NDArray[np.int32]:
+def visit_schedule(actions: int, simulations: int) -> Int32Array:
     """Return the earlier visits of the action that each simulation tries.
 
     The remaining actions of a round have been visited equally often. So a search follows the

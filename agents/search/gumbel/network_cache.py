@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from agents.array_types import Float32Array
 from agents.nets.head import num_outputs
 from agents.search.alphabeta.transposition import position_hash
 from bao_env.engine.bits import ONE, U
 from bao_env.engine.compile import jit_inline
-from bao_env.engine.position import read
+from bao_env.engine.position import Words, read
 
 _MAX_SLOTS: Final = 1 << 16
 """The most slots, 9 MB, so that they stay in the processor's cache."""
@@ -28,9 +28,9 @@ _ENCODINGS: Final = 16
 class NetworkCache(NamedTuple):
     """S slots, a power of two."""
 
-    keys: npt.NDArray[np.uint64]
+    keys: Words
     """uint64[S], hashes of the positions; 0 in an empty slot."""
-    outputs: npt.NDArray[np.float32]
+    outputs: Float32Array
     """float32[S, E, 65 or 2], outputs of the head for up to E encodings of a leaf."""
 
 

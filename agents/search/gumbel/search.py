@@ -22,9 +22,9 @@ import time
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from agents.array_types import Float32Array
 from agents.compile import uncounted
 from agents.nets.compiled import (
     NetworkWorkspace,
@@ -76,7 +76,7 @@ class CompiledNetwork(NamedTuple):
 
     weights: Weights
     workspace: NetworkWorkspace
-    outputs: npt.NDArray[np.float32]
+    outputs: Float32Array
     """float32[64, 65 or 2], outputs of the head."""
     cache: NetworkCache
     """Its earlier outputs, with these weights."""
@@ -283,7 +283,7 @@ class GumbelSearch:
             expand_and_backup(tree, self._evaluate_batch(positions), workspace, games)
         root_outputs(tree, workspace, output, games)
 
-    def _evaluate_batch(self, positions: Words) -> npt.NDArray[np.float32]:
+    def _evaluate_batch(self, positions: Words) -> Float32Array:
         """Return the head's outputs, float32[R, 65 or 2], for the leaves of all trees.
 
         ``positions``, uint64[B, 6], are the roots.

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from agents.array_types import Float32Array, Int32Array, Uint8Array
 from agents.nets.encoding import AfterstateMemory, encode_successors, finish_encodings
 from agents.nets.head import action_logit, expected_result
 from agents.search.gumbel.action_selection import (
@@ -45,11 +45,11 @@ class SearchOutput(NamedTuple):
 
     actions: Actions
     """int64[B], the actions to play."""
-    policies: npt.NDArray[np.float32]
+    policies: Float32Array
     """float32[B, 64], the improved policies, to learn from."""
-    values: npt.NDArray[np.float32]
+    values: Float32Array
     """float32[B], expected results under them."""
-    qvalues: npt.NDArray[np.float32]
+    qvalues: Float32Array
     """float32[B, 64], expected results of the visited actions; elsewhere not a number."""
 
 
@@ -58,17 +58,17 @@ class SearchWorkspace(NamedTuple):
 
     rules: KernelRules
     """The rules to search by."""
-    schedule: npt.NDArray[np.int32]
+    schedule: Int32Array
     """int32[MAX_CONSIDERED + 1, simulations], :func:`visit_schedule` of each number of actions."""
     discount: np.float32
     """Factor of a win's value for each ply before it."""
     per_action: int
     """1 for a network that reads each legal action, else 0."""
-    encodings: npt.NDArray[np.uint8]
+    encodings: Uint8Array
     """uint8[R, size], the encodings of the leaves."""
     after: AfterstateMemory | None
     """Memory for the encodings of a network of the kind ``replies``."""
-    improved: npt.NDArray[np.float32]
+    improved: Float32Array
     """float32[64], the improved policy of a node."""
 
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from agents.array_types import Float32Array, Int32Array, Int64Array
 from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.compile import jit_inline
-from bao_env.engine.position import META, Words, read, same_mover
+from bao_env.engine.position import META, Flags, Words, read, same_mover
 from bao_env.engine.successors import (
     MAX_SUCCESSORS,
     RESULT,
@@ -39,42 +39,42 @@ class Tree(NamedTuple):
 
     words: Words
     """uint64[B * E, 8], the position that each edge leads to, as ``successors`` writes it."""
-    logits: npt.NDArray[np.float32]
+    logits: Float32Array
     """float32[B * E]."""
-    qvalues: npt.NDArray[np.float32]
+    qvalues: Float32Array
     """float32[B * E], the network's expected result of each edge, for the player who chooses it;
     filled by networks that read each legal action."""
-    edge_visits: npt.NDArray[np.int32]
+    edge_visits: Int32Array
     """int32[B * E]."""
-    value_sums: npt.NDArray[np.float32]
+    value_sums: Float32Array
     """float32[B * E], sum of values for the player who chooses the edge."""
-    child: npt.NDArray[np.int32]
+    child: Int32Array
     """int32[B * E], the node that each edge leads to; -1 before its first visit."""
-    edge_node: npt.NDArray[np.int32]
+    edge_node: Int32Array
     """int32[B * E], the node that each edge belongs to."""
-    first_edge: npt.NDArray[np.int64]
+    first_edge: Int64Array
     """int64[B * N], the first edge of each node."""
-    num_edges: npt.NDArray[np.int64]
+    num_edges: Int64Array
     """int64[B * N], the number of its edges."""
-    parent_edge: npt.NDArray[np.int64]
+    parent_edge: Int64Array
     """int64[B * N], the edge that leads to each node; -1 for a root."""
-    node_values: npt.NDArray[np.float32]
+    node_values: Float32Array
     """float32[B * N], the network's value of each node."""
-    node_visits: npt.NDArray[np.int32]
+    node_visits: Int32Array
     """int32[B * N], visits of all edges of each node."""
-    roots: npt.NDArray[np.int64]
+    roots: Int64Array
     """int64[B], the root of each tree."""
-    nodes: npt.NDArray[np.int64]
+    nodes: Int64Array
     """int64[B], the next free node."""
-    edges: npt.NDArray[np.int64]
+    edges: Int64Array
     """int64[B], the next free edge."""
-    leaves: npt.NDArray[np.int64]
+    leaves: Int64Array
     """int64[B], the node that the network evaluates next; -1 for none."""
-    noise: npt.NDArray[np.float32]
+    noise: Float32Array
     """float32[B, 64], Gumbel noise of the root's edges."""
-    considered: npt.NDArray[np.bool_]
+    considered: Flags
     """bool[B, 64], whether a root's edge gets simulations."""
-    starts: npt.NDArray[np.int64]
+    starts: Int64Array
     """int64[B + 1], where the encodings of each leaf begin."""
 
 

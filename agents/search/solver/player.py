@@ -19,12 +19,10 @@ from agents.search.solver.proof_search import ProofSearch
 from agents.search.solver.solver import TABLE_BITS, Solver
 from bao_env.engine.action import mask_of
 from bao_env.engine.array_checks import as_batch
-from bao_env.engine.position import Words
+from bao_env.engine.position import Actions, Flags, Words
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from agents.nets.network import PolicyNetwork
 
 PROOF_PART: Final = 8
@@ -74,7 +72,7 @@ class SolverAgent(Solver):
             threads=self._threads,
         )
 
-    def act(self, positions: Words, masks: Words) -> npt.NDArray[np.int64]:
+    def act(self, positions: Words, masks: Words) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, masks = as_batch(positions, masks)
         good, spent = masks.copy(), np.zeros(len(masks))
@@ -124,6 +122,6 @@ class SolverAgent(Solver):
         return 1 << action
 
 
-def _choices(masks: Words) -> npt.NDArray[np.bool_]:
+def _choices(masks: Words) -> Flags:
     """Return which masks, uint64[N], have two actions or more."""
     return (masks & (masks - np.uint64(1))) != 0

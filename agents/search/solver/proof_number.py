@@ -27,15 +27,15 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from agents.array_types import Int16Array, Int64Array
 from agents.search.alphabeta.evaluation import SCALE, Tables, evaluate_by_tables
 from agents.search.alphabeta.transposition import position_hash
 from agents.search.limits import is_late
 from bao_env.engine.bits import ONE, ZERO, U, popcount
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import candidates, legal_mask
-from bao_env.engine.position import META, mover_of, read, read_at, same_mover, write_at
+from bao_env.engine.position import META, Words, mover_of, read, read_at, same_mover, write_at
 from bao_env.engine.successors import (
     MAX_SUCCESSORS,
     RESULT,
@@ -75,22 +75,22 @@ _BOUND_SALT: Final = U(0xD6E8FEB86659FD93)  # odd, its bits look random
 class Table(NamedTuple):
     """The results for earlier positions; four entries a slot."""
 
-    keys: npt.NDArray[np.uint64]
+    keys: Words
     """uint64[4 * slots], hashes of positions."""
-    numbers: npt.NDArray[np.uint64]
+    numbers: Words
     """uint64[4 * slots], ``phi`` in the low half and ``delta`` in the high one. Where one of them
     is 0, the other is 1 more than the plies to the end of the game in the proof found."""
-    work: npt.NDArray[np.int64]
+    work: Int64Array
     """int64[4 * slots], positions visited for an entry; the lowest is replaced first."""
-    cells: npt.NDArray[np.int16]
+    cells: Int16Array
     """int16[CELLS], the tables that evaluate a new position."""
-    first_phi: npt.NDArray[np.int64]
+    first_phi: Int64Array
     """int64[256], ``phi`` of a new position, by its evaluation."""
-    first_delta: npt.NDArray[np.int64]
+    first_delta: Int64Array
     """int64[256], the same for ``delta``, for each of its actions."""
 
     @classmethod
-    def empty(cls, bits: int, cells: npt.NDArray[np.int16]) -> Table:
+    def empty(cls, bits: int, cells: Int16Array) -> Table:
         """Return an empty table of 2^``bits`` slots, 96 bytes each.
 
         Args:

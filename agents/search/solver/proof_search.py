@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from agents.array_types import Int64Array
 from agents.search.alphabeta.evaluation import load_tables
 from agents.search.limits import deadline
 from agents.search.solver.proof_number import (
@@ -92,7 +92,7 @@ class ProofSearch:
         return searches
 
     @property
-    def deadline(self) -> npt.NDArray[np.int64]:
+    def deadline(self) -> Int64Array:
         """The deadline of its present answer, int64[1]; see :mod:`agents.search.limits`."""
         return self._memory["deadline"]
 

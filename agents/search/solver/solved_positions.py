@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from agents.array_types import Int8Array, Int16Array
 from agents.search.alphabeta import evaluation
 from agents.search.solver import solver
 from agents.search.solver.proof_number import LOSS, WIN
@@ -21,7 +22,7 @@ from bao_env.bots import Agent, check_actions
 from bao_env.engine.action import is_legal, unpack_masks
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import BYTE
-from bao_env.engine.position import META, MOVER_IS_NORTH, PLY, WORDS, Words
+from bao_env.engine.position import META, MOVER_IS_NORTH, PLY, WORDS, Flags, Words
 from bao_env.engine.ruleset import RULES_VERSION, RULESETS, Ruleset
 from bao_env.envs.afterstates import list_afterstates
 from bao_env.files import write_atomically
@@ -51,7 +52,7 @@ class SolvedPositions:
     """uint64[N], the legal actions: bit a = action a."""
     winning: Words
     """uint64[N], the actions after which the player to move wins; 0 in a lost position."""
-    plies: npt.NDArray[np.int16]
+    plies: Int16Array
     """int16[N], plies within which the winner can win, by the proof found; the shortest win may be
     shorter."""
     source: npt.NDArray[np.str_]
@@ -79,7 +80,7 @@ class SolvedPositions:
         return {name: getattr(self, name) for name in _ARRAYS}
 
     @property
-    def values(self) -> npt.NDArray[np.int8]:
+    def values(self) -> Int8Array:
         """int8[N], 1 if the player to move wins with perfect play, -1 if they lose."""
         return np.where(self.winning != 0, WIN, LOSS).astype(np.int8)
 
@@ -94,7 +95,7 @@ class SolvedPositions:
         return np.where(self.winning != 0, self.winning, self.masks)
 
     @property
-    def choices(self) -> npt.NDArray[np.bool_]:
+    def choices(self) -> Flags:
         """bool[N], whether the position is won and some legal action gives the win away."""
         return (self.winning != 0) & (self.losing != 0)
 
@@ -112,7 +113,7 @@ class SolvedPositions:
         """Return the positions for tests, or those to learn from; see :func:`is_for_tests`."""
         return self[is_for_tests(self.positions) == test]
 
-    def mistakes(self, player: Agent) -> npt.NDArray[np.bool_]:
+    def mistakes(self, player: Agent) -> Flags:
         """Return where a player gives a win away, bool[N].
 
         Raises:
@@ -371,7 +372,7 @@ def mirrored(positions: Words) -> Words:
     return mirror
 
 
-def is_for_tests(positions: Words) -> npt.NDArray[np.bool_]:
+def is_for_tests(positions: Words) -> Flags:
     """Return which positions are for tests, bool[N]: one in ten, by a hash.
 
     The answer is the same for a position seen from the other seat, for its mirror image, and in
@@ -386,7 +387,7 @@ def is_for_tests(positions: Words) -> npt.NDArray[np.bool_]:
     return np.frombuffer(digests, "<u8") % _TEST_SHARE == 0
 
 
-def with_successors(data: SolvedPositions) -> tuple[Words, Words, npt.NDArray[np.int8]]:
+def with_successors(data: SolvedPositions) -> tuple[Words, Words, Int8Array]:
     """Return the positions and those after each of their actions, whose values are known as well.
 
     This makes about four times as many. Successors of positions for tests are dropped unless they

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from agents.array_types import Int8Array, Int16Array, Int64Array
 from agents.search.limits import (
     check_nodes,
     check_seconds,
@@ -61,16 +61,16 @@ class Solution(NamedTuple):
 class Judgement(NamedTuple):
     """Values of the actions of a batch of positions."""
 
-    values: npt.NDArray[np.int8]
+    values: Int8Array
     """int8[B]: WIN (1) if the player to move wins, LOSS (-1) if they lose, UNKNOWN (0) if that is
     unknown or the game is over."""
     winning: Words
     """uint64[B], masks of the actions after which that player wins."""
     losing: Words
     """uint64[B], masks of the actions after which they lose."""
-    nodes: npt.NDArray[np.int64]
+    nodes: Int64Array
     """int64[B], positions visited."""
-    plies: npt.NDArray[np.int16]
+    plies: Int16Array
     """int16[B, 64], plies within which the winner can win after the action, itself included, by the
     proof found; 0 if the winner is unknown."""
 
@@ -117,9 +117,7 @@ class Solver:
         for search in self._searches:
             search.table.clear()
 
-    def values(
-        self, positions: Words, masks: Words
-    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
+    def values(self, positions: Words, masks: Words) -> tuple[Int8Array, Int64Array]:
         """Prove who wins each position of a batch. Each has its own limits.
 
         Args:

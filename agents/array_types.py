@@ -1,0 +1,16 @@
+"""Types of arrays, by the type of their numbers. Docstrings give the shapes.
+
+:mod:`bao_env.engine.position` has more, by their meaning: ``Words``, ``Seats``, ``Actions`` and
+``Flags``.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+Float32Array = npt.NDArray[np.float32]
+Float64Array = npt.NDArray[np.float64]
+Int8Array = npt.NDArray[np.int8]
+Int16Array = npt.NDArray[np.int16]
+Int32Array = npt.NDArray[np.int32]
+Int64Array = npt.NDArray[np.int64]
+Uint8Array = npt.NDArray[np.uint8]
