@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -216,7 +216,7 @@ class PlayerKind:
         )
 
 
-_FIELDS: Final = {
+_FIELDS = {
     "checkpoint": r".+",
     "budget": r"[0-9]{1,9} ?",
     "module": r"[A-Za-z_][\w.]*",

@@ -32,7 +32,6 @@ import json
 import logging
 import warnings
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import onnx
@@ -55,7 +54,7 @@ from bao_env.engine.ruleset import RULES_VERSION, Ruleset, get_ruleset
 from bao_env.files import write_atomically
 from bao_env.observation.board import OBSERVATION_VERSION
 
-_MEANINGS: Final = {
+_MEANINGS = {
     "board": {
         "row": "a position, seen by the player to move",
         "logits": "float32[rows, 64]: the logit of each action; mask the illegal ones",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any, Final
+from typing import Any
 
 from tqdm import tqdm
 
-LINE_SECONDS: Final = 30.0
+LINE_SECONDS = 30.0
 """Seconds between two lines where there is no terminal."""
 
 

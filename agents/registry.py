@@ -15,7 +15,7 @@ import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from agents import plugins
 from agents.base import Budget, LoadRequest, NamedPlayer, OnBoard, PlayerKind, PlayerSpec
@@ -26,9 +26,9 @@ from bao_env.engine.ruleset import Ruleset, get_ruleset
 if TYPE_CHECKING:
     from agents.nets.network import PolicyNetwork
 
-CHECKPOINTS: Final = Path(__file__).with_name("checkpoints")
+CHECKPOINTS = Path(__file__).with_name("checkpoints")
 """Folder of the shipped checkpoints; they are loaded by name, without the suffix."""
-GUIDES: Final = CHECKPOINTS / "guides"
+GUIDES = CHECKPOINTS / "guides"
 """Folder of the small networks that guide alpha-beta instead of the shipped ones of that name."""
 
 # --- loaders: each imports only what its player needs ---------------------------------------------
@@ -69,16 +69,16 @@ def _load_function(request: LoadRequest) -> Agent:
 
 # --- the table ----------------------------------------------------------------------------------
 
-_ALPHABETA: Final = _agent(
+_ALPHABETA = _agent(
     "agents.search.alphabeta.player:AlphaBetaAgent", "ruleset", "network", "threads"
 )
-_SOLVER: Final = _agent("agents.search.solver.player:SolverAgent", "ruleset", "network", "threads")
-_TREE_LIMITS: Final = {"": "simulations", "ms": "milliseconds"}
-_ALPHABETA_LIMITS: Final = {"": "depth", "ms": "milliseconds", "n": "nodes"}
-_SOLVER_LIMITS: Final = {"s": "seconds", "ms": "milliseconds", "n": "nodes"}
-_MILLISECONDS: Final = Budget(1, 5_000, 500, {"en": "Milliseconds", "sw": "Milisekunde"})
+_SOLVER = _agent("agents.search.solver.player:SolverAgent", "ruleset", "network", "threads")
+_TREE_LIMITS = {"": "simulations", "ms": "milliseconds"}
+_ALPHABETA_LIMITS = {"": "depth", "ms": "milliseconds", "n": "nodes"}
+_SOLVER_LIMITS = {"s": "seconds", "ms": "milliseconds", "n": "nodes"}
+_MILLISECONDS = Budget(1, 5_000, 500, {"en": "Milliseconds", "sw": "Milisekunde"})
 
-KINDS: Final = (
+KINDS = (
     PlayerKind(
         "random",
         "random",
@@ -223,7 +223,7 @@ KINDS: Final = (
 )
 """Every kind of player. If several match a name, the first is taken."""
 
-PLAYERS: Final = {example: what for kind in KINDS for example, what in kind.examples.items()}
+PLAYERS = {example: what for kind in KINDS for example, what in kind.examples.items()}
 """Examples of every kind of player that :func:`load` takes, each with its meaning."""
 
 # --- looking players up -------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
 
 from PIL import Image
 from tqdm import tqdm
@@ -21,9 +20,9 @@ from bao_env.game import SEAT_NAMES
 from bao_env.render.drawing import Place, Shape, drawing, places, seed
 from bao_env.render.raster import rgb_array
 
-_COLOURS: Final = 128
-_LIFTS: Final = {EventKind.LIFT, EventKind.ENDELEA, EventKind.HOUSE_PLAYED}
-_PLACES: Final = {(place.seat, place.pit): place for place in places()}
+_COLOURS = 128
+_LIFTS = {EventKind.LIFT, EventKind.ENDELEA, EventKind.HOUSE_PLAYED}
+_PLACES = {(place.seat, place.pit): place for place in places()}
 
 Frame = tuple[list[Shape], int]
 """The shapes, and the milliseconds for which they are shown."""

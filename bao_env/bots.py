@@ -14,7 +14,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from importlib.metadata import entry_points
 from types import SimpleNamespace
-from typing import Final, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from bao_env.engine.position import Actions, Words, read_at
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import random_actions, random_states
 
-_WIN: Final = U(1000)
+_WIN = U(1000)
 
 
 class Agent(Protocol):

@@ -21,7 +21,7 @@ import pkgutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Run: TypeAlias = Callable[[argparse.Namespace], int | None]
 
@@ -37,7 +37,7 @@ class Command(NamedTuple):
     """The extra of the package that it needs."""
 
 
-COMMANDS: Final = {
+COMMANDS = {
     "play": Command("agents.play.command:command", "play in a browser, against anyone", "play"),
     "train": Command("training.train:command", "train an agent by self-play, or resume", "train"),
     "match": Command("training.match:command", "play two players against each other", "train"),
@@ -216,7 +216,7 @@ def _ruleset(text: str) -> Any:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-OPTIONS: Final[dict[str, dict[str, Any]]] = {
+OPTIONS: dict[str, dict[str, Any]] = {
     "ruleset": {
         "type": _ruleset,
         "default": "zanzibar",

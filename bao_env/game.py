@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from bao_env.engine.bits import ONE
 from bao_env.engine.position import Position, Words, turn_of
 from bao_env.engine.ruleset import Ruleset
 
-SEAT_NAMES: Final = ("South", "North")
+SEAT_NAMES = ("South", "North")
 
 
 class Stage(Enum):

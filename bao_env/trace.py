@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
 
 import numpy as np
 
@@ -106,7 +105,7 @@ class Event:
         }
 
 
-_TWO_FROM_HOUSE: Final = "Donkers 2.4b"
+_TWO_FROM_HOUSE = "Donkers 2.4b"
 
 
 class _Recorder:

@@ -15,11 +15,11 @@ import argparse
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from tests.reference import OPPONENT, SOUTH, WINS, legal_moves, opening, parse, write
 
-KUJIFUNZA: Final = SimpleNamespace(
+KUJIFUNZA = SimpleNamespace(
     opening_front=(2,) * 8,
     opening_back=(2,) * 8,
     opening_store=0,
@@ -37,7 +37,7 @@ KUJIFUNZA: Final = SimpleNamespace(
     sow_limit=1000,
 )
 """The rules of the learners' game, as :mod:`tests.reference` reads them."""
-COLUMNS: Final = ["position", "move", "plies"]
+COLUMNS = ["position", "move", "plies"]
 
 
 class CertificateError(ValueError):

@@ -6,14 +6,14 @@ import os
 import re
 from collections.abc import Callable, Generator
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
 
-OPTIONAL: Final = {
+OPTIONAL = {
     "PIL",
     "cachetools",
     "httpx2",
@@ -49,6 +49,8 @@ The extra ``test`` in pyproject.toml brings all but the RL libraries.
 
 Fails = Callable[..., str]
 """The type of the fixture ``fails``."""
+Capsys = pytest.CaptureFixture[str]
+"""The type of the fixture ``capsys``."""
 
 os.environ.setdefault("BAO_ENV_QUIET", "1")  # some tests compare stderr
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads of torch would fight over the cores
@@ -89,7 +91,7 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
-def fails(capsys: pytest.CaptureFixture[str]) -> Fails:
+def fails(capsys: Capsys) -> Fails:
     """Runs ``bao`` with some words, checks its exit status, and returns what it says on stderr."""
     from bao_env.cli import main
 

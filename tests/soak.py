@@ -16,9 +16,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Final
 
-_HANGS_AFTER: Final = 7200.0
+_HANGS_AFTER = 7200.0
 """Seconds for one round."""
 
 

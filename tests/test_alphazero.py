@@ -15,6 +15,7 @@ from bao_env.bots import RandomAgent
 from bao_env.cli import main as bao
 from bao_env.engine.action import is_legal
 from bao_env.engine.position import PLY, movers
+from tests.conftest import Capsys
 from tests.test_train import kill_and_resume, weights
 from training import train
 from training.alphazero import AlphaZeroTrainer
@@ -112,9 +113,7 @@ def test_resume_after_kills(tmp_path: Path) -> None:
     kill_and_resume(tmp_path, [*TINY, "steps=6144", "checkpoint_every=0"])
 
 
-def test_without_its_buffer_a_run_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_its_buffer_a_run_goes_on(tmp_path: Path, capsys: Capsys) -> None:
     """The games continue where they were; the buffer is filled again."""
     path = tmp_path / "r" / train.LAST
     trainer = trained(3, "alphazero.keep_buffer=false")
@@ -163,7 +162,7 @@ def test_it_learns(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_generations_and_their_curve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_generations_and_their_curve(tmp_path: Path, capsys: Capsys) -> None:
     settings = [part for setting in [*TINY, "keep_every=1000"] for part in ("--set", setting)]
     assert bao(["train", "--run", "r", "--out", str(tmp_path), *settings]) == 0
     kept = sorted(path.stem for path in (tmp_path / "r").glob("*.safetensors"))

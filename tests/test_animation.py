@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from PIL import Image
 
 from bao_env.animation import frames
 from bao_env.board import Board
 from bao_env.cli import main as bao
 from bao_env.render.drawing import Circle
+from tests.conftest import Capsys
 from tests.rulesets import every_ruleset
 
 ROOT = Path(__file__).parent.parent
@@ -33,7 +33,7 @@ def test_every_frame_has_all_seeds(ruleset: str) -> None:
         assert milliseconds >= 20  # browsers slow down what is faster
 
 
-def test_replay_draws_the_game(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_draws_the_game(tmp_path: Path, capsys: Capsys) -> None:
     file, game = tmp_path / "game.gif", tmp_path / "game.txt"
     game.write_text("1: 6L* 5L;")
     assert bao(["replay", str(game), "--gif", str(file)]) == 0

@@ -7,11 +7,12 @@ import json
 import pytest
 
 from bao_env.cli import main as bao
+from tests.conftest import Capsys
 from tests.make_golden import pinned
 from training.lab import first_step
 
 
-def test_bench_measures_and_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bench_measures_and_prints_json(capsys: Capsys) -> None:
     arguments = ["--rounds", "1", "--seconds", "0.01", "--batches", "8", "--threads", "1"]
     assert bao(["bench", *arguments, "--json", "-"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -27,7 +28,7 @@ def test_bench_measures_and_prints_json(capsys: pytest.CaptureFixture[str]) -> N
     assert all(case["plies_per_second"] > 100 for case in report["cases"])
 
 
-def test_training_bench_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_bench_prints_a_table(capsys: Capsys) -> None:
 
     settings = ["--set", "envs=64", "--set", "minibatch=512", "--set", "hidden=[16]"]
     assert bao(["bench", "train", *settings, "--updates", "2", "--threads", "1"]) == 0
@@ -36,7 +37,7 @@ def test_training_bench_prints_a_table(capsys: pytest.CaptureFixture[str]) -> No
     assert "unknown key 'env'; did you mean 'envs'?" in capsys.readouterr().err
 
 
-def test_training_bench_tells_search_from_network(capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_bench_tells_search_from_network(capsys: Capsys) -> None:
 
     settings = ["method=alphazero", "envs=32", "rollout=4", "minibatch=128", "hidden=[16]"]
     settings += ["alphazero.simulations=3", "alphazero.buffer=4000", "max_plies=100"]
@@ -51,7 +52,7 @@ def test_training_bench_tells_search_from_network(capsys: pytest.CaptureFixture[
     assert row["simulations_per_second"] == pytest.approx(3 * row["steps_per_second"])
 
 
-def test_perft_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_perft_command(capsys: Capsys) -> None:
     assert bao(["perft", "4", "--divide"]) == 0
     lines = capsys.readouterr().out.splitlines()
     divided = {line.split(": ")[0]: int(line.split(": ")[1]) for line in lines[:4]}
@@ -62,7 +63,7 @@ def test_perft_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
-def test_first_step(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_first_step(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
     name = "raw_env()"
     monkeypatch.setattr(first_step, "CASES", {name: first_step.CASES[name]})
     assert bao(["bench", "first-step"]) == 0

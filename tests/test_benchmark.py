@@ -11,7 +11,7 @@ import pytest
 from bao_env.bots import GreedyAgent
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import get_ruleset
-from tests.conftest import Fails
+from tests.conftest import Capsys, Fails
 from training.examples import cleanrl_vector
 from training.lab.benchmark import command, runs, summary
 from training.lab.benchmark.learners import LEARNERS, Learner, Report
@@ -45,9 +45,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.slow
-def test_benchmark(
-    trained: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str], fails: Fails
-) -> None:
+def test_benchmark(trained: list[int], tmp_path: Path, capsys: Capsys, fails: Fails) -> None:
     """Runs are rated, kept and reported; one that fails or cannot start does not stop others."""
     options = ["--observations", "replies", "--steps", "100", "--precision", "300", "--pairs", "5"]
     command = ["lab", "benchmark", *options, "--out", str(tmp_path), "--learners", "fake"]

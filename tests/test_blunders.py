@@ -28,7 +28,7 @@ from agents.search.solver.solver import Solver
 from bao_env.cli import main as bao
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
-from tests.conftest import Fails
+from tests.conftest import Capsys, Fails
 from tests.play import Lowest
 from tests.positions import batch_of
 from tests.test_train import metrics, options
@@ -170,7 +170,7 @@ WORDS += ["--nodes", "10000", "--threads", "1"]
 
 
 @pytest.mark.slow
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, capsys: Capsys) -> None:
     words = ["random", "alphabeta:2", *WORDS, "--cache", str(tmp_path / "cache")]
     files = {name: tmp_path / name for name in ("json", "plot", "won")}
     options = [word for name, file in files.items() for word in (f"--{name}", str(file))]
@@ -201,7 +201,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_ctrl_c_shows_what_there_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     measure = blunders.measure
 
@@ -238,9 +238,7 @@ def test_training_logs_it(found: Solved, tmp_path: Path) -> None:
     assert 0 <= float(metrics(tmp_path)[-1]["blunders"]) <= 1
 
 
-def test_the_curve_of_a_run(
-    found: Solved, tmp_path: Path, capsys: pytest.CaptureFixture[str], fails: Fails
-) -> None:
+def test_the_curve_of_a_run(found: Solved, tmp_path: Path, capsys: Capsys, fails: Fails) -> None:
     """A row for each generation, the oldest first, with what the network does alone and with a
     search, and a picture."""
     run = tmp_path / "run"

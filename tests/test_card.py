@@ -12,6 +12,7 @@ pytest.importorskip("scipy")
 
 from agents import registry
 from bao_env.cli import main as bao
+from tests.conftest import Capsys
 from training.lab import card
 
 
@@ -26,7 +27,7 @@ def test_card_is_of_the_shipped_networks() -> None:
 
 
 def test_only_changed_networks_are_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     kept = card.measured()
     file = tmp_path / "card.json"

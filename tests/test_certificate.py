@@ -24,6 +24,7 @@ from tests.check_certificate import (
     move_name,
     read,
 )
+from tests.conftest import Capsys
 from tests.positions import random_games
 from tests.reference import OPPONENT, SOUTH, WINS, legal_moves, opening
 
@@ -52,7 +53,7 @@ def shipped() -> dict[str, Entry]:
     return read(SHIPPED)
 
 
-def test_shipped_certificate_is_a_proof(capsys: pytest.CaptureFixture[str]) -> None:
+def test_shipped_certificate_is_a_proof(capsys: Capsys) -> None:
     assert check(read(SHIPPED)) == Proof(SOUTH, 21, 559, 562)
     assert main([str(SHIPPED)]) == 0
     assert capsys.readouterr().out.startswith("proved: whoever begins kujifunza wins within 21 ")
@@ -166,9 +167,7 @@ def test_move_that_lets_the_other_player_win_raises(monkeypatch: pytest.MonkeyPa
         (f"{HEAD}\u00b2\n", "is no table of ASCII text"),
     ],
 )
-def test_malformed_text_raises(
-    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_malformed_text_raises(text: str, message: str, tmp_path: Path, capsys: Capsys) -> None:
     path = tmp_path / "proof.tsv"
     path.write_text(text, encoding="utf-8")
     assert main([str(path)]) == 1
@@ -176,13 +175,13 @@ def test_malformed_text_raises(
     assert error.startswith("error: ") and re.search(message, error)
 
 
-def test_missing_file_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_file_raises(tmp_path: Path, capsys: Capsys) -> None:
     assert main([str(tmp_path / "none.tsv")]) == 1
     assert "error: " in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_it_can_be_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_can_be_made_again(tmp_path: Path, capsys: Capsys) -> None:
     pytest.importorskip("scipy")
 
     path = tmp_path / "proof.tsv"

@@ -15,6 +15,7 @@ import pytest
 from bao_env import cli
 from bao_env.cli import COMMANDS, OPTIONS, Command, add_options, at_least, parse
 from bao_env.cli import main as bao
+from tests.conftest import Capsys
 
 
 def need(command: Command) -> None:
@@ -28,9 +29,7 @@ def need(command: Command) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_and_shared_options(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_has_help_and_shared_options(name: str, capsys: Capsys) -> None:
     need(COMMANDS[name])
     assert bao([*name.split(), "--help"]) == 0
     text = capsys.readouterr().out
@@ -44,7 +43,7 @@ def test_every_command_has_help_and_shared_options(
             assert type(action.type) is type(OPTIONS[word].get("type"))
 
 
-def test_overview(capsys: pytest.CaptureFixture[str]) -> None:
+def test_overview(capsys: Capsys) -> None:
     assert bao([]) == bao(["--help"]) == 0
     out = capsys.readouterr().out
     assert all(f"  {name} " in out for name in COMMANDS)
@@ -72,9 +71,7 @@ def test_help_is_quick() -> None:
         (["match", "greedy", "--path", "nowhere"], "--path nowhere: there is no such folder"),
     ],
 )
-def test_errors_are_one_line(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_are_one_line(words: list[str], message: str, capsys: Capsys) -> None:
     if words[0] == "match":
         import tabulate  # noqa: F401
         import tqdm  # noqa: F401
@@ -84,9 +81,7 @@ def test_errors_are_one_line(
     assert error.splitlines()[-1].startswith(("error: ", f"bao {words[0]}: error: "))
 
 
-def test_what_a_wheel_lacks_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_wheel_lacks_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
     def missing(name: str) -> Any:
         raise ModuleNotFoundError(name=name)
 
@@ -98,7 +93,7 @@ def test_what_a_wheel_lacks_is_named(
     assert "bao play needs starlette: pip install -e '.[play]'" in capsys.readouterr().err
 
 
-def test_ctrl_c(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
     def stopped(args: argparse.Namespace) -> None:
         raise KeyboardInterrupt("the same command continues")
 
@@ -135,7 +130,7 @@ def test_closed_output_is_no_error() -> None:
     assert "Traceback" not in error
 
 
-def test_progress_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_without_a_terminal(capsys: Capsys) -> None:
     progress = pytest.importorskip("agents.progress")
     with progress.Progress(total=3, desc="work") as bar:
         bar.update()

@@ -13,6 +13,7 @@ import pytest
 from bao_env.cli import COMMANDS, parse
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS, Ruleset
+from tests.conftest import Capsys
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted(
@@ -60,7 +61,7 @@ def commands(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"training/lab/NOTES.md"}))
-def test_commands_are_understood(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_are_understood(name: str, capsys: Capsys) -> None:
     """Their words are parsed; a span of code may leave out the arguments."""
     for command in commands(TEXTS[name]):
         words = shlex.split(command)[1:]
@@ -102,7 +103,7 @@ def test_rules_and_readme_name_every_ruleset_and_switch() -> None:
             assert value == plain[switch] or switch == "name" or switch in rules, switch
 
 
-def test_tables_are_current(tables: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_are_current(tables: ModuleType, capsys: Capsys) -> None:
     assert bao(["lab", "tables", "--check"]) == 0, capsys.readouterr().err
 
 

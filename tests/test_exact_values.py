@@ -21,7 +21,7 @@ from bao_env.cli import main as bao
 from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, movers, unpack
-from tests.conftest import Fails
+from tests.conftest import Capsys, Fails
 from tests.positions import TAKASIA, board_of, pack_texts
 from training import exact_values
 from training.exact_values import DatasetSettings, generate
@@ -161,7 +161,7 @@ def test_files_that_are_refused(
         SolvedPositions.load(path)
 
 
-def test_in_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str], fails: Fails) -> None:
+def test_in_a_terminal(tmp_path: Path, capsys: Capsys, fails: Fails) -> None:
     out = str(tmp_path / "late.npz")
     words = ["--ruleset", "zanzibar", "--count", "20", "--nodes", "3000", out]
     assert bao(["dataset", *words]) == 0

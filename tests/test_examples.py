@@ -13,6 +13,7 @@ import pytest
 
 from agents.arena.elo import Score, score_pairs
 from bao_env.cli import main as bao
+from tests.conftest import Capsys
 from training.examples import check, measure
 
 
@@ -37,7 +38,7 @@ def test_score_against_a_bot() -> None:
 
 @pytest.mark.parametrize(("wins", "passes"), [(90, True), (54, False)])
 def test_report_fails_unless_greedy_is_beaten(
-    wins: int, passes: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    wins: int, passes: bool, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     def score(bot: str, choose: Any) -> Score:
         points = np.arange(100) % 50 < (wins / 2 if bot == "greedy" else 49)
@@ -62,7 +63,7 @@ def test_every_library_has_requirements_and_examples() -> None:
 
 
 def test_check_runs_examples(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capsys
 ) -> None:
     """It prints their rows and names those that fail; nothing is installed here."""
     folder = tmp_path / "training" / "examples"
@@ -84,7 +85,7 @@ def test_check_runs_examples(
 
 
 def test_check_names_failed_installations(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capsys
 ) -> None:
     (tmp_path / "requirements").mkdir()
     (tmp_path / "requirements" / "fake.txt").write_text("not a requirement !\n")

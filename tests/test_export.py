@@ -17,6 +17,7 @@ from agents.nets.policy import NetworkAgent
 from agents.registry import CHECKPOINTS
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS, Ruleset
+from tests.conftest import Capsys
 from tests.networks import make_network
 from tests.positions import random_play
 
@@ -57,9 +58,7 @@ def test_exported_network_has_the_same_outputs(
         np.testing.assert_allclose(values, expected.values, atol=1e-4)
 
 
-def test_shipped_networks_and_their_names(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_shipped_networks_and_their_names(tmp_path: Path, capsys: Capsys) -> None:
     file = tmp_path / "zanzibar.onnx"
     assert bao(["export", "zanzibar", str(file)]) == 0
     assert "kind replies for zanzibar" in capsys.readouterr().out

@@ -11,6 +11,7 @@ from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
 from bao_env.signature import signature
 from tests import make_golden, reference
+from tests.conftest import Capsys
 from tests.make_golden import golden_file, perft_numbers, pinned
 from tests.rulesets import EVERY_RULESET
 
@@ -50,7 +51,7 @@ def test_perft(ruleset: str) -> None:
 
 
 def test_make_golden_writes_missing_data_only(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = pinned("malawi")
     monkeypatch.setattr(make_golden, "MAX_PERFT", 30)

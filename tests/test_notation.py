@@ -35,6 +35,7 @@ from bao_env.notation.transcript import (
     replay,
     transcribe,
 )
+from tests.conftest import Capsys
 from tests.positions import (
     ENDLESS,
     HOUSE_CHOICE,
@@ -420,9 +421,7 @@ def test_unreadable_transcripts_are_not_written() -> None:
         (["show", TAKASIA], ["takasia bars A2", "A6L (A6L*)"]),
     ],
 )
-def test_commands_print(
-    arguments: list[str], printed: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_print(arguments: list[str], printed: list[str], capsys: Capsys) -> None:
     assert command_line(arguments) == 0
     out = capsys.readouterr().out
     for text in printed:
@@ -445,15 +444,13 @@ def test_commands_write_pictures(arguments: list[str], tmp_path: Path) -> None:
         (["replay", os.devnull], "no game"),
     ],
 )
-def test_commands_print_errors(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_print_errors(arguments: list[str], message: str, capsys: Capsys) -> None:
     assert command_line(arguments) == 2
     printed = capsys.readouterr()
     assert printed.err.startswith("error: ") and message in printed.err and printed.out == ""
 
 
-def test_invalid_bytes_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_bytes_in_a_file(tmp_path: Path, capsys: Capsys) -> None:
     file = tmp_path / "game.txt"
     file.write_bytes(b"a: b\nc: \xff\n")
     assert command_line(["replay", str(file)]) == 2

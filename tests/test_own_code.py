@@ -15,6 +15,7 @@ from agents.nets import checkpoint
 from agents.nets.checkpoint import CheckpointError
 from agents.nets.network import ARCHITECTURES, NetworkConfig, PolicyNetwork
 from bao_env.cli import main as bao
+from tests.conftest import Capsys
 from training.config import OWN_CODE, ConfigError
 from training.train import load_config
 
@@ -89,9 +90,7 @@ def run(*settings: str, resume: bool = False) -> int:
 
 
 @pytest.mark.slow
-def test_an_own_network_trains_and_is_loaded_only_when_allowed(
-    own: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_own_network_trains_and_is_loaded_only_when_allowed(own: str, capsys: Capsys) -> None:
     net, path = f"{own}:Net", "runs/own/final.safetensors"
     assert run(f"architecture={net}") == 0
     forget(own)
@@ -111,9 +110,7 @@ def test_an_own_network_trains_and_is_loaded_only_when_allowed(
 
 
 @pytest.mark.slow
-def test_an_own_loss_and_an_own_method_train_and_resume(
-    own: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_own_loss_and_an_own_method_train_and_resume(own: str, capsys: Capsys) -> None:
     settings = [
         f"method={own}:Mine",
         "Mine.times=5",

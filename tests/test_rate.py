@@ -26,7 +26,7 @@ from agents.arena.placement import Part, Session, place
 from agents.arena.round_robin import TournamentSettings
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS
-from tests.conftest import Fails
+from tests.conftest import Capsys, Fails
 from training import ladder as tool
 from training import rate
 
@@ -289,7 +289,7 @@ def test_ladder_is_made_once(tmp_path: Path, report: dict[str, Any], fails: Fail
 
 
 @pytest.mark.usefixtures("threads")
-def test_rate_a_bot(ladder_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rate_a_bot(ladder_file: Path, tmp_path: Path, capsys: Capsys) -> None:
     """The report does not depend on the number of workers."""
     words = ["greedy", "--ladder", str(ladder_file), "--precision", "120"]
     words += ["--json", str(tmp_path / "out.json"), "--card", str(tmp_path / "card.md")]
@@ -311,7 +311,7 @@ def test_rate_a_bot(ladder_file: Path, tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.usefixtures("threads")
-def test_precision_out_of_reach(ladder_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_precision_out_of_reach(ladder_file: Path, capsys: Capsys) -> None:
     words = ["greedy", "--ladder", str(ladder_file), "--precision", "2", "--threads", "1"]
     assert bao(["rate", *words]) == 0
     captured = capsys.readouterr()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests import soak
+from tests.conftest import Capsys
 
 
-def test_soak_prints_the_seeds_of_failures(capfd: pytest.CaptureFixture[str]) -> None:
+def test_soak_prints_the_seeds_of_failures(capfd: Capsys) -> None:
     good = "tests/test_notation.py::test_readers_raise_only_notation_errors"
     assert soak.main(["0", good, "--seed", "3"]) == 0
     assert "seed 3: passed" in capfd.readouterr().out

@@ -16,6 +16,7 @@ from bao_env.cli import main as bao
 from bao_env.engine.position import unpack
 from bao_env.notation.positions import format_position
 from tests import reference
+from tests.conftest import Capsys
 from tests.reference import WINS
 from training.lab import census
 
@@ -86,7 +87,7 @@ def test_the_table_of_counts_is_current(levels: list[census.Level]) -> None:
 def test_a_stopped_census_shows_what_it_found(
     levels: list[census.Level],
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     def stopping(plies: int, threads: int) -> Iterator[census.Level]:
         yield from levels[:2]

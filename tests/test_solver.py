@@ -20,6 +20,7 @@ from bao_env.engine.action import actions_of
 from bao_env.engine.position import unpack
 from bao_env.notation import format_position
 from tests import reference
+from tests.conftest import Capsys
 from tests.positions import STUCK, board_of, draw, mixed_batch
 from tests.reference import WINS
 from tests.rulesets import every_ruleset
@@ -178,7 +179,7 @@ def test_solve_with_the_shortest_win_has_one_deadline() -> None:
     assert solve(Board("kujifunza"), nodes=20_000, shortest=True).nodes < 21_000
 
 
-def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line(capsys: Capsys) -> None:
     assert bao(["solve"]) == 0
     said, line = capsys.readouterr().out.splitlines()[:2]
     assert said.startswith("South wins within ")

@@ -33,7 +33,7 @@ from agents.registry import load
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
-from tests.conftest import Fails
+from tests.conftest import Capsys, Fails
 from tests.make_golden import pinned
 
 
@@ -234,7 +234,7 @@ def test_invalid_results_raise(tmp_path: Path, old: bytes, new: bytes) -> None:
 
 
 @pytest.mark.usefixtures("threads")
-def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line(tmp_path: Path, capsys: Capsys) -> None:
     words = ["tournament", "random", "mean=greedy", "--pairs", "20", "--anchor", "random"]
     words += ["--threads", "1", "--out", str(tmp_path)]
     assert bao(words) == 0
@@ -286,7 +286,7 @@ def make(ruleset, seed):
 
 
 def test_resume_with_an_own_player(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     """Without a fingerprint its games are played again; with one, a change raises."""
     monkeypatch.syspath_prepend(tmp_path)

@@ -30,7 +30,7 @@ from agents.nets import checkpoint
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
-from tests.conftest import Fails
+from tests.conftest import Capsys, Fails
 from tests.rulesets import every_ruleset
 from training import memory, train
 from training.config import ConfigError
@@ -175,9 +175,7 @@ def test_it_learns() -> None:
     assert after > 0.75 and after > before + 0.1
 
 
-def test_match_prints_a_table_and_keeps_the_games(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_match_prints_a_table_and_keeps_the_games(tmp_path: Path, capsys: Capsys) -> None:
     net, report, games = (tmp_path / name for name in ("net.safetensors", "json", "games"))
     ppo().save_policy(net)
     words = ["match", str(net), "--pairs", "20", "--json", str(report), "--games", str(games)]
@@ -193,7 +191,7 @@ def test_match_prints_a_table_and_keeps_the_games(
 
 
 @pytest.mark.slow
-def test_match_stops_early(capsys: pytest.CaptureFixture[str]) -> None:
+def test_match_stops_early(capsys: Capsys) -> None:
     assert bao(["match", "alphabeta:2", "random", "--pairs", "500", "--sprt", "0", "10"]) == 0
     assert "SPRT of +0 against +10 Elo: +10 or more" in capsys.readouterr().out
 
@@ -248,7 +246,7 @@ def test_config_files(tmp_path: Path) -> None:
     assert train.config_from_dict(config.to_dict() | {"ppo": table.to_dict()}) == (config, table)
 
 
-def test_help_lists_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_setting(capsys: Capsys) -> None:
     assert bao(["train", "--help"]) == 0
     parts = re.split(r"settings of \[\w+\]:", capsys.readouterr().out)
     tables: list[type[BaseModel]] = [

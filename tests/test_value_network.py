@@ -38,6 +38,7 @@ from bao_env.cli import main as bao
 from bao_env.engine.layout import HOUSE
 from bao_env.engine.position import Packed, unpack
 from bao_env.engine.ruleset import RULESETS
+from tests.conftest import Capsys
 from tests.networks import make_network
 from tests.positions import batch_of, mixed_batch
 from training import fit
@@ -160,9 +161,7 @@ def fit_network(tmp_path: Path) -> Callable[..., int]:
     return run
 
 
-def test_a_fit_needs_positions(
-    fit_network: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_fit_needs_positions(fit_network: Callable[..., int], capsys: Capsys) -> None:
     assert fit_network("kujifunza") == 2
     assert "add --games" in capsys.readouterr().err
     assert fit_network("kujifunza", "--search-share", "2") == 2
@@ -171,7 +170,7 @@ def test_a_fit_needs_positions(
 def test_a_network_teaches_only_once_it_is_fitted(
     fit_network: Callable[..., int],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with monkeypatch.context() as patch:
@@ -185,7 +184,7 @@ def test_a_network_teaches_only_once_it_is_fitted(
 
 @pytest.mark.slow
 def test_fitting_learns_and_goes_on_where_it_was_stopped(
-    fit_network: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    fit_network: Callable[..., int], tmp_path: Path, capsys: Capsys
 ) -> None:
     more = ["--parts", "2", "--games", "600", "--depth", "2", "--epochs", "6"]
     runs = []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bao_env.cli import main as bao
-from tests.conftest import Fails
+from tests.conftest import Capsys, Fails
 from training import versus
 from training.versus import RemotePlayer
 
@@ -17,7 +17,7 @@ from training.versus import RemotePlayer
 @pytest.mark.slow
 def test_match_resumes(
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
     monkeypatch: pytest.MonkeyPatch,
     fails: Fails,
 ) -> None:

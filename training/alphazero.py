@@ -19,7 +19,7 @@ An update (:meth:`AlphaZeroTrainer.train_update`):
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -40,7 +40,7 @@ from training.saved import join, part
 from training.trainer import Trainer, plies_per_game
 from training.worker import GameTotals, Worker, chunks, log_softmax
 
-SEARCH_STATS: Final = ("policy_loss", "value_loss", "entropy", "agreement")
+SEARCH_STATS = ("policy_loss", "value_loss", "entropy", "agreement")
 """The statistics that :func:`search_statistics` sums up. ``agreement`` counts positions where
 network and search have the same likeliest action."""
 

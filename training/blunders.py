@@ -22,7 +22,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -44,11 +44,11 @@ from bao_env.game import Stage
 from training.sampling import games, random_play
 from training.shares import Blunders, Share
 
-STRONG: Final = "alphabeta:4"
+STRONG = "alphabeta:4"
 """Plays the games of the strong source, after up to eight random plies."""
-SOURCES: Final = {"random": "random play", "strong": f"games of {STRONG}", "own": "own games"}
+SOURCES = {"random": "random play", "strong": f"games of {STRONG}", "own": "own games"}
 """Where positions come from."""
-DISTANCES: Final = {
+DISTANCES = {
     "1": (1, 1),
     "2 to 3": (2, 3),
     "4 to 7": (4, 7),
@@ -56,7 +56,7 @@ DISTANCES: Final = {
     "16 and more": (16, 999),
 }
 """Classes of positions: the fewest and the most plies to the win."""
-_MAX_PLIES: Final = 300
+_MAX_PLIES = 300
 """Length at which a game against perfect play counts as not won."""
 
 

@@ -14,7 +14,7 @@ import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -22,7 +22,7 @@ from agents.nets.network import NetworkConfig
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
 
-OWN_CODE: Final[dict[str, Any]] = {}
+OWN_CODE: dict[str, Any] = {}
 """The user's own methods and losses, by ``package.module:name``. Only names that a configuration
 file or --set gives get here: a name in a checkpoint imports nothing."""
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from agents import registry
 from agents.arena.report import elos_of, errorbars, markdown_table, to_dict, write_report
@@ -30,7 +30,7 @@ from bao_env.engine.ruleset import Ruleset
 from training.plot import draw_curves, reference_lines
 from training.shares import Blunders, Share
 
-_TICKS: Final = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
+_TICKS = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
 
 
 class Generation(NamedTuple):

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from agents import files
 
-_TIMEOUT: Final = timedelta(minutes=30)
+_TIMEOUT = timedelta(minutes=30)
 """The longest time that a process waits for the others, while the first one evaluates or saves."""
 
 

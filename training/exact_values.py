@@ -13,7 +13,7 @@ import hashlib
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,16 +31,16 @@ from bao_env.cli import Run, add_options, add_player_options, at_least
 from bao_env.engine.ruleset import Ruleset
 from training.sampling import Sample, games, random_play
 
-CHUNK: Final = 500
+CHUNK = 500
 """Positions of a part. Parts are by turns of random games and of games between searches."""
-SOURCES: Final = ("random", "search")
-PLAYERS: Final = ("alphabeta:3", "alphabeta:4")
-OPENING_PLIES: Final = (2, 16)
+SOURCES = ("random", "search")
+PLAYERS = ("alphabeta:3", "alphabeta:4")
+OPENING_PLIES = (2, 16)
 """Random plies before the searches play."""
-NAMUA_PLIES: Final = 10
+NAMUA_PLIES = 10
 """By default, positions begin this many plies before the stores are spent: earlier ones are seldom
 solved."""
-TABLE_BITS: Final = 16
+TABLE_BITS = 16
 """Small, since the table is cleared every few positions."""
 
 

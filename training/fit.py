@@ -26,7 +26,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -46,7 +46,7 @@ from training import search_games
 from training.resumable import made_once, parts_of
 from training.search_games import SearchGames
 
-BATCH: Final = 8192
+BATCH = 8192
 """Positions of a step."""
 
 
@@ -70,7 +70,7 @@ class Shape(NamedTuple):
     """Weight decay, which pulls rare cells to 0."""
 
 
-SHAPES: Final = {
+SHAPES = {
     "tables": Shape(
         evaluation.table_features,
         CELLS,
@@ -263,7 +263,7 @@ def write(ruleset: Ruleset, weights: Int16Array, path: Path) -> None:
     write_atomically(path, memory.getvalue())
 
 
-DEFAULTS: Final = {
+DEFAULTS = {
     "tables": {
         "parts": 3,
         "games": 60_000,

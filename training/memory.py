@@ -14,16 +14,15 @@ import sys
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 import torch
 
 from agents.nets.network import num_parameters
 from training.config import ConfigError, MethodConfig, TrainConfig
 
-_M_TRIM_THRESHOLD: Final = -1
-_M_MMAP_THRESHOLD: Final = -3
-_M_ARENA_MAX: Final = -8
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
+_M_ARENA_MAX = -8
 
 
 def keep_freed_memory() -> None:

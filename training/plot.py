@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from agents.arena.report import png
 from bao_env.files import write_atomically
 
-CURVES: Final = {
+CURVES = {
     "score_against_greedy": "points against greedy",
     "score_against_alphabeta:2": "points against alphabeta:2",
     "score_against_alphabeta:4": "points against alphabeta:4",

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -46,9 +46,9 @@ from training.saved import join, part
 from training.trainer import Trainer, plies_per_game
 from training.worker import GameTotals, Rollout, Worker, chunks, log_softmax
 
-PPO_STATS: Final = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
+PPO_STATS = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
 """The statistics that :func:`ppo_statistics` sums up, in this order."""
-_MAX_LOG_RATIO: Final = 20.0
+_MAX_LOG_RATIO = 20.0
 """Limit of a log probability's change, so that its exponential stays finite."""
 
 

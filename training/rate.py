@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from typing import Any, Final
+from typing import Any
 
 from agents.arena.elo import expected_score, finite, score_pairs
 from agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
@@ -26,7 +26,7 @@ from bao_env.cli import Run, add_options, add_player_options, at_least, write_js
 from bao_env.files import write_atomically
 from training.shares import Blunders
 
-BLUNDER_SECONDS: Final = 10.0
+BLUNDER_SECONDS = 10.0
 """Time that a player gets for won positions."""
 
 

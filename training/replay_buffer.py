@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from agents.array_types import Int64Array
@@ -12,7 +10,7 @@ from agents.search.gumbel.search import SearchOutput
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.position import WORDS, Words
 
-NOT_VISITED: Final = -128
+NOT_VISITED = -128
 """The q-value of an action that a search has not visited."""
 
 

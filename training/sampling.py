@@ -5,7 +5,7 @@ The same seed, players and arguments give the same positions, on any number of t
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from bao_env.engine.position import PLY, WORDS, Words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.openings import Openings, check_opening_plies
 
-_ROUND: Final = 8192
+_ROUND = 8192
 """Highest number of games that are played at once."""
-_YIELD: Final = 0.01
+_YIELD = 0.01
 """New positions per game; below that, nearly all have been found."""
 
 

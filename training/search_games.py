@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,13 @@ from bao_env.engine.position import WORDS, Flags, Words, movers
 from bao_env.engine.ruleset import Ruleset
 from bao_env.files import write_atomically
 
-OPENINGS: Final = range(2, 42, 4)
+OPENINGS = range(2, 42, 4)
 """Random plies before a game."""
-SHORT_OPENINGS: Final = (400, 50)
+SHORT_OPENINGS = (400, 50)
 """Numbers to ask for where there are too few openings of a length."""
-MAX_PLIES: Final = 250
+MAX_PLIES = 250
 """Longer games are not learnt from."""
-HELD_OUT: Final = 20
+HELD_OUT = 20
 """One game in twenty is held out of a fit."""
 
 

@@ -34,7 +34,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import torch
 
@@ -66,14 +66,14 @@ from training.ppo import PpoConfig, PpoTrainer
 from training.td import TdConfig, TdTrainer
 from training.trainer import DivergedError, Method, Trainer
 
-METHODS: Final = {
+METHODS = {
     "ppo": Method(PpoConfig, PpoTrainer),
     "alphazero": Method(AlphaZeroConfig, AlphaZeroTrainer),
     "td": Method(TdConfig, TdTrainer),
 }
 """The built-in methods, by the name that ``method`` and their table have. A new one is a file like
 :mod:`training.ppo` and a line here."""
-LAST: Final = "last.safetensors"
+LAST = "last.safetensors"
 """The file in a run's folder with everything that it needs to resume."""
 
 

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, ClassVar, Concatenate, Final, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -40,8 +40,8 @@ from training.saved import (
 )
 from training.worker import GameTotals, Worker
 
-_BOT_SEED: Final = 1
-_MATCH_SEED: Final = 12345
+_BOT_SEED = 1
+_MATCH_SEED = 12345
 """Seeds of every evaluation, so that two evaluations of a run play the same openings."""
 
 

@@ -17,7 +17,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -32,12 +32,12 @@ from bao_env.engine.position import Actions, Words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.files import write_atomically
 
-HERE: Final = Path(__file__).parents[1]
+HERE = Path(__file__).parents[1]
 """The folder of this checkout."""
-_SCRIPT: Final = Path(__file__).with_name("remote_player.py")
-PART: Final = 20
+_SCRIPT = Path(__file__).with_name("remote_player.py")
+PART = 20
 """Number of openings after which the results are kept."""
-_WARM_UP: Final = 4
+_WARM_UP = 4
 """Positions played before the clock runs, so that everything is compiled."""
 
 

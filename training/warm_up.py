@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Final
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from agents.registry import load
 from bao_env.engine.batch import Engine
 from training.train import load_config, make_trainer
 
-PLAYERS: Final = (
+PLAYERS = (
     "alphabeta:2",
     "alphabeta:100n",
     "mcts:4",

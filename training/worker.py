@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from bao_env.envs.openings import Openings
 from training.config import TrainConfig
 from training.saved import generator_state, set_generator_state
 
-_MAX_CHUNK: Final = 2048
+_MAX_CHUNK = 2048
 """Decisions that go through the network at a time while learning: their activations fit into the
 second-level cache."""
 

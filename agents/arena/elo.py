@@ -12,18 +12,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np  # SciPy is imported where it is used: the board in a browser needs none
 
 from agents.array_types import Float64Array
 
-Z95: Final = 1.959963984540054
+Z95 = 1.959963984540054
 """Standard errors from the middle of a 95 % interval to its ends."""
-ELO_PER_LOGIT: Final = 400.0 / math.log(10.0)
+ELO_PER_LOGIT = 400.0 / math.log(10.0)
 """Elo points in one natural logarithm of the odds."""
-_PAIR_SCORES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
-_NEVER_SEEN: Final = 1e-3
+_PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
+_NEVER_SEEN = 1e-3
 
 FloatOrArray = TypeVar("FloatOrArray", float, Float64Array)
 

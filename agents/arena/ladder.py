@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -25,12 +25,12 @@ from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import Ruleset
 from bao_env.signature import signature
 
-LADDERS: Final = Path(__file__).with_name("ladders")
+LADDERS = Path(__file__).with_name("ladders")
 """Folder of the shipped ladders; they are loaded by name, without the suffix."""
-DEFAULT: Final = "bao-ladder-1"
+DEFAULT = "bao-ladder-1"
 
-_SEATS: Final = {"south": SOUTH, "north": NORTH}
-_ASKED: Final = 32
+_SEATS = {"south": SOUTH, "north": NORTH}
+_ASKED = 32
 
 
 class LadderError(ValueError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -19,10 +18,10 @@ from bao_env.engine.position import PLY, Seats, Words, movers, opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.notation.transcript import format_transcript, rules_head, transcribe
 
-MAX_PLIES: Final = 1000
-GAME_OVER: Final = 255
+MAX_PLIES = 1000
+GAME_OVER = 255
 """Fills the rows of :attr:`MatchGames.actions` after the end of a game."""
-SPRT_PAIRS: Final = 50
+SPRT_PAIRS = 50
 """Pairs played between two looks at a sequential test."""
 
 

@@ -8,7 +8,6 @@ the openings that it finds unbalanced.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +21,12 @@ from bao_env.engine.position import Seats, Words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_actions, random_states
 
-OPENING_PLIES: Final = 8
+OPENING_PLIES = 8
 """Default length of an opening."""
-BALANCE: Final = 1.0
+BALANCE = 1.0
 """Default limit of the search's value of an opening for either side, in logits of winning."""
-_SEARCH_DEPTH: Final = 6
-_ROUNDS: Final = 64
+_SEARCH_DEPTH = 6
+_ROUNDS = 64
 
 
 @dataclass(frozen=True)

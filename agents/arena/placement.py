@@ -12,7 +12,7 @@ import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -23,11 +23,11 @@ from agents.arena.scheduler import LocalPool, Record, Unit, play_units
 from agents.array_types import Float64Array, Int64Array
 from agents.progress import Progress
 
-FIRST_PAIRS: Final = 20
+FIRST_PAIRS = 20
 """Pairs of the first round; each later one at most doubles what was played."""
-PART_PAIRS: Final = 25
+PART_PAIRS = 25
 """Pairs that a process plays at a time, at most."""
-_REACH: Final = 4000.0
+_REACH = 4000.0
 """Maximum distance of a rating from the anchors, in Elo."""
 
 Ended = Literal["precise", "no openings left", "time is up", "stopped"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -19,11 +18,11 @@ from scipy.special import expit
 from agents.arena.elo import ELO_PER_LOGIT, score_pairs
 from agents.array_types import Float64Array, Int64Array
 
-PRIOR: Final = 1.0
+PRIOR = 1.0
 """Virtual games of each player, all drawn, against one of average strength."""
 
-_TOLERANCE: Final = 1e-5
-_STEPS: Final = 200
+_TOLERANCE = 1e-5
+_STEPS = 200
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
@@ -35,9 +35,9 @@ from agents.provenance import provenance
 from bao_env.engine.ruleset import Ruleset
 from bao_env.files import write_atomically
 
-PART_PAIRS: Final = 50
+PART_PAIRS = 50
 """Pairs that are played, and saved, at a time."""
-FORMAT: Final = 2
+FORMAT = 2
 
 
 class TournamentError(ValueError):

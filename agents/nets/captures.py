@@ -9,8 +9,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
@@ -26,12 +24,12 @@ from bao_env.engine.kernel import (
 )
 from bao_env.engine.position import read
 
-BEST_CAPTURE: Final = 0
-CAN_WIN: Final = 1
-IS_STUCK: Final = 2
-START_CAPTURES: Final = 3
-NUM_STARTS: Final = 32
-CAPTURE_FEATURES: Final = START_CAPTURES + NUM_STARTS
+BEST_CAPTURE = 0
+CAN_WIN = 1
+IS_STUCK = 2
+START_CAPTURES = 3
+NUM_STARTS = 32
+CAPTURE_FEATURES = START_CAPTURES + NUM_STARTS
 
 _MAX_CAPTURE = U(64)
 

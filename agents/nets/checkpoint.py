@@ -22,7 +22,7 @@ import json
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +36,9 @@ from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.files import write_atomically
 from bao_env.observation.board import OBSERVATION_VERSION
 
-FORMAT: Final = 1
-_KEY: Final = "bao_env"
-_MODEL: Final = "model."
+FORMAT = 1
+_KEY = "bao_env"
+_MODEL = "model."
 Arrays = dict[str, npt.NDArray[Any]]
 
 

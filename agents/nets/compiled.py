@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from agents.nets.vectors import WIDTH, add, add_product, load_vector, store_vect
 if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
     from agents.nets.network import PolicyNetwork
 
-BYTE_VALUES: Final = 65
+BYTE_VALUES = 65
 """Values that a byte of an encoding may have: 0 to 64 seeds."""
 
 

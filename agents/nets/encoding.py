@@ -7,7 +7,7 @@ with :func:`encode_position`, whose bytes :mod:`agents.nets.features` lists.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from bao_env.engine.successors import RESULT
 from bao_env.observation.actions import Workspace, write_actions
 from bao_env.observation.board import OBSERVATION_SIZE, observe_compiled, observe_one
 
-ENCODING_STEP: Final = 512
+ENCODING_STEP = 512
 """Arrays of encodings have a multiple of this many rows; see :func:`padded_encodings`."""
 
 

@@ -39,8 +39,6 @@ the sum of those of its bytes. :mod:`agents.nets.compiled` relies on this.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from agents.array_types import Int16Array, Uint8Array
@@ -50,7 +48,7 @@ from bao_env.observation.actions import REPLY_COLUMNS, WINS
 from bao_env.observation.board import OBSERVATION_SIZE
 from bao_env.observation.planes import STEPS
 
-INPUTS_VERSION: Final = 1
+INPUTS_VERSION = 1
 """The version of a network's inputs. Raise it, with a line here, whenever a byte of an encoding or
 a feature changes its place or its meaning. Checkpoints contain the version that their network was
 trained on; other versions than this one are refused.
@@ -64,31 +62,31 @@ version  inputs of a network
 =======  ===========================================================================================
 """
 
-CAPTURES_AT: Final = OBSERVATION_SIZE
+CAPTURES_AT = OBSERVATION_SIZE
 """Byte of an encoding at which the capture features begin."""
-STARTS_AT: Final = CAPTURES_AT + START_CAPTURES
+STARTS_AT = CAPTURES_AT + START_CAPTURES
 """Byte of an encoding at which the captures of the 32 starts begin."""
-ENCODING_SIZE: Final = OBSERVATION_SIZE + CAPTURE_FEATURES
+ENCODING_SIZE = OBSERVATION_SIZE + CAPTURE_FEATURES
 """Bytes of an encoding."""
 
-REPLIES_SIZE: Final = OBSERVATION_SIZE + REPLY_COLUMNS + 1
+REPLIES_SIZE = OBSERVATION_SIZE + REPLY_COLUMNS + 1
 """Bytes of an encoding for ``replies``."""
 
-_PITS: Final = 32
-_COUNTS: Final = 34
-_FLAGS: Final = _COUNTS + len(STEPS) * _PITS
-_CAPTURES: Final = _FLAGS + OBSERVATION_SIZE - _COUNTS
-FEATURES: Final = _CAPTURES + START_CAPTURES + 2 * NUM_STARTS
+_PITS = 32
+_COUNTS = 34
+_FLAGS = _COUNTS + len(STEPS) * _PITS
+_CAPTURES = _FLAGS + OBSERVATION_SIZE - _COUNTS
+FEATURES = _CAPTURES + START_CAPTURES + 2 * NUM_STARTS
 """Features of an encoding."""
-REPLIES_FEATURES: Final = _CAPTURES + REPLY_COLUMNS
+REPLIES_FEATURES = _CAPTURES + REPLY_COLUMNS
 """Features of an encoding for ``replies``."""
 
 # bfloat16 is the upper half of a float32.
-_ONE: Final = np.int16(0x3F80)
-_EIGHTHS: Final = ((np.arange(256, dtype=np.float32) / 8).view(np.uint32) >> np.uint32(16)).astype(
+_ONE = np.int16(0x3F80)
+_EIGHTHS = ((np.arange(256, dtype=np.float32) / 8).view(np.uint32) >> np.uint32(16)).astype(
     np.int16
 )
-_STEP_ARRAY: Final = np.array(STEPS, np.uint8)
+_STEP_ARRAY = np.array(STEPS, np.uint8)
 
 
 @jit

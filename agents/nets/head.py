@@ -23,7 +23,7 @@ here, so that the formula stays the same.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,15 +33,15 @@ from bao_env.engine.compile import jit_inline
 if TYPE_CHECKING:  # torch is slow to import, and the compiled part needs none of it
     from torch import Tensor
 
-TRUST: Final = 6.0
+TRUST = 6.0
 """Weight of an action's expected result in its logit, for ``moves``."""
 
-OPPONENT_NEXT: Final = 0
-SAME_NEXT: Final = 1
-HAS_WON: Final = 2
-HAS_LOST: Final = 3
+OPPONENT_NEXT = 0
+SAME_NEXT = 1
+HAS_WON = 2
+HAS_LOST = 3
 """The end of an action, in the last byte of an encoding for ``replies``."""
-SIGN_AND_RESULT: Final = np.array([[-1, 0], [1, 0], [0, 1], [0, -1]], np.float32)
+SIGN_AND_RESULT = np.array([[-1, 0], [1, 0], [0, 1], [0, -1]], np.float32)
 """For each of them, the factor of the next player's expected result, and the term to add to it, to
 get the expected result of the player who chose the action."""
 

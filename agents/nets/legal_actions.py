@@ -9,7 +9,7 @@ as in a sparse matrix. Logits and other numbers of actions have the same order.
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from agents.array_types import Float64Array
 from bao_env.engine.bits import ONE, ZERO, U, popcount, select_bit, trailing_zeros, xorshift
 from bao_env.engine.compile import jit
 
-_FRACTION_SHIFT: Final = U(40)  # leaves the 24 bits that a float32 holds exactly
+_FRACTION_SHIFT = U(40)  # leaves the 24 bits that a float32 holds exactly
 
 
 @jit

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,9 +43,9 @@ from agents.nets.features import (
 from agents.nets.head import OPPONENT_NEXT, logits_and_values, num_outputs
 from agents.nets.trunks import MultilayerPerceptron, Residual
 
-KINDS: Final = ("board", "moves", "replies")
+KINDS = ("board", "moves", "replies")
 
-ARCHITECTURES: Final[dict[str, Callable[[int, tuple[int, ...]], nn.Module]]] = {
+ARCHITECTURES: dict[str, Callable[[int, tuple[int, ...]], nn.Module]] = {
     "mlp": MultilayerPerceptron,
     "residual": Residual,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from bao_env.engine.array_checks import as_batch
 from bao_env.engine.position import Actions, Words
 from bao_env.engine.ruleset import Ruleset
 
-_MAX_POSITIONS: Final = 4096
+_MAX_POSITIONS = 4096
 """Positions that go through the network together, so that a large batch takes little memory."""
 
 

@@ -7,7 +7,7 @@ a vector is an array.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -15,11 +15,11 @@ from numba import types
 from numba.core.datamodel import PrimitiveModel, register_default
 from numba.extending import lower_builtin, type_callable
 
-WIDTH: Final = 32
+WIDTH = 32
 """Numbers of a vector."""
 
-_VECTOR: Final = ir.VectorType(ir.FloatType(), WIDTH)
-_MAY_FUSE: Final = ("contract",)
+_VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
+_MAY_FUSE = ("contract",)
 
 
 class _VectorType(types.Type):
@@ -29,7 +29,7 @@ class _VectorType(types.Type):
         super().__init__(name="Vector")
 
 
-_vector: Final = _VectorType()
+_vector = _VectorType()
 
 
 @register_default(_VectorType)

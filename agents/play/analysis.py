@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -22,16 +22,16 @@ from agents.search.solver.solver import Solution, Solver, solve
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
 
-SEARCH: Final = "alphabeta"
+SEARCH = "alphabeta"
 """The evaluator that is always available."""
-SEARCH_LABEL: Final = {"en": "Alpha-beta search", "sw": "Utafutaji wa alpha-beta"}
-NODES: Final = 200_000
+SEARCH_LABEL = {"en": "Alpha-beta search", "sw": "Utafutaji wa alpha-beta"}
+NODES = 200_000
 """Positions that a hint's search visits, for all moves together."""
-BAR_NODES: Final = 60_000
+BAR_NODES = 60_000
 """Positions that the evaluation bar's search visits."""
-PROOF_NODES: Final = 200_000
+PROOF_NODES = 200_000
 """Positions that the solver visits to prove who wins, and as many for the moves of a hint."""
-_MAX_LINE: Final = 8
+_MAX_LINE = 8
 """Longest line, in moves."""
 Shares = dict[int, float]
 """A number from 0 to 1 for each action."""

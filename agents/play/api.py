@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
@@ -29,17 +29,17 @@ from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import Ruleset
 
-EXAMPLE: Final = Path(__file__).with_name("donkers-example.txt")
+EXAMPLE = Path(__file__).with_name("donkers-example.txt")
 """Donkers' example game, as a transcript."""
-MAX_GAMES: Final = 200
-MAX_WATCHES: Final = 20
-BOT_TIMEOUT: Final = 120.0
+MAX_GAMES = 200
+MAX_WATCHES = 20
+BOT_TIMEOUT = 120.0
 """Seconds after which the server gives up on a bot's move, a hint or an evaluation.
 
 Few take long, but the first of its kind compiles, which takes a minute on a slow machine."""
-FIRST_BOTS: Final = ("greedy", "alphabeta:4")
+FIRST_BOTS = ("greedy", "alphabeta:4")
 """The players first offered for watching; the first of them also against a person."""
-_BYTE_ORDER_MARK: Final = "\ufeff"
+_BYTE_ORDER_MARK = "\ufeff"
 """A mark that some editors put before a text."""
 
 Data = dict[str, Any]
@@ -200,8 +200,8 @@ def played_by_bots(kind: type[Game] | type[Watch]) -> Handler:
     return answer
 
 
-GAME: Final = "/api/games/{name}"
-POSTS: Final[dict[str, Handler]] = {
+GAME = "/api/games/{name}"
+POSTS: dict[str, Handler] = {
     "/api/games": quick(Tables.new_game),
     "/api/example": quick(Tables.example),
     f"{GAME}/play": of_game(Game.play),
@@ -218,7 +218,7 @@ POSTS: Final[dict[str, Handler]] = {
     "/api/watches/{name}/step": played_by_bots(Watch),
 }
 """Paths that take a JSON object, with their handlers."""
-GETS: Final[dict[str, Handler]] = {
+GETS: dict[str, Handler] = {
     "/api/setup": quick(Tables.setup),
     "/api/board/{layout}/{viewer}": quick(Tables.board_parts),
     GAME: of_game(Game.show),

@@ -8,14 +8,13 @@ import threading
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from agents.play.connections import make_server
 from agents.play.roster import Roster
 from agents.play.server import create_app
 from bao_env.cli import Run, add_options, add_player_options, at_least
 
-RUNS: Final = Path("runs")
+RUNS = Path("runs")
 """The folder of training runs, whose checkpoints may play by default."""
 
 

@@ -11,11 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from agents.play.refused import Refused
 
-MAX_WAITING: Final = 4
+MAX_WAITING = 4
 """Pieces of work that may wait for one game."""
 
 T = TypeVar("T")

@@ -9,25 +9,25 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from typing import Any, Final
+from typing import Any
 
 import h11
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-READ_SECONDS: Final = 10.0
+READ_SECONDS = 10.0
 """Time for a whole request to arrive, from its first byte or from the new connection."""
-ANSWER_SECONDS: Final = 600.0
+ANSWER_SECONDS = 600.0
 """Time to answer it and send the answer: slow bots on many boards need minutes."""
-END_SECONDS: Final = 0.5
+END_SECONDS = 0.5
 """Time to answer it after the server has been told to end."""
-BACKLOG: Final = 16
+BACKLOG = 16
 """Connections that are accepted together, before the excess ones are closed."""
-_QUEUE: Final = 512
+_QUEUE = 512
 """Connections that the system keeps until they are accepted."""
-_MAX_CONNECTIONS: Final = 256
-_OTHER_FILES: Final = 100
+_MAX_CONNECTIONS = 256
+_OTHER_FILES = 100
 """Files for everything else: checkpoints, the page, and connections not yet closed."""
 
 

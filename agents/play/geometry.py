@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 from bao_env.engine.layout import NUM_SEEDS, SOUTH
 from bao_env.notation.positions import hole_name
@@ -21,9 +21,9 @@ from bao_env.render.drawing import (
 )
 from bao_env.render.svg import svg_shapes
 
-_ROWS_HEIGHT: Final = WIDE.bottom - WIDE.top
-_TROUGH: Final = WIDE.far[2]
-TALL: Final = Layout(
+_ROWS_HEIGHT = WIDE.bottom - WIDE.top
+_TROUGH = WIDE.far[2]
+TALL = Layout(
     width=8 * PIT + 76,
     height=140 + _ROWS_HEIGHT + 186,
     left=38,

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Hashable, Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from cachetools import LRUCache
@@ -29,13 +29,13 @@ from bao_env.engine.ruleset import RULESETS, Ruleset
 if TYPE_CHECKING:
     from agents.nets.network import PolicyNetwork
 
-HUMAN: Final = "human"
-MAX_NETWORKS: Final = 8
-_MAX_LOADED: Final = 8
+HUMAN = "human"
+MAX_NETWORKS = 8
+_MAX_LOADED = 8
 """Maximum number of idle players."""
-_MAX_WORDS: Final = 300
+_MAX_WORDS = 300
 """Maximum length of the message about a failing player, in characters."""
-_MAX_CHECKPOINTS: Final = 200
+_MAX_CHECKPOINTS = 200
 
 
 class Roster:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import takewhile
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -19,9 +19,9 @@ from bao_env.game import SEAT_NAMES
 from bao_env.notation.moves import SPELLINGS, why_illegal
 from bao_env.notation.positions import NotationError
 
-MAX_PLIES: Final = 2000
+MAX_PLIES = 2000
 """The longest game: the board is for people."""
-_RULE: Final = re.compile(r"(.*) \(([^()]*)\)")
+_RULE = re.compile(r"(.*) \(([^()]*)\)")
 
 Data = dict[str, Any]
 Pit = Annotated[int, Field(ge=0, le=15)]

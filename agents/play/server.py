@@ -10,7 +10,6 @@ import asyncio
 import re
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
-from typing import Final
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -28,11 +27,11 @@ from agents.play.computing import Asker
 from agents.play.refused import Refused
 from agents.play.roster import Roster
 
-FOLDER: Final = Path(__file__).with_name("static")
+FOLDER = Path(__file__).with_name("static")
 """The page and its files."""
-MAX_BYTES: Final = 64 * 1024
+MAX_BYTES = 64 * 1024
 """The longest body of a request."""
-HEADERS: Final = {
+HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from agents.arena.openings import draw_openings
 from agents.play.refused import Refused, check_types
@@ -12,10 +12,10 @@ from agents.play.seated_game import Turn, position_values
 from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset
 
-MAX_BOARDS: Final = 12
+MAX_BOARDS = 12
 """The most boards side by side."""
-_OPENING_PLIES: Final = 6
-_MAX_PLIES: Final = 1000
+_OPENING_PLIES = 6
+_MAX_PLIES = 1000
 
 
 class Watch:

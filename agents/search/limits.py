@@ -13,7 +13,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Final
 
 import numpy as np
 from numba import types
@@ -21,21 +20,21 @@ from numba import types
 from agents.array_types import Int64Array
 from bao_env.engine.compile import jit
 
-MAX_SECONDS: Final = 3600.0
+MAX_SECONDS = 3600.0
 """The most seconds that a move may take."""
-MAX_NODES: Final = 1 << 62
-MAX_THREADS: Final = 1024
-NEVER: Final = np.iinfo(np.int64).max
+MAX_NODES = 1 << 62
+MAX_THREADS = 1024
+NEVER = np.iinfo(np.int64).max
 """The deadline of a search without a limit of time."""
 
-SHORT: Final = 0.5
+SHORT = 0.5
 """Seconds that Ctrl-C may have to wait for a search in the calling thread."""
-_CLOCK: Final = time.CLOCK_MONOTONIC
+_CLOCK = time.CLOCK_MONOTONIC
 _clock_gettime = types.ExternalFunction(
     "clock_gettime", types.int32(types.int32, types.CPointer(types.int64))
 )
 """The function of the C library: it writes seconds and nanoseconds."""
-_LOOK_NODES: Final = 256
+_LOOK_NODES = 256
 """Nodes between two looks at the clock, some tens of microseconds."""
 
 

@@ -11,7 +11,7 @@ depend on the rest of the batch.
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,17 +50,17 @@ from bao_env.engine.successors import (
     successors,
 )
 
-EXPLORATION: Final = 1.2
+EXPLORATION = 1.2
 """Weight of the confidence bound, for results of plus and minus one."""
-PLAYOUT_PLIES: Final = 1000
+PLAYOUT_PLIES = 1000
 """Plies after which a playout counts as a draw, as in the arena."""
-MAX_SIMULATIONS: Final = 10_000_000
+MAX_SIMULATIONS = 10_000_000
 """The most simulations of a search."""
-_NODES_PER_SIMULATION: Final = 4
+_NODES_PER_SIMULATION = 4
 """Space for nodes, for each simulation; a node is expanded at its second visit."""
-_MAX_NODES: Final = 1 << 21
+_MAX_NODES = 1 << 21
 """The most nodes of a tree, 160 MiB. In a full tree, leaves are played out unexpanded."""
-_SIMULATION: Final = 2e-5
+_SIMULATION = 2e-5
 """Seconds that a simulation takes at most, roughly."""
 
 _SEED_SHIFT = U(29)

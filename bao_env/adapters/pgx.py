@@ -34,7 +34,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -58,9 +58,9 @@ except ModuleNotFoundError as error:
     error.add_note("bao_env.adapters.pgx needs Pgx and JAX: pip install pgx jax")
     raise
 
-NUM_OPENINGS: Final = 4096
+NUM_OPENINGS = 4096
 """Openings that an environment draws when it is made, if they are random."""
-MAX_GAMES: Final = 100 * 1024 // 4 - 1
+MAX_GAMES = 100 * 1024 // 4 - 1
 """Games that a callback may receive on each of several CPU devices; see the module."""
 
 

@@ -17,6 +17,7 @@ from gymnasium.spaces import Box
 
 from bao_env.bots import Opponent
 from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.position import Flags
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.vector import BaoVectorEnv, Observation
 from bao_env.observation.observer import Observer
@@ -139,7 +140,7 @@ def player(
         ValueError: the observation or the rule set is unknown.
     """
 
-    def choose(observations: Any, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    def choose(observations: Any, masks: Flags) -> npt.NDArray[Any]:
         arrays = {"observation": observations, "action_mask": masks}
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):

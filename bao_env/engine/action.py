@@ -11,7 +11,7 @@ along the ring (:mod:`bao_env.engine.layout`). In a namua capture the captured s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,16 +21,16 @@ from bao_env.engine.bits import BYTE, FULL, ONE, ZERO, U, spread_bits
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import NO_PIT, Actions, Words, pending_of, store_of
 
-NUM_ACTIONS: Final = 64
+NUM_ACTIONS = 64
 
-RING_MASK: Final = U(15)
+RING_MASK = U(15)
 """Mask of the ring pit in a start; it also wraps a walk along the ring."""
-DOWN_SHIFT: Final = U(4)
+DOWN_SHIFT = U(4)
 """Position of the step in a start."""
-_PIT_SHIFT: Final = U(2)
-_DIRECTION_SHIFT: Final = U(1)
-_ROW_SHIFT: Final = U(3)
-_HOLE_MASK: Final = U(7)
+_PIT_SHIFT = U(2)
+_DIRECTION_SHIFT = U(1)
+_ROW_SHIFT = U(3)
+_HOLE_MASK = U(7)
 
 
 class IllegalMoveError(ValueError):

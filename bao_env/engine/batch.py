@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,7 @@ from bao_env.engine.position import (
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import draw_actions
 
-_scratch: Final = threading.local()
+_scratch = threading.local()
 """Each thread's scratch memory."""
 
 

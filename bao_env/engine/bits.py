@@ -7,44 +7,42 @@ numba would turn a mix of uint64 and int64 into floats.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from bao_env.engine.compile import jit_inline
 
-U: Final = np.uint64
+U = np.uint64
 
-ZERO: Final = U(0)
-ONE: Final = U(1)
-FULL: Final = U(0xFFFFFFFFFFFFFFFF)
-BYTE: Final = U(0xFF)
-ONES: Final = U(0x0101010101010101)
-TOPS: Final = U(0x8080808080808080)
+ZERO = U(0)
+ONE = U(1)
+FULL = U(0xFFFFFFFFFFFFFFFF)
+BYTE = U(0xFF)
+ONES = U(0x0101010101010101)
+TOPS = U(0x8080808080808080)
 
 # Masks of the sums and tests below.
-_LOW7: Final = U(0x7F7F7F7F7F7F7F7F)
-_LOW6E: Final = U(0x7E7E7E7E7E7E7E7E)
-_LOW70: Final = U(0x7070707070707070)
-_GATHER: Final = U(0x0102040810204080)
-_DIAGONAL: Final = U(0x8040201008040201)
-_M1: Final = U(0x5555555555555555)
-_M2: Final = U(0x3333333333333333)
-_M4: Final = U(0x0F0F0F0F0F0F0F0F)
-_M8: Final = U(0x00FF00FF00FF00FF)
-_M16: Final = U(0x0000FFFF0000FFFF)
+_LOW7 = U(0x7F7F7F7F7F7F7F7F)
+_LOW6E = U(0x7E7E7E7E7E7E7E7E)
+_LOW70 = U(0x7070707070707070)
+_GATHER = U(0x0102040810204080)
+_DIAGONAL = U(0x8040201008040201)
+_M1 = U(0x5555555555555555)
+_M2 = U(0x3333333333333333)
+_M4 = U(0x0F0F0F0F0F0F0F0F)
+_M8 = U(0x00FF00FF00FF00FF)
+_M16 = U(0x0000FFFF0000FFFF)
 # Shifts, unsigned like everything else.
-_S1: Final = U(1)
-_S2: Final = U(2)
-_S3: Final = U(3)
-_S4: Final = U(4)
-_S7: Final = U(7)
-_S8: Final = U(8)
-_S13: Final = U(13)
-_S16: Final = U(16)
-_S17: Final = U(17)
-_S32: Final = U(32)
-_S56: Final = U(56)
+_S1 = U(1)
+_S2 = U(2)
+_S3 = U(3)
+_S4 = U(4)
+_S7 = U(7)
+_S8 = U(8)
+_S13 = U(13)
+_S16 = U(16)
+_S17 = U(17)
+_S32 = U(32)
+_S56 = U(56)
 
 
 @jit_inline

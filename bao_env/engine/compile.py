@@ -14,14 +14,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import event
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_EVERY: Final = 5.0
+_EVERY = 5.0
 """Seconds between two lines on how far compiling is."""
 _checked: set[Path] = set()
 _functions: set[Callable[..., Any]] = set()

@@ -18,7 +18,7 @@ Rule numbers are Donkers' unless another source is named; see ``bao_env/RULES.md
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -69,46 +69,46 @@ from bao_env.engine.position import (
     write,
 )
 
-HOUSE: Final = U(layout.HOUSE)
+HOUSE = U(layout.HOUSE)
 
-_TWO_OR_MORE: Final = U(0xFEFEFEFEFEFEFEFE)  # bits of a count that are set only from two seeds on
+_TWO_OR_MORE = U(0xFEFEFEFEFEFEFEFE)  # bits of a count that are set only from two seeds on
 
 # A hand's tally: these eight flags, and above them the seeds sown in the move so far.
-INFINITE: Final = U(1)  # more than sow_limit seeds sown: the move is illegal (1.5a)
-CHOICE: Final = U(2)  # the move came to a house that may be played (2.5b)
-WON: Final = U(4)  # the capture waiting at `pit` takes the last front seeds (1.2)
-LOST: Final = U(8)  # the first lift empties the mover's front row for good (1.2)
-PAUSED: Final = U(16)  # the capture at `pit` awaits its side (Dutch I.a)
-HOUSE_LIFTED: Final = U(32)  # the mover emptied hole 5, or let their house fall (Dutch fn. 2)
-FREE_SIDE: Final = U(64)  # input: captures of this move choose their side
-_FREE_SIDE_SHIFT: Final = U(6)
-_CHOICE_SHIFT: Final = U(1)
-TALLY_SHIFT: Final = U(8)
+INFINITE = U(1)  # more than sow_limit seeds sown: the move is illegal (1.5a)
+CHOICE = U(2)  # the move came to a house that may be played (2.5b)
+WON = U(4)  # the capture waiting at `pit` takes the last front seeds (1.2)
+LOST = U(8)  # the first lift empties the mover's front row for good (1.2)
+PAUSED = U(16)  # the capture at `pit` awaits its side (Dutch I.a)
+HOUSE_LIFTED = U(32)  # the mover emptied hole 5, or let their house fall (Dutch fn. 2)
+FREE_SIDE = U(64)  # input: captures of this move choose their side
+_FREE_SIDE_SHIFT = U(6)
+_CHOICE_SHIFT = U(1)
+TALLY_SHIFT = U(8)
 
 # Ring pits 0..7 are the front row, 8..15 the back row; a pit is a byte of its row's word.
-_ROW: Final = U(8)
-_ROW_SHIFT: Final = U(3)
-_IN_ROW: Final = U(7)
-_PIT_BITS_SHIFT: Final = U(3)
-_WORD_BITS: Final = U(64)
-_SIDE_BITS: Final = U(128)
+_ROW = U(8)
+_ROW_SHIFT = U(3)
+_IN_ROW = U(7)
+_PIT_BITS_SHIFT = U(3)
+_WORD_BITS = U(64)
+_SIDE_BITS = U(128)
 # Kichwa and kimbi: ring pits 0 and 1 on the left, 6 and 7 on the right.
-_BEHIND_LEFT_END: Final = U(2)
-_RIGHT_END: Final = U(6)
-_NOT_LEFT_END: Final = U(0xFC)
-_NOT_RIGHT_END: Final = U(0x3F)
-_RIGHT_KICHWA: Final = U(7)
+_BEHIND_LEFT_END = U(2)
+_RIGHT_END = U(6)
+_NOT_LEFT_END = U(0xFC)
+_NOT_RIGHT_END = U(0x3F)
+_RIGHT_KICHWA = U(7)
 # A round is a seed in each of the sixteen pits of the ring.
-_ROUND: Final = U(16)
-_ROUND_SHIFT: Final = U(4)
-_MAX_ROUNDS: Final = U(7)
-_SIXTEENS: Final = U(0x1010101010101010)
-_FOUR_ONES: Final = U(0x01010101)
-_HALF_WORD: Final = U(32)
-_DOWN_STARTS_SHIFT: Final = U(16)  # in a set of starts, those going down stand above
-_TWO_SEEDS: Final = U(2)
-_TAKASIA_ZANZIBAR: Final = U(1)  # KernelRules.takasia
-_TAKASIA_DUTCH: Final = U(2)
+_ROUND = U(16)
+_ROUND_SHIFT = U(4)
+_MAX_ROUNDS = U(7)
+_SIXTEENS = U(0x1010101010101010)
+_FOUR_ONES = U(0x01010101)
+_HALF_WORD = U(32)
+_DOWN_STARTS_SHIFT = U(16)  # in a set of starts, those going down stand above
+_TWO_SEEDS = U(2)
+_TAKASIA_ZANZIBAR = U(1)  # KernelRules.takasia
+_TAKASIA_DUTCH = U(2)
 
 
 class Hand(NamedTuple):

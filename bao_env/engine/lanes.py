@@ -15,10 +15,7 @@ A *job* is a start to play out, one uint64::
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
-import numpy.typing as npt
 
 from bao_env.engine.bits import BYTE, FULL, ONE, ZERO, U, byteswap, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
@@ -37,30 +34,30 @@ from bao_env.engine.kernel import (
     play_out,
     relay,
 )
-from bao_env.engine.position import PLY, mover_of, other_store_of, read_at, write_at
+from bao_env.engine.position import PLY, Words, mover_of, other_store_of, read_at, write_at
 
-LANES: Final = 32
-BLOCK: Final = 512
+LANES = 32
+BLOCK = 512
 """Games whose hands share the lanes; their jobs stay in the second-level cache."""
-MAX_STARTS: Final = 32
+MAX_STARTS = 32
 """The most jobs of a game."""
-_MAX_ALONE: Final = 3
+_MAX_ALONE = 3
 """The last hands of a block, up to this number, are finished one by one."""
 
 # What a run's jobs are for.
-FIND_LEGAL: Final = 0
+FIND_LEGAL = 0
 """Write their bits of the legal actions into ``legal``."""
-PLAY: Final = 1
+PLAY = 1
 """Play on in ``positions``, and write the seats that win into ``winners``."""
-FIND_BEST: Final = 2
+FIND_BEST = 2
 """Write what each game's jobs can do together into ``legal``; see :func:`best_capture`."""
 
-_BEST_LEGAL: Final = U(1 << 8)
-_BEST_WINS: Final = U(1 << 9)
+_BEST_LEGAL = U(1 << 8)
+_BEST_WINS = U(1 << 9)
 
 # Where each field of the hands starts in the lane array, one uint64 a lane. The array is
 # flat: only with a fixed distance between fields can the compiler see that they don't overlap.
-_FIELDS: Final = len(Hand._fields)
+_FIELDS = len(Hand._fields)
 (
     _FRONT,
     _BACK,
@@ -74,15 +71,15 @@ _FIELDS: Final = len(Hand._fields)
     _TALLY,
 ) = range(0, _FIELDS * LANES, LANES)
 
-_JOB_START: Final = U(31)
-_JOB_CAPTURE: Final = U(32)
-_JOB_STOPS: Final = U(64)
-_JOB_ACTION_SHIFT: Final = U(7)
-_JOB_GAME_SHIFT: Final = U(13)
-_ACTION_MASK: Final = U(63)
+_JOB_START = U(31)
+_JOB_CAPTURE = U(32)
+_JOB_STOPS = U(64)
+_JOB_ACTION_SHIFT = U(7)
+_JOB_GAME_SHIFT = U(13)
+_ACTION_MASK = U(63)
 
 
-Scratch = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
+Scratch = tuple[Words, Words, Words]
 
 
 def make_scratch(games: int) -> Scratch:

@@ -25,16 +25,14 @@ Numbering from the left follows Donkers' diagram (2.1) and example game.
 
 from __future__ import annotations
 
-from typing import Final
+SOUTH = 0
+NORTH = 1
 
-SOUTH: Final = 0
-NORTH: Final = 1
+LEFT = 0
+RIGHT = 1
 
-LEFT: Final = 0
-RIGHT: Final = 1
-
-NUM_SEEDS: Final = 64
-HOUSE: Final = 4
+NUM_SEEDS = 64
+HOUSE = 4
 """Ring index and pit index of the nyumba, hole 5 of the front row."""
 
 

@@ -29,7 +29,7 @@ functions between them:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,33 +54,33 @@ Actions = npt.NDArray[np.int64]
 """An action for each game."""
 Flags = npt.NDArray[np.bool_]
 
-WORDS: Final = 6
-MOVER_FRONT: Final = 0
-MOVER_BACK: Final = 1
-OTHER_FRONT: Final = 2
-OTHER_BACK: Final = 3
-META: Final = 4
-PLY: Final = 5
+WORDS = 6
+MOVER_FRONT = 0
+MOVER_BACK = 1
+OTHER_FRONT = 2
+OTHER_BACK = 3
+META = 4
+PLY = 5
 
-NO_PIT: Final = U(255)
+NO_PIT = U(255)
 """The byte for "no pit is barred" and "no capture is waiting"."""
-NO_WINNER: Final = -1
+NO_WINNER = -1
 """The entry in an array of winners while nobody has won."""
 
 # Where the parts of META begin.
-OTHER_STORE_SHIFT: Final = U(8)
-HOUSE_SHIFT: Final = U(16)
-OTHER_HOUSE_SHIFT: Final = U(17)
-MOVER_SHIFT: Final = U(18)
-BARRED_SHIFT: Final = U(24)
-PENDING_SHIFT: Final = U(32)
-SOWN_SHIFT: Final = U(40)
+OTHER_STORE_SHIFT = U(8)
+HOUSE_SHIFT = U(16)
+OTHER_HOUSE_SHIFT = U(17)
+MOVER_SHIFT = U(18)
+BARRED_SHIFT = U(24)
+PENDING_SHIFT = U(32)
+SOWN_SHIFT = U(40)
 
 # Flags of META, in place.
-OWNS_HOUSE: Final = ONE << HOUSE_SHIFT
-OTHER_OWNS_HOUSE: Final = ONE << OTHER_HOUSE_SHIFT
-MOVER_IS_NORTH: Final = ONE << MOVER_SHIFT
-NO_PENDING: Final = NO_PIT << PENDING_SHIFT
+OWNS_HOUSE = ONE << HOUSE_SHIFT
+OTHER_OWNS_HOUSE = ONE << OTHER_HOUSE_SHIFT
+MOVER_IS_NORTH = ONE << MOVER_SHIFT
+NO_PENDING = NO_PIT << PENDING_SHIFT
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,16 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bao_env.engine.layout import HOUSE, NUM_SEEDS
 
-RULES_VERSION: Final = 1
+RULES_VERSION = 1
 """Must be raised when the same moves in the same rule set lead to a different position."""
 
-_CHOICES: Final[dict[str, tuple[str, ...]]] = {
+_CHOICES: dict[str, tuple[str, ...]] = {
     "lone_house": ("front", "side"),
     "singleton_takasa": ("house", "singletons"),
     "capture_side": ("running", "free"),
@@ -26,8 +26,8 @@ _CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "takasia": ("none", "zanzibar", "dutch"),
     "first_player": ("south", "lot"),
 }
-MAX_SOW_LIMIT: Final = 1_000_000
-NO_CAPTURE_LIMIT: Final = 63
+MAX_SOW_LIMIT = 1_000_000
+NO_CAPTURE_LIMIT = 63
 """A ``capture_limit`` without effect: no hole can hold more seeds and still capture."""
 
 
@@ -193,9 +193,9 @@ class Ruleset:
         return KernelRules(**{name: np.uint64(value) for name, value in switches.items()})
 
 
-_ZANZIBAR: Final = Ruleset()
+_ZANZIBAR = Ruleset()
 
-RULESETS: Final[Mapping[str, Ruleset]] = MappingProxyType(
+RULESETS: Mapping[str, Ruleset] = MappingProxyType(
     {
         ruleset.name: ruleset
         for ruleset in (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from bao_env.engine.array_checks import check_array, check_output, length_of
@@ -11,7 +9,7 @@ from bao_env.engine.bits import ZERO, U, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
 from bao_env.engine.position import Actions, Words
 
-_HIGH_HALF_SHIFT: Final = U(32)
+_HIGH_HALF_SHIFT = U(32)
 
 
 def random_states(size: int, seed: int | np.random.SeedSequence) -> Words:

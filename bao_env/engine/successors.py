@@ -6,8 +6,6 @@ played out once, and a second time only if the move comes to a house that may be
 
 from __future__ import annotations
 
-from typing import Final
-
 from bao_env.engine.action import action_of
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
@@ -20,16 +18,16 @@ from bao_env.engine.kernel import (
 )
 from bao_env.engine.position import same_mover, store_of, write_at
 
-MAX_SUCCESSORS: Final = 64
+MAX_SUCCESSORS = 64
 """The most successors of a position: one for each action."""
 
-ACTION: Final = 5
+ACTION = 5
 """Word of a successor: the action that leads to it."""
-RESULT: Final = 6
+RESULT = 6
 """Word of a successor: ONE if the action won at once, FULL if it lost at once, else ZERO."""
-CAPTURED: Final = 7
+CAPTURED = 7
 """Word of a successor: the seeds that the action captured."""
-SUCCESSOR_WORDS: Final = 8
+SUCCESSOR_WORDS = 8
 """Number of words of a successor: a packed position without PLY, then the three above."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +15,11 @@ Options = dict[str, Any]
 Infos = dict[str, Any]
 """The infos of a reset and a step."""
 
-MAX_PLIES: Final = 500
+MAX_PLIES = 500
 """Plies after which an environment cuts a game short, by default. The longest of 100,000 random
 games took 254."""
 
-_SEATS: Final = {"south": SOUTH, "north": NORTH, SOUTH: SOUTH, NORTH: NORTH}
+_SEATS = {"south": SOUTH, "north": NORTH, SOUTH: SOUTH, NORTH: NORTH}
 
 
 def seat_number(seat: str | int, name: str) -> int:

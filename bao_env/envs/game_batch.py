@@ -14,7 +14,7 @@ for all games at once. An array of *games* is int64[n], the indices of some of t
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ from bao_env.observation.observer import (
 
 GameIndices = npt.NDArray[np.int64]
 
-NO_LEARNER: Final = -1
+NO_LEARNER = -1
 """The learner's seat in self-play: there is none."""
 
 

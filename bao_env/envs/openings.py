@@ -7,7 +7,7 @@ make games differ.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,9 +23,9 @@ from bao_env.notation.positions import parse_position
 OpeningPlies: TypeAlias = int | tuple[int, int]
 """Random plies that open a game: a number, or the lowest and the highest of a range."""
 
-AGAINST_AN_OPPONENT: Final = (0, 8)
+AGAINST_AN_OPPONENT = (0, 8)
 """Default range of random opening plies when there is an opponent."""
-MAX_OPENING_PLIES: Final = 40
+MAX_OPENING_PLIES = 40
 """More would end too many games before they begin."""
 
 

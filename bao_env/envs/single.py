@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, SupportsIndex
+from typing import Any, SupportsIndex
 
 import gymnasium
 import numpy as np
@@ -31,7 +31,7 @@ from bao_env.render.raster import Window
 Observation = Any
 """A value of the environment's ``observation_space``."""
 
-_MAX_DRAWS: Final = 100
+_MAX_DRAWS = 100
 """Openings that reset() draws before it gives up because the opponent wins immediately."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +54,7 @@ def _play(rules, positions, legal, action):
     return winner, mover
 
 
-_NONE_LEGAL: Final = np.zeros(1, np.uint64)
+_NONE_LEGAL = np.zeros(1, np.uint64)
 
 
 def result_line(position: Position, winner: int, truncated: bool) -> str | None:

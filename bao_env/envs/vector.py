@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,7 @@ from bao_env.render.text import ascii_board
 Observation = Any
 """A value of the environment's ``observation_space``, with a row for each game."""
 
-_MAX_DRAWS: Final = 100
+_MAX_DRAWS = 100
 """Openings that a game draws before it gives up because the opponent wins immediately."""
 
 

@@ -14,7 +14,6 @@ Sources: Donkers part 5; the appendix of the kibao rules.
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import numpy as np
 
@@ -26,9 +25,9 @@ from bao_env.engine.ruleset import Ruleset
 from bao_env.game import SEAT_NAMES, Stage, legal_actions, stage_of
 from bao_env.notation.positions import NotationError, action_to_move, hole_name, quoted
 
-_SIGNS: Final = {"donkers": ("LR", ">"), "kibao": ("<>", "+")}
+_SIGNS = {"donkers": ("LR", ">"), "kibao": ("<>", "+")}
 """The signs for left and right, and for playing the house."""
-SPELLINGS: Final = tuple(_SIGNS)
+SPELLINGS = tuple(_SIGNS)
 
 
 def may_start(words: Words, ruleset: Ruleset, action: int) -> bool:

@@ -21,17 +21,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Final, Self
+from typing import Self
 
 from bao_env.engine.action import pack_action, unpack_action
 from bao_env.engine.layout import NORTH, SOUTH, pit_name
 from bao_env.engine.position import Position, validate
 from bao_env.engine.ruleset import Ruleset
 
-_MAX_POSITION_TEXT: Final = 300
-_CANONICAL: Final = re.compile(r"([AB])([1-8])([LR])(>?)")
-_COUNT: Final = re.compile(r"0|[1-9][0-9]?")
-_FIELDS: Final = (
+_MAX_POSITION_TEXT = 300
+_CANONICAL = re.compile(r"([AB])([1-8])([LR])(>?)")
+_COUNT = re.compile(r"0|[1-9][0-9]?")
+_FIELDS = (
     ("house owners", "SN|S|N|-", "SN, S, N or -"),
     ("mover", "S|N", "S or N"),
     ("barred hole", "-|A[1-8]", "- or A1 to A8"),

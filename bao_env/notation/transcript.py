@@ -32,7 +32,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import Position, Words, opening, to_words, turn_of, unpack
@@ -41,11 +40,11 @@ from bao_env.game import SEAT_NAMES, Outcome, play, stuck
 from bao_env.notation.moves import SPELLINGS, check_spelling, format_move, read_move
 from bao_env.notation.positions import NotationError, hole_name, parse_position, quoted
 
-MAX_TEXT: Final = 1 << 20
+MAX_TEXT = 1 << 20
 """The most characters in a file."""
-_HEAD_LINE: Final = re.compile(r"([A-Za-z][A-Za-z0-9 _-]*):(.*)")
-_MOVE_LINE: Final = re.compile(r"([0-9]{1,4}):([^;]*);(.*)")
-_NOBODY: Final = "-"
+_HEAD_LINE = re.compile(r"([A-Za-z][A-Za-z0-9 _-]*):(.*)")
+_MOVE_LINE = re.compile(r"([0-9]{1,4}):([^;]*);(.*)")
+_NOBODY = "-"
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ engine's lanes.
 from __future__ import annotations
 
 import threading
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -59,18 +59,18 @@ from bao_env.observation.board import (
     seed_space,
 )
 
-CAPTURED: Final = 0
-WINS: Final = 64
-REPLY_CAPTURED: Final = 128
-REPLY_WINS: Final = 192
-CAPTURE_COLUMNS: Final = 128
+CAPTURED = 0
+WINS = 64
+REPLY_CAPTURED = 128
+REPLY_WINS = 192
+CAPTURE_COLUMNS = 128
 """Columns of the first two groups."""
-REPLY_COLUMNS: Final = 256
+REPLY_COLUMNS = 256
 """Columns of all four."""
 
-_ROWS: Final = 1024
+_ROWS = 1024
 """Actions played out together: enough to fill the lanes, few enough for the processor's cache."""
-_scratch: Final = threading.local()
+_scratch = threading.local()
 """Each thread's :class:`Workspace`."""
 
 

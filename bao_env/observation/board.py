@@ -19,7 +19,7 @@ As uint8 the seeds are counts (0..64); as float32 they are in units of eight see
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,13 +44,13 @@ from bao_env.engine.position import (
     store_of,
 )
 
-OBSERVATION_VERSION: Final = 1
+OBSERVATION_VERSION = 1
 """Raised whenever a number of the observation changes its place or its meaning."""
-OBSERVATION_SIZE: Final = 52
-SEED_UNIT: Final = 8.0
+OBSERVATION_SIZE = 52
+SEED_UNIT = 8.0
 """Seeds that make 1.0 in a float observation."""
 
-_LAST_FRONT_PIT: Final = U(7)  # a ring pit; NO_PIT lies above
+_LAST_FRONT_PIT = U(7)  # a ring pit; NO_PIT lies above
 
 
 def seed_space(shape: tuple[int, ...], dtype: npt.DTypeLike) -> spaces.Box:

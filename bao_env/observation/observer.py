@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +71,7 @@ class Observer(Protocol):
         ...
 
 
-OBSERVATIONS: Final[dict[str, Callable[[Ruleset, np.dtype[Any]], Observer]]] = {
+OBSERVATIONS: dict[str, Callable[[Ruleset, np.dtype[Any]], Observer]] = {
     "board": partial(BoardAndActions, columns=0),
     "captures": partial(BoardAndActions, columns=CAPTURE_COLUMNS),
     "replies": partial(BoardAndActions, columns=REPLY_COLUMNS),

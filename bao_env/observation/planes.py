@@ -17,7 +17,7 @@ and 13 concern the player to move and are zero in the other player's view.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,19 +31,19 @@ from bao_env.engine.ruleset import Ruleset
 from bao_env.observation.actions import REPLY_COLUMNS, workspace, write_actions
 from bao_env.observation.board import OBSERVATION_SIZE, observe_one, seed_scale, seed_space
 
-STEPS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
+STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
 """Thresholds are dense for small counts because the exact count decides where a sowing ends."""
-PLANES: Final = 16
-ROWS: Final = 4
-COLUMNS: Final = 8
-OWNED: Final = 1 + len(STEPS)
-BARRED: Final = OWNED + 1
-WAITING: Final = OWNED + 2
-STORES: Final = OWNED + 3
+PLANES = 16
+ROWS = 4
+COLUMNS = 8
+OWNED = 1 + len(STEPS)
+BARRED = OWNED + 1
+WAITING = OWNED + 2
+STORES = OWNED + 3
 
-_OTHER_HOUSE: Final = facing(HOUSE)
-_STEP_ARRAY: Final = np.array(STEPS, np.uint8)
-_ROW_STARTS: Final = np.array([24, 16, 0, 8])  # where rows 0 to 3 begin in a board of 52 numbers
+_OTHER_HOUSE = facing(HOUSE)
+_STEP_ARRAY = np.array(STEPS, np.uint8)
+_ROW_STARTS = np.array([24, 16, 0, 8])  # where rows 0 to 3 begin in a board of 52 numbers
 
 
 @jit

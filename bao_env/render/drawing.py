@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from bao_env.engine.layout import HOUSE, SOUTH
 from bao_env.engine.position import Position
@@ -58,13 +57,13 @@ Shape = Circle | Rect | Text
 
 # --- where everything lies --------------------------------------------------------------------
 
-PIT: Final = 64.0
+PIT = 64.0
 """Distance from pit to pit."""
-RADIUS: Final = 27.0
+RADIUS = 27.0
 """Radius of a pit, and half the side of a house."""
-_TROUGH: Final = 82.0
+_TROUGH = 82.0
 """The short side of a store."""
-_MIDDLE: Final = 12.0
+_MIDDLE = 12.0
 """Gap between the two sides."""
 
 
@@ -96,9 +95,9 @@ class Layout:
         return self.height - 48
 
 
-_SIDE: Final = 72.0 + _TROUGH
-_ROWS_HEIGHT: Final = 4 * PIT + _MIDDLE
-WIDE: Final = Layout(
+_SIDE = 72.0 + _TROUGH
+_ROWS_HEIGHT = 4 * PIT + _MIDDLE
+WIDE = Layout(
     width=2 * _SIDE + 8 * PIT,
     height=60 + _ROWS_HEIGHT + 78,
     left=_SIDE,
@@ -107,9 +106,9 @@ WIDE: Final = Layout(
     near=(2 * _SIDE + 8 * PIT - 32 - _TROUGH, 62, _TROUGH, _ROWS_HEIGHT - 4),
 )
 """The layout with each store upright at its player's right hand."""
-WIDTH: Final = WIDE.width
+WIDTH = WIDE.width
 """Width of a drawing, in its own units."""
-HEIGHT: Final = WIDE.height
+HEIGHT = WIDE.height
 """Height of a drawing, in its own units."""
 
 
@@ -172,23 +171,23 @@ def places(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Place]:
 
 # --- what it looks like -----------------------------------------------------------------------
 
-_PAPER: Final = "#efe6d5"
-_SHADOW: Final = "#d3c4aa"
-_WOOD: Final = "#83532d"
-_WOOD_LIGHT: Final = "#b37d49"
-_WOOD_DARK: Final = "#4f2f17"
-_GRAIN: Final = ("#7b4c28", "#8c5b33", "#77492a", "#905f36")
-_DEEP: Final = (0x38, 0x20, 0x0F)
-_LIT: Final = (0x74, 0x48, 0x26)
-_INK: Final = "#2e1a0c"
-_PALE: Final = "#f3e3c3"
-_SEEDS: Final = ("#b9c0b4", "#a3aca3", "#c9c7b5", "#95a19b")
-_SEED_EDGE: Final = "#4f5752"
-_SEED_SHADOW: Final = "#26150a"
-_MARK: Final = "#f2c14e"
-_LEGAL: Final = "#9cc46b"
-_BAR: Final = "#d0492f"
-SEED_COLOURS: Final = len(_SEEDS)
+_PAPER = "#efe6d5"
+_SHADOW = "#d3c4aa"
+_WOOD = "#83532d"
+_WOOD_LIGHT = "#b37d49"
+_WOOD_DARK = "#4f2f17"
+_GRAIN = ("#7b4c28", "#8c5b33", "#77492a", "#905f36")
+_DEEP = (0x38, 0x20, 0x0F)
+_LIT = (0x74, 0x48, 0x26)
+_INK = "#2e1a0c"
+_PALE = "#f3e3c3"
+_SEEDS = ("#b9c0b4", "#a3aca3", "#c9c7b5", "#95a19b")
+_SEED_EDGE = "#4f5752"
+_SEED_SHADOW = "#26150a"
+_MARK = "#f2c14e"
+_LEGAL = "#9cc46b"
+_BAR = "#d0492f"
+SEED_COLOURS = len(_SEEDS)
 """Number of colours of seeds."""
 
 
@@ -259,9 +258,9 @@ def _hollow(x: float, y: float, half_w: float, half_h: float, square: bool) -> l
     return shapes
 
 
-_GOLDEN_ANGLE: Final = math.pi * (3 - math.sqrt(5))
+_GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
 """Radians between neighbours on a sunflower's spiral, which fills a disc evenly (Vogel 1979)."""
-_HOLE_TURN: Final = 1.7
+_HOLE_TURN = 1.7
 """Radians between the spirals of two neighbouring holes."""
 
 

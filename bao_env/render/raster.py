@@ -10,7 +10,7 @@ import io
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from bao_env.render.svg import svg_document
 if TYPE_CHECKING:
     import pygame
 
-IMAGE_WIDTH: Final = round(WIDTH)
+IMAGE_WIDTH = round(WIDTH)
 """Default width of an image in pixels: one pixel a unit of the drawing."""
 
 

@@ -11,16 +11,14 @@ there are two layers of attention of 32 units, and 64 units go to the head.
 
 from __future__ import annotations
 
-from typing import Final
-
 import torch
 from torch import Tensor, nn
 
-PITS: Final = 32
-STEPS: Final = 10
-COUNTS: Final = 34
+PITS = 32
+STEPS = 10
+COUNTS = 34
 """Counts of the pits and the two stores, with which the features begin (agents.nets.features)."""
-STEPS_END: Final = COUNTS + STEPS * PITS
+STEPS_END = COUNTS + STEPS * PITS
 
 
 class Attention(nn.Module):

@@ -18,14 +18,13 @@ import subprocess
 import sys
 import venv
 from pathlib import Path
-from typing import Final
 
 from bao_env.cli import Run
 
-EXAMPLES: Final = Path(__file__).resolve().parent
-ROOT: Final = EXAMPLES.parent.parent
-LIBRARIES: Final = sorted(path.stem for path in (EXAMPLES / "requirements").glob("*.txt"))
-HEAD: Final = (
+EXAMPLES = Path(__file__).resolve().parent
+ROOT = EXAMPLES.parent.parent
+LIBRARIES = sorted(path.stem for path in (EXAMPLES / "requirements").glob("*.txt"))
+HEAD = (
     "| library | version | route | processor seconds | win rate against random | against greedy |\n"
     "|---|---|---|---:|---|---|"
 )

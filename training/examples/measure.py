@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,12 @@ from bao_env.bots import get_agent
 from bao_env.observation.observer import get_observer
 from bao_env.self_play import Choose, PolicyAgent
 
-OBSERVATION: Final[str] = "replies"
+OBSERVATION: str = "replies"
 """The observation that the networks of the examples read."""
-INPUTS: Final = flatdim(get_observer(OBSERVATION).space)
+INPUTS = flatdim(get_observer(OBSERVATION).space)
 """The number of its inputs."""
-PAIRS: Final = 200
-SEED: Final = 1
+PAIRS = 200
+SEED = 1
 """Seed of the openings and of the random player; the examples train with it, too."""
 AfterUpdate = Callable[[int, Choose], None]
 """A function called after each update, with the steps so far and the current player."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import math
 import time
-from typing import Final
 
 import numpy as np
 import torch
@@ -30,20 +29,20 @@ from training.examples.measure import (
     report,
 )
 
-STEPS: Final = 500_000
-GAMES: Final = 64
+STEPS = 500_000
+GAMES = 64
 """Games played at once."""
-COLLECT: Final = 512
+COLLECT = 512
 """Steps between updates."""
-BATCH: Final = 512
+BATCH = 512
 """Steps in the batch of a gradient."""
-STEPS_A_GRADIENT: Final = 32
+STEPS_A_GRADIENT = 32
 """Steps played for each gradient."""
-TARGET_EVERY: Final = 500
+TARGET_EVERY = 500
 """Gradients after which the target network is renewed."""
-COPY_EVERY: Final = 10_000
+COPY_EVERY = 10_000
 """Steps after which a copy of the network joins the pool of opponents."""
-_GAMMA: Final = 0.99
+_GAMMA = 0.99
 
 
 def player(network: torch.nn.Module) -> Choose:

@@ -14,7 +14,7 @@ import argparse
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from agents import registry
 from agents.arena.match import play_match
@@ -24,13 +24,13 @@ from agents.provenance import provenance
 from bao_env.cli import Run
 from bao_env.files import write_atomically
 
-BOTS: Final = ("random", "greedy", "alphabeta:2", "alphabeta:4")
+BOTS = ("random", "greedy", "alphabeta:2", "alphabeta:4")
 """Opponents of each network."""
-PAIRS: Final = 1000
+PAIRS = 1000
 """Openings against each bot."""
-SEED: Final = 1
+SEED = 1
 """Seed of openings and bots."""
-CARD: Final = registry.CHECKPOINTS / "card.json"
+CARD = registry.CHECKPOINTS / "card.json"
 """File of the measurements."""
 
 

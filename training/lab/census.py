@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from tabulate import tabulate
@@ -28,10 +28,10 @@ from bao_env.engine.batch import Engine
 from bao_env.engine.position import Words
 from bao_env.notation.positions import action_to_move
 
-RULESET: Final = "kujifunza"
-TABLE_BITS: Final = 20
+RULESET = "kujifunza"
+TABLE_BITS = 20
 """Size of the solver's table of positions, as a power of two."""
-_PART: Final = 64
+_PART = 64
 """Positions that are solved between two updates of the progress bar."""
 
 

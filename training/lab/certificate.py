@@ -16,7 +16,7 @@ import argparse
 import csv
 import io
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -31,9 +31,9 @@ from bao_env.engine.position import Words, packed_opening, unpack
 from bao_env.files import write_atomically
 from bao_env.notation.positions import action_to_move, format_position
 
-RULESET: Final = "kujifunza"
-SHIPPED: Final = Path(solver_module.__file__).parent / "proofs" / f"{RULESET}.tsv"
-COLUMNS: Final = ("position", "move", "plies")
+RULESET = "kujifunza"
+SHIPPED = Path(solver_module.__file__).parent / "proofs" / f"{RULESET}.tsv"
+COLUMNS = ("position", "move", "plies")
 
 
 class Win(NamedTuple):

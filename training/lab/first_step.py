@@ -12,11 +12,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from typing import Final
 
 from bao_env.cli import Run
 
-CASES: Final = {
+CASES = {
     "raw_env()": "env.step(int(env.last()[0]['action_mask'].argmax()))",
     "BaoEnv('greedy', observation='replies')": "env.step(int(env.action_masks().argmax()))",
     "BaoVectorEnv(1024)": "env.step(env.sample_legal_actions())",
@@ -24,7 +23,7 @@ CASES: Final = {
 }
 """Environments, each with a first step."""
 
-_PROGRAM: Final = """
+_PROGRAM = """
 import time
 from numba.core import event
 import bao_env

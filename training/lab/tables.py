@@ -18,7 +18,6 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Final
 
 from agents.arena.report import markdown
 from bao_env.cli import Run
@@ -26,13 +25,13 @@ from bao_env.files import write_atomically
 from training.lab import card
 from training.lab.benchmark import summary
 
-LAB: Final = Path(__file__).resolve().parent
-TRAINING: Final = LAB.parent
-LADDER: Final = TRAINING / "ladder.json"
-RESULTS: Final = TRAINING / "RESULTS.md"
-RUNS: Final = LAB / "benchmark.json"
-BENCHMARK: Final = LAB / "BENCHMARK.md"
-NETWORKS: Final = card.CARD.with_name("README.md")
+LAB = Path(__file__).resolve().parent
+TRAINING = LAB.parent
+LADDER = TRAINING / "ladder.json"
+RESULTS = TRAINING / "RESULTS.md"
+RUNS = LAB / "benchmark.json"
+BENCHMARK = LAB / "BENCHMARK.md"
+NETWORKS = card.CARD.with_name("README.md")
 
 
 def tables() -> list[tuple[Path, str, str]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,28 +31,28 @@ from bao_env.engine.position import (
 )
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
-SCALE: Final = 200
+SCALE = 200
 """Units of an evaluation in one logit: at +200, e games are won for each one lost."""
-LIMIT: Final = 20_000
+LIMIT = 20_000
 """Evaluations lie within plus and minus this; proven results lie beyond."""
 
-PHASES: Final = 4
+PHASES = 4
 """Stores spent (mtaji); 1 to 14 seeds in them; 15 to 28; more."""
-PAIRS: Final = 16
+PAIRS = 16
 """Cells that a position names."""
 # Tables of a phase: eight of the front pits and those they face, two of those with an owned house,
 # and four of each player's back pits.
 MY_HOUSE, THEIR_HOUSE, MY_BACK, THEIR_BACK = 8, 9, 10, 14
-TABLES: Final = 18
-FACES_HOUSE: Final = 7 - HOUSE
+TABLES = 18
+FACES_HOUSE = 7 - HOUSE
 """The own front pit that the opponent's house faces."""
 
-COUNT_BITS: Final = 5
+COUNT_BITS = 5
 """Bits of a count in :class:`Tables`: 0 to 30 seeds, or more."""
-CELLS: Final = PHASES * TABLES << 2 * COUNT_BITS
+CELLS = PHASES * TABLES << 2 * COUNT_BITS
 """Cells of one rule set."""
 
-FILE: Final = Path(__file__).with_name("evaluation.npz")
+FILE = Path(__file__).with_name("evaluation.npz")
 
 _PHASE_STORES = U(14)  # seeds in both stores that make a phase
 _PHASE_LIMIT = U(PHASES - 1)
@@ -64,7 +64,7 @@ _COUNT_MASK = U(0x1F1F1F1F1F1F1F1F)
 BYTE_BITS = U(8)
 _EVEN_BYTES = U(0x00FF00FF00FF00FF)
 _LANE = U(0xFFFF)
-_LANE_BITS: Final = 16
+_LANE_BITS = 16
 
 
 class Tables(NamedTuple):

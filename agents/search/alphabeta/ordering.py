@@ -9,8 +9,6 @@ replace this order (:func:`agents.search.alphabeta.policy_order.order_by_policy`
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from agents.search.alphabeta.transposition import NO_ACTION
@@ -18,11 +16,11 @@ from bao_env.engine.bits import ONE
 from bao_env.engine.compile import jit_inline
 from bao_env.engine.successors import ACTION, CAPTURED, RESULT, SUCCESSOR_WORDS
 
-_TT_MOVE_SCORE: Final = 1 << 40
-_WIN_SCORE: Final = 1 << 39
-_SEED_SCORE: Final = 64  # for each seed captured
-_KILLER_SCORE: Final = 256
-_MAX_HISTORY_SCORE: Final = 1 << 20
+_TT_MOVE_SCORE = 1 << 40
+_WIN_SCORE = 1 << 39
+_SEED_SCORE = 64  # for each seed captured
+_KILLER_SCORE = 256
+_MAX_HISTORY_SCORE = 1 << 20
 
 
 @jit_inline

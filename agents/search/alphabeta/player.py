@@ -20,7 +20,7 @@ and so on.
 from __future__ import annotations
 
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -51,11 +51,11 @@ from bao_env.engine.ruleset import Ruleset, get_ruleset
 if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
     from agents.nets.network import PolicyNetwork
 
-_SPEED: Final = 8e6
+_SPEED = 8e6
 """Nodes a second that a search visits on a fast core, roughly."""
-_BRANCHING: Final = 3.0
+_BRANCHING = 3.0
 """The factor by which a full search grows with each ply, roughly."""
-_CHUNK: Final = 16
+_CHUNK = 16
 """Positions that a thread takes at a time."""
 
 

@@ -9,7 +9,7 @@ way. Near the horizon a network would cost more than it saves, and the order of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,19 +38,19 @@ from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
 if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
     from agents.nets.network import PolicyNetwork
 
-MIN_POLICY_DEPTH: Final = 7
+MIN_POLICY_DEPTH = 7
 """The least depth, in plies, of a node at which a small network is asked."""
-LARGE: Final = 100_000
+LARGE = 100_000
 """A network with at least this many weights behind its first layer is asked two plies higher."""
-ENCODING_NODES: Final = 7
+ENCODING_NODES = 7
 """Nodes that an encoding counts as when a small network reads it: it takes about as long."""
-WEIGHTS_A_NODE: Final = 7_000
+WEIGHTS_A_NODE = 7_000
 """Number of weights for which it counts as one node more."""
 
-GAP_UNIT: Final = 1024.0
+GAP_UNIT = 1024.0
 """Units of a gap in one logit."""
-_MAX_GAP: Final = 60.0  # logits
-_REMEMBERED: Final = 1 << 13
+_MAX_GAP = 60.0  # logits
+_REMEMBERED = 1 << 13
 """Nodes whose gaps a guide remembers: a search returns to most of them in every iteration."""
 
 

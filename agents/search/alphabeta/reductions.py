@@ -21,7 +21,6 @@ because it is a constant of the compiled search, their code is left out.
 from __future__ import annotations
 
 import math
-from typing import Final
 
 import numpy as np
 
@@ -31,11 +30,11 @@ from bao_env.engine.bits import ONE, ZERO
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.successors import ACTION
 
-MIN_REDUCED_DEPTH: Final = 3
+MIN_REDUCED_DEPTH = 3
 """The least depth, in plies, at which actions are reduced by their place in the order."""
-MIN_UNKNOWN_DEPTH: Final = 4
+MIN_UNKNOWN_DEPTH = 4
 """The least depth, in plies, at which a node without a remembered action is reduced by one."""
-MAX_EXTENDED_PLY: Final = 60
+MAX_EXTENDED_PLY = 60
 """Forced actions this far from the root cost depth like any other, because they may never end."""
 
 

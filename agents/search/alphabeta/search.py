@@ -16,8 +16,6 @@ reductions of steps 3 and 9 and the extensions of step 7, and
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from agents.compile import uncounted
@@ -42,7 +40,7 @@ from bao_env.engine.kernel import CHOICE, INFINITE, candidates, simulate
 from bao_env.engine.position import META, mover_of, read_at, same_mover
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
 
-_INFINITY: Final = WIN_VALUE + 1
+_INFINITY = WIN_VALUE + 1
 
 
 @jit

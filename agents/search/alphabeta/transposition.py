@@ -14,34 +14,32 @@ earlier searches are ignored.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from bao_env.engine.bits import BYTE, U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import Words
 
-WIN_VALUE: Final = 32_000
+WIN_VALUE = 32_000
 """Value of a game won at once; a win within n plies is worth ``WIN_VALUE - n``."""
-PROVEN: Final = WIN_VALUE - 1000
+PROVEN = WIN_VALUE - 1000
 """Values beyond this, either way, are wins and losses that the search has proved."""
-NO_ACTION: Final = 64
+NO_ACTION = 64
 """No action."""
 
-_MIN_BITS: Final = 14
-_MAX_BITS: Final = 20
-_NODES_A_SLOT: Final = 4
+_MIN_BITS = 14
+_MAX_BITS = 20
+_NODES_A_SLOT = 4
 """Nodes of a search for each slot of its table. One node in six is stored."""
 
-_SLOT_WORDS: Final = 4
-_ENTRY_WORDS: Final = 2
+_SLOT_WORDS = 4
+_ENTRY_WORDS = 2
 
-BOUND_LOWER: Final = 1
+BOUND_LOWER = 1
 """The value is at least this: the search was cut off at beta."""
-BOUND_UPPER: Final = 2
+BOUND_UPPER = 2
 """The value is at most this: no action came up to alpha."""
-BOUND_EXACT: Final = 3
+BOUND_EXACT = 3
 """The value is this."""
 
 _DEPTH_SHIFT = U(16)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -41,27 +41,27 @@ from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import read_at
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
-UNITS: Final = 32
+UNITS = 32
 """Numbers in a row."""
-LEVEL_BITS: Final = 4
+LEVEL_BITS = 4
 """Bits of a level, which a count of seeds is rounded to: 0 to 12; 13 for 14 to 16; 14 for 17 to 21;
 15 for more."""
-ROWS: Final = PHASES * TABLES << 2 * LEVEL_BITS
+ROWS = PHASES * TABLES << 2 * LEVEL_BITS
 """Rows of one rule set."""
-ROW_SCALE: Final = 8 * SCALE
+ROW_SCALE = 8 * SCALE
 """Units of a row's numbers in one logit."""
-ROW_LIMIT: Final = 32767 // PAIRS
+ROW_LIMIT = 32767 // PAIRS
 """Numbers in a row lie within plus and minus this, so that no sum leaves the int16."""
 
-SIGNS: Final = (1,) * (UNITS // 2) + (-1,) * (UNITS // 2)
+SIGNS = (1,) * (UNITS // 2) + (-1,) * (UNITS // 2)
 """Whether a unit is added or subtracted."""
 
-FILE: Final = Path(__file__).with_name("value_network.npz")
-WITHOUT_NETWORK: Final = ("kujifunza",)
+FILE = Path(__file__).with_name("value_network.npz")
+WITHOUT_NETWORK = ("kujifunza",)
 """The published rule sets that no network was fitted to. Guided alpha-beta evaluates their
 positions with the tables of :mod:`agents.search.alphabeta.evaluation`."""
 
-_SCALE_SHIFT: Final = 3  # ROW_SCALE to SCALE
+_SCALE_SHIFT = 3  # ROW_SCALE to SCALE
 
 # Added to a count below 128, these set its top bit from 12, 14, 17 and 22 seeds on.
 _TO_TOP_FROM_12 = U(0x7474747474747474)

@@ -6,7 +6,7 @@ pointer. Passing arrays instead would take longer than many of the functions the
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,14 @@ from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.position import Words
 from bao_env.engine.successors import MAX_SUCCESSORS, SUCCESSOR_WORDS
 
-MAX_DEPTH: Final = 60
+MAX_DEPTH = 60
 """The greatest depth of a search, in plies."""
-MAX_PLIES: Final = 2 * MAX_DEPTH
+MAX_PLIES = 2 * MAX_DEPTH
 """The longest line: captures that wait and forced actions cost no depth."""
 
 _ROWS = 1 + MAX_PLIES * MAX_SUCCESSORS
 
-FRAME: Final = np.dtype(
+FRAME = np.dtype(
     (
         np.record,
         [
@@ -53,7 +53,7 @@ FRAME: Final = np.dtype(
 """The node at one ply of the current line, in place of the local variables of a recursive
 search."""
 
-MEMORY: Final = np.dtype(
+MEMORY = np.dtype(
     (
         np.record,
         [

@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import count
-from typing import Final
 
 import numpy as np
 
@@ -35,18 +34,18 @@ from bao_env.engine.bits import ONE, ZERO, U, xorshift
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.successors import RESULT
 
-MAX_CONSIDERED: Final = 16
+MAX_CONSIDERED = 16
 """The most root actions that get simulations."""
-VISIT_OFFSET: Final = 50.0
+VISIT_OFFSET = 50.0
 """The paper's c_visit."""
-VISIT_GROWTH: Final = 3.0
+VISIT_GROWTH = 3.0
 """The weight of values grows with the square root of the most visits, times this. In the paper it
 grows with the visits themselves, which in long searches leaves too few to change the choice."""
-VALUE_SCALE: Final = 0.5
+VALUE_SCALE = 0.5
 """The paper's c_scale, for values between 0 and 1."""
-_CERTAIN: Final = np.float32(1000.0)
+_CERTAIN = np.float32(1000.0)
 """Added to the logit of a known win, and subtracted from that of a known loss."""
-_FRACTION_SHIFT: Final = U(40)  # leaves 24 random bits
+_FRACTION_SHIFT = U(40)  # leaves 24 random bits
 
 # --- sequential halving ---
 

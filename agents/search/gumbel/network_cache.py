@@ -8,7 +8,7 @@ cleared when the weights change.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from bao_env.engine.bits import ONE, U
 from bao_env.engine.compile import jit_inline
 from bao_env.engine.position import Words, read
 
-_MAX_SLOTS: Final = 1 << 16
+_MAX_SLOTS = 1 << 16
 """The most slots, 9 MB, so that they stay in the processor's cache."""
-_ENCODINGS: Final = 16
+_ENCODINGS = 16
 """A leaf with more encodings is not kept."""
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from agents.nets.legal_actions import list_legal_actions
@@ -15,11 +13,11 @@ from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import Actions, Words, packed_opening
 from bao_env.engine.ruleset import Ruleset
 
-_MAX_SEARCHES: Final = 256
+_MAX_SEARCHES = 256
 """The most positions that are searched together."""
-_SIMULATION: Final = 3e-5
+_SIMULATION = 3e-5
 """Seconds that a simulation takes with a large network, roughly."""
-_MAX_TREE_NODES: Final = 1 << 17
+_MAX_TREE_NODES = 1 << 17
 """The most nodes of all trees of a thread, some 120 MB, unless a single tree needs more."""
 
 

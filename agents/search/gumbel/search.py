@@ -19,7 +19,7 @@ A known win is always played, a known loss only if there is nothing else.
 from __future__ import annotations
 
 import time
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -67,7 +67,7 @@ from bao_env.engine.position import Words
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import MAX_SUCCESSORS
 
-_SEARCHES_CACHED: Final = 3
+_SEARCHES_CACHED = 3
 """Searches of each game whose leaves the cache has space for."""
 
 

@@ -10,7 +10,7 @@ and Saito, "Monte-Carlo tree search solver" (2008).
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,9 +25,9 @@ from bao_env.engine.successors import (
     successors,
 )
 
-NO_NODE: Final = -1
+NO_NODE = -1
 """No node and no edge."""
-_EDGES_PER_NODE: Final = 10
+_EDGES_PER_NODE = 10
 """Space for edges, for each node. A leaf that finds no space left is evaluated but not expanded."""
 
 

@@ -8,7 +8,7 @@ the rest of the limit, among the actions that are not proven to lose.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,9 +25,9 @@ from bao_env.engine.ruleset import Ruleset
 if TYPE_CHECKING:
     from agents.nets.network import PolicyNetwork
 
-PROOF_PART: Final = 8
+PROOF_PART = 8
 """One eighth of a limit is spent on the proof."""
-_LEAST_SECONDS: Final = 0.001
+_LEAST_SECONDS = 0.001
 """Shortest time for a search."""
 
 

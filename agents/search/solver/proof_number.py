@@ -24,7 +24,7 @@ A *bounded* search asks whether one side, the *attacker*, can win within a numbe
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,32 +44,32 @@ from bao_env.engine.successors import (
     successors,
 )
 
-WIN: Final = 1
+WIN = 1
 """The player to move wins."""
-LOSS: Final = -1
-UNKNOWN: Final = 0
+LOSS = -1
+UNKNOWN = 0
 """Not proved within the limits; the game may also continue indefinitely."""
 
-MAX_LINE: Final = 400
+MAX_LINE = 400
 """The longest line that is searched, in actions."""
-UNBOUNDED: Final = 0
+UNBOUNDED = 0
 
-_INFINITE: Final = np.int64((1 << 31) - 1)
-_LARGE: Final = np.int64(1 << 30)
+_INFINITE = np.int64((1 << 31) - 1)
+_LARGE = np.int64(1 << 30)
 """The highest number of a position that is not proved."""
-_ROWS: Final = 1 + MAX_LINE * MAX_SUCCESSORS
-_WAYS: Final = 4
+_ROWS = 1 + MAX_LINE * MAX_SUCCESSORS
+_WAYS = 4
 """Entries of a slot of the table."""
-_STEP_SHIFT: Final = 4
+_STEP_SHIFT = 4
 """Evaluations are rounded to steps of 2^4."""
-_STEPS: Final = 256
-_LOWEST: Final = np.int64(-(_STEPS // 2) << _STEP_SHIFT)
-_MIDDLE: Final = 16.0
+_STEPS = 256
+_LOWEST = np.int64(-(_STEPS // 2) << _STEP_SHIFT)
+_MIDDLE = 16.0
 """The first number of an even position."""
-_MAX_NUMBER: Final = 100_000
-_LOW_HALF: Final = U(0xFFFFFFFF)
-_HALF: Final = U(32)
-_BOUND_SALT: Final = U(0xD6E8FEB86659FD93)  # odd, its bits look random
+_MAX_NUMBER = 100_000
+_LOW_HALF = U(0xFFFFFFFF)
+_HALF = U(32)
+_BOUND_SALT = U(0xD6E8FEB86659FD93)  # odd, its bits look random
 
 
 class Table(NamedTuple):
@@ -114,7 +114,7 @@ class Table(NamedTuple):
         self.work.fill(0)
 
 
-_FRAME: Final = np.dtype(
+_FRAME = np.dtype(
     (
         np.record,
         [
@@ -127,7 +127,7 @@ _FRAME: Final = np.dtype(
         ],
     )
 )
-_ROW: Final = np.dtype(
+_ROW = np.dtype(
     (
         np.record,
         [
@@ -139,7 +139,7 @@ _ROW: Final = np.dtype(
         ],
     )
 )
-PROOF_MEMORY: Final = np.dtype(
+PROOF_MEMORY = np.dtype(
     (
         np.record,
         [

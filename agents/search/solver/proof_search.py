@@ -5,7 +5,7 @@ The search itself is :mod:`agents.search.solver.proof_number`.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from bao_env.engine.successors import (
     successors,
 )
 
-_GLANCE: Final = 1
+_GLANCE = 1
 """Limit with which a search only reads the table."""
 
 

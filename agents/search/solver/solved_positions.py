@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,13 +29,13 @@ from bao_env.files import write_atomically
 from bao_env.game import Stage
 from bao_env.observation.observer import get_observer
 
-FORMAT: Final = 2
+FORMAT = 2
 """Version of the file format, raised whenever an array changes its meaning."""
-SHIPPED: Final = Path(__file__).with_name("won")
+SHIPPED = Path(__file__).with_name("won")
 """Folder of the shipped files. They are loaded by name, without the suffix."""
-_PART: Final = 256
+_PART = 256
 """Positions that are solved, and kept in the cache, as one file."""
-_TEST_SHARE: Final = 10
+_TEST_SHARE = 10
 """One position in ten is for tests."""
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -284,7 +284,7 @@ def _code() -> str:
 
 # --- files ----------------------------------------------------------------------------------------
 
-_ARRAYS: Final[dict[str, type[np.generic]]] = {
+_ARRAYS: dict[str, type[np.generic]] = {
     "positions": np.uint64,
     "masks": np.uint64,
     "winning": np.uint64,
@@ -292,7 +292,7 @@ _ARRAYS: Final[dict[str, type[np.generic]]] = {
     "source": np.str_,
 }
 """Arrays of a file and their types."""
-_SOLVED: Final[dict[str, type[np.generic]]] = {
+_SOLVED: dict[str, type[np.generic]] = {
     "known": np.bool_,
     "winning": np.uint64,
     "plies": np.int16,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,15 +29,15 @@ from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import WORDS, Words, turn_of
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
-TABLE_BITS: Final = 18
+TABLE_BITS = 18
 """Size of a thread's table: 2^18 slots, 24 MiB."""
-DEFAULT_NODES: Final = 10_000_000
+DEFAULT_NODES = 10_000_000
 """Limit of visited positions by default, if there is no limit of time."""
-_SPEED: Final = 1e6
+_SPEED = 1e6
 """Positions a second that a proof visits, roughly."""
 T = TypeVar("T")
 
-_PART: Final = 16
+_PART = 16
 """Positions of a batch that a thread solves with one table."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any, Final
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -21,13 +21,13 @@ from bao_env import BaoEnv
 from bao_env.self_play import Choose, OpponentPool, PolicyAgent
 from training.examples.measure import AfterUpdate, inputs, masked_argmax
 
-GAMES: Final = 64
+GAMES = 64
 """Games played at once."""
-COLLECT: Final = 256
+COLLECT = 256
 """Steps between updates."""
-BATCH: Final = 512
+BATCH = 512
 """Steps of a minibatch."""
-COPY_EVERY: Final = 10_000
+COPY_EVERY = 10_000
 """Steps after which a copy of the network joins the pool of opponents."""
 Seen = dict[str, np.ndarray]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from agents.nets.policy import NetworkAgent
 from bao_env.bots import Agent
@@ -22,13 +22,13 @@ from training.train import load_config, make_trainer
 Report = Callable[[int, Agent], None]
 """Called after each update with the steps so far and the current player."""
 
-CONFIGS: Final = Path(__file__).parents[3] / "configs"
-OBSERVATIONS: Final = ("board", "captures", "replies", "planes")
+CONFIGS = Path(__file__).parents[3] / "configs"
+OBSERVATIONS = ("board", "captures", "replies", "planes")
 """Those of :mod:`bao_env.observation.observer` that are one array."""
-ENCODINGS: Final = ("own-board", "moves", "own-replies")
+ENCODINGS = ("own-board", "moves", "own-replies")
 """Inputs of our own networks: ``network_kind`` ``board``, ``moves`` and ``replies``. They are not
 the observations of those names, but say more (:mod:`agents.nets.features`)."""
-_VECTOR: Final = {"games": 512, "rollout": 32, "hidden": 256}
+_VECTOR = {"games": 512, "rollout": 32, "hidden": 256}
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def _ours(config_file: str) -> Callable[[str, int, int, Report], None]:
     return train
 
 
-LEARNERS: Final[dict[str, Learner]] = {
+LEARNERS: dict[str, Learner] = {
     "td": Learner("our TD(lambda)", "torch", ("moves", "own-replies"), _ours("quick.toml")),
     "ppo": Learner("our PPO", "torch", ENCODINGS[:2], _ours("ppo.toml")),
     "selfplay": Learner(

@@ -10,7 +10,7 @@ import math
 import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -29,9 +29,9 @@ from bao_env.files import write_atomically
 from bao_env.signature import machine
 from training.lab.benchmark.learners import LEARNERS
 
-POINTS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
+POINTS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 """Shares of its steps at which a run is rated."""
-BOTS: Final = ("random", "greedy", "alphabeta:2")
+BOTS = ("random", "greedy", "alphabeta:2")
 """Opponents at the end."""
 
 

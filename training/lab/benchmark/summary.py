@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
@@ -19,8 +19,8 @@ from training.lab.benchmark.runs import BOTS, Point, Run, load
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ORDER: Final = (*OBSERVATIONS, *ENCODINGS)
-COLORS: Final = {
+ORDER = (*OBSERVATIONS, *ENCODINGS)
+COLORS = {
     "board": "C7",
     "captures": "C0",
     "replies": "C3",
@@ -29,13 +29,13 @@ COLORS: Final = {
     "moves": "C4",
     "own-replies": "C5",
 }
-AXES: Final = {"steps": "steps", "seconds": "processor seconds of training"}
+AXES = {"steps": "steps", "seconds": "processor seconds of training"}
 """Labels of the x axes, by field of :class:`~.runs.Point`."""
-ACROSS: Final = 4
+ACROSS = 4
 """Learners beside each other in the plot."""
 Groups = dict[tuple[str, str], list[Run]]
 """The runs of each learner and observation, in the order of the table."""
-RUNS: Final = TypeAdapter(list[Run])
+RUNS = TypeAdapter(list[Run])
 """Type of the file of all runs."""
 
 
