@@ -29,7 +29,7 @@ from agents.search.solver.solved_positions import (
 )
 from bao_env.cli import Run, add_options, add_player_options, at_least
 from bao_env.engine.ruleset import Ruleset
-from training.sampling import Sample, games, random_play
+from training.sampling import Sample, check_arguments, games, random_play
 
 CHUNK = 500
 """Positions of a part. Parts are by turns of random games and of games between searches."""
@@ -91,9 +91,9 @@ def generate(
         ValueError: a setting is out of range.
         OSError: a file cannot be written.
     """
-    if count < 1:
-        raise ValueError(f"count={count}: expected at least 1")
-    for name in settings.players:  # refuse a wrong one before anything is written
+    # Refuse wrong settings before anything is written.
+    check_arguments(count, OPENING_PLIES, settings.plies)
+    for name in settings.players:
         registry.load(name, ruleset=settings.ruleset)
     folder = path.with_name(path.name + ".parts")
     parts: list[SolvedPositions] = []

@@ -86,15 +86,7 @@ def games(
         ValueError: an argument is out of range, there are too few different positions, or a player
             chose an illegal action; the message says which.
     """
-    if count < 1:
-        raise ValueError(f"count={count}: expected at least 1")
-    if not 0 <= plies[0] <= plies[1] < MAX_PLIES:
-        raise ValueError(f"plies={plies}: expected two in order, from 0 to {MAX_PLIES - 1}")
-    opening_plies = check_opening_plies(opening_plies, MAX_PLIES)
-    if opening_plies[1] > plies[1]:
-        raise ValueError(
-            f"opening_plies={opening_plies}: expected no more than the highest of plies={plies}"
-        )
+    check_arguments(count, opening_plies, plies)
     engine = Engine(ruleset)
     openings = Openings(engine.ruleset, opening_plies)
     sequence = _sequence(seed)
@@ -121,6 +113,22 @@ def games(
             )
     found, masks = found[:count], masks[:count]
     return Sample(found, masks, found[:, PLY].astype(np.int64))
+
+
+def check_arguments(count: int, opening_plies: tuple[int, int], plies: tuple[int, int]) -> None:
+    """Validate arguments of :func:`games`.
+
+    Raises:
+        ValueError: one is out of range; the message says which.
+    """
+    if count < 1:
+        raise ValueError(f"count={count}: expected at least 1")
+    if not 0 <= plies[0] <= plies[1] < MAX_PLIES:
+        raise ValueError(f"plies={plies}: expected two in order, from 0 to {MAX_PLIES - 1}")
+    if check_opening_plies(opening_plies, MAX_PLIES)[1] > plies[1]:
+        raise ValueError(
+            f"opening_plies={opening_plies}: expected no more than the highest of plies={plies}"
+        )
 
 
 def _sequence(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
