@@ -326,7 +326,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """
         if not self._started:
             raise ResetNeeded("call reset() before step()")
-        waiting = np.flatnonzero(self._awaiting_reset)
+        waiting = self._awaiting_reset.nonzero()[0]
         if len(waiting) and self.autoreset_mode is AutoresetMode.DISABLED:
             raise ResetNeeded(
                 f"games {waiting[:16].tolist()} are over: "
@@ -345,7 +345,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             for array in result:
                 array[waiting] = 0
         ended = result.terminated | result.truncated
-        games = np.flatnonzero(ended)
+        games = ended.nonzero()[0]
         if len(games):
             plies = (batch.state.positions[:, PLY] * ended).astype(np.int64)
             infos |= _where(ended, winner=batch.state.winners * ended, plies=plies)
