@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Callable, Generator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,8 @@ Capsys = pytest.CaptureFixture[str]
 
 os.environ.setdefault("BAO_ENV_QUIET", "1")  # some tests compare stderr
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads of torch would fight over the cores
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell script:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # processes of tests inherit it
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
