@@ -15,7 +15,6 @@ from agents.search.gumbel.action_selection import (
     VALUE_SCALE,
     VISIT_GROWTH,
     VISIT_OFFSET,
-    halving_rounds,
     visit_schedule,
 )
 from agents.search.gumbel.search import GumbelSearch
@@ -57,8 +56,9 @@ def test_schedule_worked_out_by_hand() -> None:
     assert visit_schedule(4, 16).tolist() == [0] * 4 + [1] * 4 + [2, 2, 3, 3, 4, 4, 5, 5]
     assert visit_schedule(4, 11).tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4]
     assert visit_schedule(8, 6).tolist() == [0] * 6
-    assert list(halving_rounds(8, 6 * 8 * 3)) == [(8, 6), (4, 12), (2, 24)]
-    assert list(halving_rounds(5, 30)) == [(5, 2), (2, 5), (2, 5)]
+    for actions, tried in ((8, [8] * 6 + [4] * 12 + [2] * 24), (5, [5] * 2 + [2] * 10)):
+        expected = np.repeat(np.arange(len(tried)), tried)
+        assert visit_schedule(actions, sum(tried)).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("actions", range(1, MAX_CONSIDERED + 1))

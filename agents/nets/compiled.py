@@ -30,10 +30,6 @@ BYTE_VALUES = 65
 """Values that a byte of an encoding may have: 0 to 64 seeds."""
 
 
-class NotCompilableError(ValueError):
-    """A network that :func:`compile_network` cannot compile; the message says why."""
-
-
 class Weights(NamedTuple):
     """A network with one or more hidden layers; layer 0 is the first, the last is the head.
 
@@ -97,14 +93,14 @@ def compile_network(network: PolicyNetwork) -> Weights:
     """Return the current weights of a network, laid out for :func:`forward`.
 
     Raises:
-        NotCompilableError: the network has other layers than those of a ``mlp``.
+        ValueError: the network has other layers than those of a ``mlp``.
     """
     import torch
     from torch import nn
     from torch.nn.functional import pad
 
     if not is_compilable(network):
-        raise NotCompilableError(
+        raise ValueError(
             f"a network of architecture {network.config.architecture!r} cannot be compiled: "
             "expected a MultilayerPerceptron of Linear and ReLU in turn and a Linear head, as "
             f"architecture mlp makes them of {network.config}; search with it in lock step, where "

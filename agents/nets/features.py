@@ -90,35 +90,35 @@ _STEP_ARRAY = np.array(STEPS, np.uint8)
 
 
 @jit
-def _expand_board(encodings, eighths, steps, r, out):
-    """Write the features of row ``r``'s board; those behind them become 0.
+def _expand(encodings, eighths, steps, out):
+    """Write the features of encodings.
 
     Args:
-        encodings: uint8[R, OBSERVATION_SIZE or more].
+        encodings: uint8[R, ENCODING_SIZE or REPLIES_SIZE].
         eighths: int16[256], the bits of each count of seeds in units of eight.
         steps: uint8[S], the thresholds for the count of a pit, lowest first.
-        r: the row.
-        out: int16[R, FEATURES or REPLIES_FEATURES].
+        out: int16[R, FEATURES or REPLIES_FEATURES], filled.
     """
-    out[r] = 0
-    for i in range(_COUNTS):
-        out[r, i] = eighths[encodings[r, i]]
-    for pit in range(_PITS):
-        seeds = encodings[r, pit]
-        for step in range(steps.shape[0]):
-            if seeds < steps[step]:
-                break
-            out[r, _COUNTS + step * _PITS + pit] = _ONE
-    for i in range(_COUNTS, OBSERVATION_SIZE):
-        if encodings[r, i] != 0:
-            out[r, _FLAGS + i - _COUNTS] = _ONE
-
-
-@jit
-def _expand(encodings, eighths, steps, out):
-    """Do what :func:`expand` does, into ``out``, int16[R, FEATURES]; see :func:`_expand_board`."""
     for r in range(encodings.shape[0]):
-        _expand_board(encodings, eighths, steps, r, out)
+        out[r] = 0
+        for i in range(_COUNTS):
+            out[r, i] = eighths[encodings[r, i]]
+        for pit in range(_PITS):
+            seeds = encodings[r, pit]
+            for step in range(steps.shape[0]):
+                if seeds < steps[step]:
+                    break
+                out[r, _COUNTS + step * _PITS + pit] = _ONE
+        for i in range(_COUNTS, OBSERVATION_SIZE):
+            if encodings[r, i] != 0:
+                out[r, _FLAGS + i - _COUNTS] = _ONE
+        if encodings.shape[1] == REPLIES_SIZE:
+            for i in range(REPLY_COLUMNS):
+                number = encodings[r, OBSERVATION_SIZE + i]
+                if number != 0:
+                    flag = i & WINS != 0  # the second and the fourth group
+                    out[r, _CAPTURES + i] = _ONE if flag else eighths[number]
+            continue
         out[r, _CAPTURES] = eighths[encodings[r, CAPTURES_AT]]
         for i in range(1, START_CAPTURES):
             if encodings[r, CAPTURES_AT + i] != 0:
@@ -130,23 +130,10 @@ def _expand(encodings, eighths, steps, out):
                 out[r, _CAPTURES + START_CAPTURES + NUM_STARTS + i] = eighths[captured - 1]
 
 
-@jit
-def _expand_replies(encodings, eighths, steps, out):
-    """Do what :func:`expand` does for ``replies``, into ``out``, int16[R, REPLIES_FEATURES]; see
-    :func:`_expand_board`."""
-    for r in range(encodings.shape[0]):
-        _expand_board(encodings, eighths, steps, r, out)
-        for i in range(REPLY_COLUMNS):
-            number = encodings[r, OBSERVATION_SIZE + i]
-            if number != 0:
-                flag = i & WINS != 0  # the second and the fourth group
-                out[r, _CAPTURES + i] = _ONE if flag else eighths[number]
-
-
 def expand(encodings: Uint8Array) -> Int16Array:
     """Return the features of encodings uint8[R, ENCODING_SIZE or REPLIES_SIZE]: the bits of
     bfloat16[R, FEATURES or REPLIES_FEATURES]."""
     replies = encodings.shape[1] == REPLIES_SIZE
     out = np.empty((len(encodings), REPLIES_FEATURES if replies else FEATURES), np.int16)
-    (_expand_replies if replies else _expand)(encodings, _EIGHTHS, _STEP_ARRAY, out)
+    _expand(encodings, _EIGHTHS, _STEP_ARRAY, out)
     return out

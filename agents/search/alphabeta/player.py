@@ -223,22 +223,16 @@ class AlphaBetaAgent:
 
     def act(self, positions: Words, masks: Words) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`. Masks may leave out legal actions."""
-        positions, masks = as_batch(positions, masks)
-        actions = np.zeros(len(masks), np.int64)
         with self._exclusive:
-            self._search(positions, masks, actions, np.empty(0, np.int64))
-        return actions
+            return self._search(positions, masks, with_values=False)[0]
 
     def choose(self, positions: Words, masks: Words) -> tuple[Int64Array, Int64Array]:
         """Return actions and values int64[B] of positions uint64[B, 6], none of them over.
 
         They are the results of :meth:`act` and :meth:`values`, from one search.
         """
-        positions, masks = as_batch(positions, masks)
-        actions, values = np.zeros(len(masks), np.int64), np.zeros(len(masks), np.int64)
         with self._exclusive:
-            self._search(positions, masks, actions, values)
-        return actions, values
+            return self._search(positions, masks, with_values=True)
 
     def values(self, positions: Words, masks: Words) -> Int64Array:
         """Return values int64[B] of positions uint64[B, 6], none of them over, for their movers."""
@@ -251,9 +245,8 @@ class AlphaBetaAgent:
             TypeError, ValueError: see :func:`bao_env.engine.array_checks.check_array`.
         """
         check_array("position", position, np.uint64, (WORDS,))
-        ignored = np.zeros(1, np.int64)
         with self._exclusive:
-            self._search(position[None], np.array([FULL]), ignored, ignored)
+            self._search(position[None], np.array([FULL]), with_values=True)
             found = self._workspaces[0].memory[0].copy()
         line = tuple(takewhile(lambda action: action != NO_ACTION, found["lines"][0].tolist()))
         return SearchResult(
@@ -265,13 +258,12 @@ class AlphaBetaAgent:
         )
 
     def _search(
-        self,
-        positions: Words,
-        masks: Words,
-        actions: Actions,
-        values: Int64Array,
-    ) -> None:
+        self, positions: Words, masks: Words, with_values: bool
+    ) -> tuple[Actions, Int64Array]:
         """Run :func:`_search_many` on all threads, each position with its own time."""
+        positions, masks = as_batch(positions, masks)
+        actions = np.zeros(len(masks), np.int64)
+        values = np.zeros(len(masks) if with_values else 0, np.int64)
 
         def search_part(part: slice, thread: int) -> None:
             self._deadlines[thread][0] = deadline(self.seconds)
@@ -286,3 +278,4 @@ class AlphaBetaAgent:
 
         step = _CHUNK if self.seconds is None else 1
         share(len(masks), step, search_part, self._deadlines, self._expected_seconds)
+        return actions, values

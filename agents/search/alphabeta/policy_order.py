@@ -160,32 +160,12 @@ def _ask_network(rules, guide, work, ply, slot):
     )
     finish_encodings(rules, guide.after, guide.encodings, asked)
     forward(guide.weights, guide.encodings, asked, guide.network_workspace, guide.outputs)
-    top = _read_logits(guide, stack, frame.first, frame.end)
-    for k in range(frame.first, frame.end):
-        gap = min(float(top - guide.logits[k - frame.first]), _MAX_GAP) * GAP_UNIT
-        guide.gaps[slot, np.int64(stack[k, ACTION])] = np.uint16(gap)
-    work.nodes += np.int64(guide.encoding_nodes) * max(asked, np.int64(1))
-
-
-@jit
-def _read_logits(guide, stack, first, end):
-    """Fill ``guide.logits`` from the network's outputs for successors.
-
-    A decided successor has no output: a win gets a logit far above the others, a loss far below.
-
-    Args:
-        guide: a :class:`PolicyGuide`.
-        stack: uint64[N, 8], with the successors in rows ``first`` to ``end`` - 1.
-        first, end: see ``stack``.
-
-    Returns:
-        the highest logit, float32.
-    """
+    # A decided successor has no output: a win gets a logit far above the others, a loss far below.
     logits, outputs = guide.logits, guide.outputs
     output = 0
     top = np.float32(-np.inf)
-    for k in range(first, end):
-        i = k - first
+    for k in range(frame.first, frame.end):
+        i = k - frame.first
         if stack[k, RESULT] != ZERO:
             logits[i] = _MAX_GAP if stack[k, RESULT] == ONE else -_MAX_GAP
         elif guide.per_action != 0:
@@ -194,4 +174,7 @@ def _read_logits(guide, stack, first, end):
         else:
             logits[i] = outputs[0, np.int64(stack[k, ACTION])]
         top = max(top, logits[i])
-    return top
+    for k in range(frame.first, frame.end):
+        gap = min(float(top - logits[k - frame.first]), _MAX_GAP) * GAP_UNIT
+        guide.gaps[slot, np.int64(stack[k, ACTION])] = np.uint16(gap)
+    work.nodes += np.int64(guide.encoding_nodes) * max(asked, np.int64(1))

@@ -23,8 +23,6 @@ The paper leaves three points open that a search must settle:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import count
 
 import numpy as np
 
@@ -50,24 +48,6 @@ _FRACTION_SHIFT = U(40)  # leaves 24 random bits
 # --- sequential halving ---
 
 
-def halving_rounds(actions: int, simulations: int) -> Iterator[tuple[int, int]]:
-    """Yield the rounds that spend ``simulations`` on ``actions``; the last may be cut short.
-
-    Yields:
-        the number of remaining actions, and the number of tries of each.
-    """
-    share = simulations // max(1, (actions - 1).bit_length())  # of each round
-    finalists = max(1, min(actions, 2))
-    spent = 0
-    for halvings in count():
-        if spent >= simulations:
-            return
-        survivors = max(actions >> halvings, finalists)
-        visits = max(1, share // survivors)
-        yield survivors, visits
-        spent += survivors * visits
-
-
 def visit_schedule(actions: int, simulations: int) -> Int32Array:
     """Return the earlier visits of the action that each simulation tries.
 
@@ -81,11 +61,16 @@ def visit_schedule(actions: int, simulations: int) -> Int32Array:
     Returns:
         int32[simulations].
     """
+    left = max(1, actions)
+    share = simulations // max(1, (left - 1).bit_length())  # of each round
     parts = []
-    before = 0
-    for survivors, visits in halving_rounds(actions, simulations):
-        parts.append(np.repeat(np.arange(before, before + visits, dtype=np.int32), survivors))
-        before += visits
+    visits = spent = 0
+    while spent < simulations:
+        more = max(1, share // left)
+        parts.append(np.repeat(np.arange(visits, visits + more, dtype=np.int32), left))
+        visits += more
+        spent += more * left
+        left = max(left // 2, min(left, 2))
     return np.concatenate(parts)[:simulations]
 
 

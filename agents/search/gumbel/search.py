@@ -161,8 +161,8 @@ class GumbelSearch:
         weights: the network as compiled for another search; None compiles it here.
 
     Raises:
-        ValueError: a number is out of range.
-        NotCompilableError: ``lock_step`` is False, and the network cannot be compiled.
+        ValueError: a number is out of range, or ``lock_step`` is False and the network cannot be
+            compiled.
     """
 
     def __init__(
