@@ -17,7 +17,7 @@ from agents.nets.features import CAPTURES_AT, ENCODING_SIZE, REPLIES_SIZE
 from agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
 from agents.nets.legal_actions import list_legal_actions
 from bao_env.engine.bits import FULL, ONE, ZERO, U
-from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import META, WORDS, Seats, Words, mover_of, same_mover
 from bao_env.engine.ruleset import KernelRules
@@ -89,40 +89,6 @@ def encode_position(rules, words, viewer, is_over, encodings, k):
     return capture_features(rules, words, captures)
 
 
-@jit_inline
-def _encode_afterstate(rules, words, mover, result, after, encodings, k):
-    """Encode the board after an action; for ``replies``, only how the action ends.
-
-    Args:
-        rules: the :class:`KernelRules`.
-        words: uint64[5 or more], contiguous, the board.
-        mover: int64, the seat that has chosen the action.
-        result: uint64, the result of :func:`bao_env.engine.kernel.play`.
-        after: the :class:`AfterstateMemory` of a network of the kind ``replies``; else None.
-        encodings: uint8[R, size].
-        k: the row to fill, of ``encodings`` and of ``after``.
-
-    Returns:
-        the result, uint64, which also counts a next player without a move as lost.
-    """
-    same = same_mover(words[META])
-    if after is None:
-        stuck = encode_position(rules, words, mover, result != ZERO, encodings, k)
-    else:
-        after.legal[k] = legal_mask(rules, words) if result == ZERO else ZERO
-        stuck = after.legal[k] == ZERO
-        for word in range(META + 1):
-            after.words[k, word] = words[word]
-    if stuck and result == ZERO:  # 1.2: a player without a move has lost
-        result = FULL if same else ONE
-    if after is not None:
-        ends = SAME_NEXT if same else OPPONENT_NEXT
-        if result != ZERO:
-            ends = HAS_WON if result == ONE else HAS_LOST
-        encodings[k, REPLIES_SIZE - 1] = ends
-    return result
-
-
 @jit
 def encode_successors(rules, per_action, after, position, successors, first, last, encodings, k):
     """Encode a position, or its successors if the network reads those.
@@ -153,9 +119,19 @@ def encode_successors(rules, per_action, after, position, successors, first, las
     for e in range(first, last):
         if successors[e, RESULT] != ZERO:
             continue  # decided
-        result = _encode_afterstate(rules, successors[e], mover, ZERO, after, encodings, k)
-        successors[e, RESULT] = result
-        k += 1 if result == ZERO else 0
+        same = same_mover(successors[e, META])
+        if after is None:
+            stuck = encode_position(rules, successors[e], mover, False, encodings, k)
+        else:
+            after.legal[k] = legal_mask(rules, successors[e])
+            stuck = after.legal[k] == ZERO
+            for word in range(META + 1):
+                after.words[k, word] = successors[e, word]
+            encodings[k, REPLIES_SIZE - 1] = SAME_NEXT if same else OPPONENT_NEXT
+        if stuck:  # 1.2: a player without a move has lost
+            successors[e, RESULT] = FULL if same else ONE
+        else:
+            k += 1
     return k
 
 
@@ -203,7 +179,21 @@ def _encode_afterstates(rules, positions, legal_actions, after, encodings):
         mover = np.int64(mover_of(words[META]))
         # Over: won, or (kujifunza) lost, as the board shows.
         result = play(rules, words, U(legal_actions[k] & 63))
-        _encode_afterstate(rules, words, mover, result, after, encodings, k)
+        if after is None:
+            encode_position(rules, words, mover, result != ZERO, encodings, k)
+            continue
+        same = np.int64(mover_of(words[META])) == mover
+        after.legal[k] = ZERO
+        if result == ZERO:
+            after.legal[k] = legal_mask(rules, words)
+            if after.legal[k] == ZERO:  # 1.2: a player without a move has lost
+                result = FULL if same else ONE
+        for word in range(WORDS):
+            after.words[k, word] = words[word]
+        ends = SAME_NEXT if same else OPPONENT_NEXT
+        if result != ZERO:
+            ends = HAS_WON if result == ONE else HAS_LOST
+        encodings[k, REPLIES_SIZE - 1] = ends
     finish_encodings(rules, after, encodings, legal_actions.shape[0])
 
 
