@@ -9,6 +9,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from bao_env.envs.single import BaoEnv
 from bao_env.render import svg_board
 from bao_env.render.drawing import HEIGHT, WIDTH, Circle, Rect, Text, drawing
 from bao_env.render.raster import IMAGE_WIDTH, Window, rgb_array
+from tests.conftest import Capsys
 from tests.positions import OPENING
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -31,7 +33,7 @@ MIDDLE = "0,8,0,8,1,1,4,2/2,2,0,1,1,0,1,1/1,0,0,0,0,4,1,3/2,2,2,2,1,0,0,0 7,7 - 
 
 
 @pytest.fixture(autouse=True)
-def headless(monkeypatch):
+def headless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No screen, and no waiting between frames."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     for metadata in (raw_env.metadata, BaoEnv.metadata):
@@ -57,7 +59,7 @@ def shown() -> Any:
 # --- the image ----------------------------------------------------------------------------------
 
 
-def test_an_image_is_an_array_of_its_own():
+def test_an_image_is_an_array_of_its_own() -> None:
     image = image_of(OPENING)
     assert image.shape == (406, 820, 3) and image.dtype == np.uint8
     assert image.flags.c_contiguous and image.flags.writeable and image.flags.owndata
@@ -65,7 +67,7 @@ def test_an_image_is_an_array_of_its_own():
     assert rgb_array(shapes_of(OPENING), width=410).shape == (203, 410, 3)
 
 
-def test_no_display_is_needed():
+def test_no_display_is_needed() -> None:
     program = (
         "import pygame; from bao_env.render.drawing import drawing\n"
         "from bao_env.render.raster import rgb_array\n"
@@ -77,12 +79,12 @@ def test_no_display_is_needed():
 
 
 @pytest.mark.parametrize("width", [820, 1400])
-def test_all_but_texts_is_the_svg(width):
+def test_all_but_texts_is_the_svg(width: int) -> None:
     """SDL reads the same document as a browser, without its texts."""
     shapes = [shape for shape in shapes_of(MIDDLE) if not isinstance(shape, Text)]
     svg = svg_board(Board.from_text(MIDDLE).position, width=width)
-    svg = pygame.image.load(io.BytesIO(svg.encode()), "board.svg")
-    expected = pygame.surfarray.array3d(svg).transpose(1, 0, 2)
+    image = pygame.image.load(io.BytesIO(svg.encode()), "board.svg")
+    expected = pygame.surfarray.array3d(image).transpose(1, 0, 2)
     assert np.array_equal(rgb_array(shapes, width=width), expected)
     ring = [*shapes, Circle(400, 200, 50, "#800000", "#ffffff", 4)]
     row = rgb_array(ring)[200, :, 0].astype(int)
@@ -90,7 +92,7 @@ def test_all_but_texts_is_the_svg(width):
     assert (row[354:446] == 128).all()
 
 
-def test_a_change_in_two_holes_shows_there_alone():
+def test_a_change_in_two_holes_shows_there_alone() -> None:
     other = OPENING.replace("2,2,0/", "1,2,1/", 1)  # a seed of A6 goes to A8
     rows, columns = np.nonzero((image_of(OPENING) != image_of(other)).any(axis=2))
     labels = [s for s in shapes_of(other) if isinstance(s, Text) and s.size == 11.5]
@@ -100,7 +102,7 @@ def test_a_change_in_two_holes_shows_there_alone():
 
 
 @pytest.mark.parametrize(("text", "size"), [("South", 15.0), ("22", 11.5), ("a8", 40.0)])
-def test_texts_are_centred(text, size):
+def test_texts_are_centred(text: str, size: float) -> None:
     ground = Rect(0, 0, WIDTH, HEIGHT, 0, "#000000")
     image = rgb_array([ground, Text(300.0, 200.0, text, size, "#ffffff")])
     rows, columns = np.nonzero(image.max(axis=2) > 96)
@@ -113,7 +115,7 @@ def test_texts_are_centred(text, size):
 # --- the window ---------------------------------------------------------------------------------
 
 
-def test_a_window_survives_what_others_do_to_the_display():
+def test_a_window_survives_what_others_do_to_the_display() -> None:
     one, other = Window("one"), Window("other")
     one.show(shapes_of(OPENING), 10_000)
     other.show(shapes_of(MIDDLE), 10_000)
@@ -126,7 +128,7 @@ def test_a_window_survives_what_others_do_to_the_display():
     one.close()
 
 
-def test_a_window_keeps_the_pace_and_takes_its_events(monkeypatch):
+def test_a_window_keeps_the_pace_and_takes_its_events(monkeypatch: pytest.MonkeyPatch) -> None:
     pumped = []
     monkeypatch.setattr("pygame.event.pump", lambda: pumped.append(True))
     window = Window("Bao")
@@ -139,7 +141,7 @@ def test_a_window_keeps_the_pace_and_takes_its_events(monkeypatch):
     window.close()
 
 
-def test_a_window_leaves_signals_alone():
+def test_a_window_leaves_signals_alone() -> None:
     """SDL would turn SIGTERM into an event that nobody reads."""
     program = (
         "import signal; from bao_env import raw_env\n"
@@ -169,7 +171,7 @@ BOTH = pytest.mark.parametrize("kind", ["aec", "single"])
 
 
 @BOTH
-def test_rgb_array(kind):
+def test_rgb_array(kind: str) -> None:
     game = make(kind, render_mode="rgb_array")
     game.reset(seed=0)
     first, again = game.render(), game.render()
@@ -180,7 +182,7 @@ def test_rgb_array(kind):
     assert shown() is None
 
 
-def test_the_last_action_is_marked():
+def test_the_last_action_is_marked() -> None:
     game = make("aec", render_mode="rgb_array")
     game.reset()
     game.step(20)
@@ -189,7 +191,7 @@ def test_the_last_action_is_marked():
 
 
 @BOTH
-def test_the_result_stands_below_the_board(kind):
+def test_the_result_stands_below_the_board(kind: str) -> None:
     game = make(kind, render_mode="rgb_array", max_plies=2)
     game.reset()
     while game.position.ply < 2:
@@ -198,7 +200,7 @@ def test_the_result_stands_below_the_board(kind):
 
 
 @BOTH
-def test_human(kind, capsys):
+def test_human(kind: str, capsys: Capsys) -> None:
     game = make(kind, render_mode="human")
     assert shown() is None
     for _ in range(2):  # the second time after closing
@@ -218,7 +220,7 @@ def test_human(kind, capsys):
 @pytest.mark.parametrize(
     "duplicate", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))]
 )
-def test_copies_with_an_open_window(kind, duplicate):
+def test_copies_with_an_open_window(kind: str, duplicate: Callable[[Any], Any]) -> None:
     game = make(kind, render_mode="human")
     game.reset()
     twin = duplicate(game)
@@ -231,5 +233,5 @@ def test_copies_with_an_open_window(kind, duplicate):
 
 
 @pytest.mark.parametrize("factory", [aec_env, raw_env])
-def test_pettingzoo_render_test(factory):
+def test_pettingzoo_render_test(factory: Callable[..., Any]) -> None:
     render_test(factory)
