@@ -38,6 +38,7 @@ def single_games() -> None:
         env.step(int(info["action_mask"].argmax()))
     board = Board()
     board.trace(board.legal_moves[0])
+    board.move_text(board.legal_moves[0])
     board.push(board.legal_moves[0])
 
 

@@ -19,6 +19,7 @@ PLAYERS = (
     "search:zanzibar:4",
     "guided:zanzibar:2",
     "guided:zanzibar:100n",
+    "solver:100n",
 )
 """One player for each way to choose an action."""
 
@@ -33,6 +34,9 @@ def players() -> None:
 def training() -> None:
     """Compile an update of each training method."""
     small = ["envs=64", "rollout=8", "minibatch=512", "hidden=[8]", "workers=1", "device='cpu'"]
-    for method, kind in product(("ppo", "alphazero"), ("board", "moves")):
+    for method, kind in (
+        ("td", "replies"),
+        *product(("ppo", "alphazero"), ("board", "moves")),
+    ):
         settings = [*small, f"method={method}", f"network_kind={kind}", "alphazero.simulations=4"]
         make_trainer(*load_config(None, settings)).train_update()
