@@ -18,6 +18,7 @@ from typing import Any
 
 from agents import registry
 from agents.arena.match import play_match
+from agents.arena.report import markdown_table
 from agents.nets import checkpoint
 from agents.progress import Progress
 from agents.provenance import provenance
@@ -92,28 +93,31 @@ def measure(name: str, pairs: int = PAIRS) -> dict[str, Any]:
 
 def networks_table(card: dict[str, Any]) -> str:
     """Return a Markdown table of the networks and their training."""
-    lines = [
-        "| network | method | reads | units | numbers | size | plies | minutes | seed |",
-        "|---|---|---|---|---:|---:|---:|---:|---:|",
+    rows = [
+        [
+            f"`{name}`",
+            f"`{found['method']}`",
+            f"`{found['kind']}`",
+            " and ".join(map(str, found["hidden"])),
+            f"{found['numbers']:,}",
+            f"{found['bytes'] / 1e6:.1f} MB",
+            f"{found['plies'] / 1e6:.0f} million",
+            f"{found['seconds'] / 60:.0f}",
+            found["training_seed"],
+        ]
+        for name, found in card.items()
     ]
-    for name, found in card.items():
-        units = " and ".join(map(str, found["hidden"]))
-        lines.append(
-            f"| `{name}` | `{found['method']}` | `{found['kind']}` | {units} "
-            f"| {found['numbers']:,} | {found['bytes'] / 1e6:.1f} MB "
-            f"| {found['plies'] / 1e6:.0f} million "
-            f"| {found['seconds'] / 60:.0f} | {found['training_seed']} |"
-        )
-    return "\n".join(lines)
+    head = ["network", "method", "reads", "units", "numbers", "size", "plies", "minutes", "seed"]
+    return markdown_table(head, rows, texts=4)
 
 
 def games_table(card: dict[str, Any]) -> str:
     """Return a Markdown table of the networks' points against the bots, in percent."""
-    lines = [f"| network | {' | '.join(BOTS)} |", "|---|" + "---:|" * len(BOTS)]
-    for name, found in card.items():
-        cells = [_points(found["games"][bot]) for bot in BOTS]
-        lines.append(f"| `{name}` | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    rows = [
+        [f"`{name}`", *(_points(found["games"][bot]) for bot in BOTS)]
+        for name, found in card.items()
+    ]
+    return markdown_table(["network", *BOTS], rows)
 
 
 def _points(score: dict[str, Any]) -> str:
