@@ -24,6 +24,7 @@ from agents.search.alphabeta.evaluation import (
 )
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.value_network import (
+    FITTED,
     ROW_LIMIT,
     ROW_SCALE,
     ROWS,
@@ -105,11 +106,10 @@ def test_weights_of_another_shape_or_too_large_are_refused() -> None:
 def test_which_rule_sets_have_a_network() -> None:
     """Rules of one's own have none."""
     found = {name: load_network(ruleset) for name, ruleset in RULESETS.items()}
-    assert found.pop("kujifunza") is None
+    assert found["kujifunza"] is None
     assert load_network(RULESETS["zanzibar"].replace(name="mine")) is None
     shipped = [network.rows for network in found.values() if network is not None]
-    assert len(shipped) == len(found)
-    assert len({rows.tobytes() for rows in shipped}) == len(shipped)
+    assert len({rows.tobytes() for rows in shipped}) == len(shipped) >= len(FITTED) == 4
     assert all(rows.ctypes.data % 64 == 0 for rows in shipped)
 
 

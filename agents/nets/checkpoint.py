@@ -130,8 +130,15 @@ def load(
                 if arrays and not name.startswith(_MODEL)
             }
             return Checkpoint(network, trained, info, rest)
-        # Torch raises RuntimeError, and numpy TypeError if it lacks a tensor's type.
-        except (SafetensorError, OSError, MemoryError, RuntimeError, TypeError) as error:
+        # Torch raises RuntimeError; numpy, if it lacks a tensor's type, one of the last two.
+        except (
+            SafetensorError,
+            OSError,
+            MemoryError,
+            RuntimeError,
+            TypeError,
+            AttributeError,
+        ) as error:
             raise CheckpointError(f"{path} is damaged or too large: {error!s:.300}") from error
 
 

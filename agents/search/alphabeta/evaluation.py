@@ -53,6 +53,8 @@ CELLS = PHASES * TABLES << 2 * COUNT_BITS
 """Cells of one rule set."""
 
 FILE = Path(__file__).with_name("evaluation.npz")
+FITTED = ("zanzibar", "kibao", "kujifunza", "dutch", "malawi")
+"""The rule sets that the file must have; it may have others."""
 
 _PHASE_STORES = U(14)  # seeds in both stores that make a phase
 _PHASE_LIMIT = U(PHASES - 1)
@@ -181,14 +183,14 @@ def table_features(positions, out):
 
 
 def read_fitted(
-    file: Path, shape: tuple[int, ...], without: Collection[str] = ()
+    file: Path, shape: tuple[int, ...], names: Collection[str]
 ) -> dict[str, Int16Array]:
-    """Return the fitted numbers of the published rule sets, int16, by rule set.
+    """Return the fitted numbers of published rule sets, int16, by rule set.
 
     Args:
         file: the file, one of this package's.
         shape: the shape of each rule set's numbers.
-        without: the published rule sets of which the file has none.
+        names: the rule sets that the file must have.
 
     Raises:
         ValueError: the file cannot be read, or an array is missing or has another shape or dtype.
@@ -200,8 +202,7 @@ def read_fitted(
         raise ValueError(
             f"{file} cannot be read ({error!r:.100}): take it from the repository again"
         ) from error
-    names = [name for name in RULESETS if name not in without]
-    for name in names:
+    for name in (*names, *found):
         array = found.get(name)
         if array is None or array.shape != shape or array.dtype != np.int16:
             has = "none" if array is None else f"{array.dtype}{list(array.shape)}"
@@ -209,19 +210,19 @@ def read_fitted(
                 f"{file}: expected int16{list(shape)} for the rule set {name}, found {has}: "
                 "take it from the repository again"
             )
-    return {name: found[name] for name in names}
+    return {name: found[name] for name in RULESETS if name in found}
 
 
 @cache
 def _fitted() -> dict[str, Int16Array]:
     """Return the cells in :data:`FILE`, by rule set."""
-    return read_fitted(FILE, (CELLS,))
+    return read_fitted(FILE, (CELLS,), FITTED)
 
 
 def load_tables(ruleset: Ruleset) -> Tables:
     """Return the fitted tables of a rule set.
 
-    A custom rule set gets those of the published one that differs from it least.
+    A rule set without tables gets those of the one that differs from it least.
 
     Raises:
         ValueError: the file is damaged; see :func:`read_fitted`.

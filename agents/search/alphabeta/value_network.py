@@ -57,9 +57,9 @@ SIGNS = (1,) * (UNITS // 2) + (-1,) * (UNITS // 2)
 """Whether a unit is added or subtracted."""
 
 FILE = Path(__file__).with_name("value_network.npz")
-WITHOUT_NETWORK = ("kujifunza",)
-"""The published rule sets that no network was fitted to. Guided alpha-beta evaluates their
-positions with the tables of :mod:`agents.search.alphabeta.evaluation`."""
+FITTED = ("zanzibar", "kibao", "dutch", "malawi")
+"""The rule sets that the file must have. Under others, guided alpha-beta evaluates positions with
+the tables of :mod:`agents.search.alphabeta.evaluation`."""
 
 _SCALE_SHIFT = 3  # ROW_SCALE to SCALE
 
@@ -217,15 +217,16 @@ def network_of(rows: Int16Array) -> Network:
 def load_network(ruleset: Ruleset) -> Network | None:
     """Return the fitted network of a rule set.
 
-    None for a rule set that no network was fitted to: one of :data:`WITHOUT_NETWORK`, or one of
-    your own.
+    None for a rule set that no network was fitted to, for example one of your own.
 
     Raises:
         ValueError: the file is damaged; see :func:`.evaluation.read_fitted`.
     """
-    if ruleset != RULESETS.get(ruleset.name) or ruleset.name in WITHOUT_NETWORK:
+    if ruleset != RULESETS.get(ruleset.name):
         return None
-    rows = read_fitted(FILE, (ROWS, UNITS), WITHOUT_NETWORK)[ruleset.name]
+    rows = read_fitted(FILE, (ROWS, UNITS), FITTED).get(ruleset.name)
+    if rows is None:
+        return None
     try:
         return network_of(rows)
     except ValueError as error:
