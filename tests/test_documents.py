@@ -87,6 +87,13 @@ def test_examples(name: str) -> None:
     assert results.attempted > 5 and results.failed == 0
 
 
+@pytest.mark.parametrize("name", TEXTS)
+def test_code_imports_what_exists(name: str) -> None:
+    for block in re.findall(r"^```python\n(.*?)^```", TEXTS[name], re.DOTALL | re.MULTILINE):
+        for line in re.findall(r"^(?:from|import) (?:bao_env|agents|training).*", block, re.M):
+            exec(line)
+
+
 def test_set_up_commands_are_marked_for_ci() -> None:
     for name in ("train", "test"):
         pattern = rf"<!-- {name} -->\n```sh\npip install [^\n]+\n```"
