@@ -48,7 +48,7 @@ from agents.nets.features import INPUTS_VERSION, expand
 from agents.nets.head import SIGN_AND_RESULT, TRUST
 from agents.nets.network import PolicyNetwork
 from agents.registry import find_checkpoint
-from bao_env.cli import Run, add_options
+from bao_env.cli import Run, add_options, new_file
 from bao_env.engine.position import Words
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset, get_ruleset
 from bao_env.files import write_atomically
@@ -165,7 +165,7 @@ def to_onnx(trained: Checkpoint) -> onnx.ModelProto:
 def command(parser: argparse.ArgumentParser) -> Run:
     """``bao export``: write a checkpoint's network as an ONNX file."""
     parser.add_argument("checkpoint", metavar="CHECKPOINT", help="a path, or a shipped name")
-    parser.add_argument("file", metavar="FILE", help="the .onnx file to write")
+    parser.add_argument("file", type=new_file, metavar="FILE", help="the .onnx file to write")
     add_options(parser, "path", "allow")
     parser.epilog = "agents/export.py describes the inputs and the outputs; so does the file."
     return _export

@@ -207,6 +207,17 @@ def at_least(least: float, kind: type[int] | type[float] = int) -> Callable[[str
     return parse
 
 
+def new_file(text: str) -> str:
+    """Return the name of a file to write, a type of arguments: its folder must exist.
+
+    Without this check the work would be done before the file cannot be written.
+    """
+    folder = os.path.dirname(text) or "."
+    if not os.path.isdir(folder):
+        raise argparse.ArgumentTypeError(f"there is no folder {folder[:200]}: make it first")
+    return text
+
+
 def _ruleset(text: str) -> Any:
     from bao_env.rule_files import read_ruleset
 
@@ -225,7 +236,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "seed": {"type": at_least(0), "default": 1, "help": "seed of everything that is random"},
     "threads": {"type": at_least(1), "default": os.cpu_count() or 1, "help": "cores to use"},
-    "json": {"metavar": "FILE", "help": "also write the results as JSON; - prints only them"},
+    "json": {
+        "type": new_file,
+        "metavar": "FILE",
+        "help": "also write the results as JSON; - prints only them",
+    },
     "out": {"type": Path, "metavar": "DIR", "help": "folder of the results"},
     "path": {
         "action": "append",

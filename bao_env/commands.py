@@ -7,7 +7,7 @@ import codecs
 from pathlib import Path
 
 from bao_env.board import Board
-from bao_env.cli import Run, add_options
+from bao_env.cli import Run, add_options, new_file
 from bao_env.files import write_atomically
 from bao_env.notation.moves import SPELLINGS
 from bao_env.notation.positions import NotationError, action_to_move, format_position
@@ -31,8 +31,12 @@ def replay_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--any-stars", action="store_true", help="accept missing and wrong stars of takasa moves"
     )
-    parser.add_argument("--svg", metavar="FILE", help="also draw the final board, as SVG")
-    parser.add_argument("--gif", metavar="FILE", help="also draw the game, as an animated GIF")
+    parser.add_argument(
+        "--svg", type=new_file, metavar="FILE", help="also draw the final board, as SVG"
+    )
+    parser.add_argument(
+        "--gif", type=new_file, metavar="FILE", help="also draw the game, as an animated GIF"
+    )
     parser.epilog = "--svg and --gif draw the last game of the file."
     return _replay
 
@@ -50,7 +54,9 @@ def show_command(parser: argparse.ArgumentParser) -> Run:
     """``bao show``: print a position as a board, with its legal moves."""
     parser.add_argument("position", metavar="POSITION", help="a position text, between quotes")
     add_options(parser, "ruleset")
-    parser.add_argument("--svg", metavar="FILE", help="also draw it, with its legal moves, as SVG")
+    parser.add_argument(
+        "--svg", type=new_file, metavar="FILE", help="also draw it, with its legal moves, as SVG"
+    )
     parser.epilog = _EXAMPLE.format("show", "")
     return _show
 

@@ -29,7 +29,7 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        if error.errno and error.filename is None:  # the disk is full, for example
+        if error.errno:  # the caller does not know the temporary file
             error.filename = str(path)
         raise
     finally:

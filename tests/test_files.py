@@ -42,7 +42,7 @@ def test_failed_write_leaves_the_old_file(
 
 
 def test_missing_folder_raises(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"nowhere/file'$"):
         write_atomically(tmp_path / "nowhere" / "file", "text")
 
 

@@ -34,6 +34,8 @@ from tests.conftest import Fails
         ("rate gready", "did you mean 'greedy'"),
         ("rate kibao", "trained under rule set 'kibao', not 'zanzibar' .* is for zanzibar"),
         ("rate greedy --ladder chess", "no ladder 'chess': expected .* a file, or bao-ladder-"),
+        ("rate greedy --card no/where", "argument --card: there is no folder no: make it first"),
+        ("match greedy --json no/where", "argument --json: there is no folder no"),
         ("rate greedy --precision 0", "expected a number of at least 0.1"),
         ("blunders", "nothing to do"),
         ("blunders gready", "did you mean 'greedy'"),

@@ -36,7 +36,7 @@ from agents.provenance import provenance
 from agents.search.solver.player import SolverAgent
 from agents.search.solver.solved_positions import Solved, SolvedPositions, solve
 from bao_env.bots import Agent
-from bao_env.cli import Run, add_options, add_player_options, at_least, write_json
+from bao_env.cli import Run, add_options, add_player_options, at_least, new_file, write_json
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import movers
 from bao_env.files import write_atomically
@@ -283,9 +283,14 @@ def command(parser: argparse.ArgumentParser) -> Run:
         metavar="DIR",
         help="keeps what is solved (default: %(default)s)",
     )
-    parser.add_argument("--plot", metavar="FILE", help="also draw the results, as a PNG")
     parser.add_argument(
-        "--won", metavar="FILE", help="also write the won positions that all players get"
+        "--plot", type=new_file, metavar="FILE", help="also draw the results, as a PNG"
+    )
+    parser.add_argument(
+        "--won",
+        type=new_file,
+        metavar="FILE",
+        help="also write the won positions that all players get",
     )
     add_options(parser, "ruleset", "seed", "threads", "json")
     add_player_options(parser)

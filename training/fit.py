@@ -38,7 +38,7 @@ from agents.search.alphabeta import evaluation, value_network
 from agents.search.alphabeta.evaluation import CELLS, LIMIT, PAIRS, SCALE
 from agents.search.alphabeta.player import AlphaBetaAgent
 from agents.search.alphabeta.value_network import ROW_LIMIT, ROW_SCALE, SIGNS, load_network
-from bao_env.cli import Run, add_options, at_least
+from bao_env.cli import Run, add_options, at_least, new_file
 from bao_env.engine.position import Words
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.files import write_atomically
@@ -312,7 +312,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         help="weight of the search's value beside the result, 0 to 1",
     )
     add_options(parser, out=Path("runs/value_network"))
-    parser.add_argument("--file", type=Path, help="file of the weights of all rule sets")
+    parser.add_argument("--file", type=new_file, help="file of the weights of all rule sets")
     return _run
 
 
@@ -325,6 +325,6 @@ def _run(args: argparse.Namespace) -> None:
     try:
         for ruleset in map(get_ruleset, args.rulesets):
             fit_one = fit_tables if args.evaluator == "tables" else fit_network
-            write(ruleset, fit_one(ruleset, args), args.file)
+            write(ruleset, fit_one(ruleset, args), Path(args.file))
     except KeyboardInterrupt:
         raise KeyboardInterrupt("the same command continues a network's games") from None

@@ -21,7 +21,7 @@ from agents.arena.openings import BALANCE, OPENING_PLIES, draw_openings
 from agents.arena.report import markdown_table
 from agents.progress import Progress
 from agents.provenance import provenance
-from bao_env.cli import Run, add_options, add_player_options, at_least, write_json
+from bao_env.cli import Run, add_options, add_player_options, at_least, new_file, write_json
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.files import write_atomically
@@ -108,7 +108,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
         help="stop when a test (5 %% errors) has decided between these Elo differences",
     )
     add_options(parser, "seed", "json", ruleset=None)
-    parser.add_argument("--games", metavar="FILE", help="also write every game as a transcript")
+    parser.add_argument(
+        "--games", type=new_file, metavar="FILE", help="also write every game as a transcript"
+    )
     add_player_options(parser)
     return _run
 

@@ -22,7 +22,7 @@ from agents.arena.report import markdown_table
 from agents.arena.scheduler import fingerprint
 from agents.provenance import provenance
 from agents.search.solver.solved_positions import shipped_won_positions
-from bao_env.cli import Run, add_options, add_player_options, at_least, write_json
+from bao_env.cli import Run, add_options, add_player_options, at_least, new_file, write_json
 from bao_env.files import write_atomically
 from training.shares import Blunders
 
@@ -166,7 +166,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
         help="or for this long (default: 100); "
         f"then up to {BLUNDER_SECONDS:g} more in won positions",
     )
-    parser.add_argument("--card", metavar="FILE", help="also write the result as Markdown")
+    parser.add_argument(
+        "--card", type=new_file, metavar="FILE", help="also write the result as Markdown"
+    )
     add_options(parser, "seed", "threads", "json")
     add_player_options(parser)
     return _run
