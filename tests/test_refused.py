@@ -38,6 +38,8 @@ from tests.conftest import Fails
         ("match greedy --json no/where", "argument --json: there is no folder no"),
         ("rate greedy --precision 0", "expected a number of at least 0.1"),
         ("blunders", "nothing to do"),
+        ("blunders --won new.npz --plot new.png", "nothing to do"),
+        ("blunders --won new.npz --sources own", "not own"),
         ("blunders gready", "did you mean 'greedy'"),
         ("blunders zanzibar --ruleset kujifunza", "trained under"),
         ("blunders greedy --plies 500 600", "fewer than 1000 different positions"),

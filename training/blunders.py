@@ -199,15 +199,17 @@ def tables(report: dict[str, Any]) -> str:
         rows.append([*row, f"{perfect['games']:,}", *percent(perfect["share"])])
     head = ["player", "moves", "give the win away, %", "95 % interval", "moves that could"]
     head += ["give it away, %", "95 % interval", "games against perfect play", "won, %"]
-    return "\n\n".join(
-        [
-            "Positions, by the player to move:",
-            markdown_table(["source", "stage", "won", "lost", "not solved"], sizes),
+    paragraphs = [
+        "Positions, by the player to move:",
+        markdown_table(["source", "stage", "won", "lost", "not solved"], sizes),
+    ]
+    if rows:
+        paragraphs += [
             "All moves from won positions; those among them that could give the win away; and "
             "games from won positions against perfect play:",
             markdown_table([*head, "95 % interval"], rows),
         ]
-    )
+    return "\n\n".join(paragraphs)
 
 
 def plot(results: Sequence[dict[str, Any]], title: str) -> bytes:
@@ -298,8 +300,10 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
-    if not args.players and not args.won:
-        raise ValueError("there is nothing to do: name a PLAYER, or a file with --won")
+    if not args.players and (args.plot or not args.won):
+        raise ValueError("there is nothing to do: name a PLAYER, or a file with --won alone")
+    if args.won and args.sources == ["own"]:
+        raise ValueError("--won writes positions of the sources random and strong, not own")
     if args.plies is None:
         args.plies = (34, 60) if args.ruleset.opening_store else (0, 200)
     args.plies = tuple(args.plies)
