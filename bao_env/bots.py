@@ -169,7 +169,7 @@ def get_agent(
 
     Args:
         opponent: ``"random"`` or ``"greedy"``; the name of an installed player, in a checkout such
-            as ``"alphabeta:2"`` (:func:`agents.load`); an agent; or a function that does what
+            as ``"alphabeta:2"`` (:func:`bao_agents.load`); an agent; or a function that does what
             :meth:`Agent.act` does.
         ruleset: the rules to be played.
         seed: seeds a named player's random choices.

@@ -38,38 +38,49 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "play": Command("agents.play.command:command", "play in a browser, against anyone", "play"),
-    "train": Command("training.train:command", "train an agent by self-play, or resume", "train"),
-    "match": Command("training.match:command", "play two players against each other", "train"),
-    "rate": Command("training.rate:command", "rate a player on a ladder of bots, in Elo", "train"),
-    "tournament": Command("training.tournament:command", "play a round robin", "train"),
-    "blunders": Command("training.blunders:command", "count won games given away", "train"),
-    "curve": Command("training.curve:command", "draw how a run's generations improve", "train"),
-    "players": Command("agents.registry:command", "list the players"),
-    "solve": Command("agents.search.solver.command:command", "prove who wins a position"),
-    "dataset": Command("training.exact_values:command", "make a file of exact values", "train"),
-    "export": Command("agents.export:command", "write a network as an ONNX file", "export"),
+    "play": Command("bao_agents.play.command:command", "play in a browser, against anyone", "play"),
+    "train": Command(
+        "bao_training.train:command", "train an agent by self-play, or resume", "train"
+    ),
+    "match": Command("bao_training.match:command", "play two players against each other", "train"),
+    "rate": Command(
+        "bao_training.rate:command", "rate a player on a ladder of bots, in Elo", "train"
+    ),
+    "tournament": Command("bao_training.tournament:command", "play a round robin", "train"),
+    "blunders": Command("bao_training.blunders:command", "count won games given away", "train"),
+    "curve": Command("bao_training.curve:command", "draw how a run's generations improve", "train"),
+    "players": Command("bao_agents.registry:command", "list the players"),
+    "solve": Command("bao_agents.search.solver.command:command", "prove who wins a position"),
+    "dataset": Command("bao_training.exact_values:command", "make a file of exact values", "train"),
+    "export": Command("bao_agents.export:command", "write a network as an ONNX file", "export"),
     "replay": Command("bao_env.commands:replay_command", "check a game move by move, or draw it"),
     "explain": Command("bao_env.commands:explain_command", "print what a move does"),
     "show": Command("bao_env.commands:show_command", "print a position as a board"),
     "perft": Command("bao_env.perft:command", "count the action sequences of a length"),
     "warm-up": Command("bao_env.warm_up:command", "compile everything beforehand"),
     "bench": Command("bao_env.bench:command", "measure the speed of the environments"),
-    "bench search": Command("training.bench_search:command", "measure the searches", "train"),
-    "bench train": Command("training.bench:command", "measure the speed of training", "train"),
+    "bench search": Command("bao_training.bench_search:command", "measure the searches", "train"),
+    "bench train": Command("bao_training.bench:command", "measure the speed of training", "train"),
     "bench first-step": Command(
-        "training.lab.first_step:command", "measure compiling at first use", "train"
+        "bao_training.lab.first_step:command", "measure compiling at first use", "train"
     ),
-    "bench peers": Command("training.lab.peers:command", "measure other libraries", "train"),
-    "versus": Command("training.versus:command", "play against another checkout", "train"),
-    "fit": Command("training.fit:command", "fit an evaluation of alpha-beta", "train"),
-    "ladder": Command("training.ladder:command", "make a ladder from a tournament", "train"),
-    "examples": Command("training.examples.check:command", "run examples of RL libraries", "train"),
-    "lab benchmark": Command("training.lab.benchmark.command:command", "compare learners", "train"),
-    "lab card": Command("training.lab.card:command", "measure the shipped networks", "train"),
-    "lab census": Command("training.lab.census:command", "count early wins in kujifunza", "train"),
-    "lab certificate": Command("training.lab.certificate:command", "prove kujifunza won", "train"),
-    "lab tables": Command("training.lab.tables:command", "write the tables of documents", "train"),
+    "bench peers": Command("bao_training.lab.peers:command", "measure other libraries", "train"),
+    "versus": Command("bao_training.versus:command", "play against another checkout", "train"),
+    "fit": Command("bao_training.fit:command", "fit an evaluation of alpha-beta", "train"),
+    "ladder": Command("bao_training.ladder:command", "make a ladder from a tournament", "train"),
+    "lab benchmark": Command(
+        "bao_training.lab.benchmark.command:command", "compare learners", "train"
+    ),
+    "lab card": Command("bao_training.lab.card:command", "measure the shipped networks", "train"),
+    "lab census": Command(
+        "bao_training.lab.census:command", "count early wins in kujifunza", "train"
+    ),
+    "lab certificate": Command(
+        "bao_training.lab.certificate:command", "prove kujifunza won", "train"
+    ),
+    "lab tables": Command(
+        "bao_training.lab.tables:command", "write the tables of documents", "train"
+    ),
 }
 """All commands by name. Names that begin with the same word are shown together."""
 
@@ -129,7 +140,7 @@ def _run(words: list[str]) -> int:
         # Behind our own packages, so that no file there hides them. Worker processes inherit it.
         sys.path.append(str(Path(folder).resolve()))
     for architecture in getattr(args, "allow", ()):
-        pkgutil.resolve_name("agents.registry:allow_architecture")(architecture)
+        pkgutil.resolve_name("bao_agents.registry:allow_architecture")(architecture)
     return run(args) or 0
 
 
@@ -168,7 +179,7 @@ def _import(name: str, command: Command) -> Callable[[argparse.ArgumentParser], 
         function: Callable[[argparse.ArgumentParser], Run] = pkgutil.resolve_name(command.place)
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
-        if missing in ("agents", "training"):
+        if missing in ("bao_agents", "bao_training"):
             needed = "is not part of the wheel: it runs from a checkout of the repository"
         else:
             needed = f"needs {missing}: pip install -e '.[{command.extra or 'train'}]'"

@@ -1,6 +1,6 @@
 """Check the proof that whoever begins wins kujifunza, by the literal rules alone.
 
-    python -m tests.check_certificate agents/search/solver/proofs/kujifunza.tsv
+    python -m tests.check_certificate agents/bao_agents/search/solver/proofs/kujifunza.tsv
 
 A certificate is a table with tabs: ``position``, ``move``, ``plies``. It lists each position in
 which the winner is to move, when they follow it from the opening; their move there; and in how many

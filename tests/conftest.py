@@ -116,7 +116,7 @@ def client() -> TestClient:
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the board wait for a bot's first move, which may have to compile."""
-    monkeypatch.setattr("agents.play.api.BOT_TIMEOUT", 600.0)
+    monkeypatch.setattr("bao_agents.play.api.BOT_TIMEOUT", 600.0)
 
 
 def _missing(package: str) -> bool:

@@ -8,12 +8,12 @@ from typing import Any
 import httpx2
 import numpy as np
 import pytest
+from bao_agents import registry
+from bao_agents.base import OnBoard, PlayerKind
+from bao_agents.play.roster import Roster
+from bao_agents.play.server import create_app
 from starlette.testclient import TestClient
 
-from agents import registry
-from agents.base import OnBoard, PlayerKind
-from agents.play.roster import Roster
-from agents.play.server import create_app
 from bao_env.engine.action import actions_of
 
 HOUSE = "0,0,1,0,7,0,0,1/0,0,0,0,0,0,1,1/1,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 20,20 SN S -"
@@ -57,4 +57,4 @@ def offer(monkeypatch: pytest.MonkeyPatch, agent: Any, **label: str) -> None:
     """Add the player ``mine`` to those of the board."""
     place = {"": OnBoard({"en": "Mine", **label})}
     row = PlayerKind("mine", "mine", {}, lambda _: agent, on_board=place)
-    monkeypatch.setattr("agents.registry.KINDS", (row, *registry.KINDS))
+    monkeypatch.setattr("bao_agents.registry.KINDS", (row, *registry.KINDS))

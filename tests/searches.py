@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from bao_agents.search.alphabeta.evaluation import Tables, evaluate_by_tables
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
 
-from agents.search.alphabeta.evaluation import Tables, evaluate_by_tables
-from agents.search.alphabeta.player import AlphaBetaAgent
-from agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import candidates, legal_mask, play
@@ -30,7 +30,7 @@ def minimax(
         tables: of the evaluation.
         words: the position.
         depth: in plies.
-        extends: with the extensions of agents/search/alphabeta/reductions.py.
+        extends: with the extensions of agents/bao_agents/search/alphabeta/reductions.py.
         saved: half plies that forced actions have saved.
         ply: plies from the root.
     """

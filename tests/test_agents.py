@@ -7,11 +7,11 @@ import os
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
+import bao_agents
 import numpy as np
 import pytest
+from bao_agents.registry import CHECKPOINTS, GUIDES, KINDS, PLAYERS, checkpoint_of, parse
 
-import agents
-from agents.registry import CHECKPOINTS, GUIDES, KINDS, PLAYERS, checkpoint_of, parse
 from bao_env import RULESETS, Board
 from bao_env.bots import Agent, GreedyAgent, RandomAgent, get_agent
 from bao_env.engine.action import actions_of, is_legal
@@ -47,7 +47,7 @@ def test_greedy_takes_a_win() -> None:
     board = Board.from_text(
         "0,0,4,0,0,2,0,1/0,0,0,0,0,0,0,0/1,0,0,0,0,0,0,0/9,9,9,9,9,2,0,0 5,4 - S -"
     )
-    board.push(agents.load("greedy").choose(board))
+    board.push(bao_agents.load("greedy").choose(board))
     outcome = board.outcome()
     assert outcome is not None and outcome.winner == 0
 
@@ -63,7 +63,9 @@ def test_random_agent_is_uniform() -> None:
 @pytest.mark.parametrize("spec", ["random", "mcts:20"])
 def test_choice_depends_on_the_seed(spec: str) -> None:
     arrays = random_play("zanzibar")
-    first, again, other = (agents.load(spec, seed=seed).act(*arrays).tolist() for seed in (3, 3, 4))
+    first, again, other = (
+        bao_agents.load(spec, seed=seed).act(*arrays).tolist() for seed in (3, 3, 4)
+    )
     assert first == again != other
 
 
@@ -82,14 +84,17 @@ def test_choice_depends_on_the_seed(spec: str) -> None:
         ("alfabeta:6", r"\(did you mean 'alphabeta:6'\?\)"),
         ("search:zanzibr:64", r"no checkpoint 'zanzibr' \(did you mean 'zanzibar'\?\)"),
         ("no_such_module:make", "no_such_module:make cannot be imported: .*No module named"),
-        ("agents.registry:nobody", "agents.registry:nobody cannot be imported: .* no attribute"),
+        (
+            "bao_agents.registry:nobody",
+            "bao_agents.registry:nobody cannot be imported: .* no attribute",
+        ),
         (f"{__name__}:make_nothing", "returned 'nothing': expected an object with act"),
         ("runs/nowhere.safetensors", "'runs/nowhere.safetensors': there is no such file"),
         ("../agents/registry", "there is no such file"),
     ],
 )
 def test_invalid_player_raises(spec: str, message: str) -> None:
-    for load in (agents.load, get_agent):
+    for load in (bao_agents.load, get_agent):
         with pytest.raises(ValueError, match=message):
             load(spec)
 
@@ -154,14 +159,14 @@ def make_last(ruleset: object, seed: int) -> object:
 
 def test_own_function_is_a_player() -> None:
     board = Board()
-    player = agents.load(f"{__name__}:make_last")
+    player = bao_agents.load(f"{__name__}:make_last")
     assert player.choose(board) == max(board.legal_actions)
     assert player.name == f"{__name__}:make_last"
 
 
 def test_no_choice_after_the_end() -> None:
     with pytest.raises(ValueError, match="the game is over"):
-        agents.load("greedy").choose(Board.from_text(STUCK))
+        bao_agents.load("greedy").choose(Board.from_text(STUCK))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +181,7 @@ def test_no_choice_after_the_end() -> None:
 def test_players_check_arrays(spec: str) -> None:
     """Compiled code would read beyond the end of an array that is too short."""
     positions, masks = (array[:8] for array in random_play("zanzibar"))
-    player = agents.load(spec, threads=1)
+    player = bao_agents.load(spec, threads=1)
     for wrong, error in (
         ((positions[:1], np.resize(masks, 20_000)), ValueError),
         ((positions[0], masks[:1]), ValueError),
@@ -193,7 +198,7 @@ def test_players_check_arrays(spec: str) -> None:
     assert is_legal(chosen, views[1]).all()
     if "ms" not in spec:  # what time allows for differs from call to call
         copies = (array.copy() for array in views)
-        assert chosen.tolist() == agents.load(spec, threads=1).act(*copies).tolist()
+        assert chosen.tolist() == bao_agents.load(spec, threads=1).act(*copies).tolist()
 
 
 @pytest.mark.parametrize("spec", ["alphabeta:300ms", "mcts:300ms", "solver:300ms"])
@@ -202,7 +207,7 @@ def test_search_from_two_threads_raises(spec: str) -> None:
     positions, masks = random_play("zanzibar")
     choices = np.flatnonzero(masks & (masks - np.uint64(1)))[:1]
     positions, masks = positions[choices], masks[choices]
-    player = agents.load(spec, threads=1)
+    player = bao_agents.load(spec, threads=1)
     player.act(positions, masks)  # compiles
     together = threading.Barrier(2)
 
@@ -237,9 +242,9 @@ def test_choice_depends_on_the_position_alone(spec: str) -> None:
     """It does not depend on the batch, on threads or on earlier searches; an ended game gets 0."""
     positions, masks = (array[:60].copy() for array in random_play("zanzibar", 40))
     masks[3] = 0
-    chosen = agents.load(spec, seed=5, threads=2).act(positions, masks)
+    chosen = bao_agents.load(spec, seed=5, threads=2).act(positions, masks)
     assert is_legal(chosen, masks).all() and chosen[3] == 0
-    alone = agents.load(spec, seed=5, threads=1)
+    alone = bao_agents.load(spec, seed=5, threads=1)
     for i in reversed(range(60)):
         assert alone.act(positions[i : i + 1], masks[i : i + 1])[0] == chosen[i]
 
@@ -272,7 +277,7 @@ def test_searches_in_workers(threads: int) -> None:
 
 
 def load_all(threads: int) -> list[Agent]:
-    return [agents.load(name, seed=1, threads=threads) for name in SEARCHES]
+    return [bao_agents.load(name, seed=1, threads=threads) for name in SEARCHES]
 
 
 def act(bots: list[Agent], arrays: tuple[np.ndarray, ...]) -> list[np.ndarray]:

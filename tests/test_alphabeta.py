@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from agents.search.alphabeta.evaluation import load_tables
-from agents.search.alphabeta.player import MAX_DEPTH, AlphaBetaAgent
-from agents.search.alphabeta.transposition import (
+from bao_agents.search.alphabeta.evaluation import load_tables
+from bao_agents.search.alphabeta.player import MAX_DEPTH, AlphaBetaAgent
+from bao_agents.search.alphabeta.transposition import (
     NO_ACTION,
     PROVEN,
     WIN_VALUE,
@@ -18,6 +17,7 @@ from agents.search.alphabeta.transposition import (
     probe,
     store,
 )
+
 from bao_env import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U

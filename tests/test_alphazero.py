@@ -6,21 +6,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bao_agents import load
+from bao_agents.arena.match import play_match
+from bao_agents.nets import checkpoint
+from bao_agents.nets.policy import NetworkAgent
+from bao_training import train
+from bao_training.alphazero import AlphaZeroTrainer
+from bao_training.config import ConfigError
+from bao_training.train import load_config
 
-from agents import load
-from agents.arena.match import play_match
-from agents.nets import checkpoint
-from agents.nets.policy import NetworkAgent
 from bao_env.bots import RandomAgent
 from bao_env.cli import main as bao
 from bao_env.engine.action import is_legal
 from bao_env.engine.position import PLY, movers
 from tests.conftest import Capsys
 from tests.test_train import kill_and_resume, weights
-from training import train
-from training.alphazero import AlphaZeroTrainer
-from training.config import ConfigError
-from training.train import load_config
 
 TINY = [
     "method=alphazero",

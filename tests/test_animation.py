@@ -48,8 +48,8 @@ def frames_of(picture: Image.Image) -> int:
 
 
 def test_picture_in_the_readme() -> None:
-    """``bao replay tests/data/games/voogt-1.txt --gif agents/play/game.gif`` makes it."""
-    file = ROOT / "agents" / "play" / "game.gif"
+    """``bao replay tests/data/games/voogt-1.txt --gif agents/game.gif`` makes it."""
+    file = ROOT / "agents" / "game.gif"
     assert file.relative_to(ROOT).as_posix() in (ROOT / "README.md").read_text(encoding="utf-8")
     assert file.stat().st_size < 2_000_000
     with Image.open(file) as picture:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bao_agents.arena.elo import Sprt, score_pairs, wilson_interval
+from bao_agents.arena.match import GAME_OVER, SPRT_PAIRS, play_match
+from bao_agents.arena.openings import draw_openings
+from bao_agents.search.alphabeta.evaluation import SCALE
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
 
-from agents.arena.elo import Sprt, score_pairs, wilson_interval
-from agents.arena.match import GAME_OVER, SPRT_PAIRS, play_match
-from agents.arena.openings import draw_openings
-from agents.search.alphabeta.evaluation import SCALE
-from agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.bots import Agent, GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import legal_mask

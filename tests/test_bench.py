@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from bao_training.lab import first_step
 
 from bao_env.cli import main as bao
 from tests.conftest import Capsys
 from tests.make_golden import pinned
-from training.lab import first_step
 
 
 def test_bench_measures_and_prints_json(capsys: Capsys) -> None:

@@ -8,23 +8,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import bao_agents
 import numpy as np
 import pytest
 import torch
-
-import agents
-from agents.arena.elo import wilson_interval
-from agents.nets import checkpoint
-from agents.nets.network import NetworkConfig, PolicyNetwork
-from agents.search.solver.player import PROOF_PART, SolverAgent
-from agents.search.solver.solved_positions import (
+from bao_agents.arena.elo import wilson_interval
+from bao_agents.nets import checkpoint
+from bao_agents.nets.network import NetworkConfig, PolicyNetwork
+from bao_agents.search.solver.player import PROOF_PART, SolverAgent
+from bao_agents.search.solver.solved_positions import (
     SHIPPED,
     Solved,
     SolvedPositions,
     shipped_won_positions,
     solve,
 )
-from agents.search.solver.solver import Solver
+from bao_agents.search.solver.solver import Solver
+from bao_training import blunders
+from bao_training.config import ConfigError
+from bao_training.ppo import PpoTrainer
+from bao_training.sampling import Sample, random_play
+from bao_training.shares import Blunders
+from bao_training.train import load_config
+
 from bao_env.cli import main as bao
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
@@ -32,12 +38,6 @@ from tests.conftest import Capsys, Fails
 from tests.play import Lowest
 from tests.positions import batch_of
 from tests.test_train import metrics, options
-from training import blunders
-from training.config import ConfigError
-from training.ppo import PpoTrainer
-from training.sampling import Sample, random_play
-from training.shares import Blunders
-from training.train import load_config
 
 KUJIFUNZA = RULESETS["kujifunza"]
 NODES = 20_000
@@ -257,7 +257,7 @@ def test_the_curve_of_a_run(found: Solved, tmp_path: Path, capsys: Capsys, fails
     expected = [
         [steps]
         + [
-            f"{100 * won.mistakes(agents.load(name, ruleset=KUJIFUNZA)).mean():.2f}"
+            f"{100 * won.mistakes(bao_agents.load(name, ruleset=KUJIFUNZA)).mean():.2f}"
             for name in (str(path), f"search:{path}:4")
         ]
         for steps, path in zip(("500", "10,000"), paths, strict=True)

@@ -10,10 +10,11 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from agents import registry
+from bao_agents import registry
+from bao_training.lab import card
+
 from bao_env.cli import main as bao
 from tests.conftest import Capsys
-from training.lab import card
 
 
 def test_card_is_of_the_shipped_networks() -> None:

@@ -29,7 +29,7 @@ from tests.positions import random_games
 from tests.reference import OPPONENT, SOUTH, WINS, legal_moves, opening
 
 ROOT = Path(__file__).parent.parent
-SHIPPED = ROOT / "agents" / "search" / "solver" / "proofs" / "kujifunza.tsv"
+SHIPPED = ROOT / "agents" / "bao_agents" / "search" / "solver" / "proofs" / "kujifunza.tsv"
 OPENING = opening(KUJIFUNZA)
 HEAD = "position\tmove\tplies\n"
 
@@ -72,7 +72,7 @@ import sys
 from tests.check_certificate import main
 assert main([{str(SHIPPED)!r}]) == 0
 imported = {{name.partition(".")[0] for name in sys.modules}}
-print(imported & {{"bao_env", "agents", "training", "numba", "numpy"}})
+print(imported & {{"bao_env", "bao_agents", "bao_training", "numba", "numpy"}})
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "set()", done.stderr

@@ -10,23 +10,23 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 
+import bao_agents
 import numpy as np
 import pytest
 import torch
+from bao_agents.arena.match import play_match
+from bao_agents.nets import checkpoint
+from bao_agents.nets.checkpoint import Checkpoint, CheckpointError
+from bao_agents.nets.features import INPUTS_VERSION
+from bao_agents.nets.network import NetworkConfig, PolicyNetwork, num_parameters
+from bao_agents.nets.policy import NetworkAgent
+from bao_agents.registry import CHECKPOINTS, shipped
+from bao_agents.search.gumbel.player import SearchAgent
+from bao_agents.search.gumbel.search import GumbelSearch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-import agents
-from agents.arena.match import play_match
-from agents.nets import checkpoint
-from agents.nets.checkpoint import Checkpoint, CheckpointError
-from agents.nets.features import INPUTS_VERSION
-from agents.nets.network import NetworkConfig, PolicyNetwork, num_parameters
-from agents.nets.policy import NetworkAgent
-from agents.registry import CHECKPOINTS, shipped
-from agents.search.gumbel.player import SearchAgent
-from agents.search.gumbel.search import GumbelSearch
 from bao_env import RULESETS, Board
 from tests.networks import make_network
 from tests.positions import random_play
@@ -44,7 +44,7 @@ def test_checkpoint_plays_as_its_network(saved: Path) -> None:
     positions, masks = random_play("zanzibar")
     loaded = checkpoint.load(saved)
     assert loaded.info == {"steps": 5} and loaded.ruleset == RULESETS["zanzibar"]
-    chosen = agents.load(saved).act(positions, masks)
+    chosen = bao_agents.load(saved).act(positions, masks)
     policy = NetworkAgent(loaded.network, loaded.ruleset).evaluate(positions, masks)
     for i in range(len(positions)):
         part = slice(policy.indptr[i], policy.indptr[i + 1])
@@ -65,12 +65,14 @@ def test_shipped_checkpoints_play() -> None:
     for name in shipped():
         assert (CHECKPOINTS / f"{name}.safetensors").stat().st_size <= 2_000_000
         board = Board(name)
-        assert agents.load(name, ruleset=name).choose(board) in board.legal_actions
-        player = agents.load(f"search:{name}:16", ruleset=name)
+        assert bao_agents.load(name, ruleset=name).choose(board) in board.legal_actions
+        player = bao_agents.load(f"search:{name}:16", ruleset=name)
         assert player.choose(board) in board.legal_actions
         with pytest.raises(CheckpointError, match="was trained under rule set"):
-            agents.load(name, ruleset="kibao" if name != "kibao" else "zanzibar")
-    match = play_match(agents.load("search:zanzibar:16"), agents.load("greedy"), pairs=20, seed=1)
+            bao_agents.load(name, ruleset="kibao" if name != "kibao" else "zanzibar")
+    match = play_match(
+        bao_agents.load("search:zanzibar:16"), bao_agents.load("greedy"), pairs=20, seed=1
+    )
     assert match.score.low > 0.8
 
 
@@ -87,7 +89,7 @@ def test_weights_out_of_range_raise(saved: Path, factor: float, message: str) ->
         parameter.data *= factor
     checkpoint.save(saved, loaded)
     with pytest.raises(CheckpointError, match=message):
-        agents.load(saved)
+        bao_agents.load(saved)
 
 
 def test_network_that_is_not_finite_does_not_play(saved: Path) -> None:
@@ -169,7 +171,7 @@ def test_headers_without_versions(saved: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_rules_of_the_same_name_that_differ_raise(saved: Path) -> None:
     longer = replace(RULESETS["zanzibar"], sow_limit=2000)
     with pytest.raises(CheckpointError, match="sow_limit=1000, not 2000"):
-        agents.load(saved, ruleset=longer)
+        bao_agents.load(saved, ruleset=longer)
 
 
 def test_hostile_files_raise(saved: Path, tmp_path: Path) -> None:
@@ -227,7 +229,7 @@ def test_large_files_are_not_read(saved: Path) -> None:
     """A tensor of 3 GiB is no obstacle if it is the trainer's; the network's must fit."""
     before = most_memory()
     huge = with_tensor(saved, "buffer", "F32", 3 << 28, 4)
-    agents.load(huge)
+    bao_agents.load(huge)
     with pytest.raises(CheckpointError, match="do not fit the network"):
         checkpoint.load(with_tensor(saved, "model.extra", "F32", 3 << 28, 4))
     assert most_memory() - before < 1 << 30
@@ -260,15 +262,15 @@ def test_special_files_raise(tmp_path: Path) -> None:
             with pytest.raises(CheckpointError, match=r"expected a \.safetensors file"):
                 checkpoint.load(path)
             with pytest.raises(ValueError, match="there is no such file"):
-                agents.load(path)
+                bao_agents.load(path)
             with pytest.raises(ValueError, match="there is no checkpoint"):
-                agents.load(f"search:{path}:4")
+                bao_agents.load(f"search:{path}:4")
 
 
 def test_names_that_no_file_can_have_raise(tmp_path: Path) -> None:
     for name in ("x" * 5000, f"{tmp_path}/{'x' * 300}.safetensors", "a\0b"):
         with pytest.raises(ValueError, match=r"unknown player|there is no such file"):
-            agents.load(name)
+            bao_agents.load(name)
 
 
 ARRAYS: checkpoint.Arrays = {
@@ -305,7 +307,7 @@ def check_loads_or_raises(path: Path) -> None:
         return
     board = Board(found.ruleset)
     try:
-        chosen = agents.load(path, ruleset=found.ruleset).choose(board)
+        chosen = bao_agents.load(path, ruleset=found.ruleset).choose(board)
     except ValueError as error:
         assert "not finite" in str(error)
     else:

@@ -53,7 +53,7 @@ def test_overview(capsys: Capsys) -> None:
 def test_help_is_quick() -> None:
     """It imports neither numba nor torch."""
     code = "import sys; from bao_env.cli import main; main(['--help']); " + (
-        "sys.exit(any(name in sys.modules for name in ('numba', 'torch', 'agents')))"
+        "sys.exit(any(name in sys.modules for name in ('numba', 'torch', 'bao_agents')))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
@@ -85,7 +85,7 @@ def test_what_a_wheel_lacks_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Ca
     def missing(name: str) -> Any:
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr(cli.pkgutil, "resolve_name", lambda place: missing("training"))
+    monkeypatch.setattr(cli.pkgutil, "resolve_name", lambda place: missing("bao_training"))
     assert bao(["train"]) == 2
     assert "bao train is not part of the wheel" in capsys.readouterr().err
     monkeypatch.setattr(cli.pkgutil, "resolve_name", lambda place: missing("starlette.routing"))
@@ -131,7 +131,7 @@ def test_closed_output_is_no_error() -> None:
 
 
 def test_progress_without_a_terminal(capsys: Capsys) -> None:
-    progress = pytest.importorskip("agents.progress")
+    progress = pytest.importorskip("bao_agents.progress")
     with progress.Progress(total=3, desc="work") as bar:
         bar.update()
         assert capsys.readouterr().err == ""

@@ -33,7 +33,7 @@ def anchors(text: str) -> set[str]:
 @pytest.fixture
 def tables() -> ModuleType:
     """The command that makes tables, which needs SciPy."""
-    from training.lab import tables
+    from bao_training.lab import tables
 
     return tables
 
@@ -60,7 +60,7 @@ def commands(text: str) -> list[str]:
     return [part for part in parts if re.match(r"bao [a-z]", part) and "..." not in part]
 
 
-@pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"training/lab/NOTES.md"}))
+@pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"training/bao_training/lab/NOTES.md"}))
 def test_commands_are_understood(name: str, capsys: Capsys) -> None:
     """Their words are parsed; a span of code may leave out the arguments."""
     for command in commands(TEXTS[name]):

@@ -7,16 +7,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy.stats import norm
-
-from agents.arena.elo import (
+from bao_agents.arena.elo import (
     Sprt,
     elo_difference,
     expected_score,
     likelihood_of_superiority,
     score_pairs,
 )
-from agents.arena.ratings import cycles, rate
+from bao_agents.arena.ratings import cycles, rate
+from scipy.stats import norm
 
 # Agresti, Categorical Data Analysis (2nd edition, 2002), tables 10.10 and 10.11: games of 1987,
 # the row's team winning, and the maximum likelihood estimates relative to Baltimore.

@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-
-from agents.nets.captures import BEST_CAPTURE, IS_STUCK
-from agents.nets.encoding import encode
-from agents.nets.features import (
+from bao_agents.nets.captures import BEST_CAPTURE, IS_STUCK
+from bao_agents.nets.encoding import encode
+from bao_agents.nets.features import (
     CAPTURES_AT,
     ENCODING_SIZE,
     INPUTS_VERSION,
     STARTS_AT,
     expand,
 )
+
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of, start_of
 from bao_env.engine.kernel import legal_mask, play
@@ -131,6 +131,6 @@ def test_inputs_have_a_version() -> None:
     assert captures[:, BEST_CAPTURE].any() and captures[:, IS_STUCK].any()
     found = digest(encodings), digest(expand(np.concatenate([each_byte_alone(), encodings])))
     assert found == DIGESTS.get(INPUTS_VERSION), (
-        f"the inputs of networks have changed: raise INPUTS_VERSION in agents/nets/features.py, "
+        f"the inputs of networks have changed: raise INPUTS_VERSION in nets/features.py, "
         f"say there what changed, and note {found} here under the new version"
     )

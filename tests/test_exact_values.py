@@ -7,15 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from agents.search.solver import solved_positions
-from agents.search.solver.solved_positions import (
+from bao_agents.search.solver import solved_positions
+from bao_agents.search.solver.solved_positions import (
     SolvedPositions,
     is_for_tests,
     mirrored,
     with_successors,
 )
-from agents.search.solver.solver import Solver
+from bao_agents.search.solver.solver import Solver
+from bao_training import exact_values
+from bao_training.exact_values import DatasetSettings, generate
+from bao_training.sampling import random_play
+
 from bao_env import RULESETS
 from bao_env.cli import main as bao
 from bao_env.engine.action import actions_of
@@ -23,9 +26,6 @@ from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, movers, unpack
 from tests.conftest import Capsys, Fails
 from tests.positions import TAKASIA, board_of, pack_texts
-from training import exact_values
-from training.exact_values import DatasetSettings, generate
-from training.sampling import random_play
 
 SETTINGS = DatasetSettings(
     RULESETS["kujifunza"], 3, 20_000, (8, 999), ("alphabeta:1", "alphabeta:2")

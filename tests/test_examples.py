@@ -8,13 +8,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import check
+import measure
 import numpy as np
 import pytest
+from bao_agents.arena.elo import Score, score_pairs
 
-from agents.arena.elo import Score, score_pairs
 from bao_env.cli import main as bao
 from tests.conftest import Capsys
-from training.examples import check, measure
 
 
 def test_masked_argmax() -> None:

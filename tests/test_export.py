@@ -9,12 +9,12 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from bao_agents.export import features
+from bao_agents.nets import checkpoint
+from bao_agents.nets.checkpoint import Checkpoint
+from bao_agents.nets.policy import NetworkAgent
+from bao_agents.registry import CHECKPOINTS
 
-from agents.export import features
-from agents.nets import checkpoint
-from agents.nets.checkpoint import Checkpoint
-from agents.nets.policy import NetworkAgent
-from agents.registry import CHECKPOINTS
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from tests.conftest import Capsys

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from bao_training.resumable import made_once, parts_of
 
 from bao_env.files import write_atomically
-from training.resumable import made_once, parts_of
 
 
 def test_texts_and_bytes(tmp_path: Path) -> None:

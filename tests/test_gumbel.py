@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-
-from agents.nets.network import KINDS, PolicyNetwork
-from agents.nets.policy import NetworkAgent
-from agents.search.alphabeta.player import AlphaBetaAgent
-from agents.search.alphabeta.transposition import PROVEN
-from agents.search.gumbel.action_selection import (
+from bao_agents.nets.network import KINDS, PolicyNetwork
+from bao_agents.nets.policy import NetworkAgent
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.alphabeta.transposition import PROVEN
+from bao_agents.search.gumbel.action_selection import (
     MAX_CONSIDERED,
     VALUE_SCALE,
     VISIT_GROWTH,
     VISIT_OFFSET,
     visit_schedule,
 )
-from agents.search.gumbel.search import GumbelSearch
-from agents.search.gumbel.simulation import root_outputs
-from agents.search.gumbel.tree import Tree
-from agents.search.solver.solver import Solver
+from bao_agents.search.gumbel.search import GumbelSearch
+from bao_agents.search.gumbel.simulation import root_outputs
+from bao_agents.search.gumbel.tree import Tree
+from bao_agents.search.solver.solver import Solver
+
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of, is_legal
 from bao_env.engine.batch import Engine

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 HEAVY = (
     ["torch", "jax", "tensorflow", "matplotlib", "PIL", "pygame", "tqdm"]
     + ["numba.cuda", "cuda", "cupy"]  # numba looks for a driver where its cuda is imported
-    + ["agents", "training", "bao_env.adapters"]
+    + ["bao_agents", "bao_training", "bao_env.adapters"]
 )
 
 
@@ -41,7 +41,7 @@ def heavy_after(statement: str) -> set[str]:
 
 def test_import_is_light() -> None:
     assert heavy_after("import bao_env") == set()
-    assert {"agents", "numba.cuda"} <= heavy_after("import agents, numba.cuda")
+    assert {"bao_agents", "numba.cuda"} <= heavy_after("import bao_agents, numba.cuda")
 
 
 def test_version_is_that_of_the_changelog() -> None:

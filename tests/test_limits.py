@@ -10,16 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import bao_agents
 import numpy as np
 import pytest
+from bao_agents.search.alphabeta import evaluation, value_network
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.limits import nanoseconds
+from bao_agents.search.mcts import MctsAgent
+from bao_agents.search.solver.player import SolverAgent
+from bao_agents.search.solver.solver import Solver
 
-import agents
-from agents.search.alphabeta import evaluation, value_network
-from agents.search.alphabeta.player import AlphaBetaAgent
-from agents.search.limits import nanoseconds
-from agents.search.mcts import MctsAgent
-from agents.search.solver.player import SolverAgent
-from agents.search.solver.solver import Solver
 from bao_env import Board
 from bao_env.engine.compile import jit
 
@@ -35,7 +35,7 @@ OPENING = Board().words
         lambda: AlphaBetaAgent(seconds=float("nan")),
         lambda: AlphaBetaAgent(nodes=5).search(OPENING[:3]),
         lambda: MctsAgent(simulations=1),
-        lambda: agents.load("search:zanzibar:1"),
+        lambda: bao_agents.load("search:zanzibar:1"),
         lambda: MctsAgent(seconds=0.0),
         lambda: MctsAgent(),
         lambda: MctsAgent(simulations=9, seconds=1.0),
@@ -49,8 +49,8 @@ OPENING = Board().words
         lambda: Solver().within(OPENING, 3, 0),
         lambda: Solver().within(OPENING, 401, 1),
         lambda: Solver().children(OPENING[None]),
-        lambda: agents.load("alphabeta:2", threads=100_000),
-        lambda: agents.load("zanzibar", seed=10**23),
+        lambda: bao_agents.load("alphabeta:2", threads=100_000),
+        lambda: bao_agents.load("zanzibar", seed=10**23),
     ],
 )
 def test_limits_out_of_range_raise(make: Callable[[], Any]) -> None:
@@ -88,7 +88,7 @@ def test_compiled_clock_is_the_clock() -> None:
 @pytest.mark.parametrize("player", ["alphabeta:50ms", "mcts:50ms", "solver:50ms"])
 def test_time_is_kept(player: str) -> None:
     """The search takes its time, and far less than a multiple of it, also on a busy machine."""
-    bot, board = agents.load(player, threads=1), Board()
+    bot, board = bao_agents.load(player, threads=1), Board()
     taken = []
     for _ in range(5):
         begun = time.monotonic()
@@ -112,7 +112,7 @@ board = Board()
 for name in sys.argv[1:]:
     for threads, batch, fresh in ((1, 1, True), (2, 4, True), (2, 4, False)):
         if fresh:
-            player = agents.load(name, threads=threads)
+            player = bao_agents.load(name, threads=threads)
         words = np.tile(board.words, (batch, 1))
         legal = np.full(batch, mask_of(board.legal_actions), np.uint64)
         try:
@@ -189,7 +189,7 @@ def test_a_damaged_file_of_fitted_numbers_is_named(
     value_network.load_network.cache_clear()
     try:
         with pytest.raises(ValueError, match=r"fitted\.npz.*from the repository again"):
-            agents.load("alphabeta:1" if module is evaluation else "guided:zanzibar:1")
+            bao_agents.load("alphabeta:1" if module is evaluation else "guided:zanzibar:1")
     finally:
         evaluation._fitted.cache_clear()
         value_network.load_network.cache_clear()

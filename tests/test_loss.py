@@ -7,14 +7,20 @@ import math
 import numpy as np
 import pytest
 import torch
+from bao_training.alphazero import SearchBatch, action_targets, search_statistics
+from bao_training.config import OWN_CODE
+from bao_training.ppo import (
+    PpoBatch,
+    PpoConfig,
+    PpoTrainer,
+    advantages,
+    clipped_loss,
+    ppo_statistics,
+)
+from bao_training.replay_buffer import NOT_VISITED
+from bao_training.train import load_config
+from bao_training.worker import log_softmax
 from torch import Tensor
-
-from training.alphazero import SearchBatch, action_targets, search_statistics
-from training.config import OWN_CODE
-from training.ppo import PpoBatch, PpoConfig, PpoTrainer, advantages, clipped_loss, ppo_statistics
-from training.replay_buffer import NOT_VISITED
-from training.train import load_config
-from training.worker import log_softmax
 
 SIZE = 300
 

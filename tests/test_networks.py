@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import bao_agents
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
-
-import agents
-from agents.nets import checkpoint
-from agents.nets.checkpoint import Checkpoint
-from agents.nets.compiled import (
+from bao_agents.nets import checkpoint
+from bao_agents.nets.checkpoint import Checkpoint
+from bao_agents.nets.compiled import (
     BYTE_VALUES,
     compile_network,
     forward,
     is_compilable,
     make_network_workspace,
 )
-from agents.nets.encoding import encode
-from agents.nets.head import TRUST, logits_and_values, num_outputs
-from agents.nets.network import ARCHITECTURES, Inputs, NetworkConfig, PolicyNetwork
-from agents.nets.policy import NetworkAgent
-from agents.search.gumbel.player import SearchAgent
-from agents.search.gumbel.search import GumbelSearch
+from bao_agents.nets.encoding import encode
+from bao_agents.nets.head import TRUST, logits_and_values, num_outputs
+from bao_agents.nets.network import ARCHITECTURES, Inputs, NetworkConfig, PolicyNetwork
+from bao_agents.nets.policy import NetworkAgent
+from bao_agents.search.gumbel.player import SearchAgent
+from bao_agents.search.gumbel.search import GumbelSearch
+from torch import Tensor, nn
+
 from bao_env import RULESETS
 from bao_env.board import Board
 from bao_env.engine.action import is_legal, mask_of
@@ -181,8 +181,8 @@ def test_other_architecture_is_saved_and_plays(
     assert loaded.config == network.config == NetworkConfig(kind, hidden, architecture)
     positions, masks = random_play("zanzibar")
     for player, same in (
-        (agents.load(path), NetworkAgent(network, ruleset)),
-        (agents.load(f"search:{path}:8"), SearchAgent(network, ruleset, 8, threads=1)),
+        (bao_agents.load(path), NetworkAgent(network, ruleset)),
+        (bao_agents.load(f"search:{path}:8"), SearchAgent(network, ruleset, 8, threads=1)),
     ):
         chosen = player.act(positions, masks)
         assert chosen.tolist() == same.act(positions, masks).tolist()
@@ -205,13 +205,13 @@ def test_players_with_a_network_evaluate_a_board(kind: str, tmp_path: Path) -> N
     logits, values, _, _ = NetworkAgent(network, RULESETS["zanzibar"]).evaluate(words, legal)
     shares = np.exp(logits) / np.exp(logits).sum()
     for name in (str(file), f"search:{file}:8", f"guided:{file}:2"):
-        policy, value = agents.load(name).evaluate(board)
+        policy, value = bao_agents.load(name).evaluate(board)
         assert list(policy) == board.legal_actions
         np.testing.assert_allclose(list(policy.values()), shares, rtol=1e-5)
         assert value == pytest.approx(float(values @ shares if kind != "board" else values[0]))
     with pytest.raises(ValueError, match="'kibao' is not the network's, 'zanzibar'"):
-        agents.load(file).evaluate(Board(ruleset="kibao"))
+        bao_agents.load(file).evaluate(Board(ruleset="kibao"))
     with pytest.raises(ValueError, match="the game is over"):
-        agents.load(file).evaluate(Board.from_text(STUCK))
+        bao_agents.load(file).evaluate(Board.from_text(STUCK))
     with pytest.raises(ValueError, match="player greedy has no network"):
-        agents.load("greedy").evaluate(board)
+        bao_agents.load("greedy").evaluate(board)

@@ -50,7 +50,7 @@ from tests.rulesets import EVERY_RULESET
 
 DATA = Path(__file__).parent / "data"
 GAMES = sorted((DATA / "games").glob("*.txt"))
-EXAMPLE = DATA.parent.parent / "agents" / "play" / "donkers-example.txt"
+EXAMPLE = DATA.parent.parent / "agents" / "bao_agents" / "play" / "donkers-example.txt"
 ZANZIBAR = RULESETS["zanzibar"]
 
 near_moves = st.text("ABab12345678LR<>+*/ 9-", max_size=12)

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import bao_agents
 import pytest
 import torch
+from bao_agents.nets import checkpoint
+from bao_agents.nets.checkpoint import CheckpointError
+from bao_agents.nets.network import ARCHITECTURES, NetworkConfig, PolicyNetwork
+from bao_training.config import OWN_CODE, ConfigError
+from bao_training.train import load_config
 
-import agents
-from agents.nets import checkpoint
-from agents.nets.checkpoint import CheckpointError
-from agents.nets.network import ARCHITECTURES, NetworkConfig, PolicyNetwork
 from bao_env.cli import main as bao
 from tests.conftest import Capsys
-from training.config import OWN_CODE, ConfigError
-from training.train import load_config
 
 README = (Path(__file__).parent.parent / "training" / "README.md").read_text(encoding="utf-8")
 MODULE = (
@@ -25,8 +25,8 @@ MODULE = (
     + """
 
 from pydantic import Field
-from training.ppo import PpoConfig, PpoTrainer
-from training.trainer import Method
+from bao_training.ppo import PpoConfig, PpoTrainer
+from bao_training.trainer import Method
 
 CALLS = []
 documented = loss
@@ -95,7 +95,7 @@ def test_an_own_network_trains_and_is_loaded_only_when_allowed(own: str, capsys:
     assert run(f"architecture={net}") == 0
     forget(own)
     with pytest.raises(CheckpointError, match=rf"is not imported .*--allow {net}"):
-        agents.load(path)
+        bao_agents.load(path)
     command = [path, "random", "--pairs", "2"]
     assert bao(["match", *command]) == 2
     assert f"--allow {net}" in capsys.readouterr().err
@@ -135,8 +135,8 @@ def test_an_own_loss_and_an_own_method_train_and_resume(own: str, capsys: Capsys
         ("architecture=nowhere_at_all:Net", "ModuleNotFoundError.*PYTHONPATH"),
         ("architecture={own}:Missing", "no attribute 'Missing'"),
         ("architecture={own}:number", "is 7: expected a module's class"),
-        ("method={own}:Net", "expected a training.trainer.Method"),
-        ("ppo.loss={own}:number", "expected a function of a training.ppo.PpoBatch"),
+        ("method={own}:Net", "expected a bao_training.trainer.Method"),
+        ("ppo.loss={own}:number", "expected a function of a bao_training.ppo.PpoBatch"),
         ("ppo.loss=other", "ppo.loss='other' should be one of clipped"),
     ],
 )
@@ -147,8 +147,8 @@ def test_what_cannot_be_used_is_refused(own: str, setting: str, message: str) ->
 
 def test_attention_over_pits_learns() -> None:
     """The example: every parameter takes part, and no encoding depends on the others."""
-    name = "training.examples.attention:Attention"
-    agents.allow_architecture(name)
+    name = "attention:Attention"
+    bao_agents.allow_architecture(name)
     torch.manual_seed(0)
     network = PolicyNetwork(NetworkConfig("board", (16, 16, 24), name))
     encodings = torch.randint(0, 9, (12, 87), dtype=torch.uint8)

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bao_agents.play import server
+from bao_agents.play.analysis import chance, hints, south_chance
+from bao_agents.play.refused import Refused
+from bao_agents.play.roster import Roster
+from bao_agents.play.rule_texts import rule_text
+from bao_agents.play.seated_game import Game, event_values
+from bao_agents.play.watch import Watch
 from starlette.testclient import TestClient
 
-from agents.play import server
-from agents.play.analysis import chance, hints, south_chance
-from agents.play.refused import Refused
-from agents.play.roster import Roster
-from agents.play.rule_texts import rule_text
-from agents.play.seated_game import Game, event_values
-from agents.play.watch import Watch
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.moves import SPELLINGS
@@ -147,7 +147,7 @@ def test_example_game(client: TestClient) -> None:
 
 
 def test_game_that_is_too_long_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.play.seated_game.MAX_PLIES", 3)
+    monkeypatch.setattr("bao_agents.play.seated_game.MAX_PLIES", 3)
     board = Board()
     for _ in range(3):
         board.push(board.legal_actions[0])

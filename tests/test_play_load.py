@@ -19,12 +19,12 @@ from typing import Any
 
 import httpx2
 import pytest
+from bao_agents.play.computing import MAX_WAITING, Asker, Computing
+from bao_agents.play.connections import TimedProtocol, make_server, max_connections
+from bao_agents.play.refused import Refused
+from bao_agents.play.roster import Roster
+from bao_agents.play.server import create_app
 
-from agents.play.computing import MAX_WAITING, Asker, Computing
-from agents.play.connections import TimedProtocol, make_server, max_connections
-from agents.play.refused import Refused
-from agents.play.roster import Roster
-from agents.play.server import create_app
 from tests.play import Lowest, ask, offer, start
 
 PATIENCE = 60.0
@@ -274,7 +274,7 @@ def test_client_that_leaves() -> None:
     ids=["head", "body"],
 )
 def test_half_a_request_is_closed(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
-    monkeypatch.setattr("agents.play.connections.READ_SECONDS", 0.05)
+    monkeypatch.setattr("bao_agents.play.connections.READ_SECONDS", 0.05)
     with serve() as (port, _), open_socket(port, sent) as half:
         assert closed_by_server(half)
 
@@ -283,7 +283,7 @@ def test_trickled_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each byte comes soon after the last, but the whole takes too long."""
     with serve() as (port, _), open_socket(port, request("/api/example", "{}")) as slow:
         assert b"200 OK" in slow.recv(1 << 16)
-        monkeypatch.setattr("agents.play.connections.READ_SECONDS", 0.1)
+        monkeypatch.setattr("bao_agents.play.connections.READ_SECONDS", 0.1)
         with pytest.raises(OSError):
             for byte in request("/api/example", " " * 30_000):
                 slow.sendall(bytes([byte]))
@@ -292,7 +292,7 @@ def test_trickled_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_slow_answer_is_not_closed(monkeypatch: pytest.MonkeyPatch, bot: Thinking) -> None:
     """The time to read a request is not that to answer it."""
-    monkeypatch.setattr("agents.play.connections.READ_SECONDS", 0.2)
+    monkeypatch.setattr("bao_agents.play.connections.READ_SECONDS", 0.2)
     with serve() as (port, http), ThreadPoolExecutor(1) as pool:
         asked = pool.submit(ask, http, f"{start_slow(http)}/bot", ply=0)
         until(lambda: bot.asked)

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bao_agents import registry
+from bao_agents.play.analysis import hints
+from bao_agents.play.refused import Refused
+from bao_agents.play.roster import Roster
+from bao_agents.play.rule_texts import ruleset_text
+from bao_agents.registry import CHECKPOINTS, read_network
 from starlette.testclient import TestClient
 
-from agents import registry
-from agents.play.analysis import hints
-from agents.play.refused import Refused
-from agents.play.roster import Roster
-from agents.play.rule_texts import ruleset_text
-from agents.registry import CHECKPOINTS, read_network
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from tests.play import Lowest, ask, make_client, offer, start
@@ -63,7 +63,7 @@ def test_bots_move(client: TestClient, player: str) -> None:
         ("guided:zanzibar:6", "unknown player"),
         ("solver:1s", "unknown player"),
         ("os:system", "unknown player"),
-        ("agents.registry:load", "unknown player"),
+        ("bao_agents.registry:load", "unknown player"),
         ("../agents/checkpoints/zanzibar", "unknown player"),
         (f"{ZANZIBAR}", "unknown player"),
         (f"search:{ZANZIBAR}:10", "no checkpoint"),
@@ -185,7 +185,7 @@ def test_networks_are_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         read.append(path)
         return read_network(path, ruleset)
 
-    monkeypatch.setattr("agents.play.roster.read_network", count)
+    monkeypatch.setattr("bao_agents.play.roster.read_network", count)
     roster, board = Roster([path.parent]), Board()
     first = hints(board, "runs/net", roster)
     assert hints(board, "search:runs/net:16", roster) == hints(board, "search:runs/net:16", roster)
@@ -223,7 +223,7 @@ def test_hints_of_a_network_that_answers_nan(monkeypatch: pytest.MonkeyPatch) ->
         network.head.bias.data.fill_(float("nan"))
         return network
 
-    monkeypatch.setattr("agents.play.roster.read_network", spoil)
+    monkeypatch.setattr("bao_agents.play.roster.read_network", spoil)
     client = make_client()
     path, _ = start(client)
     for evaluator in ("zanzibar", "search:zanzibar:16"):
@@ -233,8 +233,8 @@ def test_hints_of_a_network_that_answers_nan(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_number_of_networks_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The one that was used least recently is dropped."""
-    monkeypatch.setattr("agents.play.roster.MAX_NETWORKS", 2)
-    monkeypatch.setattr("agents.play.roster.read_network", lambda *_: object())
+    monkeypatch.setattr("bao_agents.play.roster.MAX_NETWORKS", 2)
+    monkeypatch.setattr("bao_agents.play.roster.read_network", lambda *_: object())
     paths = [tmp_path / name for name in "abc"]
     for path in paths:
         path.touch()
@@ -250,9 +250,9 @@ def test_bots_play_with_the_extra_play_alone() -> None:
 import sys
 for name in ("torch", "safetensors", "scipy", "tabulate", "tqdm", "matplotlib"):
     sys.modules[name] = None
-from agents.play.refused import Refused
-from agents.play.roster import Roster
-from agents.play.server import create_app
+from bao_agents.play.refused import Refused
+from bao_agents.play.roster import Roster
+from bao_agents.play.server import create_app
 from bao_env.board import Board
 roster = Roster()
 create_app(roster)
@@ -305,7 +305,7 @@ def test_failing_bot_leaves_the_game_alone(
     path, state = start(client, seats=["mine", "human"])
     with monkeypatch.context() as patch:
         if answer == "thinks":
-            patch.setattr("agents.play.api.BOT_TIMEOUT", 0.1)
+            patch.setattr("bao_agents.play.api.BOT_TIMEOUT", 0.1)
         assert message in ask(client, f"{path}/bot", status, ply=0)["error"]
     bot.told.set()
     ask(client, f"{path}/evaluation")  # computed after the late answer

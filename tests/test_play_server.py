@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bao_agents.play import server
+from bao_agents.play.geometry import LAYOUTS, board_parts
+from bao_agents.play.refused import Refused
+from bao_agents.play.roster import Roster
+from bao_agents.play.seated_game import Game
+from bao_agents.play.server import MAX_BYTES, create_app
+from bao_agents.play.sessions import Sessions
 from starlette.testclient import TestClient
 
-from agents.play import server
-from agents.play.geometry import LAYOUTS, board_parts
-from agents.play.refused import Refused
-from agents.play.roster import Roster
-from agents.play.seated_game import Game
-from agents.play.server import MAX_BYTES, create_app
-from agents.play.sessions import Sessions
 from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS
 from bao_env.render.drawing import Circle, drawing, ground
@@ -172,7 +172,7 @@ def test_session_in_use_waits() -> None:
 
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, fails: Fails) -> None:
     for module in ("server", "command"):
-        monkeypatch.delitem(sys.modules, f"agents.play.{module}", raising=False)
+        monkeypatch.delitem(sys.modules, f"bao_agents.play.{module}", raising=False)
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
     assert "bao play needs starlette: pip install -e '.[play]'" in fails("play", "--no-browser")
 

@@ -15,20 +15,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bao_agents import registry
+from bao_agents.arena import placement
+from bao_agents.arena.elo import ELO_PER_LOGIT, score_pairs
+from bao_agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, shipped
+from bao_agents.arena.openings import draw_openings
+from bao_agents.arena.placement import Part, Session, place
+from bao_agents.arena.round_robin import TournamentSettings
+from bao_training import ladder as tool
+from bao_training import rate
 from scipy.special import expit
 
-from agents import registry
-from agents.arena import placement
-from agents.arena.elo import ELO_PER_LOGIT, score_pairs
-from agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, shipped
-from agents.arena.openings import draw_openings
-from agents.arena.placement import Part, Session, place
-from agents.arena.round_robin import TournamentSettings
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS
 from tests.conftest import Capsys, Fails
-from training import ladder as tool
-from training import rate
 
 OPENINGS = 60
 BOTS = {"random": 0.0, "greedy": 333.0, "alphabeta:1": 700.0}

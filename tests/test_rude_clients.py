@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from bao_agents.play.api import POSTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from agents.play.api import POSTS
 from bao_env.engine.ruleset import RULESETS
 from tests.play import HOUSE, post, start
 

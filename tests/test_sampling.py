@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.solver.solved_positions import without_seats
+from bao_training.sampling import Sample, games, random_play
 
-from agents.search.alphabeta.player import AlphaBetaAgent
-from agents.search.solver.solved_positions import without_seats
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, movers
 from bao_env.observation import observe
-from training.sampling import Sample, games, random_play
 
 
 def boards(positions: np.ndarray) -> np.ndarray:

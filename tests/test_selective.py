@@ -7,26 +7,26 @@ import sys
 
 import numpy as np
 import pytest
-
-from agents.nets import checkpoint
-from agents.nets.network import PolicyNetwork
-from agents.nets.policy import NetworkAgent
-from agents.registry import GUIDES
-from agents.search.alphabeta.evaluation import load_tables
-from agents.search.alphabeta.player import AlphaBetaAgent
-from agents.search.alphabeta.policy_order import (
+from bao_agents.nets import checkpoint
+from bao_agents.nets.network import PolicyNetwork
+from bao_agents.nets.policy import NetworkAgent
+from bao_agents.registry import GUIDES
+from bao_agents.search.alphabeta.evaluation import load_tables
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.alphabeta.policy_order import (
     ENCODING_NODES,
     GAP_UNIT,
     make_guides,
     order_by_policy,
 )
-from agents.search.alphabeta.reductions import (
+from bao_agents.search.alphabeta.reductions import (
     MIN_REDUCED_DEPTH,
     reduction_by_order,
     reduction_by_policy,
 )
-from agents.search.alphabeta.transposition import NO_ACTION, PROVEN, WIN_VALUE
-from agents.search.alphabeta.workspace import make_workspace
+from bao_agents.search.alphabeta.transposition import NO_ACTION, PROVEN, WIN_VALUE
+from bao_agents.search.alphabeta.workspace import make_workspace
+
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import META, Packed
@@ -187,7 +187,8 @@ def test_guided_search_is_deeper_at_the_same_cost() -> None:
 
 def test_bots_without_a_network_do_not_import_torch() -> None:
     code = (
-        "import sys, agents; from bao_env import Board; "
-        "agents.load('alphabeta:2', threads=1).choose(Board()); assert 'torch' not in sys.modules"
+        "import sys, bao_agents; from bao_env import Board; "
+        "bao_agents.load('alphabeta:2', threads=1).choose(Board()); "
+        "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
+import bao_agents
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-import agents
 from bao_env import BaoEnv, Board, GreedyAgent, raw_env
 from bao_env.engine.action import actions_of
 from tests.rulesets import EVERY_RULESET
@@ -64,7 +64,7 @@ def test_players_of_the_checkout_by_name() -> None:
     env = BaoEnv("alphabeta:2", ruleset="dutch", seat="north", opening_plies=0)
     env.reset(seed=0)
     start, after = Board("dutch"), env.position
-    start.push(agents.load("alphabeta:2", ruleset="dutch").choose(start))
+    start.push(bao_agents.load("alphabeta:2", ruleset="dutch").choose(start))
     assert start.position == after
 
 
@@ -77,7 +77,7 @@ def test_unknown_opponents_raise_with_a_guess(typo: str, meant: str) -> None:
 
 
 def test_unknown_opponents_raise_without_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "agents.registry", None)
+    monkeypatch.setitem(sys.modules, "bao_agents.registry", None)
     with pytest.raises(ValueError, match=r"unknown opponent 'gredy' \(did you mean 'greedy'\?\)"):
         BaoEnv("gredy")
     with pytest.raises(ValueError, match=r"'random', 'greedy'.*package agents of a checkout"):

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bao_agents.search.solver.proof_number import LOSS, WIN
+from bao_agents.search.solver.solver import Solver
+from bao_training.lab import census
 
-from agents.search.solver.proof_number import LOSS, WIN
-from agents.search.solver.solver import Solver
 from bao_env import RULESETS
 from bao_env.cli import main as bao
 from bao_env.engine.position import unpack
@@ -18,9 +19,8 @@ from bao_env.notation.positions import format_position
 from tests import reference
 from tests.conftest import Capsys
 from tests.reference import WINS
-from training.lab import census
 
-SOLVED = Path(__file__).parent.parent / "agents" / "search" / "solver" / "SOLVED.md"
+SOLVED = Path(__file__).parent.parent / "agents" / "SOLVED.md"
 KUJIFUNZA = RULESETS["kujifunza"]
 
 

@@ -6,13 +6,13 @@ import time
 
 import numpy as np
 import pytest
+from bao_agents import load
+from bao_agents.base import NamedPlayer
+from bao_agents.search.solver.player import PROOF_PART, SolverAgent
+from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
+from bao_agents.search.solver.proof_search import ProofSearch
+from bao_agents.search.solver.solver import Solver
 
-from agents import load
-from agents.base import NamedPlayer
-from agents.search.solver.player import PROOF_PART, SolverAgent
-from agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
-from agents.search.solver.proof_search import ProofSearch
-from agents.search.solver.solver import Solver
 from bao_env import RULESETS, BaoVectorEnv, Board
 from tests.positions import NO_MOVE, board_of, draw
 from tests.rulesets import every_ruleset

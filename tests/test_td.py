@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from bao_agents.nets import checkpoint
+from bao_agents.nets.encoding import encode
+from bao_agents.nets.features import REPLIES_FEATURES, REPLIES_SIZE, expand
+from bao_agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
+from bao_agents.nets.network import Inputs, NetworkConfig, PolicyNetwork
+from bao_agents.nets.policy import NetworkAgent
+from bao_training.config import ConfigError
+from bao_training.td import TdTrainer, choose_actions, lambda_returns
+from bao_training.train import load_config, make_trainer
+from bao_training.trainer import Trainer
 
-from agents.nets import checkpoint
-from agents.nets.encoding import encode
-from agents.nets.features import REPLIES_FEATURES, REPLIES_SIZE, expand
-from agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
-from agents.nets.network import Inputs, NetworkConfig, PolicyNetwork
-from agents.nets.policy import NetworkAgent
 from bao_env import RULESETS
 from bao_env.engine.batch import Engine
 from bao_env.engine.sampling import random_states
@@ -23,10 +27,6 @@ from bao_env.observation.observer import get_observer
 from bao_env.observation.planes import STEPS
 from tests.positions import random_play
 from tests.test_train import weights
-from training.config import ConfigError
-from training.td import TdTrainer, choose_actions, lambda_returns
-from training.train import load_config, make_trainer
-from training.trainer import Trainer
 
 SMALL = ["method=td", "envs=16", "rollout=8", "minibatch=64", "hidden=[8]", "workers=2"]
 

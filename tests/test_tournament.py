@@ -16,20 +16,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from agents.arena import round_robin, scheduler
-from agents.arena.match import play_match
-from agents.arena.openings import draw_openings
-from agents.arena.report import Standing, markdown, to_dict
-from agents.arena.round_robin import (
+from bao_agents.arena import round_robin, scheduler
+from bao_agents.arena.match import play_match
+from bao_agents.arena.openings import draw_openings
+from bao_agents.arena.report import Standing, markdown, to_dict
+from bao_agents.arena.round_robin import (
     PART_PAIRS,
     Part,
     TournamentError,
     TournamentSettings,
     prepare,
 )
-from agents.provenance import provenance
-from agents.registry import load
+from bao_agents.provenance import provenance
+from bao_agents.registry import load
+
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
@@ -112,7 +112,7 @@ def test_same_on_ray(tmp_path: Path) -> None:
 
 
 def test_a_cluster_imports_from_the_checkout() -> None:
-    assert (scheduler.ROOT / "agents" / "arena" / "scheduler.py").samefile(scheduler.__file__)
+    assert (scheduler.ROOT / "bao_agents" / "arena" / "scheduler.py").samefile(scheduler.__file__)
 
 
 def test_no_cluster_at_the_address(tmp_path: Path, fails: Fails) -> None:

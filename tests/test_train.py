@@ -21,23 +21,23 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from bao_agents import files
+from bao_agents.nets import checkpoint
+from bao_training import memory, train
+from bao_training.config import ConfigError
+from bao_training.ppo import PpoConfig, PpoTrainer
+from bao_training.saved import digest
+from bao_training.train import load_config
+from bao_training.trainer import Trainer
 from pydantic import BaseModel
 from safetensors.numpy import load_file
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-from agents import files
-from agents.nets import checkpoint
 from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
 from tests.conftest import Capsys, Fails
 from tests.rulesets import every_ruleset
-from training import memory, train
-from training.config import ConfigError
-from training.ppo import PpoConfig, PpoTrainer
-from training.saved import digest
-from training.train import load_config
-from training.trainer import Trainer
 
 ROOT = Path(__file__).parent.parent
 TINY = [

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
-from agents.search.alphabeta.evaluation import (
+from bao_agents.search.alphabeta.evaluation import (
     CELLS,
     LIMIT,
     PAIRS,
@@ -22,8 +21,8 @@ from agents.search.alphabeta.evaluation import (
     load_tables,
     table_features,
 )
-from agents.search.alphabeta.player import AlphaBetaAgent
-from agents.search.alphabeta.value_network import (
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.alphabeta.value_network import (
     FITTED,
     ROW_LIMIT,
     ROW_SCALE,
@@ -35,6 +34,8 @@ from agents.search.alphabeta.value_network import (
     network_of,
     output,
 )
+from bao_training import fit
+
 from bao_env.cli import main as bao
 from bao_env.engine.layout import HOUSE
 from bao_env.engine.position import Packed, unpack
@@ -42,7 +43,6 @@ from bao_env.engine.ruleset import RULESETS
 from tests.conftest import Capsys
 from tests.networks import make_network
 from tests.positions import batch_of, mixed_batch
-from training import fit
 
 
 def level(seeds: int) -> int:

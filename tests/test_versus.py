@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bao_training import versus
+from bao_training.versus import RemotePlayer
 
 from bao_env.cli import main as bao
 from tests.conftest import Capsys, Fails
-from training import versus
-from training.versus import RemotePlayer
 
 
 @pytest.mark.slow

@@ -29,14 +29,14 @@ envs = bao_env.BaoVectorEnv(8, opponent="greedy", observation="replies", threads
 envs.reset(seed=1)
 envs.step(envs.sample_legal_actions())
 
-import agents
-from agents.registry import PLAYERS
-from training.train import load_config, make_trainer
+import bao_agents
+from bao_agents.registry import PLAYERS
+from bao_training.train import load_config, make_trainer
 board = bao_env.Board()
 board.move_text("A7L")
 for name in PLAYERS:
     if not name.startswith(("runs/", "package.")):
-        agents.load(name).choose(board)
+        bao_agents.load(name).choose(board)
 settings = load_config("configs/quick.toml", ["envs=64", "minibatch=64", "hidden=[8]"])
 make_trainer(*settings).train_update()
 """

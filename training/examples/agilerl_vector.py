@@ -1,6 +1,6 @@
 """PPO of AgileRL on the vector environment, which hands it the mask in ``infos``.
 
-python -m training.examples.agilerl_vector
+python training/examples/agilerl_vector.py
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from agilerl.algorithms import PPO
 from agilerl.training.train_on_policy import train_on_policy
+from measure import OBSERVATION, SEED, masked_argmax, report
 
 import bao_env
-from training.examples.measure import OBSERVATION, SEED, masked_argmax, report
 
 GAMES, ROLLOUT, STEPS = 128, 64, 500_000
 

@@ -1,6 +1,6 @@
 """A network architecture of your own: attention over the pits.
 
-    OWN=training.examples.attention:Attention
+    OWN=attention:Attention
     bao train --set architecture=$OWN --set "hidden=[32, 64]" --set steps=500_000 \\
         --run attention
     bao match runs/attention/final.safetensors --allow $OWN
@@ -17,7 +17,8 @@ from torch import Tensor, nn
 PITS = 32
 STEPS = 10
 COUNTS = 34
-"""Counts of the pits and the two stores, with which the features begin (agents.nets.features)."""
+"""Counts of the pits and the two stores, with which the features begin
+(bao_agents.nets.features)."""
 STEPS_END = COUNTS + STEPS * PITS
 
 

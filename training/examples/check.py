@@ -1,7 +1,7 @@
 """Run the examples of other RL libraries, each library in its own virtual environment.
 
-    bao examples sb3 skrl
-    bao examples --all
+    python training/examples/check.py sb3 skrl
+    python training/examples/check.py --all
 
 For each library it makes a virtual environment, installs
 ``training/examples/requirements/LIBRARY.txt`` and this project, runs every example
@@ -75,7 +75,7 @@ def run_example(python: Path, name: str) -> str:
         ValueError: it printed no row.
     """
     print(f"running {name}", file=sys.stderr)
-    command = [str(python), "-m", f"training.examples.{name}"]
+    command = [str(python), str(EXAMPLES / f"{name}.py")]
     lines = []
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

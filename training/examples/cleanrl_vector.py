@@ -1,6 +1,6 @@
 """Masked PPO in one file, as CleanRL writes it, in self-play on the vector environment.
 
-python -m training.examples.cleanrl_vector
+python training/examples/cleanrl_vector.py
 """
 
 from __future__ import annotations
@@ -11,12 +11,7 @@ import time
 import gymnasium
 import numpy as np
 import torch
-from torch import nn
-from torch.distributions import Categorical
-
-from bao_env.engine.action import NUM_ACTIONS
-from bao_env.self_play import Choose, OpponentPool, PolicyAgent
-from training.examples.measure import (
+from measure import (
     OBSERVATION,
     SEED,
     AfterUpdate,
@@ -25,6 +20,11 @@ from training.examples.measure import (
     progress_bar,
     report,
 )
+from torch import nn
+from torch.distributions import Categorical
+
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.self_play import Choose, OpponentPool, PolicyAgent
 
 STEPS = 819_200
 EPOCHS, MINIBATCH = 4, 1024

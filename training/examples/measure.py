@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from bao_agents.arena.elo import Score
+from bao_agents.arena.match import play_match
 from gymnasium.spaces import flatdim
 from tqdm import tqdm
 
-from agents.arena.elo import Score
-from agents.arena.match import play_match
 from bao_env.bots import get_agent
 from bao_env.observation.observer import get_observer
 from bao_env.self_play import Choose, PolicyAgent

@@ -1,6 +1,6 @@
 """DQN of OpenSpiel on the game ``python_bao``, registered by ``bao_env.adapters.open_spiel``.
 
-python -m training.examples.open_spiel_game
+python training/examples/open_spiel_game.py
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from measure import OBSERVATION, SEED, report
 from open_spiel.python import rl_environment
 from open_spiel.python.pytorch.dqn import DQN
 from tqdm import tqdm
 
 import bao_env.adapters.open_spiel  # noqa: F401 - registers the game
 from bao_env.bots import GreedyAgent
-from training.examples.measure import OBSERVATION, SEED, report
 
 STEPS, HORIZON = 160_000, 3
 """Steps in all, and actions from a position to the one whose value it learns from."""

@@ -1,6 +1,6 @@
 """Gumbel AlphaZero in JAX with mctx in self-play; mctx searches with the real rules.
 
-python -m training.examples.pgx_gumbel
+python training/examples/pgx_gumbel.py
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import optax
+from measure import OBSERVATION, SEED, masked_argmax, report
 from pgx.experimental import auto_reset
+from pgx_ppo import apply, make_layers
 
 from bao_env.adapters.pgx import Bao
 from bao_env.engine.action import NUM_ACTIONS
-from training.examples.measure import OBSERVATION, SEED, masked_argmax, report
-from training.examples.pgx_ppo import apply, make_layers
 
 GAMES, ROLLOUT, UPDATES, SIMULATIONS = 128, 32, 96, 16
 EPOCHS, MINIBATCHES = 2, 4

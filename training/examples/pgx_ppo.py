@@ -1,6 +1,6 @@
 """PPO in JAX in self-play, the whole training in one compiled function, as in PureJaxRL.
 
-python -m training.examples.pgx_ppo
+python training/examples/pgx_ppo.py
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 from pgx.experimental import auto_reset
 
 from bao_env.adapters.pgx import Bao
 from bao_env.engine.action import NUM_ACTIONS
-from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
 GAMES, ROLLOUT, UPDATES = 256, 32, 128
 EPOCHS, MINIBATCHES, HIDDEN = 4, 8, 128

@@ -1,15 +1,15 @@
 """PPO of RLlib in self-play on the PettingZoo environment: one module for both seats.
 
-python -m training.examples.rllib_aec
+python training/examples/rllib_aec.py
 """
 
 from __future__ import annotations
 
 import ray
+from measure import OBSERVATION, report
+from rllib_vector import player, settings, train
 
 from bao_env.adapters.rllib import SHARED, self_play
-from training.examples.measure import OBSERVATION, report
-from training.examples.rllib_vector import player, settings, train
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """PPO of RLlib on a Ray cluster of two nodes, which are started here as two processes.
 
-python -m training.examples.rllib_cluster
+python training/examples/rllib_cluster.py
 
 On machines of your own, run ``ray start --head`` on one and ``ray start --address=HOST:6379`` on
 the others instead; the training below stays as it is.
@@ -28,11 +28,11 @@ os.environ.setdefault("RAY_AUTH_MODE", "token")
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 import ray
+from measure import OBSERVATION, report
 from ray.rllib.callbacks.callbacks import RLlibCallback
+from rllib_vector import player, settings, train
 
 from bao_env.adapters.rllib import against
-from training.examples.measure import OBSERVATION, report
-from training.examples.rllib_vector import player, settings, train
 
 NODES = 2
 

@@ -1,6 +1,6 @@
 """PPO of RLlib on batches of games, through ``bao_env.adapters.rllib``.
 
-python -m training.examples.rllib_vector
+python training/examples/rllib_vector.py
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import ray
 import torch
+from measure import OBSERVATION, SEED, masked_argmax, report
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.columns import Columns
 from tqdm import trange
 
 from bao_env.adapters.rllib import against
 from bao_env.self_play import Choose
-from training.examples.measure import OBSERVATION, SEED, masked_argmax, report
 
 UPDATES = 128
 """Updates of 4,096 steps each."""

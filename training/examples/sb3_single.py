@@ -1,6 +1,6 @@
 """MaskablePPO of SB3-contrib on the single-learner environment.
 
-python -m training.examples.sb3_single
+python training/examples/sb.py3_single
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ import time
 
 import numpy as np
 import torch
+from measure import OBSERVATION, SEED, report
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.env_util import make_vec_env
-
-from training.examples.measure import OBSERVATION, SEED, report
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """MaskablePPO of SB3-contrib in self-play on batches of games, through ``bao_env.adapters.sb3``.
 
-python -m training.examples.sb3_vector
+python training/examples/sb.py3_vector
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import time
 
 import numpy as np
 import torch
+from measure import OBSERVATION, SEED, AfterUpdate, progress_bar, report
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 
 from bao_env.adapters.sb3 import SB3VecEnv, SelfPlayCallback
 from bao_env.self_play import Choose, OpponentPool
-from training.examples.measure import OBSERVATION, SEED, AfterUpdate, progress_bar, report
 
 STEPS = 1_000_000
 
@@ -44,7 +44,7 @@ def train(
     rollout: int = 64,
     hidden: int = 128,
 ) -> Choose:
-    """Train a model; see :func:`training.examples.cleanrl_vector.train`."""
+    """Train a model; see ``cleanrl_vector.train``."""
     torch.set_num_threads(1)  # so small a network gains nothing from more
     envs = SB3VecEnv(games, opponent=OpponentPool("greedy", seed=seed), observation=observation)
     model = MaskablePPO(

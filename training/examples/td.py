@@ -1,6 +1,6 @@
 """TD(lambda) on afterstates in a page of plain torch, as in TD-Gammon: try this first.
 
-python -m training.examples.td
+python training/examples/td.py
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 import torch
+from bao_agents.arena.match import play_match
+from measure import INPUTS, OBSERVATION, PAIRS, SEED, table_row
 from torch import nn
 from tqdm import trange
 
 import bao_env
-from agents.arena.match import play_match
 from bao_env.envs.afterstates import Afterstates, list_afterstates
 from bao_env.observation.observer import get_observer
-from training.examples.measure import INPUTS, OBSERVATION, PAIRS, SEED, table_row
 
 UPDATES, ROLLOUT, GAMES, MINIBATCH = 60, 32, 512, 1024
 LAMBDA, NOISE, EXPLORATION, LEARNING_RATE = 0.7, 0.05, 0.05, 1e-3

@@ -1,6 +1,6 @@
 """DQN of Tianshou on the single-learner environment, against greedy.
 
-python -m training.examples.tianshou_single
+python training/examples/tianshou_single.py
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch
+from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 from tianshou.algorithm import DQN
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory, LRSchedulerFactoryLinear
@@ -18,8 +19,6 @@ from tianshou.data import Collector, CollectStats, VectorReplayBuffer
 from tianshou.env import DummyVectorEnv
 from tianshou.trainer import OffPolicyTrainerParams
 from tianshou.utils.net.common import Net
-
-from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
 GAMES, STEPS, COLLECTED = 64, 245_760, 4096
 """Games at once, steps in all, and steps between two rounds of updates."""

@@ -1,6 +1,6 @@
 """PPO of TorchRL in self-play on the PettingZoo environment: one network for both seats.
 
-python -m training.examples.torchrl_aec
+python training/examples/torchrl_aec.py
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import torch
+from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 from tensordict.nn import TensorDictModule
 from torchrl.collectors import Collector
 from torchrl.envs import MarlGroupMapType, PettingZooWrapper
@@ -17,7 +18,6 @@ from torchrl.objectives import ClipPPOLoss
 from tqdm import tqdm
 
 import bao_env
-from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
 FRAMES, TOTAL = 2048, 131_072
 EPOCHS, MINIBATCH = 6, 512

@@ -1,6 +1,6 @@
 """DQN of TorchRL against past selves, on batches of games, through ``bao_env.adapters.torchrl``.
 
-python -m training.examples.torchrl_dqn
+python training/examples/torchrl_dqn.py
 """
 
 from __future__ import annotations
@@ -11,15 +11,7 @@ import time
 
 import numpy as np
 import torch
-from tensordict.nn import TensorDictModule, TensorDictSequential
-from torchrl.collectors import Collector
-from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
-from torchrl.modules import MLP, EGreedyModule, QValueModule
-from torchrl.objectives import DQNLoss, HardUpdate
-
-from bao_env.adapters.torchrl import BaoTorchEnv
-from bao_env.self_play import Choose, OpponentPool, PolicyAgent
-from training.examples.measure import (
+from measure import (
     OBSERVATION,
     SEED,
     AfterUpdate,
@@ -28,6 +20,14 @@ from training.examples.measure import (
     progress_bar,
     report,
 )
+from tensordict.nn import TensorDictModule, TensorDictSequential
+from torchrl.collectors import Collector
+from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
+from torchrl.modules import MLP, EGreedyModule, QValueModule
+from torchrl.objectives import DQNLoss, HardUpdate
+
+from bao_env.adapters.torchrl import BaoTorchEnv
+from bao_env.self_play import Choose, OpponentPool, PolicyAgent
 
 STEPS = 500_000
 GAMES = 64
@@ -64,7 +64,7 @@ def train(
     hidden: int = 256,
     falling_rate: bool = False,
 ) -> Choose:
-    """Train a network; see :func:`training.examples.cleanrl_vector.train`.
+    """Train a network; see ``cleanrl_vector.train``.
 
     With ``falling_rate`` the learning rate falls to a hundredth, because rewards are noisy: this
     brought ten points against greedy, in a run each. The benchmark keeps the rate constant.

@@ -1,6 +1,6 @@
 """PPO of TorchRL in self-play on batches of games, through ``bao_env.adapters.torchrl``.
 
-python -m training.examples.torchrl_vector
+python training/examples/torchrl_vector.py
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import torch
+from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 from tensordict.nn import TensorDictModule
 from torchrl.collectors import Collector
 from torchrl.modules import MLP, MaskedCategorical, ProbabilisticActor, ValueOperator
@@ -19,7 +20,6 @@ from tqdm import tqdm
 
 from bao_env.adapters.torchrl import BaoTorchEnv
 from bao_env.self_play import OpponentPool, PolicyAgent
-from training.examples.measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
 GAMES, FRAMES, TOTAL = 128, 8192, 1_000_000
 EPOCHS, MINIBATCH = 4, 1024

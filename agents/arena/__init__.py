@@ -1,5 +1,0 @@
-"""Matches and tournaments: paired openings, both seats, honest intervals."""
-
-from agents.arena.match import Match, play_match
-
-__all__ = ["Match", "play_match"]

@@ -1,0 +1,19 @@
+"""Players of Bao: bots, checkpoints as players, and the arena that measures them; a solver."""
+
+from typing import TYPE_CHECKING, Any
+
+from bao_agents.registry import allow_architecture, load
+
+if TYPE_CHECKING:
+    from bao_agents.search.solver.solver import solve
+
+__all__ = ["allow_architecture", "load", "solve"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import ``solve`` when it is first used."""
+    if name != "solve":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from bao_agents.search.solver.solver import solve
+
+    return solve

@@ -1,0 +1,273 @@
+"""Win rate and Elo difference of a match, with 95 % intervals, and a sequential test.
+
+Games come in pairs: one opening, played from both seats. The two games of a pair are not
+independent. So the variance is taken over pairs (the pentanomial model of chess engine testing),
+and Wilson's interval is widened or narrowed to match it. Unlike the plain normal interval it does
+not collapse when every game was won. :class:`Sprt` decides during a match whether enough pairs were
+played.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import numpy as np  # SciPy is imported where it is used: the board in a browser needs none
+
+from bao_agents.array_types import Float64Array
+
+Z95 = 1.959963984540054
+"""Standard errors from the middle of a 95 % interval to its ends."""
+ELO_PER_LOGIT = 400.0 / math.log(10.0)
+"""Elo points in one natural logarithm of the odds."""
+_PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
+_NEVER_SEEN = 1e-3
+
+FloatOrArray = TypeVar("FloatOrArray", float, Float64Array)
+
+
+@dataclass(frozen=True)
+class Score:
+    """Result of a match, from the first player's side."""
+
+    pairs: int
+    wins: int
+    draws: int
+    losses: int
+    pair_counts: tuple[int, int, int, int, int]
+    """Numbers of pairs with 0, 1/2, 1, 3/2 and 2 points."""
+    rate: float
+    """Points a game, 0..1; a draw counts a half."""
+    low: float
+    """Lower end of the 95 % interval of ``rate``."""
+    high: float
+    """Upper end of it."""
+    los: float
+    """Likelihood of superiority, 0..1 (:func:`likelihood_of_superiority`)."""
+
+    @property
+    def games(self) -> int:
+        """Games played: two a pair."""
+        return 2 * self.pairs
+
+    @property
+    def elo(self) -> tuple[float, float, float]:
+        """Elo difference and its 95 % interval (estimate, low, high); may be infinite."""
+        return elo_difference(self.rate), elo_difference(self.low), elo_difference(self.high)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values, for JSON."""
+        return {
+            "games": self.games,
+            "wins": self.wins,
+            "draws": self.draws,
+            "losses": self.losses,
+            "pairs_by_points": self.pair_counts,
+            "score": self.rate,
+            "score_low": self.low,
+            "score_high": self.high,
+            "los": self.los,
+        }
+
+
+def elo_difference(rate: float) -> float:
+    """Return the rating difference at which the logistic model expects ``rate`` points a game."""
+    if rate <= 0.0:
+        return -math.inf
+    if rate >= 1.0:
+        return math.inf
+    return 400.0 * math.log10(rate / (1.0 - rate))
+
+
+def finite(value: float) -> float | None:
+    """Return a number, or None for infinity, which JSON does not have."""
+    return value if math.isfinite(value) else None
+
+
+def expected_score(elo: FloatOrArray) -> FloatOrArray:
+    """Return the points a game, 0..1, that the logistic Elo model expects at a difference."""
+    from scipy.special import expit
+
+    return expit(elo / ELO_PER_LOGIT)
+
+
+def score_pairs(points: Float64Array) -> Score:
+    """Return the score of a match.
+
+    Args:
+        points: float64[pairs, 2], the first player's points in each game (1, 1/2 or 0).
+
+    Raises:
+        ValueError: there is no pair.
+    """
+    los = likelihood_of_superiority(points)
+    pairs = len(points)
+    rate = float(points.mean())
+    # The pairs' variance relative to that of independent games is the design effect. With too few
+    # pairs to tell, or no variance to compare with, games count as independent.
+    effective = 2.0 * pairs
+    if pairs > 1 and 0.0 < rate < 1.0:
+        of_mean = float(points.mean(axis=1).var(ddof=1)) / pairs
+        if of_mean > 0.0:
+            effective = min(rate * (1.0 - rate) / of_mean, 4.0 * pairs)
+    low, high = wilson_interval(rate, effective)
+    counts = np.bincount(np.rint(points.sum(axis=1) * 2).astype(int), minlength=5)
+    return Score(
+        pairs=pairs,
+        wins=int((points == 1.0).sum()),
+        draws=int((points == 0.5).sum()),
+        losses=int((points == 0.0).sum()),
+        pair_counts=tuple(int(n) for n in counts),  # type: ignore[arg-type]
+        rate=rate,
+        low=low,
+        high=high,
+        los=los,
+    )
+
+
+def wilson_interval(rate: float, games: float) -> tuple[float, float]:
+    """Return Wilson's 95 % interval (1927) of a proportion over ``games`` independent games."""
+    square = Z95 * Z95 / games
+    middle = (rate + square / 2.0) / (1.0 + square)
+    half = Z95 / (1.0 + square) * math.sqrt(rate * (1.0 - rate) / games + square / (4.0 * games))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def likelihood_of_superiority(points: Float64Array) -> float:
+    """Return the probability that the first player is stronger, by the normal approximation.
+
+    It is Phi((mean - 1/2) / its standard error), with the error over pairs as Fishtest has it
+    (``get_elo`` in https://github.com/official-stockfish/fishtest,
+    server/fishtest/stats/stat_util.py). If all pairs scored the same, the result is 0, 1/2 or 1. A
+    single pair has no variance, so its games count as independent:
+    Phi((wins - losses) / sqrt(wins + losses)) (https://www.chessprogramming.org/Match_Statistics).
+
+    Args:
+        points: float64[pairs, 2], the first player's points in each game (1, 1/2 or 0).
+
+    Raises:
+        ValueError: there is no pair.
+    """
+    if points.ndim != 2 or points.shape[1] != 2 or not len(points):
+        raise ValueError(
+            f"points: expected one or more pairs of games, shape (pairs, 2), not {points.shape}"
+        )
+    means = points.mean(axis=1)
+    lead = float(means.mean()) - 0.5
+    error = (
+        math.sqrt(means.var(ddof=1) / len(means))
+        if len(means) > 1
+        else math.sqrt(((points - 0.5) ** 2).sum()) / points.size
+    )
+    if error == 0.0:
+        return 0.5 + math.copysign(0.5, lead) if lead else 0.5
+    return 0.5 * math.erfc(-lead / error / math.sqrt(2.0))
+
+
+@dataclass(frozen=True)
+class Sprt:
+    """Sequential test of two Elo differences, over pairs of games.
+
+    This is the generalised sequential probability ratio test of Fishtest: Wald's test with the
+    unknown chances of a pair's five results replaced by their maximum likelihood estimates under
+    each hypothesis. Sources: X. Li, J. Liu and Z. Ying, "Generalized sequential probability ratio
+    test for separate families of hypotheses", Sequential Analysis 33 (2014); M. Van den Bergh,
+    https://www.cantate.be/Fishtest/support_MLE_multinomial.pdf (proposition 1.1) and
+    https://www.cantate.be/Fishtest/GSPRT_approximation.pdf;
+    https://github.com/official-stockfish/fishtest/wiki/Fishtest-Mathematics.
+
+    Elo is logistic here; Fishtest's own bounds are now normalized Elo. Its correction for
+    overshooting the bounds is left out. So more pairs between two looks make errors rarer, and the
+    match longer.
+
+    Raises:
+        ValueError: ``elo0`` is not below ``elo1``, or ``alpha`` or ``beta`` is not within
+            (0, 0.5).
+    """
+
+    elo0: float
+    """Elo difference under H0."""
+    elo1: float
+    """Elo difference under H1."""
+    alpha: float = 0.05
+    """Chance to accept H1 when H0 is true."""
+    beta: float = 0.05
+    """Chance to accept H0 when H1 is true."""
+
+    def __post_init__(self) -> None:
+        if not -math.inf < self.elo0 < self.elo1 < math.inf:
+            raise ValueError(f"elo0={self.elo0}, elo1={self.elo1}: expected elo0 < elo1, finite")
+        for name, value in (("alpha", self.alpha), ("beta", self.beta)):
+            if not 0.0 < value < 0.5:
+                raise ValueError(f"{name}={value}: expected more than 0 and less than 0.5")
+
+    @property
+    def lower(self) -> float:
+        """Log-likelihood ratio at or below which H0 is accepted (Wald 1945)."""
+        return math.log(self.beta / (1.0 - self.alpha))
+
+    @property
+    def upper(self) -> float:
+        """Log-likelihood ratio at or above which H1 is accepted (Wald 1945)."""
+        return math.log((1.0 - self.beta) / self.alpha)
+
+    def llr(self, pair_counts: Sequence[int]) -> float:
+        """Return the log-likelihood ratio of H1 against H0; 0 without a pair.
+
+        A result that never occurred counts as 1/1000 of a pair, as in Fishtest, so that both
+        expected scores are always possible.
+
+        Args:
+            pair_counts: numbers of pairs with 0, 1/2, 1, 3/2 and 2 points, as in
+                :attr:`Score.pair_counts`.
+
+        Raises:
+            ValueError: there are not five counts, or one is negative.
+        """
+        if len(pair_counts) != 5 or min(pair_counts) < 0:
+            raise ValueError(f"pair_counts={pair_counts}: expected five counts, none negative")
+        if not any(pair_counts):
+            return 0.0
+        counts = [float(n) or _NEVER_SEEN for n in pair_counts]
+        under0, under1 = (_tilt(counts, expected_score(elo)) for elo in (self.elo0, self.elo1))
+        return math.fsum(
+            n * math.log(a / b) for n, a, b in zip(counts, under0, under1, strict=True)
+        )
+
+    def verdict(self, pair_counts: Sequence[int]) -> Literal["H0", "H1"] | None:
+        """Return the hypothesis to accept after these pairs, or None to continue.
+
+        Args:
+            pair_counts: as for :meth:`llr`.
+        """
+        ratio = self.llr(pair_counts)
+        if ratio <= self.lower:
+            return "H0"
+        return "H1" if ratio >= self.upper else None
+
+
+def _tilt(counts: Sequence[float], score: float) -> list[float]:
+    """Return the divisors of the frequencies for the likeliest distribution of mean ``score``.
+
+    With frequencies f and pair scores a, the maximum of sum(f log p) subject to sum(p) = 1 and
+    sum(p a) = score is p = f / (1 + x (a - score)); the multiplier x is the root of
+    sum(f (a - score) / (1 + x (a - score))), which falls in x.
+
+    Args:
+        counts: five positive numbers, in proportion to f.
+        score: within (0, 1).
+
+    Returns:
+        1 + x (a - score) for each pair score a.
+    """
+    from scipy.optimize import brentq
+
+    total = math.fsum(counts)
+    terms = [(n / total, a - score) for n, a in zip(counts, _PAIR_SCORES, strict=True)]
+    # No p exceeds 1, so no divisor is below its f: this brackets x, clear of the poles.
+    low = (terms[-1][0] - 1.0) / terms[-1][1]
+    high = (terms[0][0] - 1.0) / terms[0][1]
+    x = brentq(lambda x: sum(f * d / (1.0 + x * d) for f, d in terms), low, high, xtol=1e-14)
+    return [1.0 + x * d for _, d in terms]

@@ -1,0 +1,188 @@
+"""Ladders: anchors, which are players with fixed ratings, and the openings of games with them.
+
+A ladder is a JSON file for one rule set. Its ratings are its scale, so they never change under its
+name: if an anchor begins to play differently, a new ladder with a new number is made.
+``bao ladder`` makes one from a tournament.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from bao_agents import registry
+from bao_agents.arena.openings import MatchOpenings
+from bao_agents.array_types import Float64Array
+from bao_agents.base import NamedPlayer
+from bao_agents.files import fault
+from bao_env.engine.batch import Engine
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.ruleset import Ruleset
+from bao_env.signature import signature
+
+LADDERS = Path(__file__).with_name("ladders")
+"""Folder of the shipped ladders; they are loaded by name, without the suffix."""
+DEFAULT = "bao-ladder-1"
+
+_SEATS = {"south": SOUTH, "north": NORTH}
+_ASKED = 32
+
+
+class LadderError(ValueError):
+    """A ladder, or a player on it, cannot be used; the message says why."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Anchor(_Table):
+    """A player of known rating."""
+
+    player: str
+    """The name of the player for :func:`bao_agents.registry.load`."""
+    elo: float
+    low: float
+    """Lower end of the 95 % interval of ``elo`` in the tournament, against the player at 0."""
+    high: float
+    """Upper end of it."""
+    games: int
+    """Games of the tournament that it played."""
+    ms_a_move: float
+    answers: str
+    """:func:`answers` of the player that was rated."""
+
+
+class Ladder(_Table):
+    """A scale to rate players on."""
+
+    name: str
+    rules: dict[str, Any]
+    """:meth:`Ruleset.to_dict` of the rule set."""
+    engine_signature: str
+    """:func:`bao_env.signature.signature` of the engine that the anchors were rated with."""
+    tournament: dict[str, Any]
+    """The tournament that rated the anchors: its settings and the versions of the code."""
+    openings_seed: int
+    """The openings are those of the tournament's length and balance, drawn with this seed."""
+    anchors: tuple[Anchor, ...] = Field(min_length=2)
+    openings: tuple[str, ...] = Field(min_length=1)
+    """Each the first seat, ``south`` or ``north``, and the actions, separated by spaces."""
+
+    @cached_property
+    def ruleset(self) -> Ruleset:
+        """The rules that are played.
+
+        Raises:
+            ValueError: ``rules`` are contradictory.
+        """
+        return Ruleset.from_dict(self.rules)
+
+    @cached_property
+    def ratings(self) -> Float64Array:
+        """float64[A], the anchors' Elo."""
+        return np.array([anchor.elo for anchor in self.anchors])
+
+    @cached_property
+    def starts(self) -> MatchOpenings:
+        """The openings, and the positions after them.
+
+        Raises:
+            ValueError: an opening is not legal, ends the game, or differs in length.
+        """
+        engine = Engine(self.ruleset)
+        words = [text.split() for text in self.openings]
+        if any(len(line) != len(words[0]) or line[0] not in _SEATS for line in words):
+            raise ValueError("each opening needs a seat, and as many actions as the others")
+        first_players = np.array([_SEATS[line[0]] for line in words], np.int8)
+        actions = np.array([line[1:] for line in words], np.int64)
+        begun = [engine.opening(int(seat)) for seat in first_players]
+        positions = np.array([position for position, _ in begun])
+        masks = np.array([mask for _, mask in begun])
+        winners = np.full(len(words), -1, np.int8)
+        for ply in range(actions.shape[1]):
+            engine.step(positions, actions[:, ply], masks, winners)
+        if (masks == 0).any():
+            raise ValueError("an opening ends the game")
+        return MatchOpenings(positions, actions.astype(np.uint8), first_players)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _ = self.starts
+        return self
+
+    def load(self, player: str, seed: int = 0) -> NamedPlayer:
+        """Load a player for the ladder's rules, on one core.
+
+        Raises:
+            LadderError: the player is unknown, or cannot be used under these rules.
+        """
+        try:
+            return registry.load(player, ruleset=self.ruleset, seed=seed, threads=1)
+        except ValueError as error:
+            raise LadderError(f"{error} ({self.name} is for {self.ruleset.name})") from error
+
+    def changed(self) -> list[str]:
+        """Return the anchors whose answers have changed since they were rated."""
+        return [
+            anchor.player
+            for anchor in self.anchors
+            if answers(self.load(anchor.player), self.starts, self.ruleset) != anchor.answers
+        ]
+
+
+def answers(player: NamedPlayer, openings: MatchOpenings, ruleset: Ruleset) -> str:
+    """Return a hash, 16 hex digits, of the player's actions after the first openings."""
+    positions = openings.positions[:_ASKED].copy()
+    masks = np.empty(len(positions), np.uint64)
+    Engine(ruleset).legal_masks(positions, masks, np.empty(len(positions), np.int8))
+    chosen = np.asarray(player.act(positions, masks)).astype(np.uint8)
+    return hashlib.sha256(chosen.tobytes()).hexdigest()[:16]
+
+
+def write_openings(openings: MatchOpenings) -> tuple[str, ...]:
+    """Return the text of each opening, as in :attr:`Ladder.openings`."""
+    seats = {number: word for word, number in _SEATS.items()}
+    return tuple(
+        " ".join([seats[int(first)], *map(str, actions)])
+        for first, actions in zip(openings.first_players, openings.actions.tolist(), strict=True)
+    )
+
+
+def shipped() -> list[str]:
+    """Return the names of the shipped ladders."""
+    return sorted(path.stem for path in LADDERS.glob("*.json"))
+
+
+def load_ladder(name: str = DEFAULT) -> Ladder:
+    """Load a ladder, and check that the engine still plays its rules.
+
+    Args:
+        name: the name of a shipped ladder, or the path of a JSON file.
+
+    Raises:
+        LadderError: there is no such ladder, its file is damaged, or the engine now plays its rules
+            differently.
+    """
+    path = LADDERS / f"{name}.json" if name in shipped() else Path(name)
+    try:
+        ladder = Ladder.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise LadderError(
+            f"no ladder {name!r}: expected the path of a file, or {', '.join(shipped())}"
+        ) from error
+    except ValidationError as error:
+        raise LadderError(
+            f"{path} is not a ladder with legal rules and openings: {fault(error)}"
+        ) from error
+    if signature(ladder.ruleset) != ladder.engine_signature:
+        raise LadderError(
+            f"{ladder.name} was made with other rules: under its name, the engine now plays "
+            f"{ladder.ruleset.name} differently; make a new ladder with bao ladder"
+        )
+    return ladder

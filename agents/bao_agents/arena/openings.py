@@ -1,0 +1,111 @@
+"""The openings of a match: random legal prefixes, all different, none of them decided.
+
+Players are measured from positions that they did not choose. But many random positions are won for
+one side. Then a pair of games, one from each seat, ends even between any players. So a search drops
+the openings that it finds unbalanced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bao_agents.array_types import Uint8Array
+from bao_agents.search.alphabeta.evaluation import SCALE
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_env.engine.batch import Engine
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.position import Seats, Words
+from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.sampling import random_actions, random_states
+
+OPENING_PLIES = 8
+"""Default length of an opening."""
+BALANCE = 1.0
+"""Default limit of the search's value of an opening for either side, in logits of winning."""
+_SEARCH_DEPTH = 6
+_ROUNDS = 64
+
+
+@dataclass(frozen=True)
+class MatchOpenings:
+    """Openings and the positions after them."""
+
+    positions: Words
+    """uint64[N, 6], the positions that they lead to."""
+    actions: Uint8Array
+    """uint8[N, plies], the actions that lead there."""
+    first_players: Seats
+    """int8[N], the seat that began."""
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __getitem__(self, part: slice | npt.NDArray[np.integer]) -> MatchOpenings:
+        return MatchOpenings(self.positions[part], self.actions[part], self.first_players[part])
+
+
+def draw_openings(
+    ruleset: str | Ruleset,
+    count: int,
+    plies: int,
+    seed: int,
+    balance: float | None = BALANCE,
+) -> MatchOpenings:
+    """Draw random legal prefixes of games that lead to ``count`` different positions.
+
+    Args:
+        ruleset: the rules.
+        count: number of openings.
+        plies: actions in each; games that end within them are replaced.
+        seed: the same seed gives the same openings, and a smaller ``count`` the first of them.
+        balance: drop those that alpha-beta of depth 6 values beyond this, in logits, for either
+            side; None keeps all.
+
+    Raises:
+        ValueError: ``balance`` is below 0, or there are too few different openings of this length.
+    """
+    if balance is not None and not balance >= 0.0:
+        raise ValueError(f"balance={balance}: expected logits, 0 or more")
+    engine = Engine(ruleset)
+    sequence = np.random.SeedSequence(seed)
+    first_players = (SOUTH, NORTH) if engine.ruleset.first_player == "lot" else (SOUTH,)
+    starts = [engine.opening(first) for first in first_players]
+    size = 4096
+    seats = np.arange(size) % len(starts)
+    seen: set[bytes] = set()
+    found: list[tuple[Words, Uint8Array, int]] = []
+    for _ in range(_ROUNDS):
+        positions = np.array([start[0] for start in starts])[seats]
+        masks = np.array([start[1] for start in starts])[seats]
+        winners = np.full(size, -1, np.int8)
+        rng = random_states(size, sequence.spawn(1)[0])
+        played = np.empty((size, plies), np.uint8)
+        actions = np.empty(size, np.int64)
+        for ply in range(plies):
+            random_actions(masks, rng, actions)
+            played[:, ply] = actions
+            engine.step(positions, actions, masks, winners)
+        new = []
+        for i in np.flatnonzero(winners < 0):
+            key = positions[i].tobytes()
+            if key not in seen:
+                seen.add(key)
+                new.append(i)
+        if balance is not None:
+            search = AlphaBetaAgent(engine.ruleset, depth=_SEARCH_DEPTH)
+            values = search.values(positions[new], masks[new])
+            new = np.array(new)[np.abs(values) <= balance * SCALE].tolist()
+        found += [(positions[i], played[i], first_players[seats[i]]) for i in new]
+        if len(found) >= count:
+            drawn, actions_drawn, firsts = zip(*found[:count], strict=True)
+            return MatchOpenings(
+                np.array(drawn), np.array(actions_drawn), np.array(firsts, np.int8)
+            )
+    balanced = "" if balance is None else " balanced"
+    raise ValueError(
+        f"rule set {engine.ruleset.name!r} has fewer than {count} different{balanced} openings of "
+        f"{plies} plies ({len(found)} found): ask for longer openings or fewer games"
+    )

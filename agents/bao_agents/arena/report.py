@@ -1,0 +1,210 @@
+"""Report the results of a tournament: tables as Markdown and JSON, and a plot."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tabulate import tabulate
+
+from bao_agents.arena.elo import score_pairs
+from bao_agents.arena.ratings import cycles, rate
+from bao_agents.array_types import Float64Array
+from bao_env.files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The results of a tournament, complete or so far."""
+
+    results: Mapping[tuple[str, str], Float64Array]
+    """For each pairing float64[pairs, 2], the points of its first player in each game."""
+    milliseconds: Mapping[str, float]
+    """Average time a move of each player, measured on one core while the others were busy."""
+    mean_plies: float
+    """Average length of a game."""
+    commits: Sequence[str] = ()
+    """Commits of the code that played the games."""
+
+
+def to_dict(
+    standing: Standing, settings: Mapping[str, Any], anchor: str | None = None
+) -> dict[str, Any]:
+    """Return the results and the ratings as plain values, for ``table.json`` and the tables.
+
+    Args:
+        standing: the results.
+        settings: the tournament's settings.
+        anchor: the player with Elo 0; by default 0 is the mean of all.
+    """
+    ratings = rate(standing.results, anchor=anchor)
+    players = [
+        {
+            "player": name,
+            "elo": float(ratings.elo[i]),
+            "elo_low": float(ratings.low[i]),
+            "elo_high": float(ratings.high[i]),
+            "score": float(ratings.score[i]),
+            "games": int(ratings.games[i]),
+            "ms_a_move": standing.milliseconds[name],
+        }
+        for i, name in enumerate(ratings.names)
+    ]
+    pairings = [
+        {"first": first, "second": second} | score_pairs(points).to_dict()
+        for (first, second), points in standing.results.items()
+    ]
+    return {
+        "settings": dict(settings),
+        "anchor": anchor,
+        "players": players,
+        "pairings": pairings,
+        "mean_plies": standing.mean_plies,
+        "commits": list(standing.commits),
+        "cycles": cycles(standing.results),
+    }
+
+
+def elos_of(report: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Return the Elo of each player and both ends of its interval."""
+    keys = ("elo", "elo_low", "elo_high")
+    return {row["player"]: [row[key] for key in keys] for row in report["players"]}
+
+
+def _games(report: Mapping[str, Any]) -> int:
+    return sum(pairing["games"] for pairing in report["pairings"])
+
+
+def _crosstable(report: Mapping[str, Any]) -> Float64Array:
+    """Return the points of the row against the column, in percent; NaN if they did not meet."""
+    names = [player["player"] for player in report["players"]]
+    table = np.full((len(names), len(names)), np.nan)
+    for pairing in report["pairings"]:
+        first, second = names.index(pairing["first"]), names.index(pairing["second"])
+        table[first, second] = 100 * pairing["score"]
+        table[second, first] = 100 * (1.0 - pairing["score"])
+    return table
+
+
+def markdown(report: Mapping[str, Any]) -> str:
+    """Return the tables of a report (:func:`to_dict`), and a line about their sources."""
+    settings, players = report["settings"], report["players"]
+    zero = report["anchor"] or "the mean of all"
+    rows = [
+        [
+            row["player"],
+            f"{row['elo']:+.0f}",
+            ""
+            if row["player"] == report["anchor"]
+            else f"{row['elo_low']:+.0f} to {row['elo_high']:+.0f}",
+            f"{row['score']:.1%}",
+            f"{row['games']:,}",
+            f"{row['ms_a_move']:.{3 if row['ms_a_move'] < 1 else 1}f}",
+        ]
+        for row in players
+    ]
+    names = [row["player"] for row in players]
+    against = [
+        [name, *("" if np.isnan(points) else f"{points:.1f}" for points in line)]
+        for name, line in zip(names, _crosstable(report), strict=True)
+    ]
+    paragraphs = [
+        f"Rule set {settings['ruleset']['name']}; {_games(report):,} games in pairs, each opening "
+        f"of {settings['opening_plies']} random plies from both seats; seed {settings['seed']}; "
+        f"{report['mean_plies']:.1f} plies a game. Elo 0 is {zero}.",
+        markdown_table(["player", "Elo", "95 % interval", "points", "games", "ms a move"], rows),
+        "Points of the row against the column, in percent:",
+        markdown_table(["", *names], against),
+    ]
+    if report["cycles"]:
+        cycle_texts = [" beats ".join([*cycle, cycle[0]]) for cycle in report["cycles"]]
+        paragraphs.append(f"Cycles: {'; '.join(cycle_texts)}.")
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def markdown_table(
+    head: list[str], rows: Sequence[Sequence[object]], style: str = "pipe", texts: int = 1
+) -> str:
+    """Return a table.
+
+    Args:
+        head: the head of each column.
+        rows: the cells.
+        style: a format of tabulate; Markdown by default.
+        texts: number of columns, from the first, that are aligned to the left; the others are
+            aligned to the right.
+    """
+    align = ["left"] * texts + ["right"] * (len(head) - texts)
+    return tabulate(rows, head, tablefmt=style, colalign=align, disable_numparse=True)
+
+
+def plot(report: Mapping[str, Any]) -> bytes:
+    """Plot Elo with intervals beside the crosstable, as a PNG."""
+    from matplotlib.figure import Figure
+
+    elos = elos_of(report)
+    names, count = list(elos), len(elos)
+    figure = Figure(figsize=(6 + 0.7 * count, 1.6 + 0.5 * count), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.2))
+    style = {"fmt": "o", "color": "tab:brown"}
+    errorbars(left, range(count), list(elos.values()), horizontal=True, **style)
+    left.set_yticks(range(count), names)
+    left.invert_yaxis()
+    left.grid(axis="x", alpha=0.3)
+    left.set_xlabel("Elo, 95 % intervals")
+    table = _crosstable(report)
+    for (i, j), points in np.ndenumerate(table):
+        if not np.isnan(points):
+            color = "white" if abs(points - 50) > 35 else "black"
+            right.text(j, i, f"{points:.0f}", ha="center", va="center", color=color, size=8)
+    right.imshow(table, cmap="RdBu", vmin=0, vmax=100, aspect="auto")
+    right.set_xticks(range(count), names, rotation=45, ha="right")
+    right.set_yticks(range(count), names)
+    right.set_title("points of the row against the column, %", size=10)
+    title = f"Bao, {report['settings']['ruleset']['name']}: {_games(report):,} games"
+    figure.suptitle(title, size=11)
+    return png(figure)
+
+
+def errorbars(
+    axes: Any, x: Sequence[float], scores: Sequence[Sequence[float]], **style: Any
+) -> None:
+    """Draw scores with their intervals.
+
+    Args:
+        axes: the matplotlib axes.
+        x: places on the other axis.
+        scores: a score and the ends of its interval for each place.
+        style: options of ``axes.errorbar``; with ``horizontal=True`` scores run along the x axis.
+    """
+    score, low, high = np.array(scores, float).reshape(-1, 3).T
+    errors = np.maximum(0, [score - low, high - score])
+    style = {"fmt": "o-", "capsize": 3} | style
+    if style.pop("horizontal", False):
+        axes.errorbar(score, x, xerr=errors, **style)
+    else:
+        axes.errorbar(x, score, yerr=errors, **style)
+
+
+def png(figure: Figure, dpi: int = 110) -> bytes:
+    """Return a figure as the content of a PNG file."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=dpi)
+    return picture.getvalue()
+
+
+def write_report(report: Mapping[str, Any], folder: Path) -> str:
+    """Write ``table.md``, ``table.json`` and ``elo.png`` into a folder; return the tables."""
+    text = markdown(report)
+    write_atomically(folder / "elo.png", plot(report))
+    write_atomically(folder / "table.json", json.dumps(report, indent=2) + "\n")
+    write_atomically(folder / "table.md", text)
+    return text

@@ -1,0 +1,245 @@
+"""Players, and kinds of players.
+
+A player is an agent with a name; it plays batches of positions and single boards. Its kind defines
+how the player is named and made, and how the board in a browser offers it.
+:mod:`bao_agents.registry` lists the kinds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bao_env.board import Board
+from bao_env.bots import Agent
+from bao_env.engine.action import mask_of
+from bao_env.engine.position import Actions, Words
+from bao_env.engine.ruleset import Ruleset
+
+if TYPE_CHECKING:
+    from bao_agents.nets.network import PolicyNetwork
+    from bao_agents.nets.policy import NetworkAgent
+
+Translations = Mapping[str, str]
+"""A text by language: English, ``en``, always; Swahili, ``sw``, if it is translated."""
+
+
+class Evaluation(NamedTuple):
+    """A network's evaluation of a position."""
+
+    policy: dict[int, float]
+    """The probability of each legal action; together they are 1."""
+    value: float
+    """The expected result for the player to move, -1 (a loss) to 1 (a win)."""
+
+
+class NamedPlayer:
+    """A batched agent with a name.
+
+    Args:
+        name: the name shown in tables.
+        agent: the agent that chooses the actions.
+        network: the network of the agent, if it has one.
+    """
+
+    def __init__(self, name: str, agent: Agent, network: NetworkAgent | None = None) -> None:
+        self.name = name
+        self._agent = agent
+        self._network = network
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The attribute ``fingerprint`` of its agent, a text that changes if its play does.
+
+        None if the agent has none.
+
+        Raises:
+            ValueError: the attribute is not a text.
+        """
+        found = getattr(self._agent, "fingerprint", None)
+        if not isinstance(found, str | None):
+            raise ValueError(
+                f"the fingerprint of {self.name} is a {type(found).__name__}: expected a text"
+            )
+        return found
+
+    def act(self, positions: Words, legal: Words) -> Actions:
+        """Choose an action in each position; see :meth:`bao_env.bots.Agent.act`."""
+        return self._agent.act(positions, legal)
+
+    def choose(self, board: Board) -> int:
+        """Return the action that the player chooses on ``board``.
+
+        Raises:
+            ValueError: the game is over.
+        """
+        actions = board.legal_actions
+        if not actions:
+            raise ValueError("the game is over: there is no move to choose")
+        legal = np.array([mask_of(actions)], np.uint64)
+        return int(self.act(board.words[None], legal)[0])
+
+    def evaluate(self, board: Board) -> Evaluation:
+        """Return the policy and the value of the player's network, without a search.
+
+        Raises:
+            ValueError: the player has no network, the game is over, or the board has other rules
+                than the player.
+        """
+        if self._network is None:
+            raise ValueError(
+                f"player {self.name} has no network to evaluate with: load one that has, for "
+                "example bao_agents.load('zanzibar')"
+            )
+        return self._network.evaluate_board(board)
+
+    def __repr__(self) -> str:
+        return f"<player {self.name}>"
+
+
+class LoadRequest(NamedTuple):
+    """The arguments of a loader."""
+
+    spec: PlayerSpec
+    ruleset: Ruleset
+    """The rules to play."""
+    seed: int
+    """The seed of the player's random choices."""
+    threads: int | None
+    """The number of threads of a search; None for all cores."""
+    network: PolicyNetwork | None
+    """The checkpoint's network, for a kind that has one."""
+
+    @property
+    def limit(self) -> dict[str, Any]:
+        """The limit of a search, if it has one, as a keyword argument; milliseconds as seconds."""
+        argument = self.spec.kind.limits[self.spec.unit]
+        if argument == "milliseconds":
+            return {"seconds": self.spec.budget / 1000}
+        return {argument: self.spec.budget} if argument else {}
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the option ``greedy`` is given."""
+        return self.spec.option == "greedy"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of a search that the board in a browser accepts."""
+
+    low: int
+    high: int
+    default: int
+    label: Translations
+    """The name of the unit."""
+
+
+@dataclass(frozen=True)
+class OnBoard:
+    """The entry for a player in the lists of the board in a browser."""
+
+    label: Translations
+    """The player's name; ``{checkpoint}`` stands for that of its checkpoint."""
+    budget: Budget | None = None
+    """The range of ``{budget}``, if the spelling has it."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlayerKind:
+    """A kind of player: its spelling and its loader."""
+
+    name: str
+    spelling: str
+    """A text with fields in braces, each at most once: ``checkpoint``, a path or the name of a
+    shipped one; ``budget``, a number with a unit; ``module`` and ``function``."""
+    examples: Mapping[str, str]
+    """One or more names, each with its meaning."""
+    load: Callable[[LoadRequest], Agent]
+    """Makes the player; raises ValueError if it cannot. It imports torch only if it needs it: torch
+    is slow to import, and may be missing."""
+    limits: Mapping[str, str] = field(default_factory=lambda: {"": ""})
+    """The argument of the search that a budget sets, by the unit written behind the number."""
+    options: tuple[str, ...] = ()
+    """Words that may follow the spelling, after a colon."""
+    on_board: Mapping[str, OnBoard] = field(default_factory=dict)
+    """Entries of the board in a browser, by unit; without any, it does not offer the kind."""
+    gives_hints: bool = False
+    """Whether the network can also evaluate each move for a hint."""
+    reads_guide: bool = False
+    """Whether the network only guides a search, which asks it often. For a shipped checkpoint this
+    is a smaller one, in the folder ``guides``."""
+
+    @property
+    def head(self) -> str:
+        """The word before the first colon, if it is fixed; else empty."""
+        found = re.match(r"(\w+):", self.spelling)
+        return found[1] if found else ""
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether the spelling names a checkpoint."""
+        return "{checkpoint}" in self.spelling
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        parts = re.split(r"\{(\w+)\}", self.spelling)  # text, field, text, field ...
+        pattern = "".join(
+            f"(?P<{part}>{_FIELDS[part]})" if i % 2 else re.escape(part)
+            for i, part in enumerate(parts)
+        )
+        if "budget" in parts:
+            pattern += f"(?P<unit>{'|'.join(self.limits)})"
+        if self.options:
+            pattern += f"(?::(?P<option>{'|'.join(self.options)}))?"
+        return re.compile(pattern)
+
+    def match(self, spec: str) -> PlayerSpec | None:
+        """Parse a player's name; None if it is not of this kind."""
+        found = self._pattern.fullmatch(spec)
+        if found is None:
+            return None
+        fields = found.groupdict()
+        budget = int(fields.get("budget", 0))
+        if "budget" in fields:  # "alphabeta:06" is "alphabeta:6"
+            low, high = found.span("budget")
+            spec = f"{spec[:low]}{budget}{spec[high:]}"
+        option = fields.get("option") or ""
+        return PlayerSpec(
+            self, spec, fields.get("checkpoint"), budget, fields.get("unit", ""), option
+        )
+
+
+_FIELDS = {
+    "checkpoint": r".+",
+    "budget": r"[0-9]{1,9} ?",
+    "module": r"[A-Za-z_][\w.]*",
+    "function": r"[A-Za-z_]\w*",
+}
+
+
+@dataclass(frozen=True)
+class PlayerSpec:
+    """The parsed name of a player."""
+
+    kind: PlayerKind
+    name: str
+    checkpoint: str | None
+    """The checkpoint, as written in the name."""
+    budget: int
+    """The number that limits a search; 0 for a kind without."""
+    unit: str
+    """The unit of the budget, or an empty text."""
+    option: str
+    """The option, or an empty text."""
+    path: Path | None = None
+    """The file of the checkpoint."""
+
+    def __str__(self) -> str:
+        return self.name

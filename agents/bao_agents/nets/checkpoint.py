@@ -1,0 +1,223 @@
+"""Checkpoints: tensors and plain JSON in one safetensors file. Nothing is ever unpickled.
+
+The file's metadata entry ``bao_env`` is a JSON object::
+
+    {"format": 1, "rules_version": 1, "observation_version": 1, "inputs_version": 1,
+     "ruleset": {...}, "network": {...}, "info": {...}}
+
+and its tensors are the network's, named ``model.*``, as float32 or, in small files, all as float16,
+and a trainer's under other names. ``network`` is a :class:`~bao_agents.nets.network.NetworkConfig`.
+``info`` may hold anything: step, seed, configuration. Other versions than this package's are
+refused. Older files without ``inputs_version`` or ``architecture`` have version 1 and architecture
+``mlp``. A checkpoint that names a custom architecture, ``package.module:name``, never imports it
+(:func:`~bao_agents.nets.network.allow_architecture`).
+
+The header is checked, with the types and shapes of the network's tensors, before a tensor is read
+or a network is built. A trainer's tensors are read only on request.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as serialize
+
+from bao_agents.nets.features import INPUTS_VERSION
+from bao_agents.nets.network import NetworkConfig, PolicyNetwork, num_parameters, outline
+from bao_env.engine.ruleset import RULES_VERSION, Ruleset
+from bao_env.files import write_atomically
+from bao_env.observation.board import OBSERVATION_VERSION
+
+FORMAT = 1
+_KEY = "bao_env"
+_MODEL = "model."
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+class CheckpointError(ValueError):
+    """The file is not a checkpoint that this version of the project can use."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A network, the rules it was trained under, and its trainer's notes."""
+
+    network: PolicyNetwork
+    ruleset: Ruleset
+    info: dict[str, Any] = field(default_factory=dict)
+    """Plain values: step, seed, configuration."""
+    arrays: Arrays = field(default_factory=dict)
+    """A trainer's other arrays, by name; empty unless requested from :func:`load`."""
+
+
+def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = False) -> None:
+    """Write a checkpoint; after a failure, ``path`` still holds the old file.
+
+    Args:
+        path: the file.
+        checkpoint: the checkpoint.
+        half: whether to round the network's numbers to float16, which halves the file.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    path = Path(path)
+    header = {
+        "format": FORMAT,
+        "rules_version": RULES_VERSION,
+        "observation_version": OBSERVATION_VERSION,
+        "inputs_version": INPUTS_VERSION,
+        "ruleset": checkpoint.ruleset.to_dict(),
+        "network": asdict(checkpoint.network.config),
+        "info": checkpoint.info,
+    }
+    tensors = {
+        _MODEL + name: tensor.detach().cpu().numpy().astype(np.float16 if half else np.float32)
+        for name, tensor in checkpoint.network.state_dict().items()
+    }
+    tensors |= {name: np.ascontiguousarray(array) for name, array in checkpoint.arrays.items()}
+    data = serialize(tensors, metadata={_KEY: json.dumps(header)})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, data)
+
+
+def load(
+    path: str | os.PathLike[str], ruleset: Ruleset | None = None, *, arrays: bool = False
+) -> Checkpoint:
+    """Read a checkpoint written by :func:`save`.
+
+    Args:
+        path: the file.
+        ruleset: refuse a checkpoint trained under other rules than these.
+        arrays: also read the trainer's arrays. Nothing limits their number and size but the file.
+
+    Raises:
+        FileNotFoundError: the file does not exist.
+        CheckpointError: the file is not a checkpoint, is damaged, has another version, is too
+            large for this machine, or was trained under other rules; the message says which.
+    """
+    path = Path(path)
+    with _open(path) as file:
+        trained, config, info = _read_header(path, file)
+        if ruleset is not None and trained != ruleset:
+            message = f"{path} was trained under rule set {trained.name!r}, not {ruleset.name!r}"
+            if trained.name == ruleset.name:
+                found, wanted = trained.to_dict(), ruleset.to_dict()
+                for key in found:
+                    if found[key] != wanted[key]:
+                        message += f"; {key}={found[key]!r}, not {wanted[key]!r}"
+            raise CheckpointError(message)
+        needed = 4 * num_parameters(config)
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if needed > memory:  # a file with holes may be of any size
+            raise CheckpointError(
+                f"{path}: its network takes {needed / 1e9:.1f} GB; "
+                f"this machine has {memory / 1e9:.1f}"
+            )
+        try:
+            network = _read_network(path, file, config)
+            rest = {
+                name: file.get_tensor(name)
+                for name in file.keys()  # noqa: SIM118
+                if arrays and not name.startswith(_MODEL)
+            }
+            return Checkpoint(network, trained, info, rest)
+        # Torch raises RuntimeError; numpy, if it lacks a tensor's type, one of the last two.
+        except (
+            SafetensorError,
+            OSError,
+            MemoryError,
+            RuntimeError,
+            TypeError,
+            AttributeError,
+        ) as error:
+            raise CheckpointError(f"{path} is damaged or too large: {error!s:.300}") from error
+
+
+def _open(path: Path) -> Any:
+    """Open a file with safetensors, which compares its parts with its length."""
+    if not path.exists():
+        raise FileNotFoundError(f"no checkpoint at {path}")
+    if not path.is_file():  # a pipe could block indefinitely
+        raise CheckpointError(f"{path} is no regular file; expected a .safetensors file")
+    try:
+        return safe_open(path, framework="numpy")
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} is no bao_env checkpoint (a .safetensors file written by training): "
+            f"{error!s:.300}"
+        ) from error
+
+
+def _read_header(path: Path, file: Any) -> tuple[Ruleset, NetworkConfig, dict[str, Any]]:
+    """Return the rule set, the network's shape and the info of an open file, all checked.
+
+    Raises:
+        CheckpointError: see :func:`load`.
+    """
+    metadata = file.metadata() or {}
+    if _KEY not in metadata:
+        raise CheckpointError(
+            f"{path} is no bao_env checkpoint: its metadata has no entry {_KEY!r}"
+        )
+    try:
+        header = {"inputs_version": 1} | json.loads(metadata[_KEY])
+        for key, expected in (
+            ("format", FORMAT),
+            ("rules_version", RULES_VERSION),
+            ("observation_version", OBSERVATION_VERSION),
+            ("inputs_version", INPUTS_VERSION),
+        ):
+            found = header[key]
+            if type(found) is not int or found != expected:
+                raise ValueError(
+                    f"it has {key} {found!r:.200}; this version of bao_env reads {expected}"
+                )
+        ruleset = Ruleset.from_dict(header["ruleset"])
+        config = NetworkConfig(**header["network"])
+        info = header["info"]
+        if not isinstance(info, dict):
+            raise TypeError(f"info is {info!r:.200}, no object")
+    except (KeyError, TypeError, ValueError, RecursionError) as error:  # of json: Recursion
+        raise CheckpointError(
+            f"{path}: its header is not as expected: {type(error).__name__}: {error!s:.500}"
+        ) from error
+    model = {}
+    for name in file.keys():  # noqa: SIM118
+        if name.startswith(_MODEL):
+            tensor = file.get_slice(name)
+            model[name] = tensor.get_dtype(), tensor.get_shape()
+    shapes = {_MODEL + name: list(t.shape) for name, t in outline(config).state_dict().items()}
+    if model not in ({name: (t, s) for name, s in shapes.items()} for t in ("F32", "F16")):
+        raise CheckpointError(f"{path}: its tensors do not fit the network that it describes")
+    return ruleset, config, info
+
+
+def _read_network(path: Path, file: Any, config: NetworkConfig) -> PolicyNetwork:
+    """Build the network of an open file whose header has been checked."""
+    network = PolicyNetwork(config)
+    for name, tensor in network.state_dict().items():
+        array = file.get_tensor(_MODEL + name)
+        if not np.isfinite(array).all():
+            raise CheckpointError(f"{path}: its network has numbers that are not finite")
+        tensor.copy_(torch.from_numpy(array))
+    network.eval()
+    # Encodings from empty to full, which need not be of positions.
+    rng = np.random.default_rng(0)
+    filled = rng.random((64, network.encoding_size)) < np.linspace(0, 1, 64)[:, None]
+    encodings = np.where(filled, rng.integers(1, 65, filled.shape), 0).astype(np.uint8)
+    with torch.inference_mode():
+        outputs = network.head_outputs(torch.from_numpy(encodings))
+    if not outputs.isfinite().all():
+        raise CheckpointError(
+            f"{path}: its network's outputs are not finite: its weights are too large"
+        )
+    return network

@@ -1,0 +1,184 @@
+"""Run a network on one core: its outputs for a few encodings, without a call into torch.
+
+Most bytes of an encoding are zero, and each byte contributes to the first layer independently
+(:mod:`bao_agents.nets.features`). So the first layer is a table, one line of sums for each value of
+each byte, and an encoding adds up the twenty or so lines of its bytes that are not zero; chess
+programs call such a network efficiently updatable (NNUE). The later layers multiply only the
+weights of units above zero.
+
+Only the architecture ``mlp`` compiles. A search runs any other in torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bao_agents.array_types import Float32Array, Int64Array
+from bao_agents.compile import jit_float
+from bao_agents.nets.features import REPLIES_SIZE, expand
+from bao_agents.nets.head import OPPONENT_NEXT
+from bao_agents.nets.vectors import WIDTH, add, add_product, load_vector, store_vector
+
+if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
+    from bao_agents.nets.network import PolicyNetwork
+
+BYTE_VALUES = 65
+"""Values that a byte of an encoding may have: 0 to 64 seeds."""
+
+
+class Weights(NamedTuple):
+    """A network with one or more hidden layers; layer 0 is the first, the last is the head.
+
+    Each layer has units without any weight that fill it up to whole vectors.
+    """
+
+    table: Float32Array
+    """float32[(bytes of an encoding * BYTE_VALUES) * units of layer 0], its sums for each value of
+    each byte, line after line."""
+    widths: Int64Array
+    """int64[L], the units of each layer, multiples of :data:`bao_agents.nets.vectors.WIDTH`."""
+    biases: Float32Array
+    """float32[sum of widths], layer after layer."""
+    matrix: Float32Array
+    """float32[...], for each unit of all layers but the head its weights in the next layer."""
+    outputs: int
+    """Outputs of the head, 65 or 2."""
+
+
+class NetworkWorkspace(NamedTuple):
+    """The memory of :func:`forward`, for one thread."""
+
+    lines: Int64Array
+    """int64[REPLIES_SIZE + 1], the starts of the table's lines that an encoding adds up."""
+    units: Float32Array
+    """float32[widest layer]."""
+    next_units: Float32Array
+    """float32[widest layer]."""
+    active: Int64Array
+    """int64[widest layer + 1], the units that are above zero."""
+
+
+@cache
+def _features_of_bytes(size: int) -> Any:
+    """Return the features of each value of each byte, bfloat16[size * BYTE_VALUES, features].
+
+    Those of an encoding of ``size`` bytes are the sum of its bytes'.
+    """
+    import torch
+
+    values = np.arange(BYTE_VALUES, dtype=np.uint8)[:, None]
+    encodings = np.kron(np.eye(size, dtype=np.uint8), values)
+    return torch.from_numpy(expand(encodings)).view(torch.bfloat16)
+
+
+def _structure(network: PolicyNetwork) -> tuple[list[type], list[tuple[str, Any]]]:
+    """Return the types of a network's modules, and names and shapes of its numbers."""
+    shapes = [(name, tensor.shape) for name, tensor in network.state_dict().items()]
+    return [type(module) for module in network.modules()], shapes
+
+
+def is_compilable(network: PolicyNetwork) -> bool:
+    """Return whether a network is what architecture ``mlp`` makes of its configuration."""
+    from bao_agents.nets.network import outline
+
+    # Exact types: a subclass may compute something else.
+    return _structure(network) == _structure(outline(replace(network.config, architecture="mlp")))
+
+
+def compile_network(network: PolicyNetwork) -> Weights:
+    """Return the current weights of a network, laid out for :func:`forward`.
+
+    Raises:
+        ValueError: the network has other layers than those of a ``mlp``.
+    """
+    import torch
+    from torch import nn
+    from torch.nn.functional import pad
+
+    if not is_compilable(network):
+        raise ValueError(
+            f"a network of architecture {network.config.architecture!r} cannot be compiled: "
+            "expected a MultilayerPerceptron of Linear and ReLU in turn and a Linear head, as "
+            f"architecture mlp makes them of {network.config}; search with it in lock step, where "
+            f"torch runs it; found {network}"
+        )
+    layers = [module for module in network.modules() if isinstance(module, nn.Linear)]
+    biases, weights = [], []
+    missing = 0
+    for layer in layers:
+        before, missing = missing, -layer.out_features % WIDTH
+        biases.append(pad(layer.bias.detach().cpu().float(), (0, missing)))
+        weight = layer.weight.detach().cpu().float()
+        weights.append(pad(weight, (0, before, 0, missing)))
+    return Weights(
+        (_features_of_bytes(network.encoding_size).float() @ weights[0].T).flatten().numpy(),
+        np.array([len(bias) for bias in biases]),
+        torch.cat(biases).numpy(),
+        torch.cat([weight.T.flatten() for weight in weights[1:]]).numpy(),
+        layers[-1].out_features,
+    )
+
+
+def make_network_workspace(weights: Weights) -> NetworkWorkspace:
+    """Make the memory of :func:`forward` for one thread."""
+    widest = int(weights.widths.max())
+    return NetworkWorkspace(
+        np.zeros(REPLIES_SIZE + 1, np.int64),
+        np.empty(widest, np.float32),
+        np.empty(widest, np.float32),
+        np.empty(widest + 1, np.int64),
+    )
+
+
+@jit_float
+def forward(weights, encodings, count, workspace, out):
+    """Compute the head's outputs; see :meth:`bao_agents.nets.network.PolicyNetwork.head_outputs`.
+
+    Args:
+        weights: the :class:`Weights`.
+        encodings: uint8[R, size], of the network's kind.
+        count: the number of encodings to evaluate.
+        workspace: a :class:`NetworkWorkspace`.
+        out: float32[R, 65 or 2], filled for the first ``count`` of them.
+    """
+    table, widths, biases, matrix = weights.table, weights.widths, weights.biases, weights.matrix
+    lines, units, next_units, active = workspace
+    for r in range(count):
+        width = widths[0]
+        found = 0
+        for byte in range(encodings.shape[1]):
+            value = np.int64(encodings[r, byte])
+            lines[found] = (byte * BYTE_VALUES + value) * width
+            found += 1 if value != 0 else 0
+        for j in range(0, width, WIDTH):
+            total = load_vector(biases, j)
+            for i in range(found):
+                total = add(total, load_vector(table, lines[i] + j))
+            store_vector(units, j, total)
+        base, bias = np.int64(0), width
+        for layer in range(1, len(widths)):
+            before, width = width, widths[layer]
+            found = 0
+            for j in range(before):
+                active[found] = j
+                found += 1 if units[j] > np.float32(0.0) else 0
+            for j in range(0, width, WIDTH):
+                total = load_vector(biases, bias + j)
+                for i in range(found):
+                    unit = active[i]
+                    total = add_product(
+                        total, units[unit], load_vector(matrix, base + unit * width + j)
+                    )
+                store_vector(next_units, j, total)
+            units, next_units = next_units, units
+            base += before * width
+            bias += width
+        for j in range(weights.outputs):
+            out[r, j] = units[j]
+        size = encodings.shape[1]
+        if size == REPLIES_SIZE and encodings[r, size - 1] == OPPONENT_NEXT:
+            out[r, 1] = -out[r, 1]

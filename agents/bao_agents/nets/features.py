@@ -1,0 +1,139 @@
+"""The bytes of an encoding, and the features that the first layer of a network multiplies.
+
+An *encoding* is the compact form that is stored and copied: :data:`ENCODING_SIZE` bytes::
+
+    0..51    the observation (bao_env.observation.board): seeds and flags
+    52..86   the captures of the player to move (bao_agents.nets.captures):
+    52           most seeds that one action captures
+    53, 54       1 if an action wins at once; 1 if there is no action
+    55..86       for each start, ring pit + 16 * down (1 for step -1): 0 if it captures nothing,
+                 else 1 + the seeds that it captures, 64 at most
+
+Its *features* are :data:`FEATURES` numbers::
+
+    0..33      each count of seeds in units of eight
+    34..353    for each pit whether it holds at least 1, 2, 3, 4, 5, 6, 8, 10, 12, 15 seeds, because
+               the end of a sowing depends on the exact count
+    354..371   the flags of the observation
+    372..374   the most seeds captured in units of eight; a win at once; no action
+    375..406   for each start whether it captures
+    407..438   for each start the seeds that it captures, in units of eight
+
+A network of the kind ``replies`` reads other bytes, :data:`REPLIES_SIZE` of them: the observation
+``"replies"`` (:mod:`bao_env.observation.actions`) of the player who moves next, and how the action
+ends::
+
+    0..51     the observation of the board
+    52..307   for each of that player's 64 actions: the seeds that it captures; whether it wins; the
+              most seeds that the reply to it captures; whether a reply wins
+    308       0 if the opponent moves next, 1 if the same player does, 2 if the action has won, 3 if
+              it has lost
+
+Its features are :data:`REPLIES_FEATURES` numbers: 0 to 371 as above, then those of the 256 bytes,
+seeds in units of eight.
+
+Features are bfloat16, which represents all of them exactly. They are additive: each byte of an
+encoding has features of its own, all zero if the byte is zero, so the features of an encoding are
+the sum of those of its bytes. :mod:`bao_agents.nets.compiled` relies on this.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bao_agents.array_types import Int16Array, Uint8Array
+from bao_agents.nets.captures import CAPTURE_FEATURES, NUM_STARTS, START_CAPTURES
+from bao_env.engine.compile import jit
+from bao_env.observation.actions import REPLY_COLUMNS, WINS
+from bao_env.observation.board import OBSERVATION_SIZE
+from bao_env.observation.planes import STEPS
+
+INPUTS_VERSION = 1
+"""The version of a network's inputs. Raise it, with a line here, whenever a byte of an encoding or
+a feature changes its place or its meaning. Checkpoints contain the version that their network was
+trained on; other versions than this one are refused.
+
+=======  ===========================================================================================
+version  inputs of a network
+=======  ===========================================================================================
+1        observation version 1, the best capture, a win at once, no action, the capture of each
+         start; as features: eighths, the ten steps of each pit, flags. Checkpoints without a
+         version are of this one.
+=======  ===========================================================================================
+"""
+
+CAPTURES_AT = OBSERVATION_SIZE
+"""Byte of an encoding at which the capture features begin."""
+STARTS_AT = CAPTURES_AT + START_CAPTURES
+"""Byte of an encoding at which the captures of the 32 starts begin."""
+ENCODING_SIZE = OBSERVATION_SIZE + CAPTURE_FEATURES
+"""Bytes of an encoding."""
+
+REPLIES_SIZE = OBSERVATION_SIZE + REPLY_COLUMNS + 1
+"""Bytes of an encoding for ``replies``."""
+
+_PITS = 32
+_COUNTS = 34
+_FLAGS = _COUNTS + len(STEPS) * _PITS
+_CAPTURES = _FLAGS + OBSERVATION_SIZE - _COUNTS
+FEATURES = _CAPTURES + START_CAPTURES + 2 * NUM_STARTS
+"""Features of an encoding."""
+REPLIES_FEATURES = _CAPTURES + REPLY_COLUMNS
+"""Features of an encoding for ``replies``."""
+
+# bfloat16 is the upper half of a float32.
+_ONE = np.int16(0x3F80)
+_EIGHTHS = ((np.arange(256, dtype=np.float32) / 8).view(np.uint32) >> np.uint32(16)).astype(
+    np.int16
+)
+_STEP_ARRAY = np.array(STEPS, np.uint8)
+
+
+@jit
+def _expand(encodings, eighths, steps, out):
+    """Write the features of encodings.
+
+    Args:
+        encodings: uint8[R, ENCODING_SIZE or REPLIES_SIZE].
+        eighths: int16[256], the bits of each count of seeds in units of eight.
+        steps: uint8[S], the thresholds for the count of a pit, lowest first.
+        out: int16[R, FEATURES or REPLIES_FEATURES], filled.
+    """
+    for r in range(encodings.shape[0]):
+        out[r] = 0
+        for i in range(_COUNTS):
+            out[r, i] = eighths[encodings[r, i]]
+        for pit in range(_PITS):
+            seeds = encodings[r, pit]
+            for step in range(steps.shape[0]):
+                if seeds < steps[step]:
+                    break
+                out[r, _COUNTS + step * _PITS + pit] = _ONE
+        for i in range(_COUNTS, OBSERVATION_SIZE):
+            if encodings[r, i] != 0:
+                out[r, _FLAGS + i - _COUNTS] = _ONE
+        if encodings.shape[1] == REPLIES_SIZE:
+            for i in range(REPLY_COLUMNS):
+                number = encodings[r, OBSERVATION_SIZE + i]
+                if number != 0:
+                    flag = i & WINS != 0  # the second and the fourth group
+                    out[r, _CAPTURES + i] = _ONE if flag else eighths[number]
+            continue
+        out[r, _CAPTURES] = eighths[encodings[r, CAPTURES_AT]]
+        for i in range(1, START_CAPTURES):
+            if encodings[r, CAPTURES_AT + i] != 0:
+                out[r, _CAPTURES + i] = _ONE
+        for i in range(NUM_STARTS):
+            captured = encodings[r, STARTS_AT + i]
+            if captured != 0:
+                out[r, _CAPTURES + START_CAPTURES + i] = _ONE
+                out[r, _CAPTURES + START_CAPTURES + NUM_STARTS + i] = eighths[captured - 1]
+
+
+def expand(encodings: Uint8Array) -> Int16Array:
+    """Return the features of encodings uint8[R, ENCODING_SIZE or REPLIES_SIZE]: the bits of
+    bfloat16[R, FEATURES or REPLIES_FEATURES]."""
+    replies = encodings.shape[1] == REPLIES_SIZE
+    out = np.empty((len(encodings), REPLIES_FEATURES if replies else FEATURES), np.int16)
+    _expand(encodings, _EIGHTHS, _STEP_ARRAY, out)
+    return out

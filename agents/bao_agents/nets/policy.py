@@ -1,0 +1,110 @@
+"""A network as a player: one call a position."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from bao_agents.array_types import Float32Array, Int64Array
+from bao_agents.base import Evaluation
+from bao_agents.nets.encoding import encode
+from bao_agents.nets.legal_actions import (
+    best_legal_actions,
+    list_legal_actions,
+    probabilities,
+)
+from bao_agents.nets.network import Inputs, PolicyNetwork, check_finite
+from bao_env.board import Board
+from bao_env.engine.action import mask_of
+from bao_env.engine.array_checks import as_batch
+from bao_env.engine.position import Actions, Words
+from bao_env.engine.ruleset import Ruleset
+
+_MAX_POSITIONS = 4096
+"""Positions that go through the network together, so that a large batch takes little memory."""
+
+
+class NetworkOutput(NamedTuple):
+    """A network's outputs for a batch of B positions with K legal actions in all."""
+
+    logits: Float32Array
+    """float32[K]."""
+    values: Float32Array
+    """float32[B], or float32[K] from a network that reads each legal action."""
+    legal_actions: Int64Array
+    """int64[K], position * 64 + action."""
+    indptr: Int64Array
+    """int64[B + 1], the start of each position's legal actions."""
+
+
+class NetworkAgent:
+    """Play the action that a network prefers.
+
+    Args:
+        network: the network, which is put into evaluation mode.
+        ruleset: the rules to play by.
+    """
+
+    def __init__(self, network: PolicyNetwork, ruleset: Ruleset) -> None:
+        self.network = network.eval()
+        self.ruleset = ruleset
+        self._rules = ruleset.kernel_rules()
+
+    def evaluate(self, positions: Words, masks: Words) -> NetworkOutput:
+        """Run the network on positions uint64[B, 6] with legal actions uint64[B].
+
+        Raises:
+            TypeError, ValueError: see :func:`bao_env.engine.array_checks.as_batch`.
+            ValueError: the network's outputs are not finite.
+        """
+        positions, masks = as_batch(positions, masks)
+        config = self.network.config
+        device = next(self.network.parameters()).device
+        parts = []
+        with torch.inference_mode():
+            for low in range(0, max(1, len(positions)), _MAX_POSITIONS):
+                part = slice(low, low + _MAX_POSITIONS)
+                encodings, legal_actions, indptr = encode(
+                    self._rules, positions[part], masks[part], config.kind
+                )
+                inputs = Inputs(
+                    torch.from_numpy(encodings), torch.from_numpy(legal_actions).to(device)
+                )
+                logits, values = self.network(inputs)
+                count = len(legal_actions) if config.per_action else len(indptr) - 1
+                parts.append((logits[: len(legal_actions)].cpu(), values[:count].cpu()))
+        logits, values = (torch.cat(outputs).numpy() for outputs in zip(*parts, strict=True))
+        check_finite(logits, values)
+        indptr, legal_actions = list_legal_actions(masks)
+        return NetworkOutput(logits, values, legal_actions, indptr)
+
+    def evaluate_board(self, board: Board) -> Evaluation:
+        """Run the network on the position of a board.
+
+        Raises:
+            ValueError: the game is over, the board has other rules, or the network's outputs are
+                not finite.
+        """
+        if board.ruleset != self.ruleset:
+            raise ValueError(
+                f"the board's rule set {board.ruleset.name!r} is not the network's, "
+                f"{self.ruleset.name!r}"
+            )
+        actions = board.legal_actions
+        if not actions:
+            raise ValueError("the game is over: there is nothing to evaluate")
+        found = self.evaluate(board.words[None], np.array([mask_of(actions)], np.uint64))
+        policy = probabilities(found.logits)
+        # A network that reads each action gives a value for each: their mean under the policy.
+        value = found.values @ policy if self.network.config.per_action else found.values[0]
+        return Evaluation(dict(zip(actions, policy.tolist(), strict=True)), float(value))
+
+    def act(self, positions: Words, masks: Words) -> Actions:
+        """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
+        positions, masks = as_batch(positions, masks)
+        if not masks.any():
+            return np.zeros(len(masks), np.int64)
+        found = self.evaluate(positions, masks)
+        return best_legal_actions(found.logits, found.indptr, masks)

@@ -1,0 +1,226 @@
+"""The requests of the board: their values are the arguments of functions that return plain values.
+
+The types of all values are checked before a function is called; the function checks the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+
+from bao_agents.play import analysis
+from bao_agents.play.computing import Asker, Computing
+from bao_agents.play.geometry import LAYOUTS, board_parts
+from bao_agents.play.refused import Refused, check_types
+from bao_agents.play.roster import HUMAN, Roster
+from bao_agents.play.rule_texts import ruleset_text
+from bao_agents.play.seated_game import Game
+from bao_agents.play.sessions import Sessions
+from bao_agents.play.watch import MAX_BOARDS, Watch
+from bao_env.board import Board
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.ruleset import Ruleset
+
+EXAMPLE = Path(__file__).with_name("donkers-example.txt")
+"""Donkers' example game, as a transcript."""
+MAX_GAMES = 200
+MAX_WATCHES = 20
+BOT_TIMEOUT = 120.0
+"""Seconds after which the server gives up on a bot's move, a hint or an evaluation.
+
+Few take long, but the first of its kind compiles, which takes a minute on a slow machine."""
+FIRST_BOTS = ("greedy", "alphabeta:4")
+"""The players first offered for watching; the first of them also against a person."""
+_BYTE_ORDER_MARK = "\ufeff"
+"""A mark that some editors put before a text."""
+
+Data = dict[str, Any]
+Players = Annotated[list[str], Field(min_length=2, max_length=2)]
+"""The names of the players South and North, or of two bots."""
+T = TypeVar("T")
+
+
+@dataclass
+class Tables:
+    """The state of the server, and the requests that do not belong to one game."""
+
+    roster: Roster
+    games: Sessions[Game] = field(default_factory=lambda: Sessions(MAX_GAMES))
+    watches: Sessions[Watch] = field(default_factory=lambda: Sessions(MAX_WATCHES))
+    _computing: Computing = field(default_factory=Computing)
+
+    async def compute(self, asker: Asker, work: Callable[[], T]) -> T:
+        """Return the result of work that takes its turn with that of other clients."""
+        return await self._computing.run(asker, work, BOT_TIMEOUT)
+
+    @check_types
+    def setup(self) -> Data:
+        """Return the rule sets, players and evaluators to choose from, and the first choice."""
+        return {
+            "rulesets": [
+                {
+                    "name": rules.name,
+                    "first_player": rules.first_player,
+                    "words": ruleset_text(rules.name),
+                }
+                for rules in self.roster.rulesets.values()
+            ],
+            "players": self.roster.choices(),
+            "evaluators": analysis.evaluators(self.roster),
+            "first_seats": (HUMAN, next(iter(self.roster.further), FIRST_BOTS[0])),
+            "first_bots": FIRST_BOTS,
+            "max_boards": MAX_BOARDS,
+        }
+
+    @check_types
+    def board_parts(self, layout: str, viewer: str) -> Data:
+        """Return the drawing of the board in parts, as one of the players sees it."""
+        seats = {"south": SOUTH, "north": NORTH}
+        if layout not in LAYOUTS or viewer not in seats:
+            raise Refused("expected wide or tall, south or north", 404)
+        return board_parts(layout, seats[viewer])
+
+    @check_types
+    def new_game(
+        self,
+        seats: Players,
+        ruleset: str = "zanzibar",
+        first_player: Literal["south", "north", "lot"] = "south",
+        position: str | None = None,
+        transcript: str | None = None,
+    ) -> Data:
+        """Start a game from an opening, a position or a transcript; return its name and state."""
+        try:
+            if transcript is not None:
+                board = Board.from_transcript(transcript.removeprefix(_BYTE_ORDER_MARK))
+            elif position is not None:
+                text = position.removeprefix(_BYTE_ORDER_MARK).strip()
+                board = Board.from_text(text, self._ruleset(ruleset))
+            else:
+                first = {"south": SOUTH, "north": NORTH, "lot": secrets.randbelow(2)}
+                board = Board(self._ruleset(ruleset), first[first_player])
+        except ValueError as error:
+            raise Refused(str(error)) from error
+        game = Game(board, self._checked(seats))
+        return {"id": self.games.add(game), **game.show()}
+
+    @check_types
+    def example(self) -> Data:
+        """Start Donkers' example game, at its first move; return its name and state."""
+        game = Game(Board.from_transcript(EXAMPLE.read_text(encoding="ascii")), (HUMAN, HUMAN))
+        return {"id": self.games.add(game), **game.go_to(0)}
+
+    @check_types
+    def take_seats(self, name: str, seats: Players) -> Data:
+        """Change who plays a game; return its state."""
+        return self.games.call(Game.take_seats, name, self._checked(seats))
+
+    @check_types
+    def hints(self, name: str, evaluator: str = analysis.SEARCH) -> Data:
+        """Evaluate each move with a search or a checkpoint."""
+        return analysis.hints(self.games.call(Game.board, name), evaluator, self.roster)
+
+    @check_types
+    def evaluation(self, name: str) -> Data:
+        """Return South's chance, for the evaluation bar."""
+        board = self.games.call(Game.board, name)
+        return {"ply": len(board.move_stack), **analysis.south_chance(board)}
+
+    @check_types
+    def new_watch(self, players: Players, boards: int, ruleset: str = "zanzibar") -> Data:
+        """Start games between two players; return their name and state."""
+        rules, seed = self._ruleset(ruleset), secrets.randbelow(1 << 30)
+        watch = Watch(rules, self._checked(players), boards, seed)
+        return {"id": self.watches.add(watch), "state": watch.state()}
+
+    def _checked(self, players: list[str]) -> tuple[str, str]:
+        first, second = map(self.roster.check, players)
+        return first, second
+
+    def _ruleset(self, name: str) -> Ruleset:
+        rulesets = self.roster.rulesets
+        if name not in rulesets:
+            raise Refused(f"unknown rule set {name[:80]!r}; expected one of {', '.join(rulesets)}")
+        return rulesets[name]
+
+
+Handler = Callable[[Tables, Asker, Data], Awaitable[Data]]
+"""A function that answers a request from its values; one may be the name of a game or watch."""
+
+
+def quick(function: Callable[..., Data]) -> Handler:
+    """Run a function in another thread, to its end even if the client leaves."""
+
+    async def answer(tables: Tables, asker: Asker, values: Data) -> Data:
+        return await asyncio.shield(run_in_threadpool(partial(function, tables, **values)))
+
+    return answer
+
+
+def computed(function: Callable[..., Data]) -> Handler:
+    """Run a function that computes long; it takes its turn."""
+
+    async def answer(tables: Tables, asker: Asker, values: Data) -> Data:
+        return await tables.compute(asker, partial(function, tables, **values))
+
+    return answer
+
+
+def of_game(method: Callable[..., Data]) -> Handler:
+    """Call a method of the game that has the name."""
+    return quick(lambda tables, /, name, **values: tables.games.call(method, name, **values))
+
+
+def played_by_bots(kind: type[Game] | type[Watch]) -> Handler:
+    """Let bots play a ply of a game, or of each board of a watch.
+
+    Each board takes its turn with other clients' work. Nothing changes until all have an answer: a
+    bot that fails, or takes longer than BOT_TIMEOUT, leaves everything as it was.
+    """
+
+    async def answer(tables: Tables, asker: Asker, values: Data) -> Data:
+        sessions: Sessions[Any] = tables.games if kind is Game else tables.watches
+        name = values.pop("name")
+        turns = await run_in_threadpool(partial(sessions.call, kind.turns, name, **values))
+        actions = [
+            await tables.compute(asker, partial(tables.roster.act, turn.player, turn.board))
+            for turn in turns
+        ]
+        advance = partial(sessions.call, kind.advance, name, turns=turns, actions=actions)
+        return await asyncio.shield(run_in_threadpool(advance))
+
+    return answer
+
+
+GAME = "/api/games/{name}"
+POSTS: dict[str, Handler] = {
+    "/api/games": quick(Tables.new_game),
+    "/api/example": quick(Tables.example),
+    f"{GAME}/play": of_game(Game.play),
+    f"{GAME}/goto": of_game(Game.go_to),
+    f"{GAME}/seats": quick(Tables.take_seats),
+    f"{GAME}/events": of_game(Game.events),
+    f"{GAME}/choice": of_game(Game.choice),
+    f"{GAME}/why": of_game(Game.why_not),
+    f"{GAME}/transcript": of_game(Game.transcript),
+    f"{GAME}/bot": played_by_bots(Game),
+    f"{GAME}/hints": computed(Tables.hints),
+    f"{GAME}/evaluation": computed(Tables.evaluation),
+    "/api/watches": computed(Tables.new_watch),
+    "/api/watches/{name}/step": played_by_bots(Watch),
+}
+"""Paths that take a JSON object, with their handlers."""
+GETS: dict[str, Handler] = {
+    "/api/setup": quick(Tables.setup),
+    "/api/board/{layout}/{viewer}": quick(Tables.board_parts),
+    GAME: of_game(Game.show),
+}
+"""Paths that take no values, with their handlers."""

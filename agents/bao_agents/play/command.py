@@ -1,0 +1,78 @@
+"""The command ``bao play``: the board in a browser, against people, bots or checkpoints."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import threading
+import webbrowser
+from contextlib import suppress
+from pathlib import Path
+
+from bao_agents.play.connections import make_server
+from bao_agents.play.roster import Roster
+from bao_agents.play.server import create_app
+from bao_env.cli import Run, add_options, add_player_options, at_least
+
+RUNS = Path("runs")
+"""The folder of training runs, whose checkpoints may play by default."""
+
+
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao play``: play Bao in a browser, against people, bots or checkpoints."""
+    parser.description = (
+        "Play Bao in a browser: against people, bots or checkpoints. The server listens on\n"
+        "this machine only, unless --host says otherwise."
+    )
+    parser.add_argument(
+        "--port", type=at_least(0), default=8017, help="0 takes any free one (8017)"
+    )
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on (%(default)s); any other opens the board to the network, "
+        "without a password",
+    )
+    parser.add_argument("--no-browser", action="store_true", help="do not open the page")
+    parser.add_argument(
+        "--checkpoints",
+        type=Path,
+        nargs="+",
+        metavar="DIR",
+        help="folders whose .safetensors files may play, besides the shipped ones (default: runs, "
+        "if it exists)",
+    )
+    parser.add_argument(
+        "players",
+        nargs="*",
+        metavar="PLAYER",
+        help="further players to choose from, for example your own, module:function",
+    )
+    add_options(parser, "ruleset", seed=0)
+    add_player_options(parser)
+    return _run
+
+
+def _run(options: argparse.Namespace) -> None:
+    """Serve the board until Ctrl-C."""
+    if options.checkpoints is None:
+        options.checkpoints = [RUNS] if RUNS.is_dir() else []
+    roster = Roster(
+        options.checkpoints, options.seed, players=options.players, ruleset=options.ruleset
+    )
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    try:  # it listens at once, for the address printed below must work
+        listener = socket.create_server((options.host, options.port), family=family)
+    except (OSError, OverflowError) as error:
+        raise ValueError(f"cannot listen on {options.host} port {options.port}: {error}") from error
+    shown, hosts = options.host, [options.host]
+    if options.host in ("0.0.0.0", "::"):  # every address of this machine
+        shown, hosts = "127.0.0.1" if options.host == "0.0.0.0" else "::1", [socket.gethostname()]
+        print(f"From other machines, open it under the name {hosts[0]}", flush=True)
+    port = listener.getsockname()[1]
+    address = f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
+    print(f"The board is at {address} (Ctrl-C ends it)", flush=True)
+    if not options.no_browser:
+        threading.Timer(0.7, webbrowser.open, [address]).start()
+    with suppress(KeyboardInterrupt):  # uvicorn raises it after an orderly end
+        make_server(create_app(roster, hosts)).run(sockets=[listener])

@@ -1,0 +1,170 @@
+"""The server of the board: JSON requests, and a page of plain files.
+
+It trusts no client: bodies are small JSON objects, files come from one folder, and only requests
+that its own page makes to this host are answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bao_agents.play.api import GETS, POSTS, Data, Handler, Tables
+from bao_agents.play.computing import Asker
+from bao_agents.play.refused import Refused
+from bao_agents.play.roster import Roster
+
+FOLDER = Path(__file__).with_name("static")
+"""The page and its files."""
+MAX_BYTES = 64 * 1024
+"""The longest body of a request."""
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+"""Sent with every answer: the page runs its own files and nothing else."""
+
+
+def _route(tables: Tables, path: str, handler: Handler, method: str) -> Route:
+    """Return the route of a request; its values come from the path and the body."""
+
+    async def endpoint(request: Request) -> Response:
+        values = await _body(request) if method == "POST" else {}
+        # Clients are told apart by their addresses, which they cannot choose.
+        address = request.client.host if request.client else ""
+        asker = Asker(address, request.path_params.get("name", ""))
+        answer = handler(tables, asker, values | request.path_params)
+        return JSONResponse(await _while_connected(request, answer))
+
+    return Route(path, endpoint, methods=[method])
+
+
+async def _while_connected(request: Request, work: Awaitable[Data]) -> Data:
+    """Return an answer; cancel it if the client disconnects, once its request has been read."""
+
+    async def leave() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    answer, left = asyncio.ensure_future(work), asyncio.ensure_future(leave())
+    try:
+        await asyncio.wait((answer, left), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ClientDisconnect
+        return answer.result()
+    finally:
+        answer.cancel()
+        left.cancel()
+
+
+async def _error(request: Request, error: Exception) -> Response:
+    """Return any failure as a sentence for the user; the server logs unexpected ones."""
+    words, status = "the server made a mistake; its log says which", 500
+    if isinstance(error, Refused):
+        words, status = error.message, error.status
+    elif isinstance(error, ValidationError):
+        first = error.errors()[0]
+        words, status = f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 400
+    elif isinstance(error, HTTPException):  # from the routes and the static files
+        words, status = "there is nothing here", error.status_code
+    elif isinstance(error, ClientDisconnect):
+        words, status = "the client has left", 400
+    return JSONResponse({"error": words}, status)
+
+
+async def _body(request: Request) -> Data:
+    """Return the JSON object of a request."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refused("expected content-type application/json", 415)
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BYTES:
+            raise Refused(f"too long: expected at most {MAX_BYTES} bytes", 413)
+    try:
+        data = from_json(body or b"{}")
+    except ValueError:
+        data = None
+    if not isinstance(data, dict):
+        raise Refused("expected a JSON object")
+    return data
+
+
+class Guard:
+    """Answer only requests that this host's own page makes to it, and send HEADERS.
+
+    A page of another site can make a browser call 127.0.0.1. It may do so under its own name, which
+    the browser then sends as Origin, or under a name that it points at this machine; then Host is
+    wrong. Starlette's TrustedHostMiddleware checks only Host, and its answer is not JSON and does
+    not name the hosts, but the page shows people what the server answers.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
+        self._app = app
+        self._hosts = ", ".join(hosts)
+        names = (f"[{host}]" if ":" in host else host for host in hosts)
+        self._host = re.compile(rf"({'|'.join(map(re.escape, names))})(:[0-9]{{1,5}})?", re.I)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one ASGI request."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            host = headers.get("host", "")
+            origin = headers.get("origin", f"http://{host}")
+            wrong = None
+            if not self._host.fullmatch(host):
+                wrong = f"unknown host; expected one of {self._hosts}"
+            elif origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
+                wrong = "requests from other sites are not answered"
+            if wrong:
+                await JSONResponse({"error": wrong}, 403)(scope, receive, send_with_headers)
+                return
+        await self._app(scope, receive, send_with_headers)
+
+
+def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
+    """Make the server as an ASGI application.
+
+    Args:
+        roster: the players.
+        hosts: the accepted host names, besides localhost and its addresses.
+    """
+    tables = Tables(roster)
+
+    async def index(request: Request) -> Response:
+        return FileResponse(FOLDER / "index.html")
+
+    routes = [
+        *(_route(tables, path, handler, "POST") for path, handler in POSTS.items()),
+        *(_route(tables, path, handler, "GET") for path, handler in GETS.items()),
+        Route("/", index, methods=["GET"]),
+        Mount("/static", StaticFiles(directory=FOLDER)),
+    ]
+    failures = (Refused, ValidationError, HTTPException, ClientDisconnect, Exception)
+    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(failures, _error))
+    return Guard(app, ["127.0.0.1", "localhost", "::1", *hosts])

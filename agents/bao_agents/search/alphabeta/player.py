@@ -1,0 +1,282 @@
+"""Alpha-beta search: iterative deepening, principal variation search, transposition table.
+
+Names and methods are those of chess programming (https://www.chessprogramming.org). Values
+are for the player to move: evaluations within plus and minus
+:data:`bao_agents.search.alphabeta.evaluation.LIMIT`, and ``WIN_VALUE - n`` for a win within n
+plies. An action is a ply. Where the same player acts again (a capture that waits for its side,
+Dutch I.a) the value keeps its sign. Such a position is never evaluated but played on, at no cost of
+depth.
+
+A *full* search to depth D has the value of plain minimax to that depth: it prunes no action on a
+guess. A *guided* search is selective: it searches actions that a network or the move order ranks
+low less deeply, and forced actions more deeply (:mod:`bao_agents.search.alphabeta.reductions`).
+
+Nothing is carried from one search to the next. So an agent's choice depends on the position alone,
+not on the rest of the batch or on the number of threads.
+
+The search itself is :func:`bao_agents.search.alphabeta.search.search`, called here for depths 1, 2,
+3 and so on.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bao_agents.array_types import Int16Array, Int64Array
+from bao_agents.search.alphabeta.evaluation import CELLS, Tables, load_tables
+from bao_agents.search.alphabeta.ordering import forget_cutoffs
+from bao_agents.search.alphabeta.policy_order import make_guides
+from bao_agents.search.alphabeta.search import search
+from bao_agents.search.alphabeta.transposition import NO_ACTION, PROVEN
+from bao_agents.search.alphabeta.value_network import Network, load_network, network_of
+from bao_agents.search.alphabeta.workspace import MAX_DEPTH, make_workspace
+from bao_agents.search.limits import (
+    SHORT,
+    check_nodes,
+    check_seconds,
+    check_threads,
+    check_whole,
+    deadline,
+    share,
+)
+from bao_env.engine.array_checks import as_batch, check_array
+from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
+from bao_env.engine.compile import jit
+from bao_env.engine.exclusive import Exclusive
+from bao_env.engine.position import WORDS, Actions, Words, packed_opening, read, write_at
+from bao_env.engine.ruleset import Ruleset, get_ruleset
+
+if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
+    from bao_agents.nets.network import PolicyNetwork
+
+_SPEED = 8e6
+"""Nodes a second that a search visits on a fast core, roughly."""
+_BRANCHING = 3.0
+"""The factor by which a full search grows with each ply, roughly."""
+_CHUNK = 16
+"""Positions that a thread takes at a time."""
+
+
+class SearchResult(NamedTuple):
+    """The result of searching one position."""
+
+    action: int
+    """The best action; -1 if there is none."""
+    value: int
+    """The value for the player to move; see the module."""
+    depth: int
+    """The depth of the last iteration that was finished."""
+    nodes: int
+    """Positions visited. In a guided search the network's inputs count, too."""
+    line: tuple[int, ...]
+    """Best play for both sides, as actions, beginning with ``action``."""
+
+
+@jit
+def _deepen(rules, evaluator, guide, workspace, position, actions, depth):
+    """Search a position to depths 1, 2, ... ``depth``, or until stopped.
+
+    Args:
+        rules, evaluator, guide: see :func:`bao_agents.search.alphabeta.search.search`.
+        workspace: a :class:`Workspace`. Its memory gets depth, nodes, value and best line.
+        position: uint64[6].
+        actions: the bits of the actions to choose from.
+        depth: the last depth.
+    """
+    work = workspace.memory[0]
+    work.nodes = 0
+    work.look_at = 0
+    work.stopped = 0
+    work.value = 0
+    work.actions = actions
+    work.epoch += ONE
+    work.lines[0, 0] = NO_ACTION
+    forget_cutoffs(work)
+    write_at(work.stack, 0, read(position))
+    work.finished = 0
+    for iteration in range(1, depth + 1):
+        value = search(rules, evaluator, guide, workspace.table, work, iteration)
+        if work.stopped != 0:
+            break
+        work.finished = iteration
+        work.value = value
+        if value > PROVEN or value < -PROVEN:
+            break  # a proven result does not change
+
+
+@jit
+def _search_many(rules, evaluator, guide, workspace, positions, masks, depth, actions, values):
+    """Search each position of a batch that has legal actions.
+
+    Args:
+        rules, evaluator, guide, workspace: see :func:`_deepen`.
+        positions: uint64[B, 6].
+        masks: uint64[B], the actions to choose from.
+        depth: the greatest depth.
+        actions: int64[B], filled with the best actions; 0 where there is none.
+        values: int64[B], filled with the values of positions that have actions; or int64[0] if
+            they are not needed. Then an only action is taken without a search.
+    """
+    for g in range(positions.shape[0]):
+        actions[g] = 0
+        if masks[g] == ZERO:
+            continue
+        if (masks[g] & (masks[g] - ONE)) == ZERO and values.shape[0] == 0:
+            actions[g] = trailing_zeros(masks[g])  # no choice
+            continue
+        _deepen(rules, evaluator, guide, workspace, positions[g], masks[g], depth)
+        work = workspace.memory[0]
+        if values.shape[0] != 0:
+            values[g] = work.value
+        actions[g] = work.lines[0, 0]
+
+
+def _evaluator(ruleset: Ruleset, weights: Int16Array | None, guided: bool) -> Tables | Network:
+    """Return the evaluator of :func:`~.search.search`; see :class:`AlphaBetaAgent`."""
+    if weights is None:
+        network = load_network(ruleset) if guided else None
+        return load_tables(ruleset) if network is None else network
+    if weights.ndim == 2:
+        return network_of(weights)
+    if weights.shape != (CELLS,) or weights.dtype != np.int16:
+        raise ValueError(f"weights {weights.dtype}{weights.shape}: expected int16[{CELLS}]")
+    return Tables(weights)
+
+
+def _expected_nodes(depth: int, seconds: float | None, nodes: int | None) -> float:
+    """Estimate the most nodes that a search visits within the limits of :class:`AlphaBetaAgent`."""
+    limits = [_BRANCHING**depth]
+    if seconds is not None:
+        limits.append(seconds * _SPEED)
+    if nodes is not None:
+        limits.append(nodes)
+    return min(limits)
+
+
+class AlphaBetaAgent:
+    """Plays the best action of an alpha-beta search.
+
+    Args:
+        ruleset: a :class:`Ruleset` or the name of one.
+        depth: plies to search, 1 to :data:`MAX_DEPTH`; the most by default, which needs another
+            limit.
+        seconds: time limit of a position's search. The choice is then the best action found so
+            far, and depends on the machine.
+        nodes: limit of positions to visit for it, roughly. One ply is searched in any case.
+        weights: weights of the evaluation at the horizon: int16[CELLS] for the tables of
+            :mod:`bao_agents.search.alphabeta.evaluation`, or int16[ROWS, UNITS] for a network
+            (:mod:`bao_agents.search.alphabeta.value_network`). By default these are the fitted
+            tables or, in a guided search, the fitted value network if the rule set has one.
+        network: a policy network that guides the search
+            (:mod:`bao_agents.search.alphabeta.reductions`); None for a full search.
+        threads: number of threads that share a batch; each position is searched on one. None for
+            all cores.
+
+    Raises:
+        ValueError: a limit is out of range, or ``weights`` have another shape or dtype.
+    """
+
+    def __init__(
+        self,
+        ruleset: str | Ruleset = "zanzibar",
+        *,
+        depth: int | None = None,
+        seconds: float | None = None,
+        nodes: int | None = None,
+        weights: Int16Array | None = None,
+        network: PolicyNetwork | None = None,
+        threads: int | None = None,
+    ) -> None:
+        if depth is None and seconds is None and nodes is None:
+            raise ValueError("alphabeta: give a depth, a time or a number of nodes")
+        if depth is None:
+            depth = MAX_DEPTH
+        depth = check_whole("alphabeta: depth", depth, 1, MAX_DEPTH)
+        if seconds is not None:
+            seconds = check_seconds("alphabeta", seconds)
+        if nodes is not None:
+            nodes = check_nodes("alphabeta", nodes)
+        rules = get_ruleset(ruleset)
+        self._depth = depth
+        self.seconds = seconds
+        """The time limit of a position's search; it may be changed between two calls."""
+        self._exclusive = Exclusive("player")
+        expected = _expected_nodes(depth, seconds, nodes)
+        self._expected_seconds = expected / _SPEED
+        count = check_threads(threads)
+        self._workspaces = [make_workspace(expected, nodes) for _ in range(count)]
+        self._deadlines = [workspace.memory["deadline"] for workspace in self._workspaces]
+        evaluator = _evaluator(rules, weights, guided=network is not None)
+        guides = [None] * count if network is None else make_guides(network, count)
+        self._threads = [
+            (rules.kernel_rules(), evaluator, guide, workspace)
+            for guide, workspace in zip(guides, self._workspaces, strict=True)
+        ]
+        # Compile before the clock runs, and before Ctrl-C may come.
+        if seconds is not None or self._expected_seconds > SHORT:
+            position, masks = packed_opening(rules)[None], np.array([FULL])
+            _search_many(
+                *self._threads[0], position, masks, 1, np.zeros(1, np.int64), np.zeros(1, np.int64)
+            )
+
+    def act(self, positions: Words, masks: Words) -> Actions:
+        """Choose actions; see :meth:`bao_env.bots.Agent.act`. Masks may leave out legal actions."""
+        with self._exclusive:
+            return self._search(positions, masks, with_values=False)[0]
+
+    def choose(self, positions: Words, masks: Words) -> tuple[Int64Array, Int64Array]:
+        """Return actions and values int64[B] of positions uint64[B, 6], none of them over.
+
+        They are the results of :meth:`act` and :meth:`values`, from one search.
+        """
+        with self._exclusive:
+            return self._search(positions, masks, with_values=True)
+
+    def values(self, positions: Words, masks: Words) -> Int64Array:
+        """Return values int64[B] of positions uint64[B, 6], none of them over, for their movers."""
+        return self.choose(positions, masks)[1]
+
+    def search(self, position: Words) -> SearchResult:
+        """Search one position, uint64[6], and return the whole result.
+
+        Raises:
+            TypeError, ValueError: see :func:`bao_env.engine.array_checks.check_array`.
+        """
+        check_array("position", position, np.uint64, (WORDS,))
+        with self._exclusive:
+            self._search(position[None], np.array([FULL]), with_values=True)
+            found = self._workspaces[0].memory[0].copy()
+        line = tuple(takewhile(lambda action: action != NO_ACTION, found["lines"][0].tolist()))
+        return SearchResult(
+            action=line[0] if line else -1,
+            value=int(found["value"]),
+            depth=int(found["finished"]),
+            nodes=int(found["nodes"]),
+            line=line,
+        )
+
+    def _search(
+        self, positions: Words, masks: Words, with_values: bool
+    ) -> tuple[Actions, Int64Array]:
+        """Run :func:`_search_many` on all threads, each position with its own time."""
+        positions, masks = as_batch(positions, masks)
+        actions = np.zeros(len(masks), np.int64)
+        values = np.zeros(len(masks) if with_values else 0, np.int64)
+
+        def search_part(part: slice, thread: int) -> None:
+            self._deadlines[thread][0] = deadline(self.seconds)
+            _search_many(
+                *self._threads[thread],
+                positions[part],
+                masks[part],
+                self._depth,
+                actions[part],
+                values[part],
+            )
+
+        step = _CHUNK if self.seconds is None else 1
+        share(len(masks), step, search_part, self._deadlines, self._expected_seconds)
+        return actions, values

@@ -1,0 +1,180 @@
+"""Order the actions of a guided search by a policy network.
+
+A guided search reduces the depth of actions that nobody would play. Far from the horizon a policy
+network finds these actions. Tsuruoka, Yokoyama and Chikayama, "Game-tree search algorithm based on
+realization probability" (2002), derive the depth of an action from its probability in the same
+way. Near the horizon a network would cost more than it saves, and the order of actions decides
+(:mod:`bao_agents.search.alphabeta.reductions`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bao_agents.array_types import Float32Array, Uint8Array
+from bao_agents.nets.compiled import (
+    NetworkWorkspace,
+    Weights,
+    compile_network,
+    forward,
+    make_network_workspace,
+)
+from bao_agents.nets.encoding import (
+    AfterstateMemory,
+    afterstate_memory,
+    encode_successors,
+    finish_encodings,
+)
+from bao_agents.nets.head import action_logit, expected_result
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.bits import ONE, ZERO, U
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.position import Words
+from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
+
+if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
+    from bao_agents.nets.network import PolicyNetwork
+
+MIN_POLICY_DEPTH = 7
+"""The least depth, in plies, of a node at which a small network is asked."""
+LARGE = 100_000
+"""A network with at least this many weights behind its first layer is asked two plies higher."""
+ENCODING_NODES = 7
+"""Nodes that an encoding counts as when a small network reads it: it takes about as long."""
+WEIGHTS_A_NODE = 7_000
+"""Number of weights for which it counts as one node more."""
+
+GAP_UNIT = 1024.0
+"""Units of a gap in one logit."""
+_MAX_GAP = 60.0  # logits
+_REMEMBERED = 1 << 13
+"""Nodes whose gaps a guide remembers: a search returns to most of them in every iteration."""
+
+
+class PolicyGuide(NamedTuple):
+    """A policy network, and the memory with which one thread runs it."""
+
+    weights: Weights
+    network_workspace: NetworkWorkspace
+    per_action: int
+    """1 for a network that reads each legal action, else 0."""
+    min_depth: int
+    """The least depth, in plies, of a node at which the network is asked."""
+    encoding_nodes: int
+    """The nodes that an encoding counts as."""
+    encodings: Uint8Array
+    """uint8[64, size], the network's inputs."""
+    after: AfterstateMemory | None
+    """Memory for the encodings of a network of the kind ``replies``."""
+    outputs: Float32Array
+    """float32[64, 65 or 2], its outputs."""
+    logits: Float32Array
+    """float32[64], the logits of a node's successors in their order."""
+    remembered: Words
+    """uint64[:data:`_REMEMBERED`], the nodes that the gaps belong to: hash and number of the
+    search."""
+    gaps: npt.NDArray[np.uint16]
+    """uint16[:data:`_REMEMBERED`, 64], the gap of each of their legal actions."""
+
+
+def make_guides(network: PolicyNetwork, threads: int) -> list[PolicyGuide]:
+    """Return a guide for each thread, with the network's present weights.
+
+    Args:
+        network: the policy network.
+        threads: the number of threads.
+    """
+    weights = compile_network(network)
+    return [
+        PolicyGuide(
+            weights=weights,
+            network_workspace=make_network_workspace(weights),
+            per_action=int(network.config.per_action),
+            min_depth=MIN_POLICY_DEPTH + (2 if weights.matrix.size >= LARGE else 0),
+            encoding_nodes=ENCODING_NODES + weights.matrix.size // WEIGHTS_A_NODE,
+            encodings=np.zeros((MAX_SUCCESSORS, network.encoding_size), np.uint8),
+            after=afterstate_memory(MAX_SUCCESSORS, network.config.kind),
+            outputs=np.zeros((MAX_SUCCESSORS, weights.outputs), np.float32),
+            logits=np.zeros(MAX_SUCCESSORS, np.float32),
+            remembered=np.zeros(_REMEMBERED, np.uint64),
+            gaps=np.zeros((_REMEMBERED, NUM_ACTIONS), np.uint16),
+        )
+        for _ in range(threads)
+    ]
+
+
+@jit_inline
+def is_worth_asking(guide, frame):
+    """Return whether the network is asked about a node, a :data:`~.workspace.FRAME`."""
+    return frame.depth >= guide.min_depth and frame.end - frame.first >= 2
+
+
+@jit
+def order_by_policy(rules, guide, work, ply):
+    """Order the actions of the node at ``ply`` by the network's policy.
+
+    The action of the transposition table still comes first. Each encoding that the network reads
+    counts as ``guide.encoding_nodes`` nodes; remembered gaps are free.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        guide: a :class:`PolicyGuide`.
+        work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`. Scores and gaps are
+            filled. If the network is asked, the results of successors that leave a player without
+            a move are filled, too.
+        ply: plies from the root to the node, which has been expanded.
+    """
+    frame, stack = work.frames[ply], work.stack
+    # Nothing is remembered from one search to the next: a search would depend on earlier ones.
+    # The root may lack actions, so it is not remembered.
+    mark = frame.key ^ work.epoch
+    slot = np.int64(mark & U(_REMEMBERED - 1))
+    if ply == 0 or guide.remembered[slot] != mark:
+        _ask_network(rules, guide, work, ply, slot)
+        guide.remembered[slot] = mark if ply > 0 else ZERO
+    for k in range(frame.first, frame.end):
+        action = np.int64(stack[k, ACTION])
+        gap = np.int64(guide.gaps[slot, action])
+        work.gaps[ply, action] = gap
+        work.scores[k] = 1 if action == frame.tt_move else -gap
+    frame.by_policy = 1
+
+
+@jit
+def _ask_network(rules, guide, work, ply, slot):
+    """Fill row ``slot`` of ``guide.gaps`` for the actions of the node at ``ply``."""
+    frame, stack = work.frames[ply], work.stack
+    asked = encode_successors(
+        rules,
+        guide.per_action,
+        guide.after,
+        stack[frame.row],
+        stack,
+        frame.first,
+        frame.end,
+        guide.encodings,
+        np.int64(0),
+    )
+    finish_encodings(rules, guide.after, guide.encodings, asked)
+    forward(guide.weights, guide.encodings, asked, guide.network_workspace, guide.outputs)
+    # A decided successor has no output: a win gets a logit far above the others, a loss far below.
+    logits, outputs = guide.logits, guide.outputs
+    output = 0
+    top = np.float32(-np.inf)
+    for k in range(frame.first, frame.end):
+        i = k - frame.first
+        if stack[k, RESULT] != ZERO:
+            logits[i] = _MAX_GAP if stack[k, RESULT] == ONE else -_MAX_GAP
+        elif guide.per_action != 0:
+            logits[i] = action_logit(outputs[output, 0], expected_result(outputs[output, 1]))
+            output += 1
+        else:
+            logits[i] = outputs[0, np.int64(stack[k, ACTION])]
+        top = max(top, logits[i])
+    for k in range(frame.first, frame.end):
+        gap = min(float(top - logits[k - frame.first]), _MAX_GAP) * GAP_UNIT
+        guide.gaps[slot, np.int64(stack[k, ACTION])] = np.uint16(gap)
+    work.nodes += np.int64(guide.encoding_nodes) * max(asked, np.int64(1))

@@ -1,0 +1,132 @@
+"""Reductions and extensions: how a guided search changes the depth of actions.
+
+A full search spends most of its time on actions that nobody would play. A guided search reduces
+their depth. If one of them does better than expected, it is searched again to full depth (late
+move reductions, https://www.chessprogramming.org/Late_Move_Reductions). Far from the horizon a
+policy network finds these actions (:mod:`bao_agents.search.alphabeta.policy_order`); near it they
+are the last ones in the order. Nodes without an entry in the transposition table are reduced, too
+(internal iterative reductions, https://www.chessprogramming.org/Internal_Iterative_Reductions).
+
+Forced lines are searched deeper: the only action of a node costs no depth, and one of two costs
+half a ply (one-reply extensions, https://www.chessprogramming.org/One_Reply_Extensions). Captures
+are mandatory, so forced lines are long, and an evaluation in the middle of one says little.
+
+Proven results stay exact: reductions and extensions change the depth of a search, not the end of a
+game.
+
+Functions that a full search also calls take ``guided``. If it is false they change nothing, and
+because it is a constant of the compiled search, their code is left out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bao_agents.search.alphabeta.policy_order import GAP_UNIT
+from bao_agents.search.alphabeta.transposition import NO_ACTION
+from bao_env.engine.bits import ONE, ZERO
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.successors import ACTION
+
+MIN_REDUCED_DEPTH = 3
+"""The least depth, in plies, at which actions are reduced by their place in the order."""
+MIN_UNKNOWN_DEPTH = 4
+"""The least depth, in plies, at which a node without a remembered action is reduced by one."""
+MAX_EXTENDED_PLY = 60
+"""Forced actions this far from the root cost depth like any other, because they may never end."""
+
+
+@jit_inline
+def is_extended_frontier(guided, starts, ply):
+    """Return whether a node one ply above the horizon must be searched like any other.
+
+    It must if the mover can start from one pit in one direction only, because an only action costs
+    no depth.
+
+    Args:
+        guided: whether the search is selective.
+        starts: the starts that :func:`bao_env.engine.kernel.candidates` finds in its position.
+        ply: plies from the root to the node.
+    """
+    if not guided or ply >= MAX_EXTENDED_PLY:
+        return False
+    return (starts & (starts - ONE)) == ZERO
+
+
+@jit_inline
+def extension_half_plies(guided, ply, actions):
+    """Return the half plies that an action saves in a node with ``actions`` of them.
+
+    Args:
+        guided: whether the search is selective.
+        ply: plies from the root to the node; the root extends nothing.
+        actions: the number of legal actions of the node.
+
+    Returns:
+        0, 1 or 2, int64.
+    """
+    if not guided or ply == 0 or ply >= MAX_EXTENDED_PLY:
+        return np.int64(0)
+    return max(np.int64(0), np.int64(3) - actions)
+
+
+@jit_inline
+def unknown_reduction(guided, depth, tt_move):
+    """Return the plies by which to reduce a node without an action in the transposition table.
+
+    Nothing has made it look important so far. If it is, the next iteration has an action for it.
+
+    Args:
+        guided: whether the search is selective.
+        depth: plies from the node to the horizon.
+        tt_move: the action of the transposition table, or NO_ACTION.
+
+    Returns:
+        0 or 1, int64.
+    """
+    if guided and tt_move == NO_ACTION and depth >= MIN_UNKNOWN_DEPTH:
+        return np.int64(1)
+    return np.int64(0)
+
+
+@jit_inline
+def reduction(guided, work, ply):
+    """Return the plies by which to reduce the current successor of the node at ``ply``.
+
+    Args:
+        guided: whether the search is selective.
+        work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`.
+        ply: plies from the root to the node.
+
+    Returns:
+        int64, at least 0; it leaves at least a ply below the action.
+    """
+    if not guided:
+        return np.int64(0)
+    frame = work.frames[ply]
+    if frame.by_policy != 0:
+        action = np.int64(work.stack[frame.next, ACTION])
+        return reduction_by_policy(frame.depth, work.gaps[ply, action])
+    return reduction_by_order(frame.depth, frame.next - frame.first)
+
+
+@jit
+def reduction_by_policy(depth, gap):
+    """Return :func:`reduction` of an action ``gap`` 1024ths of a logit below the best one."""
+    return _limited(0.3 + math.log(depth) * float(gap) / (2.5 * GAP_UNIT), depth)
+
+
+@jit
+def reduction_by_order(depth, place):
+    """Return :func:`reduction` of an action with ``place`` others before it."""
+    if depth < MIN_REDUCED_DEPTH:
+        return np.int64(0)
+    return _limited(0.5 + 0.5 * math.log(depth) * math.log(place + 1.0), depth)
+
+
+@jit
+def _limited(plies, depth):
+    """Return a reduction in whole plies that leaves at least a ply below the action."""
+    return max(np.int64(0), min(np.int64(plies), depth - 2))

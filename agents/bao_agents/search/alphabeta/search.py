@@ -1,0 +1,423 @@
+"""One search to a given depth: negamax with a window, a principal variation search.
+
+A node is a position on the current line. Its value is for its mover, so the value of a successor
+changes its sign on the way up (negamax). Values outside the window [alpha, beta] are only bounds.
+:func:`search` is the loop; a node goes through these steps::
+
+    enter         1 limits    2 frontier node    3 transposition table    4 expand    5 order
+    each action   6 next action    7 its depth    8 leaf    9 window, reduction
+    come back     10 search again    11 best action, cutoff
+    leave         12 store
+
+Two modules make a guided search selective: :mod:`bao_agents.search.alphabeta.reductions`, with the
+reductions of steps 3 and 9 and the extensions of step 7, and
+:mod:`bao_agents.search.alphabeta.policy_order`, with the network's order in step 5.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bao_agents.compile import uncounted
+from bao_agents.search.alphabeta.ordering import pick_best, remember_cutoff, score_successors
+from bao_agents.search.alphabeta.policy_order import (
+    is_worth_asking,
+    order_by_policy,
+)
+from bao_agents.search.alphabeta.reductions import (
+    extension_half_plies,
+    is_extended_frontier,
+    reduction,
+    unknown_reduction,
+)
+from bao_agents.search.alphabeta.transposition import (
+    NO_ACTION,
+    WIN_VALUE,
+    position_hash,
+    probe,
+    store,
+)
+from bao_agents.search.alphabeta.value_network import evaluate
+from bao_agents.search.alphabeta.workspace import MAX_PLIES
+from bao_agents.search.limits import is_late
+from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.kernel import CHOICE, INFINITE, candidates, simulate
+from bao_env.engine.position import META, mover_of, read_at, same_mover
+from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
+
+_INFINITY = WIN_VALUE + 1
+
+
+@jit
+def search(rules, evaluator, guide, table, work, depth):
+    """Search the position in row 0 of the stack, ``depth`` >= 1 plies deep, and return its value.
+
+    The search is depth first and a loop: ``work.frames`` replaces recursion, which numba compiles
+    to slower code. ``ply`` is the loop's place on the current line. Its steps are numbered in the
+    functions below.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        evaluator: evaluates positions at the horizon:
+            :class:`bao_agents.search.alphabeta.evaluation.Tables`, or a
+            :class:`bao_agents.search.alphabeta.value_network.Network`.
+        guide: a :class:`PolicyGuide`; None for a full search, whose compiled code leaves out all
+            uses of a guide.
+        table: the transposition table.
+        work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`. ``work.lines[0]``
+        gets
+            the best line.
+        depth: plies to the horizon.
+
+    Returns:
+        the value for the mover, int64; it means nothing once ``work.stopped`` is set.
+    """
+    guided = guide is not None
+    evaluator, table = uncounted(evaluator), uncounted(table)
+    work.iteration = depth
+    _ask(work.frames[0], 0, depth, -_INFINITY, _INFINITY, 0)
+    ply = np.int64(0)
+    entering = True
+    while True:
+        # Down: enter the node at `ply`, if it is new.
+        expanded, value = True, np.int64(0)
+        if entering:
+            expanded, value = _enter_node(rules, evaluator, guided, table, work, ply)
+            if work.stopped != 0:
+                return value
+            if guide is not None and expanded and is_worth_asking(guide, work.frames[ply]):
+                order_by_policy(rules, guide, work, ply)
+
+        # On: try its actions until one needs a search of its own.
+        if expanded:
+            if _try_actions(evaluator, guided, work, ply):
+                ply += 1
+                entering = True
+                continue
+            value = _leave_node(table, work, ply)
+
+        # Up: give its value to the node above it, which may have it searched again.
+        if ply == 0:
+            return value
+        entering = _hand_up(work, ply - 1, value)
+        if not entering:
+            ply -= 1
+
+
+@jit_inline
+def _ask(frame, row, depth, alpha, beta, half_plies):
+    """Ask for the value of a node: fill the first part of its frame.
+
+    Args:
+        frame: the node's :data:`bao_agents.search.alphabeta.workspace.FRAME`.
+        row: the row of the stack that holds the position.
+        depth: plies to the horizon.
+        alpha, beta: the window. Only a value between them needs to be exact.
+        half_plies: 0 or 1 half ply that earlier forced actions have saved.
+    """
+    frame.row = row
+    frame.depth = depth
+    frame.alpha = alpha
+    frame.beta = beta
+    frame.half_plies = half_plies
+
+
+@jit_inline
+def _enter_node(rules, evaluator, guided, table, work, ply):
+    """Do steps 1 to 5: return the node's value if it needs no search; else order its actions.
+
+    Args:
+        rules, evaluator, table, work: see :func:`search`.
+        guided: whether the search is selective.
+        ply: plies from the root to the node; its frame holds the request.
+
+    Returns:
+        whether the node has been expanded; and its value, int64, if it has not.
+    """
+    frame, lines = work.frames[ply], work.lines
+
+    # Step 1. Limits. One ply is searched in any case.
+    work.nodes += 1
+    if work.nodes >= work.look_at and is_late(work) and work.iteration > 1:
+        work.stopped = 1
+        return False, np.int64(0)
+    if ply > 0:  # the root keeps the line of the last iteration until it has a better one
+        lines[ply, 0] = NO_ACTION
+    packed = read_at(work.stack, frame.row)
+
+    # Step 2. Frontier node. Captures wait for their side only where the rules leave it free
+    # (Dutch I.a). Elsewhere the other player moves after every action. So each successor is
+    # decided or evaluated, none is searched, and the short form is exact.
+    if frame.depth == 1 and ply > 0 and rules.free_side == ZERO:
+        turn = candidates(rules, packed)
+        if not is_extended_frontier(guided, turn[1], ply):
+            return False, _search_frontier(rules, evaluator, work, packed, turn, ply, frame.beta)
+
+    # Step 3. Transposition table.
+    frame.key = position_hash(packed)
+    known, value, frame.tt_move = probe(
+        table, work.epoch, frame.key, frame.depth, guided, frame.alpha, frame.beta, ply
+    )
+    if known and ply > 0:  # the root needs a line, not only a value
+        lines[ply, 0] = frame.tt_move
+        lines[ply, 1] = NO_ACTION
+        return False, value
+    if ply > 0:
+        frame.depth -= unknown_reduction(guided, frame.depth, frame.tt_move)
+
+    # Step 4. Expand. A player without a move has lost (1.2).
+    frame.first = 1 + ply * MAX_SUCCESSORS
+    frame.end = frame.first + successors(rules, packed, work.stack, frame.first)
+    if ply == 0:
+        _leave_out(work)
+    if frame.end == frame.first:
+        return False, np.int64(ply - WIN_VALUE)
+
+    # Step 5. Order. A network may replace it (policy_order).
+    score_successors(work, ply, np.int64(mover_of(packed.meta)))
+    frame.by_policy = 0
+    frame.next = frame.first
+    frame.low = frame.alpha
+    frame.best = -_INFINITY
+    frame.best_action = NO_ACTION
+    return True, np.int64(0)
+
+
+@jit
+def _leave_out(work):
+    """Remove the root's successors by actions that may not be chosen."""
+    frame, stack = work.frames[0], work.stack
+    end = frame.first
+    for k in range(frame.first, frame.end):
+        if (work.actions >> stack[k, ACTION]) & ONE != ZERO:
+            stack[end] = stack[k]
+            end += 1
+    frame.end = end
+
+
+@jit_inline
+def _try_actions(evaluator, guided, work, ply):
+    """Do steps 6 to 9: try the actions of a node until one needs a search of its own.
+
+    Args:
+        evaluator, work: see :func:`search`.
+        guided: whether the search is selective.
+        ply: plies from the root to the node.
+
+    Returns:
+        whether the node at ``ply + 1`` must be searched; if not, no action is left to try.
+    """
+    frame, stack = work.frames[ply], work.stack
+    while frame.next < frame.end:
+        # Step 6. Next action.
+        k = frame.next
+        pick_best(work, k, frame.end)
+        again = same_mover(stack[k, META])
+
+        # Step 7. Its depth. A capture that waits is played on; forced actions cost less.
+        plies = frame.depth - 1
+        if again and plies == 0:
+            plies = np.int64(1)
+        saved = frame.half_plies + extension_half_plies(guided, ply, frame.end - frame.first)
+        plies += saved // 2
+
+        # Step 8. The end of the game, or the horizon.
+        if stack[k, RESULT] != ZERO or plies == 0 or ply + 2 >= MAX_PLIES:
+            work.nodes += 1
+            work.lines[ply + 1, 0] = NO_ACTION
+            _take_value(work, ply, _leaf_value(evaluator, stack, k, ply))
+            continue
+
+        # Step 9. Have it searched: the first action with the whole window; the others less deep,
+        # and only to find out whether they are better (principal variation search).
+        frame.again = np.int64(again)
+        frame.high = frame.beta
+        frame.reduced = 0
+        if k != frame.first:
+            frame.high = frame.low + 1
+            if not again:
+                frame.reduced = reduction(guided, work, ply)
+        alpha, beta = _window(frame)
+        _ask(work.frames[ply + 1], k, plies - frame.reduced, alpha, beta, saved % 2)
+        return True
+    return False
+
+
+@jit_inline
+def _leaf_value(evaluator, stack, k, ply):
+    """Return the value of a successor that is not searched, for the mover of the node above it.
+
+    Args:
+        evaluator: see :func:`search`.
+        stack: uint64[N, 8].
+        k: the row of the successor.
+        ply: plies from the root to the node above it.
+    """
+    if stack[k, RESULT] == ONE:
+        return np.int64(WIN_VALUE - ply - 1)
+    if stack[k, RESULT] == FULL:
+        return np.int64(ply + 1 - WIN_VALUE)
+    value = _horizon_value(evaluator, read_at(stack, k), ply + 1)
+    return value if same_mover(stack[k, META]) else -value
+
+
+@jit_inline
+def _window(frame):
+    """Return the window of the current successor, as its mover sees it."""
+    if frame.again != 0:
+        return frame.low, frame.high
+    return -frame.high, -frame.low
+
+
+@jit_inline
+def _hand_up(work, ply, value):
+    """Do steps 10 and 11: use the value of a successor that has been searched.
+
+    Args:
+        work: see :func:`search`.
+        ply: plies from the root to the node.
+        value: the successor's value, for its mover.
+
+    Returns:
+        whether it must be searched again; the frame at ``ply + 1`` says how.
+    """
+    frame, successor = work.frames[ply], work.frames[ply + 1]
+    if frame.again == 0:
+        value = -value
+
+    # Step 10. Better than expected: search it again, first to full depth, then for its exact
+    # value.
+    if value > frame.low and frame.reduced != 0:
+        successor.depth += frame.reduced
+        frame.reduced = 0
+    elif frame.low < value and value < frame.beta and frame.high < frame.beta:
+        frame.high = frame.beta
+    else:
+        _take_value(work, ply, value)
+        return False
+    successor.alpha, successor.beta = _window(frame)
+    return True
+
+
+@jit_inline
+def _take_value(work, ply, value):
+    """Do step 11: record the value of the current successor, and move to the next one.
+
+    Args:
+        work: see :func:`search`.
+        ply: plies from the root to the node.
+        value: its value for the node's mover. At ``beta`` or more, no other action is tried.
+    """
+    frame = work.frames[ply]
+    k = frame.next
+    frame.next = k + 1
+    if value <= frame.best:
+        return
+    action = np.int64(work.stack[k, ACTION])
+    frame.best = value
+    frame.best_action = action
+    if value > frame.low:
+        frame.low = value
+        _set_line(work.lines, ply, action)
+        if ply == 0:
+            work.value = value
+    if value >= frame.beta:
+        seat = np.int64(mover_of(work.stack[frame.row, META]))
+        remember_cutoff(work, ply, seat, action, frame.depth)
+        frame.next = frame.end
+
+
+@jit_inline
+def _set_line(lines, ply, action):
+    """Let the best line at ``ply`` be ``action``, then the best line of its successor."""
+    lines[ply, 0] = action
+    i = 0
+    while lines[ply + 1, i] != NO_ACTION:
+        lines[ply, i + 1] = lines[ply + 1, i]
+        i += 1
+    lines[ply, i + 1] = NO_ACTION
+
+
+@jit_inline
+def _leave_node(table, work, ply):
+    """Do step 12: store a node whose actions have been tried.
+
+    Args:
+        table, work: see :func:`search`.
+        ply: plies from the root to the node.
+
+    Returns:
+        its value for its mover, int64.
+    """
+    frame = work.frames[ply]
+    store(
+        table,
+        work.epoch,
+        frame.key,
+        frame.depth,
+        frame.alpha,
+        frame.beta,
+        ply,
+        frame.best,
+        frame.best_action,
+    )
+    return frame.best
+
+
+@jit
+def _horizon_value(evaluator, packed, ply):
+    """Return the value of a position at the horizon, for its mover."""
+    # 1.2: a player without a move has lost, which their rows alone show. Only a player whose moves
+    # are all infinite (1.5a) is missed here and evaluated; a search one ply deeper finds them.
+    if is_stuck(packed):
+        return np.int64(ply - WIN_VALUE)
+    return evaluate(evaluator, packed)
+
+
+@jit
+def _search_frontier(rules, evaluator, work, packed, turn, ply, beta):
+    """Return the value of a position one ply above the horizon.
+
+    It is a short form of :func:`search` for these nodes, which are by far the most: each move is
+    played, evaluated and forgotten, in no particular order.
+
+    Args:
+        rules: the :class:`KernelRules`; under them, no capture waits for its side.
+        evaluator: see :func:`search`.
+        work: see :func:`search`; each move counts as a node.
+        packed: the position, a :class:`Packed`.
+        turn: its :func:`candidates`.
+        ply: plies from the root to it.
+        beta: a move of at least this value ends the search.
+
+    Returns:
+        the value for the mover, int64; if it is ``beta`` or more, a lower bound.
+    """
+    capture_turn, starts = turn
+    best = np.int64(ply - WIN_VALUE)
+    nodes = np.int64(0)
+    while starts != ZERO:
+        start = trailing_zeros(starts)
+        starts &= starts - ONE
+        stops = ZERO
+        while True:
+            played = simulate(rules, packed, capture_turn, start, stops, False)
+            if (played.tally & INFINITE) == ZERO:
+                nodes += 1
+                if played.result == ONE:
+                    value = np.int64(WIN_VALUE - ply - 1)
+                elif played.result == FULL:
+                    value = np.int64(ply + 1 - WIN_VALUE)
+                else:
+                    value = -_horizon_value(evaluator, played.after, ply + 1)
+                if value > best:
+                    best = value
+                    if best >= beta:
+                        work.nodes += nodes
+                        return best
+            if stops != ZERO or (played.tally & CHOICE) == ZERO:
+                break
+            stops = FULL  # 2.5b: the house may be kept
+    work.nodes += nodes
+    return best

@@ -1,0 +1,108 @@
+"""The memory of one thread's alpha-beta search.
+
+All of it but the transposition table is one record, which compiled functions pass on as a single
+pointer. Passing arrays instead would take longer than many of the functions themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bao_agents.search.alphabeta.transposition import make_table
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.position import Words
+from bao_env.engine.successors import MAX_SUCCESSORS, SUCCESSOR_WORDS
+
+MAX_DEPTH = 60
+"""The greatest depth of a search, in plies."""
+MAX_PLIES = 2 * MAX_DEPTH
+"""The longest line: captures that wait and forced actions cost no depth."""
+
+_ROWS = 1 + MAX_PLIES * MAX_SUCCESSORS
+
+FRAME = np.dtype(
+    (
+        np.record,
+        [
+            # The request.
+            ("row", np.int64),  # the row of the stack that holds its position
+            ("depth", np.int64),  # plies to the horizon
+            ("alpha", np.int64),
+            ("beta", np.int64),
+            ("half_plies", np.int64),  # 0 or 1, saved by earlier forced actions
+            # The node.
+            ("key", np.uint64),  # hash of the position
+            ("tt_move", np.int64),  # action that the transposition table would try first
+            ("by_policy", np.int64),  # 1 if a network has ordered the actions
+            ("first", np.int64),  # row of the first successor
+            ("end", np.int64),  # row behind the last one
+            ("next", np.int64),  # row of the current successor
+            ("low", np.int64),  # alpha, or the best value if that is higher
+            ("best", np.int64),
+            ("best_action", np.int64),
+            # The search of the current successor.
+            ("again", np.int64),  # 1 if the same player acts again
+            ("high", np.int64),  # the upper end of its window; `low` is the lower
+            ("reduced", np.int64),  # its reduction, in plies
+        ],
+    )
+)
+"""The node at one ply of the current line, in place of the local variables of a recursive
+search."""
+
+MEMORY = np.dtype(
+    (
+        np.record,
+        [
+            # The search.
+            ("nodes", np.int64),  # visited so far
+            ("node_limit", np.int64),
+            ("deadline", np.int64),  # see bao_agents.search.limits
+            ("look_at", np.int64),  # nodes at which to look at the limits
+            ("stopped", np.int64),  # 1 once a limit has ended the search
+            ("actions", np.uint64),  # the bits of the root's actions to choose from
+            ("iteration", np.int64),  # depth of the current iteration, in plies
+            ("finished", np.int64),  # depth of the last iteration that was finished
+            ("value", np.int64),  # value of the root, as far as it is known
+            ("epoch", np.uint64),  # number of the search, for the transposition table
+            # The current line: a frame for each ply, and the best line from each ply on; NO_ACTION
+            # ends it.
+            ("frames", FRAME, (MAX_PLIES,)),
+            ("lines", np.int8, (MAX_PLIES, MAX_PLIES + 1)),
+            # The root, then space for the successors of the node at each ply, in the form of
+            # bao_env.engine.successors; and the scores that order them.
+            ("stack", np.uint64, (_ROWS, SUCCESSOR_WORDS)),
+            ("scores", np.int64, (_ROWS,)),
+            # For each action of the node at each ply, the gap between the highest logit and its
+            # own, in 1024ths, if a network has ordered the actions.
+            ("gaps", np.int64, (MAX_PLIES, NUM_ACTIONS)),
+            # The last action that caused a cutoff at each ply; and for each action of either seat
+            # the sum of depth^2 of the nodes that it cut off.
+            ("killers", np.int64, (MAX_PLIES,)),
+            ("history", np.int64, (2, NUM_ACTIONS)),
+        ],
+    )
+)
+"""The memory of a search."""
+
+
+class Workspace(NamedTuple):
+    """The memory of a thread."""
+
+    table: Words
+    """The transposition table (:mod:`bao_agents.search.alphabeta.transposition`)."""
+    memory: npt.NDArray[Any]
+    """One record of :data:`MEMORY`."""
+
+
+def make_workspace(expected_nodes: float, node_limit: int | None = None) -> Workspace:
+    """Return a workspace with a table for searches of about ``expected_nodes`` nodes.
+
+    They stop after about ``node_limit`` nodes; None means no limit.
+    """
+    memory = np.zeros(1, MEMORY)
+    memory["node_limit"] = np.iinfo(np.int64).max if node_limit is None else node_limit
+    return Workspace(make_table(expected_nodes), memory)

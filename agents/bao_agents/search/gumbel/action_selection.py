@@ -1,0 +1,231 @@
+"""Choose the edges of a Gumbel search: the improved policy and sequential halving.
+
+Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel"
+(ICLR 2022): at a node, the improved policy is the softmax of the network's logits plus transformed
+values. At the root, the Gumbel-top-k trick draws the edges that are considered, and
+:func:`visit_schedule` says how often each is tried. Below it, visits follow the improved policy.
+
+A known result outweighs everything else.
+
+Sequential halving shares the simulations among the root actions. Karnin, Koren and Somekh,
+"Almost optimal exploration in multi-armed bandits" (ICML 2013), algorithm 1: a budget is split
+evenly over ceil(log2 n) rounds, and in each round evenly over the remaining actions; the better
+half of them stays for the next.
+
+The paper leaves three points open that a search must settle:
+
+* An odd number is halved downwards (the paper: upwards), and two stay to the end.
+* A remaining action is tried at least once a round, even if its share is less than one, so a
+  small budget runs out in an early round.
+* What the divisions leave over is spent on the last two, round after round.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bao_agents.array_types import Int32Array
+from bao_agents.search.gumbel.tree import NO_NODE, edges_of
+from bao_env.engine.bits import ONE, ZERO, U, xorshift
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.successors import RESULT
+
+MAX_CONSIDERED = 16
+"""The most root actions that get simulations."""
+VISIT_OFFSET = 50.0
+"""The paper's c_visit."""
+VISIT_GROWTH = 3.0
+"""The weight of values grows with the square root of the most visits, times this. In the paper it
+grows with the visits themselves, which in long searches leaves too few to change the choice."""
+VALUE_SCALE = 0.5
+"""The paper's c_scale, for values between 0 and 1."""
+_CERTAIN = np.float32(1000.0)
+"""Added to the logit of a known win, and subtracted from that of a known loss."""
+_FRACTION_SHIFT = U(40)  # leaves 24 random bits
+
+# --- sequential halving ---
+
+
+def visit_schedule(actions: int, simulations: int) -> Int32Array:
+    """Return the earlier visits of the action that each simulation tries.
+
+    The remaining actions of a round have been visited equally often. So a search follows the
+    schedule if it always tries the most promising of the actions with that number of visits.
+
+    Args:
+        actions: the number of actions considered; 0 means 1.
+        simulations: the budget, at least 1.
+
+    Returns:
+        int32[simulations].
+    """
+    left = max(1, actions)
+    share = simulations // max(1, (left - 1).bit_length())  # of each round
+    parts = []
+    visits = spent = 0
+    while spent < simulations:
+        more = max(1, share // left)
+        parts.append(np.repeat(np.arange(visits, visits + more, dtype=np.int32), left))
+        visits += more
+        spent += more * left
+        left = max(left // 2, min(left, 2))
+    return np.concatenate(parts)[:simulations]
+
+
+# --- improved policy ---
+
+
+@jit_inline
+def _certainty(tree, edge):
+    """Return the number to add to the logit of an edge whose result is known; else 0."""
+    if tree.words[edge, RESULT] == ZERO:
+        return np.float32(0.0)
+    if tree.words[edge, RESULT] != ONE:
+        return -_CERTAIN
+    if tree.child[edge] == NO_NODE:
+        return _CERTAIN + _CERTAIN  # a win at once is better than one in the end
+    return _CERTAIN
+
+
+@jit
+def consider_root_edges(tree, rng):
+    """Draw Gumbel noise for the root's edges, and choose which of them are considered at all.
+
+    Args:
+        tree: the :class:`Tree`, whose ``noise`` and ``considered`` are filled.
+        rng: uint64[games], xorshift states, advanced in place; 0 for no noise.
+    """
+    for g in range(rng.shape[0]):
+        first_edge = tree.first_edge[tree.roots[g]]
+        count = tree.num_edges[tree.roots[g]]
+        noise = tree.noise[g]
+        for i in range(count):
+            tree.considered[g, i] = True
+            noise[i] = 0.0
+            if rng[g] != ZERO:
+                rng[g] = xorshift(rng[g])
+                uniform = (float(rng[g] >> _FRACTION_SHIFT) + 0.5) * 2.0**-24
+                noise[i] = -math.log(-math.log(uniform))
+        if count <= MAX_CONSIDERED:
+            continue
+        for i in range(count):
+            better = 0
+            mine = noise[i] + tree.logits[first_edge + i] + _certainty(tree, first_edge + i)
+            for other in range(count):
+                edge = first_edge + other
+                theirs = noise[other] + tree.logits[edge] + _certainty(tree, edge)
+                if theirs > mine or (theirs == mine and other < i):
+                    better += 1
+            tree.considered[g, i] = better < MAX_CONSIDERED
+
+
+@jit_inline
+def improve(tree, node, per_action, out):
+    """Compute the improved policy's logits of a node's edges: logits plus transformed values.
+
+    The value of an edge without visits is the network's own for it, if the network reads each
+    action. Otherwise it is the paper's v_mix: the network's value of the node, corrected by the
+    values of the visited edges.
+
+    Args:
+        tree: the :class:`Tree`.
+        node: the node, which has edges.
+        per_action: 1 for a network that reads each legal action, else 0.
+        out: float32[64]; one number for each edge is filled.
+    """
+    first_edge = tree.first_edge[node]
+    top = tree.logits[first_edge]
+    max_visits = np.int32(0)
+    for e in edges_of(tree, node):
+        top = max(top, tree.logits[e])
+        max_visits = max(max_visits, tree.edge_visits[e])
+    mixed = tree.node_values[node]
+    if max_visits > 0 and per_action == 0:
+        weight = np.float32(0.0)
+        known = np.float32(0.0)
+        for e in edges_of(tree, node):
+            if tree.edge_visits[e] > 0:
+                prior = np.float32(math.exp(tree.logits[e] - top))
+                weight += prior
+                known += prior * (tree.value_sums[e] / np.float32(tree.edge_visits[e]))
+        if weight > np.float32(1e-12):
+            node_visits = np.float32(tree.node_visits[node])
+            mixed = (mixed + node_visits * known / weight) / (np.float32(1.0) + node_visits)
+    growth = np.float32(VISIT_GROWTH * math.sqrt(max_visits))
+    scale = np.float32(VALUE_SCALE * 0.5) * (np.float32(VISIT_OFFSET) + growth)
+    for e in edges_of(tree, node):
+        value = tree.qvalues[e] if per_action != 0 else mixed
+        if tree.edge_visits[e] > 0:
+            value = tree.value_sums[e] / np.float32(tree.edge_visits[e])
+        out[e - first_edge] = tree.logits[e] + scale * value + _certainty(tree, e)
+
+
+@jit_inline
+def softmax(x, count):
+    """Replace the first ``count`` numbers of x, float32[count or more], by their softmax."""
+    top = x[0]
+    for i in range(1, count):
+        top = max(top, x[i])
+    total = np.float32(0.0)
+    for i in range(count):
+        x[i] = np.float32(math.exp(x[i] - top))
+        total += x[i]
+    for i in range(count):
+        x[i] /= total
+
+
+@jit_inline
+def select_root_edge(tree, g, visits, per_action, improved):
+    """Return the most promising of the considered root edges with this number of visits.
+
+    If no edge has so many visits, it is the most promising of all considered.
+
+    Args:
+        tree: the :class:`Tree`.
+        g: the game, whose root has edges.
+        visits: the number of visits (:func:`visit_schedule`).
+        per_action: 1 for a network that reads each legal action, else 0.
+        improved: float32[64], a workspace.
+    """
+    root = tree.roots[g]
+    first_edge = tree.first_edge[root]
+    improve(tree, root, per_action, improved)
+    best = np.int64(0)
+    best_score = -np.inf
+    scheduled = False
+    for i in range(tree.num_edges[root]):
+        if not tree.considered[g, i]:
+            continue
+        score = improved[i] + tree.noise[g, i]
+        due = tree.edge_visits[first_edge + i] == visits
+        if (due and not scheduled) or (due == scheduled and score > best_score):
+            scheduled = due
+            best_score = score
+            best = i
+    return first_edge + best
+
+
+@jit_inline
+def select_inner_edge(tree, node, per_action, improved):
+    """Return the edge of an inner node whose visits lag most behind the improved policy.
+
+    Args:
+        tree: the :class:`Tree`.
+        node: the node, which has edges.
+        per_action: 1 for a network that reads each legal action, else 0.
+        improved: float32[64], a workspace.
+    """
+    first_edge = tree.first_edge[node]
+    improve(tree, node, per_action, improved)
+    softmax(improved, tree.num_edges[node])
+    share = np.float32(1.0) / (np.float32(1.0) + np.float32(tree.node_visits[node]))
+    best = first_edge
+    best_score = -np.inf
+    for e in edges_of(tree, node):
+        score = improved[e - first_edge] - np.float32(tree.edge_visits[e]) * share
+        if score > best_score:
+            best_score = score
+            best = e
+    return best

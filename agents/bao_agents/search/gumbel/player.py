@@ -1,0 +1,83 @@
+"""A Gumbel search with a network as a player."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bao_agents.nets.legal_actions import list_legal_actions
+from bao_agents.nets.network import PolicyNetwork
+from bao_agents.search.gumbel.search import GumbelSearch
+from bao_agents.search.limits import NEVER, SHORT, check_threads, share
+from bao_env.engine.array_checks import as_batch
+from bao_env.engine.exclusive import Exclusive
+from bao_env.engine.position import Actions, Words, packed_opening
+from bao_env.engine.ruleset import Ruleset
+
+_MAX_SEARCHES = 256
+"""The most positions that are searched together."""
+_SIMULATION = 3e-5
+"""Seconds that a simulation takes with a large network, roughly."""
+_MAX_TREE_NODES = 1 << 17
+"""The most nodes of all trees of a thread, some 120 MB, unless a single tree needs more."""
+
+
+class SearchAgent:
+    """Play the action that a Gumbel search with a network finds best.
+
+    Args:
+        network: the network, which is put into evaluation mode.
+        ruleset: the rules to play by.
+        simulations: simulations of each search.
+        threads: number of threads that share a batch; None for one a core.
+
+    Raises:
+        ValueError: ``simulations`` is out of range.
+    """
+
+    def __init__(
+        self,
+        network: PolicyNetwork,
+        ruleset: Ruleset,
+        simulations: int,
+        *,
+        threads: int | None = None,
+    ) -> None:
+        self.network = network.eval()
+        self._threads = check_threads(threads)
+        self._exclusive = Exclusive("player")
+        games = max(1, min(_MAX_SEARCHES, _MAX_TREE_NODES // max(1, simulations)))
+        rules = ruleset.kernel_rules()
+        self._searches: list[GumbelSearch] = []
+        weights = None  # compiled by the first search for all
+        for _ in range(self._threads):
+            search = GumbelSearch(rules, self.network, games, simulations, weights=weights)
+            weights = search.weights
+            self._searches.append(search)
+        self._games = games
+        self._expected_seconds = self._searches[0].simulations * _SIMULATION
+        if self._expected_seconds > SHORT:  # compile before Ctrl-C may come
+            self._searches[0].deadline[0] = 0
+            self._searches[0].search(packed_opening(ruleset)[None])
+
+    def act(self, positions: Words, masks: Words) -> Actions:
+        """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
+        positions, masks = as_batch(positions, masks)
+        actions = np.zeros(len(masks), np.int64)
+        indptr, legal_actions = list_legal_actions(masks)
+        counts = np.diff(indptr)
+        single = counts == 1  # no choice, no search
+        actions[single] = legal_actions[indptr[:-1][single]] & 63
+        undecided = np.flatnonzero(counts > 1)
+        # Even parts, so that no thread is left with a small, slow batch.
+        parts = -(-len(undecided) // self._games)
+        step = max(1, -(-len(undecided) // max(self._threads, parts)))
+
+        def search(part: slice, thread: int) -> None:
+            index = undecided[part]
+            self._searches[thread].deadline[0] = NEVER
+            actions[index] = self._searches[thread].search(positions[index]).actions
+
+        deadlines = [search.deadline for search in self._searches]
+        with self._exclusive:
+            share(len(undecided), step, search, deadlines, self._expected_seconds)
+        return actions

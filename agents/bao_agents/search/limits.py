@@ -1,0 +1,161 @@
+"""The limits of a search: numbers and times, the clock that compiled code reads, and Ctrl-C.
+
+A compiled search checks its *deadline*, an int64[1] in nanoseconds of :func:`nanoseconds`, many
+times a millisecond. Time limits are wall-clock time. They hold for one position each, and begin
+when its search begins. Below about a millisecond, preparing a search takes longer than the search.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+
+import numpy as np
+from numba import types
+
+from bao_agents.array_types import Int64Array
+from bao_env.engine.compile import jit
+
+MAX_SECONDS = 3600.0
+"""The most seconds that a move may take."""
+MAX_NODES = 1 << 62
+MAX_THREADS = 1024
+NEVER = np.iinfo(np.int64).max
+"""The deadline of a search without a limit of time."""
+
+SHORT = 0.5
+"""Seconds that Ctrl-C may have to wait for a search in the calling thread."""
+_CLOCK = time.CLOCK_MONOTONIC
+_clock_gettime = types.ExternalFunction(
+    "clock_gettime", types.int32(types.int32, types.CPointer(types.int64))
+)
+"""The function of the C library: it writes seconds and nanoseconds."""
+_LOOK_NODES = 256
+"""Nodes between two looks at the clock, some tens of microseconds."""
+
+
+def check_whole(what: str, number: object, low: int, high: int) -> int:
+    """Return a whole number as an int.
+
+    Args:
+        what: its name, for the message.
+        number: an integer of any type; not a bool.
+        low, high: the lowest and the highest value allowed.
+
+    Raises:
+        TypeError: it is not an integer.
+        ValueError: it is out of range.
+    """
+    if isinstance(number, bool | np.bool_) or not hasattr(number, "__index__"):
+        raise TypeError(f"{what}={number!r:.80}: expected a whole number")
+    value = operator.index(number)
+    if not low <= value <= high:
+        raise ValueError(f"{what}={value}: expected {low} to {high}")
+    return value
+
+
+def check_nodes(name: str, nodes: object) -> int:
+    """Return a limit of nodes; see :func:`check_whole`."""
+    return check_whole(f"{name}: nodes", nodes, 1, MAX_NODES)
+
+
+def check_seconds(name: str, seconds: object) -> float:
+    """Return a limit of time.
+
+    Raises:
+        TypeError: it is not a number.
+        ValueError: it is below a millisecond or above :data:`MAX_SECONDS`.
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float | np.number):
+        raise TypeError(f"{name}: seconds={seconds!r:.80}: expected a number")
+    if not 0.001 <= seconds <= MAX_SECONDS:
+        raise ValueError(f"{name}: {seconds} seconds a move: expected 0.001 to {MAX_SECONDS:.0f}")
+    return float(seconds)
+
+
+def check_threads(threads: object | None) -> int:
+    """Return the number of threads to use: as given, or one a core for None.
+
+    Raises:
+        TypeError, ValueError: see :func:`check_whole`.
+    """
+    if threads is None:
+        return os.cpu_count() or 1
+    return check_whole("threads", threads, 1, MAX_THREADS)
+
+
+@jit
+def nanoseconds():
+    """Return the time of a monotonic clock, int64, without Python's lock."""
+    now = np.empty(2, np.int64)
+    _clock_gettime(_CLOCK, now.ctypes)
+    return now[0] * 1_000_000_000 + now[1]
+
+
+@jit
+def is_late(work):
+    """Return whether a search has reached a limit; called once ``work.nodes >= work.look_at``.
+
+    Args:
+        work: a record with the int64 ``nodes``, ``node_limit``, ``deadline`` and ``look_at``, the
+            number of nodes at which to call this next.
+    """
+    late = work.nodes >= work.node_limit or nanoseconds() >= work.deadline
+    work.look_at = 0 if late else min(work.node_limit, work.nodes + _LOOK_NODES)
+    return late
+
+
+def deadline(seconds: float | None) -> int:
+    """Return the deadline of a search that begins now; :data:`NEVER` without a limit of time."""
+    return NEVER if seconds is None else nanoseconds() + round(1e9 * seconds)
+
+
+def share(
+    size: int,
+    step: int,
+    work: Callable[[slice, int], None],
+    deadlines: Sequence[Int64Array],
+    seconds: float,
+) -> None:
+    """Run ``work(part, thread)`` on a batch of ``size``, ``step`` at a time, until it is done.
+
+    Each thread takes the next part as soon as it has finished one, so no thread waits for hard
+    positions of another. On Ctrl-C all deadlines pass, no part begins any more, and
+    KeyboardInterrupt is raised when the threads have ended.
+
+    Args:
+        size: the number of positions.
+        step: the most positions of a part.
+        work: the search; it sets the deadline of its thread.
+        deadlines: the deadline of each thread, int64[1].
+        seconds: about how long a position takes at most.
+    """
+    parts = deque(slice(low, min(low + step, size)) for low in range(0, size, step))
+
+    def work_off(thread: int) -> None:
+        while parts:
+            try:
+                part = parts.popleft()
+            except IndexError:  # another thread was faster
+                return
+            work(part, thread)
+
+    threads = min(len(deadlines), len(parts))
+    if threads <= 1 and size * seconds <= SHORT:
+        work_off(0)
+        return
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        running = [pool.submit(work_off, thread) for thread in range(threads)]
+        try:
+            for future in running:
+                future.result()
+        except BaseException:
+            parts.clear()
+            while wait(running, 0.01).not_done:  # again: a part may just have set its deadline
+                for one in deadlines:
+                    one[0] = 0
+            raise

@@ -1,0 +1,127 @@
+"""The solver as a player: it wins proven wins and resists proven losses as long as possible.
+
+An eighth of each position's limit is spent on a proof. If one is found, the rest is spent on a
+shorter win, or on the action after which the loss takes longest. Otherwise alpha-beta chooses with
+the rest of the limit, among the actions that are not proven to lose.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.limits import check_nodes
+from bao_agents.search.solver.proof_number import LOSS, UNKNOWN
+from bao_agents.search.solver.proof_search import ProofSearch
+from bao_agents.search.solver.solver import TABLE_BITS, Solver
+from bao_env.engine.action import mask_of
+from bao_env.engine.array_checks import as_batch
+from bao_env.engine.position import Actions, Flags, Words
+from bao_env.engine.ruleset import Ruleset
+
+if TYPE_CHECKING:
+    from bao_agents.nets.network import PolicyNetwork
+
+PROOF_PART = 8
+"""One eighth of a limit is spent on the proof."""
+_LEAST_SECONDS = 0.001
+"""Shortest time for a search."""
+
+
+class SolverAgent(Solver):
+    """Player that wins proven wins, and otherwise plays the best action of an alpha-beta search.
+
+    With a limit of nodes its choice depends on the position alone, so each move needs a proof of
+    its own. With a limit of time it keeps what it has proved for the next move.
+
+    Args:
+        ruleset: a :class:`Ruleset` or the name of one.
+        seconds: limit of time for a position.
+        nodes: limit of positions to visit for it.
+        network: guide of the alpha-beta search (:mod:`bao_agents.search.alphabeta.reductions`).
+        threads: number of threads that share a batch; each position is searched on one. None for
+            all cores.
+
+    Raises:
+        ValueError: there is no limit, or one is out of range.
+    """
+
+    def __init__(
+        self,
+        ruleset: str | Ruleset = "zanzibar",
+        *,
+        seconds: float | None = None,
+        nodes: int | None = None,
+        network: PolicyNetwork | None = None,
+        threads: int | None = None,
+    ) -> None:
+        if seconds is None and nodes is None:
+            raise ValueError("solver: give a time or a number of nodes")
+        bits = TABLE_BITS
+        if nodes is not None:
+            bits = min(bits, check_nodes("solver", nodes).bit_length())
+        super().__init__(ruleset, nodes=nodes, seconds=seconds, table_bits=bits, threads=threads)
+        self._alphabeta = AlphaBetaAgent(
+            self.ruleset,
+            seconds=seconds and max(seconds - seconds / PROOF_PART, _LEAST_SECONDS),
+            nodes=nodes and nodes - nodes // PROOF_PART,
+            network=network,
+            threads=self._threads,
+        )
+
+    def act(self, positions: Words, masks: Words) -> Actions:
+        """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
+        positions, masks = as_batch(positions, masks)
+        good, spent = masks.copy(), np.zeros(len(masks))
+
+        def work(part: slice, thread: int) -> None:
+            for i in np.flatnonzero(_choices(masks[part])) + part.start:
+                begun = time.monotonic()
+                good[i] = self._good_actions(self._searches[thread], positions[i], int(masks[i]))
+                spent[i] = time.monotonic() - begun
+
+        with self._exclusive:
+            self._share(len(masks), 1, work, self._node_limit)
+            left = _choices(good)
+            if self._seconds is not None and left.any():  # on a busy machine a proof takes longer
+                seconds = self._seconds - float(spent[left].mean())
+                self._alphabeta.seconds = max(seconds, _LEAST_SECONDS)
+            return self._alphabeta.act(positions, good)
+
+    def _good_actions(self, search: ProofSearch, position: Words, mask: int) -> int:
+        """Return the bits of the actions that alpha-beta may choose from.
+
+        Args:
+            search: search of the thread.
+            position: uint64[6].
+            mask: its legal actions, at least two.
+
+        Returns:
+            one action if the winner is known, otherwise all that are not proven to lose.
+        """
+        begun = time.monotonic()
+        seconds, nodes = self._seconds, self._node_limit
+        if seconds is None:
+            search.table.clear()
+        search.begin(
+            None if nodes is None else nodes // PROOF_PART,
+            None if seconds is None else seconds / PROOF_PART,
+        )
+        value = search.prove(position)
+        if value == UNKNOWN:
+            return mask & ~mask_of(one.action for one in search.known() if one.value == LOSS)
+        search.begin(
+            None if nodes is None else nodes - search.nodes,
+            None if seconds is None else max(begun + seconds - time.monotonic(), _LEAST_SECONDS),
+        )
+        action = search.bisect(position, value, search.distance(value)).action
+        assert action is not None
+        return 1 << action
+
+
+def _choices(masks: Words) -> Flags:
+    """Return which masks, uint64[N], have two actions or more."""
+    return (masks & (masks - np.uint64(1))) != 0

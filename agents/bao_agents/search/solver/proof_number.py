@@ -1,0 +1,395 @@
+"""Depth-first proof-number search, which proves who wins.
+
+This is Nagai's df-pn (Nagai 2002, "Df-pn algorithm for searching AND/OR trees and its
+applications"), with his names. Every position has two numbers, seen by the player to move:
+
+* ``phi``: the least number of positions that must still be decided to prove that they win;
+* ``delta``: the same to prove that they lose.
+
+A position is won if one action leads to a loss of the opponent, so its ``phi`` is the smallest
+``delta`` after an action, and its ``delta`` the sum of the ``phi``. 0 means that it is proved. The
+search always goes to the position that would prove the most with the least, and stays below it
+until its numbers pass two thresholds: then another one has become more promising.
+
+A proof rests only on ends of games and on other proofs, so a win or a loss is exact: repeated
+positions prove nothing, and a game that could continue indefinitely stays unknown. Where the same
+player acts again (Dutch I.a), the two numbers change places.
+
+The first numbers of a new position come from alpha-beta's evaluation
+(:mod:`bao_agents.search.alphabeta.evaluation`): the less likely a proof looks, the higher they are.
+They only guide the search, and save two thirds of the work.
+
+A *bounded* search asks whether one side, the *attacker*, can win within a number of plies.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bao_agents.array_types import Int16Array, Int64Array
+from bao_agents.search.alphabeta.evaluation import SCALE, Tables, evaluate_by_tables
+from bao_agents.search.alphabeta.transposition import position_hash
+from bao_agents.search.limits import is_late
+from bao_env.engine.bits import ONE, ZERO, U, popcount
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.kernel import candidates, legal_mask
+from bao_env.engine.position import META, Words, mover_of, read, read_at, same_mover, write_at
+from bao_env.engine.successors import (
+    MAX_SUCCESSORS,
+    RESULT,
+    SUCCESSOR_WORDS,
+    is_stuck,
+    successors,
+)
+
+WIN = 1
+"""The player to move wins."""
+LOSS = -1
+UNKNOWN = 0
+"""Not proved within the limits; the game may also continue indefinitely."""
+
+MAX_LINE = 400
+"""The longest line that is searched, in actions."""
+UNBOUNDED = 0
+
+_INFINITE = np.int64((1 << 31) - 1)
+_LARGE = np.int64(1 << 30)
+"""The highest number of a position that is not proved."""
+_ROWS = 1 + MAX_LINE * MAX_SUCCESSORS
+_WAYS = 4
+"""Entries of a slot of the table."""
+_STEP_SHIFT = 4
+"""Evaluations are rounded to steps of 2^4."""
+_STEPS = 256
+_LOWEST = np.int64(-(_STEPS // 2) << _STEP_SHIFT)
+_MIDDLE = 16.0
+"""The first number of an even position."""
+_MAX_NUMBER = 100_000
+_LOW_HALF = U(0xFFFFFFFF)
+_HALF = U(32)
+_BOUND_SALT = U(0xD6E8FEB86659FD93)  # odd, its bits look random
+
+
+class Table(NamedTuple):
+    """The results for earlier positions; four entries a slot."""
+
+    keys: Words
+    """uint64[4 * slots], hashes of positions."""
+    numbers: Words
+    """uint64[4 * slots], ``phi`` in the low half and ``delta`` in the high one. Where one of them
+    is 0, the other is 1 more than the plies to the end of the game in the proof found."""
+    work: Int64Array
+    """int64[4 * slots], positions visited for an entry; the lowest is replaced first."""
+    cells: Int16Array
+    """int16[CELLS], the tables that evaluate a new position."""
+    first_phi: Int64Array
+    """int64[256], ``phi`` of a new position, by its evaluation."""
+    first_delta: Int64Array
+    """int64[256], the same for ``delta``, for each of its actions."""
+
+    @classmethod
+    def empty(cls, bits: int, cells: Int16Array) -> Table:
+        """Return an empty table of 2^``bits`` slots, 96 bytes each.
+
+        Args:
+            bits: its size.
+            cells: int16[CELLS], the tables that evaluate a new position.
+        """
+        size = _WAYS << bits
+        logits = (_LOWEST + ((np.arange(_STEPS) + 0.5) * (1 << _STEP_SHIFT))) / SCALE
+        return cls(
+            np.zeros(size, np.uint64),
+            np.zeros(size, np.uint64),
+            np.zeros(size, np.int64),
+            cells,
+            (_MIDDLE * np.exp(-logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
+            (_MIDDLE * np.exp(0.3 * logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
+        )
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.numbers.fill(0)
+        self.work.fill(0)
+
+
+_FRAME = np.dtype(
+    (
+        np.record,
+        [
+            ("row", np.int64),  # the row of the stack that holds the position
+            ("first", np.int64),  # row of the first successor
+            ("end", np.int64),  # row behind the last one
+            ("phi_limit", np.int64),  # the thresholds
+            ("delta_limit", np.int64),
+            ("before", np.int64),  # positions visited before this one
+        ],
+    )
+)
+_ROW = np.dtype(
+    (
+        np.record,
+        [
+            ("key", np.uint64),
+            # The numbers are seen by the player who chooses the action that leads to the row.
+            ("phi", np.int64),
+            ("delta", np.int64),
+            ("plies", np.int64),  # to the end of the game, if it is proved
+        ],
+    )
+)
+PROOF_MEMORY = np.dtype(
+    (
+        np.record,
+        [
+            ("nodes", np.int64),  # visited so far
+            ("node_limit", np.int64),
+            ("deadline", np.int64),  # see bao_agents.search.limits
+            ("look_at", np.int64),  # nodes at which to look at the limits
+            ("plies", np.int64),  # to the end of the game in the proof found
+            ("bound", np.int64),  # plies within which the attacker must win, or UNBOUNDED
+            ("attacker", np.int64),  # 1 for the player to move at the root, -1 for the other
+            ("frames", _FRAME, (MAX_LINE,)),
+            ("rows", _ROW, (_ROWS,)),
+            ("stack", np.uint64, (_ROWS, SUCCESSOR_WORDS)),
+        ],
+    )
+)
+"""The memory of a search."""
+
+
+@jit
+def _look_up(table, key):
+    """Look a position up.
+
+    Returns:
+        whether it is in the table; ``phi`` and ``delta``; and the plies to the end, if one of them
+        is 0.
+    """
+    slot = np.int64(key & U(table.keys.shape[0] // _WAYS - 1)) * _WAYS
+    for entry in range(slot, slot + _WAYS):
+        word = table.numbers[entry]
+        if table.keys[entry] == key and word != ZERO:
+            phi, delta = np.int64(word & _LOW_HALF), np.int64(word >> _HALF)
+            if phi == 0:
+                return True, phi, _INFINITE, delta - 1
+            if delta == 0:
+                return True, _INFINITE, delta, phi - 1
+            return True, phi, delta, np.int64(0)
+    return False, np.int64(1), np.int64(1), np.int64(0)
+
+
+@jit_inline
+def _suppose(rules, table, packed):
+    """Return the first ``phi`` and ``delta`` of a new position."""
+    starts = max(np.int64(1), np.int64(popcount(candidates(rules, packed)[1])))
+    step = (evaluate_by_tables(Tables(table.cells), packed) - _LOWEST) >> _STEP_SHIFT
+    step = max(np.int64(0), min(np.int64(_STEPS - 1), step))
+    return table.first_phi[step], table.first_delta[step] * starts
+
+
+@jit
+def _store(table, key, phi, delta, plies, work):
+    """Store the numbers of a position; they replace the entry with the least work."""
+    slot = np.int64(key & U(table.keys.shape[0] // _WAYS - 1)) * _WAYS
+    chosen = slot
+    for entry in range(slot, slot + _WAYS):
+        if table.keys[entry] == key or table.numbers[entry] == ZERO:
+            chosen = entry
+            break
+        if table.work[entry] < table.work[chosen]:
+            chosen = entry
+    if phi == 0:  # the word is never 0, which is an empty entry
+        phi, delta = np.int64(0), plies + 1
+    elif delta == 0:
+        phi = plies + 1
+    table.keys[chosen] = key
+    table.numbers[chosen] = U(phi) | (U(delta) << _HALF)
+    table.work[chosen] = work
+
+
+@jit_inline
+def _key(packed, left, attacks):
+    """Return the hash of a position; in a bounded search each number of plies left has its own.
+
+    Args:
+        packed: the position.
+        left: plies left, or UNBOUNDED.
+        attacks: whether the attacker is to move.
+    """
+    return position_hash(packed) ^ (U(2 * left + (1 if attacks else 0)) * _BOUND_SALT)
+
+
+@jit_inline
+def _set(row, phi, delta, plies):
+    """Write the numbers of a row."""
+    row.phi, row.delta, row.plies = phi, delta, plies
+
+
+@jit
+def _enter_row(rules, table, work, r, left, mover):
+    """Fill in the numbers of the position in a new row.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        table: a :class:`Table`.
+        work: a record of :data:`PROOF_MEMORY`.
+        r: the row.
+        left: plies left there, or UNBOUNDED.
+        mover: 1 if the player who chose the action is the one to move at the root, else -1.
+    """
+    row, result = work.rows[r], work.stack[r, RESULT]
+    packed = read_at(work.stack, r)
+    again = same_mover(packed.meta)
+    if result == ONE or (result == ZERO and not again and is_stuck(packed)):
+        won = True
+    elif result != ZERO:
+        won = False
+    elif work.bound != UNBOUNDED and left == 0:  # a win in time only if the game is over
+        won = mover != work.attacker or (
+            not again and legal_mask(rules, work.stack[r]) == ZERO  # 1.5a
+        )
+    else:
+        attacks = work.bound != UNBOUNDED and (mover == work.attacker) == again
+        row.key = _key(packed, left, attacks)
+        found, phi, delta, plies = _look_up(table, row.key)
+        if not found:
+            phi, delta = _suppose(rules, table, packed)
+        if again:
+            phi, delta = delta, phi
+        _set(row, phi, delta, plies)
+        return
+    row.key = ZERO
+    # By the table's convention: delta 0 after an action that wins.
+    _set(row, _INFINITE if won else 0, 0 if won else _INFINITE, 0)
+
+
+@jit
+def _enter(rules, table, work, ply, row, first, phi_limit, delta_limit):
+    """Fill in a frame, and list the successors of its position; return their number.
+
+    Args:
+        rules, table, work: see :func:`prove`.
+        ply: the frame.
+        row: the row of its position.
+        first: the first row for its successors.
+        phi_limit, delta_limit: its thresholds.
+    """
+    frame = work.frames[ply]
+    frame.row, frame.first, frame.before = row, first, work.nodes
+    frame.phi_limit, frame.delta_limit = phi_limit, delta_limit
+    packed = read_at(work.stack, row)
+    count = successors(rules, packed, work.stack, first)
+    frame.end = first + count
+    work.nodes += 1
+    mover = np.int64(1 if mover_of(packed.meta) == mover_of(work.stack[0, META]) else -1)
+    left = max(np.int64(UNBOUNDED), work.bound - 1 - ply)
+    for r in range(frame.first, frame.end):
+        _enter_row(rules, table, work, r, left, mover)
+    return count
+
+
+@jit_inline
+def _sum_up(work, ply):
+    """Compute the numbers of the position of a frame from those of its successors.
+
+    Returns:
+        ``phi``, ``delta``, the plies to the end if it is proved, the row of the most promising
+        successor, and the second lowest ``delta`` of a successor.
+    """
+    frame = work.frames[ply]
+    phi, second, delta = _INFINITE, _INFINITE, np.int64(0)
+    best = frame.first
+    nearest, farthest = _INFINITE, np.int64(0)
+    for r in range(frame.first, frame.end):
+        row = work.rows[r]
+        if row.delta < phi:
+            phi, second, best = row.delta, phi, r
+        elif row.delta < second:
+            second = row.delta
+        delta += row.phi
+        if row.delta == 0:
+            nearest = min(nearest, row.plies)
+        farthest = max(farthest, row.plies)
+    if phi == 0:
+        return phi, _INFINITE, nearest + 1, best, second
+    if delta == 0:
+        return _INFINITE, delta, farthest + 1, best, second
+    return min(phi, _LARGE), min(delta, _LARGE), np.int64(0), best, second
+
+
+@jit_inline
+def _report(work, r, phi, delta, plies):
+    """Write the numbers of a position to its row, as the player who led there sees them."""
+    if same_mover(work.stack[r, META]):
+        _set(work.rows[r], delta, phi, plies)
+    else:
+        _set(work.rows[r], phi, delta, plies)
+
+
+@jit
+def prove(rules, table, work, words):
+    """Find out who wins.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        table: a :class:`Table`. Its entries may come from other positions of the same rules.
+        work: a record of :data:`PROOF_MEMORY`, with its limits and bound set; gets ``nodes`` and,
+            with a proof, ``plies``.
+        words: uint64[6], the position.
+
+    Returns:
+        int64: WIN, LOSS or UNKNOWN, for the player to move. In a bounded search the attacker
+        either wins within the bound, or the other player is said to win.
+    """
+    work.nodes = 0
+    work.look_at = 0
+    work.plies = 0
+    root = read(words)
+    write_at(work.stack, 0, root)
+    work.rows[0].key = _key(root, work.bound, work.bound != UNBOUNDED and work.attacker == 1)
+    ply = np.int64(0)
+    if _enter(rules, table, work, ply, 0, 1, _LARGE, _LARGE) == 0:
+        return np.int64(LOSS)  # 1.2, 1.5a: no legal move
+    while True:
+        frame = work.frames[ply]
+        phi, delta, plies, best, second = _sum_up(work, ply)
+        out_of_time = work.nodes >= work.look_at and is_late(work)
+        if phi >= frame.phi_limit or delta >= frame.delta_limit or out_of_time:
+            r = frame.row
+            proved = phi == 0 or delta == 0
+            if proved or not out_of_time:
+                _store(table, work.rows[r].key, phi, delta, plies, work.nodes - frame.before)
+            if ply == 0:
+                work.plies = plies
+                return np.int64(WIN if phi == 0 else LOSS if delta == 0 else UNKNOWN)
+            _report(work, r, phi, delta, plies)
+            ply -= 1
+            continue
+        if ply + 1 == MAX_LINE:
+            _set(work.rows[best], _LARGE, _LARGE, 0)
+            continue
+        # Stay below the best successor until it is proved, another is better by a quarter, or the
+        # position itself has passed its limits.
+        phi_limit = min(frame.delta_limit - delta + work.rows[best].phi, _LARGE)
+        delta_limit = min(frame.phi_limit, second + (second >> 2) + 1)
+        if same_mover(work.stack[best, META]):
+            phi_limit, delta_limit = delta_limit, phi_limit
+        ply += 1
+        first = frame.end
+        if _enter(rules, table, work, ply, best, first, phi_limit, delta_limit) == 0:  # 1.2, 1.5a
+            _store(table, work.rows[best].key, _INFINITE, np.int64(0), np.int64(0), 1)
+            _report(work, best, _INFINITE, np.int64(0), np.int64(0))
+            ply -= 1
+            continue
+        # If the line returns to this position, it should look as hard as its limits, so that the
+        # search does not go in circles.
+        _store(
+            table,
+            work.rows[best].key,
+            max(np.int64(1), min(phi_limit, _LARGE)),
+            max(np.int64(1), min(delta_limit, _LARGE)),
+            np.int64(0),
+            0,
+        )

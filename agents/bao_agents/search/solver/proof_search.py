@@ -1,0 +1,258 @@
+"""Proofs within the limits of an answer: the winner, the number of plies, and the line.
+
+The search itself is :mod:`bao_agents.search.solver.proof_number`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bao_agents.array_types import Int64Array
+from bao_agents.search.alphabeta.evaluation import load_tables
+from bao_agents.search.limits import deadline
+from bao_agents.search.solver.proof_number import (
+    LOSS,
+    PROOF_MEMORY,
+    UNBOUNDED,
+    UNKNOWN,
+    WIN,
+    Table,
+    prove,
+)
+from bao_env.engine.position import Packed, Words, packed_opening, turn_of
+from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.successors import (
+    ACTION,
+    MAX_SUCCESSORS,
+    RESULT,
+    SUCCESSOR_WORDS,
+    successors,
+)
+
+_GLANCE = 1
+"""Limit with which a search only reads the table."""
+
+
+class Child(NamedTuple):
+    """A position after a legal action."""
+
+    action: int
+    words: Words
+    result: int
+    """1 if the action wins at once, -1 if it loses at once, else 0."""
+
+
+class KnownAction(NamedTuple):
+    """Knowledge of a search about an action of its position."""
+
+    action: int
+    value: int
+    """WIN, LOSS or UNKNOWN for the player who chooses it."""
+    plies: int
+    """Plies to the end of the game after it, in the proof found."""
+
+
+class Distance(NamedTuple):
+    """Distance of a proven win."""
+
+    plies: int
+    """Plies within which the winner can win."""
+    is_shortest: bool
+    """Whether the loser can hold out this long."""
+    action: int | None
+    """The winner's action that wins within these plies, or the loser's that holds out longest, as
+    far as known. None if there is no action."""
+
+
+class ProofSearch:
+    """Search of one thread, with the limits of its present answer.
+
+    Args:
+        ruleset: the rules.
+        table_bits: the table has 2^``table_bits`` slots of 96 bytes.
+    """
+
+    def __init__(self, ruleset: Ruleset, table_bits: int) -> None:
+        self.table = Table.empty(table_bits, load_tables(ruleset).cells)
+        self.nodes = 0
+        """Positions visited for the answer."""
+        self._rules = ruleset.kernel_rules()
+        self._limit: int | None = None
+        self._memory = np.zeros(1, PROOF_MEMORY)
+        self._rows = np.empty((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
+
+    @classmethod
+    def for_threads(cls, ruleset: Ruleset, table_bits: int, threads: int) -> list[ProofSearch]:
+        """Return a search for each thread, compiled, so that no clock counts the compilation."""
+        searches = [cls(ruleset, table_bits) for _ in range(threads)]
+        searches[0].begin(1, None)
+        searches[0].prove(packed_opening(ruleset))
+        return searches
+
+    @property
+    def deadline(self) -> Int64Array:
+        """The deadline of its present answer, int64[1]; see :mod:`bao_agents.search.limits`."""
+        return self._memory["deadline"]
+
+    def begin(self, nodes: int | None, seconds: float | None) -> None:
+        """Begin an answer; its limits are counted from here."""
+        self.nodes, self._limit = 0, nodes
+        self.deadline[0] = deadline(seconds)
+
+    @property
+    def plies(self) -> int:
+        """Plies to the end of the game in the proof just found."""
+        return int(self._memory["plies"][0])
+
+    def prove(
+        self,
+        position: Words,
+        bound: int = UNBOUNDED,
+        attacker: int = 0,
+        nodes: int | None = None,
+    ) -> int:
+        """Call :func:`prove` with the rest of the limits, or with ``nodes``."""
+        if nodes is None:
+            left = np.iinfo(np.int64).max if self._limit is None else self._limit - self.nodes
+            nodes = max(left, _GLANCE)
+        memory = self._memory
+        memory["bound"], memory["attacker"], memory["node_limit"] = bound, attacker, nodes
+        found = int(prove(self._rules, self.table, memory[0], position))
+        self.nodes += int(memory["nodes"][0])
+        return found
+
+    def children(self, position: Words) -> list[Child]:
+        """Return the positions after the legal actions, by action."""
+        count = successors(self._rules, Packed.of(position), self._rows, 0)
+        children = []
+        for row in self._rows[:count]:
+            words = np.zeros(6, np.uint64)
+            words[:5] = row[:5]
+            result = int(row[RESULT])
+            children.append(Child(int(row[ACTION]), words, result if result < 2 else -1))
+        return sorted(children, key=lambda child: child.action)
+
+    def value_of(self, child: Child, position: Words) -> int:
+        """Prove the value of an action for the player who chooses it."""
+        value = self.prove(child.words)
+        return value if turn_of(child.words) == turn_of(position) else -value
+
+    def known(self) -> list[KnownAction]:
+        """Return what the last search, finished or not, knows about each action of its position."""
+        memory = self._memory[0]
+        rows = slice(1, int(memory["frames"][0]["end"]))
+        return [
+            KnownAction(
+                int(words[ACTION]),
+                WIN if row["delta"] == 0 else LOSS if row["phi"] == 0 else UNKNOWN,
+                int(row["plies"]),
+            )
+            for words, row in zip(memory["stack"][rows], memory["rows"][rows], strict=True)
+        ]
+
+    def distance(self, value: int) -> Distance:
+        """Return the distance of the win in the proof just found.
+
+        Args:
+            value: the proved value, WIN or LOSS.
+        """
+        return Distance(self.plies, self.plies <= 1, self._best(value))
+
+    def bisect(self, position: Words, value: int, distance: Distance) -> Distance:
+        """Find the shortest distance, as far as the limits suffice.
+
+        Args:
+            position: a proved position.
+            value: its value, WIN or LOSS.
+            distance: the distance in its first proof.
+        """
+        high, _, action = distance
+        low = 0  # no win within `low`, a win within `high`
+        while high - low > 1:
+            middle = (low + high) // 2
+            found = self.prove(position, middle, value)
+            if found == UNKNOWN:
+                break
+            if found == WIN:  # in time, or the other side's win is put off
+                action = self._best(WIN)
+            if found == value:
+                high = self.plies
+            else:
+                low = middle
+        return Distance(high, high - low <= 1, action)
+
+    def _best(self, value: int) -> int | None:
+        """Return the quickest win or the slowest loss among the actions known to have a value."""
+        found = [one for one in self.known() if one.value == value]
+        pick = min if value == WIN else max
+        best = pick(found, key=lambda one: one.plies, default=None)
+        return best and best.action
+
+    def line(self, position: Words, value: int, bound: int | None) -> tuple[int, ...]:
+        """Return a line of the proof, or of the shortest win with a bound, within the limits."""
+        line: list[int] = []
+        seen = set()
+        while position.tobytes() not in seen:
+            seen.add(position.tobytes())
+            step = self._step(position, value, bound)
+            if step is None:
+                break
+            child, value = step
+            line.append(child.action)
+            bound = None if bound is None else bound - 1
+            if child.result:
+                break
+            position = child.words
+        return tuple(line)
+
+    def _step(self, position: Words, value: int, bound: int | None) -> tuple[Child, int] | None:
+        """Return an action of the proof and the value after it.
+
+        Returns:
+            None if there is no action, or the limits do not suffice to find one.
+        """
+        children = self.children(position)
+        for last_try in (False, True):
+            found = []
+            for child in children:
+                after = value if turn_of(child.words) == turn_of(position) else -value
+                plies = self._plies_after(child, value, after, bound)
+                if plies is not None:
+                    found.append((plies, child, after))
+            if found and (value == WIN or len(found) == len(children)):
+                pick = min if value == WIN else max
+                return pick(found, key=lambda one: one[0])[1:]
+            if not last_try:  # the table has lost a part
+                self.prove(position, bound or UNBOUNDED, 0 if bound is None else value)
+        return None
+
+    def _plies_after(self, child: Child, value: int, after: int, bound: int | None) -> int | None:
+        """Return the plies to the end after an action that keeps the value.
+
+        None if the table does not know that it does, or that it keeps the bound.
+
+        Args:
+            child: the position after the action.
+            value: WIN or LOSS for the player who chooses the action.
+            after: the same value for the player to move after it.
+            bound: plies left before the action.
+        """
+
+        def is_known(bound: int) -> bool:
+            return self.prove(child.words, bound, after, _GLANCE) == after
+
+        if child.result:
+            return 0 if child.result == value else None
+        if bound is None:
+            return self.plies if is_known(UNBOUNDED) else None
+        left = bound - 1
+        if left == 0:
+            return None if self.children(child.words) else 0  # 1.2: no legal move
+        if not is_known(left):
+            return None
+        if value == WIN or left == 1:
+            return left
+        sooner = self.prove(child.words, left - 1, after)  # the loser may do better elsewhere
+        return None if sooner == UNKNOWN else left - 1 if sooner == after else left

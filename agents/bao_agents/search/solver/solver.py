@@ -1,0 +1,301 @@
+"""Prove who wins a position, and how.
+
+A reported win or loss is true for perfect play of both sides. If the limits are too low for a
+proof, the answer is "unknown". The search is :mod:`bao_agents.search.solver.proof_number`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from bao_agents.array_types import Int8Array, Int16Array, Int64Array
+from bao_agents.search.limits import (
+    check_nodes,
+    check_seconds,
+    check_threads,
+    check_whole,
+    share,
+)
+from bao_agents.search.solver.proof_number import LOSS, MAX_LINE, UNKNOWN, WIN
+from bao_agents.search.solver.proof_search import Child, ProofSearch
+from bao_env.board import Board
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.array_checks import as_batch, check_array
+from bao_env.engine.exclusive import Exclusive
+from bao_env.engine.position import WORDS, Words, turn_of
+from bao_env.engine.ruleset import Ruleset, get_ruleset
+
+TABLE_BITS = 18
+"""Size of a thread's table: 2^18 slots, 24 MiB."""
+DEFAULT_NODES = 10_000_000
+"""Limit of visited positions by default, if there is no limit of time."""
+_SPEED = 1e6
+"""Positions a second that a proof visits, roughly."""
+T = TypeVar("T")
+
+_PART = 16
+"""Positions of a batch that a thread solves with one table."""
+
+
+class Solution(NamedTuple):
+    """Result of solving a position."""
+
+    winner: int | None
+    """The seat that wins with perfect play, SOUTH (0) or NORTH (1); None if unknown."""
+    plies: int | None
+    """Plies within which the winner can win; None if the winner is unknown."""
+    is_shortest: bool
+    """Whether the loser can hold out this long."""
+    line: tuple[int, ...]
+    """Actions of a game in which the winner follows the proof and the loser resists as long as the
+    proof allows. Empty if the winner is unknown or the game is over. If the limits do not suffice
+    for a line of the shortest win, this is one of the first proof; it may be cut short."""
+    nodes: int
+    """Positions visited."""
+
+
+class Judgement(NamedTuple):
+    """Values of the actions of a batch of positions."""
+
+    values: Int8Array
+    """int8[B]: WIN (1) if the player to move wins, LOSS (-1) if they lose, UNKNOWN (0) if that is
+    unknown or the game is over."""
+    winning: Words
+    """uint64[B], masks of the actions after which that player wins."""
+    losing: Words
+    """uint64[B], masks of the actions after which they lose."""
+    nodes: Int64Array
+    """int64[B], positions visited."""
+    plies: Int16Array
+    """int16[B, 64], plies within which the winner can win after the action, itself included, by the
+    proof found; 0 if the winner is unknown."""
+
+
+class Solver:
+    """Prove who wins positions of one rule set.
+
+    :meth:`solve` keeps its table from one position to the next, so related positions are
+    solved faster. The winner does not depend on it; numbers of nodes, proofs and their lines may. A
+    batch begins with an empty table, so its results are the same on any number of threads. Use a
+    solver from one Python thread only.
+
+    Args:
+        ruleset: a :class:`Ruleset` or the name of one.
+        nodes: limit of positions to visit for an answer.
+        seconds: limit of time for an answer.
+        table_bits: each thread's table has 2^``table_bits`` slots of 96 bytes.
+        threads: number of threads that share a batch; None for all cores.
+
+    Raises:
+        TypeError, ValueError: a limit is no number, or out of range.
+    """
+
+    def __init__(
+        self,
+        ruleset: str | Ruleset = "zanzibar",
+        *,
+        nodes: int | None = None,
+        seconds: float | None = None,
+        table_bits: int = TABLE_BITS,
+        threads: int | None = 1,
+    ) -> None:
+        if nodes is None and seconds is None:
+            nodes = DEFAULT_NODES
+        self.ruleset = get_ruleset(ruleset)
+        self._seconds = None if seconds is None else check_seconds("solver", seconds)
+        self._node_limit = None if nodes is None else check_nodes("solver", nodes)
+        self._threads = check_threads(threads)
+        self._exclusive = Exclusive(type(self).__name__)
+        self._searches = ProofSearch.for_threads(self.ruleset, table_bits, self._threads)
+
+    def clear(self) -> None:
+        """Empty the tables."""
+        for search in self._searches:
+            search.table.clear()
+
+    def values(self, positions: Words, masks: Words) -> tuple[Int8Array, Int64Array]:
+        """Prove who wins each position of a batch. Each has its own limits.
+
+        Args:
+            positions: uint64[B, 6].
+            masks: uint64[B], their legal actions; 0 where the game is over.
+
+        Returns:
+            values int8[B], 1 if the player to move wins, -1 if they lose, 0 if that is unknown or
+            the game is over; and int64[B], the positions visited.
+        """
+        positions, masks = as_batch(positions, masks)
+        values, nodes = np.zeros(len(masks), np.int8), np.zeros(len(masks), np.int64)
+
+        def work(i: int, search: ProofSearch) -> None:
+            values[i] = search.prove(positions[i])
+            nodes[i] = search.nodes
+
+        self._answer_each(masks, work)
+        return values, nodes
+
+    def judge(self, positions: Words, masks: Words) -> Judgement:
+        """Prove which actions of each position of a batch win and lose. Each has its own limits.
+
+        Args:
+            positions: uint64[B, 6].
+            masks: uint64[B], their legal actions; 0 where the game is over.
+        """
+        positions, masks = as_batch(positions, masks)
+        size = len(masks)
+        values, nodes = np.zeros(size, np.int8), np.zeros(size, np.int64)
+        winning, losing = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+        plies = np.zeros((size, NUM_ACTIONS), np.int16)
+
+        def work(i: int, search: ProofSearch) -> None:
+            for child in search.children(positions[i]):
+                value = child.result or search.value_of(child, positions[i])
+                if value != UNKNOWN:
+                    (winning if value == WIN else losing)[i] |= np.uint64(1 << child.action)
+                    plies[i, child.action] = 1 if child.result else 1 + search.plies
+            if winning[i]:
+                values[i] = WIN
+            elif losing[i] == masks[i]:
+                values[i] = LOSS
+            else:  # an action that is not known may matter to no proof of the position
+                values[i] = search.prove(positions[i])
+            nodes[i] = search.nodes
+
+        self._answer_each(masks, work)
+        return Judgement(values, winning, losing, nodes, plies)
+
+    def solve(
+        self, position: Words, *, shortest: bool = False, nodes: int | None = None
+    ) -> Solution:
+        """Prove who wins a position, and how.
+
+        Args:
+            position: uint64[6]; its game is not over by a capture.
+            shortest: also find the shortest win, which takes many times longer. If the limits do
+                not suffice, the result is the shortest win found.
+            nodes: limit of positions to visit, instead of the solver's own.
+
+        Raises:
+            TypeError, ValueError: the position is not uint64[6], or the limit is out of range.
+        """
+        if nodes is not None:
+            check_nodes("solver", nodes)
+        check_array("position", position, np.uint64, (WORDS,))
+
+        def work(search: ProofSearch) -> Solution:
+            value = search.prove(position)
+            if value == UNKNOWN:
+                return Solution(None, None, False, (), search.nodes)
+            distance, line = search.distance(value), search.line(position, value, None)
+            if shortest:
+                distance = search.bisect(position, value, distance)
+                if distance.is_shortest:
+                    quickest = search.line(position, value, distance.plies)
+                    line = quickest if len(quickest) == distance.plies else line
+            mover = turn_of(position)
+            winner = mover if value == WIN else 1 - mover
+            return Solution(winner, distance.plies, distance.is_shortest, line, search.nodes)
+
+        return self._answer(work, nodes or self._node_limit)
+
+    def within(self, position: Words, plies: int, value: int) -> int:
+        """Prove whether a player can win within a number of plies.
+
+        Args:
+            position: uint64[6]; its game is not over by a capture.
+            plies: number of plies, from 1 to :data:`MAX_LINE`.
+            value: WIN to ask about the player to move, LOSS about the opponent.
+
+        Returns:
+            ``value`` if they can, ``-value`` if not, UNKNOWN if the limits do not suffice.
+
+        Raises:
+            TypeError, ValueError: the position is not uint64[6], or ``plies`` or ``value`` is no
+                integer or out of range.
+        """
+        plies = check_whole("solver: plies", plies, 1, MAX_LINE)
+        if value not in (WIN, LOSS):
+            raise ValueError(f"solver: value={value!r:.80}: expected {WIN} or {LOSS}")
+        check_array("position", position, np.uint64, (WORDS,))
+        return self._answer(lambda search: search.prove(position, plies, value), self._node_limit)
+
+    def children(self, position: Words) -> list[Child]:
+        """Return the positions after the legal actions of a position, uint64[6], by action.
+
+        Raises:
+            TypeError, ValueError: see :func:`bao_env.engine.array_checks.check_array`.
+        """
+        check_array("position", position, np.uint64, (WORDS,))
+        with self._exclusive:
+            return self._searches[0].children(position)
+
+    def _answer(self, work: Callable[[ProofSearch], T], nodes: int | None) -> T:
+        """Return ``work(search)``, within ``nodes``."""
+        search, found = self._searches[0], []
+
+        def answer(part: slice, thread: int) -> None:
+            search.begin(nodes, self._seconds)
+            found.append(work(search))
+
+        with self._exclusive:
+            self._share(1, 1, answer, nodes)
+        return found[0]
+
+    def _answer_each(self, masks: Words, work: Callable[[int, ProofSearch], None]) -> None:
+        """Call ``work(i, search)`` for each position ``i`` whose game is not over."""
+
+        def work_off(part: slice, thread: int) -> None:
+            search = self._searches[thread]
+            search.table.clear()
+            for i in np.flatnonzero(masks[part]) + part.start:
+                search.begin(self._node_limit, self._seconds)
+                work(i, search)
+
+        with self._exclusive:
+            self._share(len(masks), _PART, work_off, self._node_limit)
+
+    def _share(
+        self, size: int, step: int, work: Callable[[slice, int], None], nodes: int | None
+    ) -> None:
+        """Run ``work(part, thread)`` on a batch; see :func:`bao_agents.search.limits.share`."""
+        expected = min((nodes or math.inf) / _SPEED, self._seconds or math.inf)
+        share(size, step, work, [one.deadline for one in self._searches], expected)
+
+
+def solve(
+    board: Board | str,
+    *,
+    ruleset: str | Ruleset = "zanzibar",
+    seconds: float | None = None,
+    nodes: int | None = None,
+    shortest: bool = False,
+) -> Solution:
+    """Prove who wins a position, and how.
+
+    >>> from bao_agents import solve
+    >>> from bao_env import Board
+    >>> solution = solve(Board("kujifunza"))
+    >>> solution.winner                                        # 0: South, who begins
+    0
+
+    Args:
+        board: a board, or a position text.
+        ruleset: rules of a position text; a board has its own.
+        seconds: limit of time.
+        nodes: limit of positions to visit; ten million if there is no limit of time either.
+        shortest: also find the shortest win, which takes many times longer.
+
+    Raises:
+        ValueError: the text is no position, the rule set is unknown, or a limit is out of range.
+    """
+    if isinstance(board, str):
+        board = Board.from_text(board, ruleset)
+    outcome = board.outcome()
+    if outcome is not None:
+        return Solution(outcome.winner, 0, True, (), 0)
+    solver = Solver(board.ruleset, nodes=nodes, seconds=seconds)
+    return solver.solve(board.words, shortest=shortest)

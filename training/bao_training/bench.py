@@ -1,0 +1,149 @@
+"""Measure training: environment steps per second, end to end, and the share of each part.
+
+    bao bench train
+
+The reference is a 2x256 network that reads the board, with one epoch, on one worker (one core),
+then on all. ``--set`` changes any setting. A file measures a whole configuration, for example
+configs/zanzibar.toml. There a step is a searched action, and the table shows the network's time
+within the searches separately.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from bao_agents.nets.compiled import compile_network, forward, make_network_workspace
+from bao_agents.nets.encoding import encode
+from bao_agents.progress import Progress
+from tabulate import tabulate
+
+from bao_env.cli import Run, add_options, at_least, write_json
+from bao_env.signature import machine
+from bao_training.alphazero import AlphaZeroTrainer
+from bao_training.train import load_config, make_trainer
+from bao_training.trainer import Trainer
+
+REFERENCE = (
+    "network_kind=board",
+    "hidden=[256, 256]",
+    "envs=4096",
+    "minibatch=8192",
+    "ppo.epochs=1",
+)
+"""Settings of the reference, in which the network reads each position once while it learns."""
+WARM_UP_UPDATES = 3
+
+
+def seconds_per_encoding(trainer: Trainer[Any]) -> float:
+    """Measure the seconds that the compiled network takes for one encoding, on one core."""
+    games = trainer.workers[0].games
+    per_action = trainer.network.config.per_action
+    encodings, legal_actions, _ = encode(
+        games.engine.rules, games.positions, games.legal, trainer.config.network_kind
+    )
+    weights = compile_network(trainer.network)
+    count = len(legal_actions) if per_action else len(games)
+    out = np.empty((len(encodings), weights.outputs), np.float32)
+    times = []
+    for _ in range(10):
+        start = time.perf_counter()
+        forward(weights, encodings, count, make_network_workspace(weights), out)
+        times.append((time.perf_counter() - start) / count)
+    return min(times)
+
+
+def encodings_searched(trainer: Trainer[Any]) -> int:
+    """Count the encodings that the network has read in all searches; 0 without searches."""
+    if not isinstance(trainer, AlphaZeroTrainer):
+        return 0
+    return sum(worker.search.encodings_read for worker in trainer.workers)
+
+
+def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict[str, Any]:
+    """Measure the median steps per second of updates after the warm-up, and the share of each part.
+
+    Raises:
+        ConfigError: the settings cannot be used.
+    """
+    trainer = make_trainer(*load_config(path, overrides))
+    config = trainer.config
+    for _ in Progress(range(WARM_UP_UPDATES), desc="warming up", unit="update", leave=False):
+        trainer.train_update()
+    trainer.part_seconds.clear()
+    read = encodings_searched(trainer)
+    bar = Progress(range(updates), desc=f"workers={config.workers}", unit="update", leave=False)
+    seconds = [config.steps_per_update / trainer.train_update()["steps_per_second"] for _ in bar]
+    total = sum(seconds)
+    shares = {part: trainer.part_seconds[part] / total for part in ("play", "learn")}
+    simulations = None
+    rate = config.steps_per_update / statistics.median(seconds)
+    if isinstance(trainer, AlphaZeroTrainer):
+        # On a CPU the network is compiled into the search, so its time is an estimate.
+        read = encodings_searched(trainer) - read
+        network = trainer.part_seconds["network"] / total
+        network = network or read * seconds_per_encoding(trainer) / config.workers / total
+        shares = {"search": shares["play"] - network, "network": network, "learn": shares["learn"]}
+        simulations = rate * trainer.method_config.simulations
+    return {
+        "workers": config.workers,
+        "network": config.network_kind,
+        "hidden": list(config.hidden),
+        "steps_per_second": rate,
+        "steps_per_second_and_core": rate / config.workers,
+        "simulations_per_second": simulations,
+        "shares": shares | {"rest": 1.0 - sum(shares.values())},
+    }
+
+
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao bench train``: environment steps per second of training, end to end."""
+    parser.add_argument(
+        "config", nargs="?", metavar="FILE", help="a configuration instead of the reference"
+    )
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
+    parser.add_argument(
+        "--updates", type=at_least(1), default=20, help="updates to time (default: 20)"
+    )
+    parser.add_argument(
+        "--threads",
+        type=at_least(1),
+        nargs="+",
+        default=[1, os.cpu_count() or 1],
+        metavar="N",
+        help="cores to use, a worker each",
+    )
+    add_options(parser, "json")
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
+    settings = args.set if args.config else [*REFERENCE, *args.set]
+    results = [
+        measure(args.config, [*settings, f"workers={workers}"], args.updates)
+        for workers in sorted(set(args.threads))
+    ]
+    where = machine() | {"torch": torch.__version__}
+    write_json(args.json, {"machine": where, "results": results})
+    if args.json == "-":
+        return
+    print(f"{where['cpu']}, {where['cores']} cores, torch {where['torch']}")
+    table = []
+    for row in results:
+        cells = {
+            "network": f"{row['network']} {'x'.join(map(str, row['hidden']))}",
+            "workers": row["workers"],
+            "steps/s": f"{row['steps_per_second']:,.0f}",
+            "per core": f"{row['steps_per_second_and_core']:,.0f}",
+        }
+        cells |= {part: f"{share:.0%}" for part, share in row["shares"].items()}
+        if row["simulations_per_second"]:
+            cells["simulations/s"] = f"{row['simulations_per_second']:,.0f}"
+        table.append(cells)
+    print(tabulate(table, headers="keys", disable_numparse=True, stralign="right"))

@@ -1,0 +1,131 @@
+"""Measure the searches on one core: nodes and playouts a second, and the depth reached.
+
+    bao bench search
+
+The positions come from random games, a quarter each after 8, 16, 32 and 48 plies; none is over. If
+OpenSpiel is installed (``pip install open_spiel``), its C++ search of mancala with random playouts
+is timed in the same rounds for comparison.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+
+import numpy as np
+from bao_agents.arena.openings import draw_openings
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.alphabeta.transposition import PROVEN
+from bao_agents.search.mcts import MctsAgent
+from tabulate import tabulate
+
+from bao_env.bench import Case, add_rounds, measure
+from bao_env.cli import Run, add_options, at_least, write_json
+from bao_env.engine.batch import Engine
+from bao_env.engine.position import Words
+from bao_env.engine.ruleset import Ruleset
+from bao_env.signature import machine
+
+DEPTHS = (4, 6, 8, 10)
+SIMULATIONS = 1000
+
+
+def sample(ruleset: Ruleset, count: int) -> Words:
+    """Draw positions uint64[count, 6] of random games, early and late."""
+    parts = [draw_openings(ruleset, count // 4, plies, 0, None) for plies in (8, 16, 32, 48)]
+    return np.concatenate([part.positions for part in parts])
+
+
+def alphabeta_case(ruleset: Ruleset, positions: Words, depth: int) -> Case:
+    """Make the case of alpha-beta search to a depth; it counts nodes."""
+    agent = AlphaBetaAgent(ruleset, depth=depth, threads=1)
+
+    def play(calls: int) -> int:
+        return sum(agent.search(words).nodes for _ in range(calls) for words in positions)
+
+    return Case(f"alphabeta:{depth}, nodes", len(positions), 1, play)
+
+
+def mcts_case(ruleset: Ruleset, positions: Words, greedy: bool) -> Case:
+    """Make the case of Monte Carlo tree search; it counts playouts."""
+    agent = MctsAgent(ruleset, simulations=SIMULATIONS, greedy=greedy, threads=1)
+    legal = np.empty(len(positions), np.uint64)
+    Engine(ruleset).legal_masks(positions, legal, np.empty(len(positions), np.int8))
+    has_choice = (legal & (legal - np.uint64(1))) != 0  # it searches only these
+
+    def play(calls: int) -> int:
+        for _ in range(calls):
+            agent.act(positions[has_choice], legal[has_choice])
+        return calls * SIMULATIONS * int(has_choice.sum())
+
+    name = f"mcts, {'greedy' if greedy else 'random'} playouts"
+    return Case(name, len(positions), 1, play)
+
+
+def open_spiel_case() -> Case:
+    """Make the case of OpenSpiel's C++ UCT of mancala with random playouts; it counts playouts.
+
+    Raises:
+        ImportError: OpenSpiel is not installed.
+    """
+    import pyspiel
+
+    game = pyspiel.load_game("mancala")
+    evaluator = pyspiel.RandomRolloutEvaluator(n_rollouts=1, seed=1)
+    bot = pyspiel.MCTSBot(game, evaluator, 1.2, SIMULATIONS, 1000, False, 1, False)
+    state = game.new_initial_state()
+
+    def play(calls: int) -> int:
+        for _ in range(calls):
+            bot.mcts_search(state)
+        return calls * SIMULATIONS
+
+    return Case("OpenSpiel mancala mcts, random playouts", 1, 1, play)
+
+
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao bench search``: nodes and playouts a second of the searches, on one core."""
+    add_options(parser, "ruleset", "json")
+    parser.add_argument(
+        "--positions", type=at_least(4), default=100, help="positions to search (default: 100)"
+    )
+    add_rounds(parser, seconds=1.0)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
+    ruleset = args.ruleset
+    positions = sample(ruleset, args.positions)
+    cases = [
+        *(alphabeta_case(ruleset, positions, depth) for depth in DEPTHS),
+        *(mcts_case(ruleset, positions, greedy) for greedy in (False, True)),
+    ]
+    try:
+        cases.append(open_spiel_case())
+    except ImportError:
+        print("OpenSpiel is not installed: no peer is measured", file=sys.stderr)
+    measure(cases, args.rounds, args.seconds)
+    rates = {case.name: case.rate for case in cases}
+
+    timed = AlphaBetaAgent(ruleset, seconds=args.seconds, threads=1)
+    found = [timed.search(words) for words in positions[:: max(1, len(positions) // 12)]]
+    undecided = [result for result in found if result.depth < 60 and abs(result.value) < PROVEN]
+    depths = [result.depth for result in undecided]
+    nodes = sum(result.nodes for result in undecided)
+    deep = {
+        "seconds": args.seconds,
+        "searches": len(depths),
+        "median_depth": statistics.median(depths) if depths else None,
+        "nodes_per_second": nodes / (args.seconds * max(1, len(depths))),
+    }
+    where = machine()
+    write_json(args.json, {"machine": where, "per_second": rates, "timed": deep})
+    if args.json == "-":
+        return
+    print(f"{where['cpu']}, one core; rule set {ruleset.name}, {len(positions)} positions")
+    print(tabulate(rates.items(), ("case", "a second"), floatfmt=",.0f"))
+    print(
+        f"alphabeta, {args.seconds:g} s a search: median depth {deep['median_depth']} over "
+        f"{len(depths)} undecided positions, {deep['nodes_per_second']:,.0f} nodes/s"
+    )

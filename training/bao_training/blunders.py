@@ -1,0 +1,346 @@
+"""Measure how often players give won games away.
+
+    bao blunders greedy alphabeta:4 --ruleset kujifunza
+    bao blunders zanzibar search:zanzibar:64 --json blunders.json --plot blunders.png
+
+Each player chooses a move in positions that are proved to be won for the player to move. Positions
+come from random games, from games of a strong player, and from games that the player plays against
+itself. Only one is drawn from a game, so that they are independent. All players get the same ones,
+except for their own games. Positions that the solver cannot solve within its limit are counted and
+dropped.
+
+Two shares are measured: of all moves from won positions, and of the moves that could give the win
+away because some legal action does. Then the player plays on from some of these positions against
+perfect play, which takes every win and resists as long as it can.
+
+The same options give the same results on any number of threads, unless a player is limited by time.
+What is solved is kept in a folder: after Ctrl-C the same command continues.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bao_agents import registry
+from bao_agents.arena.match import play_games
+from bao_agents.arena.report import errorbars, markdown_table, png
+from bao_agents.arena.scheduler import fingerprint
+from bao_agents.base import NamedPlayer
+from bao_agents.progress import Progress
+from bao_agents.provenance import provenance
+from bao_agents.search.solver.player import SolverAgent
+from bao_agents.search.solver.solved_positions import Solved, SolvedPositions, solve
+
+from bao_env.bots import Agent
+from bao_env.cli import Run, add_options, add_player_options, at_least, new_file, write_json
+from bao_env.engine.batch import Engine
+from bao_env.engine.position import movers
+from bao_env.files import write_atomically
+from bao_env.game import Stage
+from bao_training.sampling import games, random_play
+from bao_training.shares import Blunders, Share
+
+STRONG = "alphabeta:4"
+"""Plays the games of the strong source, after up to eight random plies."""
+SOURCES = {"random": "random play", "strong": f"games of {STRONG}", "own": "own games"}
+"""Where positions come from."""
+DISTANCES = {
+    "1": (1, 1),
+    "2 to 3": (2, 3),
+    "4 to 7": (4, 7),
+    "8 to 15": (8, 15),
+    "16 and more": (16, 999),
+}
+"""Classes of positions: the fewest and the most plies to the win."""
+_MAX_PLIES = 300
+"""Length at which a game against perfect play counts as not won."""
+
+
+def load(player: str, args: argparse.Namespace) -> NamedPlayer:
+    """Load a player by its name."""
+    return registry.load(player, ruleset=args.ruleset, seed=args.seed, threads=args.threads)
+
+
+def solved(source: str, player: NamedPlayer, args: argparse.Namespace) -> Solved:
+    """Draw and solve the positions of a source; ``player`` plays its games, unless random."""
+    seed = np.random.SeedSequence(args.seed, spawn_key=(list(SOURCES).index(source),))
+    if source == "random":
+        sample = random_play(args.ruleset, args.positions, plies=args.plies, seed=seed)
+    else:
+        sample = games(args.ruleset, player, player, args.positions, plies=args.plies, seed=seed)
+    name = SOURCES[source] if source != "own" else f"own games of {player.name}"
+    with Progress(total=len(sample.masks), unit="position", desc=name, leave=False) as bar:
+        return solve(
+            sample.positions,
+            sample.masks,
+            args.ruleset,
+            source=source,
+            nodes=args.nodes,
+            threads=args.threads,
+            cache=args.cache,
+            progress=bar.update,
+        )
+
+
+def classify(won: SolvedPositions, player: Agent) -> dict[str, dict[str, Blunders]]:
+    """Count how often a player gives wins away: in all, by source, stage and plies to the win.
+
+    Args:
+        won: won positions.
+        player: the player.
+
+    Raises:
+        ValueError: the player chooses an illegal action.
+    """
+    mistakes = won.mistakes(player)
+    groups = {
+        "all": {"all": np.ones(len(won), np.bool_)},
+        "source": {name: won.source == name for name in SOURCES if (won.source == name).any()},
+        "stage": {stage.value: won.stages == stage.value for stage in Stage},
+        "plies": {
+            name: (won.plies >= low) & (won.plies <= high)
+            for name, (low, high) in DISTANCES.items()
+        },
+    }
+    return {
+        by: {name: Blunders.count(won, mistakes, where) for name, where in classes.items()}
+        for by, classes in groups.items()
+    }
+
+
+def play_perfect(player: Agent, starts: SolvedPositions, args: argparse.Namespace) -> int:
+    """Return the number of games that a player wins against perfect play from won positions."""
+    seats = movers(starts.positions).astype(np.int8)
+    perfect = SolverAgent(args.ruleset, nodes=args.nodes, threads=args.threads)
+    with Progress(total=len(starts), unit="game", desc="perfect play", leave=False) as bar:
+        played = play_games(
+            (player, perfect),
+            starts.positions,
+            seats,
+            Engine(args.ruleset),
+            max_plies=_MAX_PLIES,
+            progress=bar.update,
+        )
+    return int((played.winners == seats).sum())
+
+
+def measure(
+    spec: str,
+    player: NamedPlayer,
+    shared: Mapping[str, SolvedPositions],
+    args: argparse.Namespace,
+) -> dict[str, Any]:
+    """Measure one player; return plain values for JSON.
+
+    Args:
+        spec: the player's name on the command line.
+        player: the player.
+        shared: the won positions that all players get, by source.
+        args: the options of the command line.
+
+    Raises:
+        ValueError: the player chooses an illegal action, or its games have too few positions.
+    """
+    won, counts = dict(shared), None
+    if "own" in args.sources:
+        own = solved("own", player, args)
+        won["own"], counts = own.known.won, own.counts
+    blunders = classify(SolvedPositions.concatenate(list(won.values())), player)
+    # The same starts for all players, if they share any positions.
+    pools = list((shared or won).values())
+    parts = [pool[pool.choices][: args.games // len(pools)] for pool in pools]
+    starts = SolvedPositions.concatenate(parts)
+    victories = play_perfect(player, starts, args) if len(starts) else 0
+    share = Share.of(victories, len(starts))
+    return {
+        "player": spec,
+        "fingerprint": fingerprint(spec, player),
+        "blunders": {
+            by: {name: found.to_dict() for name, found in classes.items()}
+            for by, classes in blunders.items()
+        },
+        "against_perfect_play": {
+            "games": len(starts),
+            "won": victories,
+            "share": share and share._asdict(),
+        },
+        "own_games": counts,
+    }
+
+
+def percent(share: Mapping[str, float] | None) -> list[str]:
+    """Return a share and its interval as cells of a table."""
+    if share is None:
+        return ["", ""]
+    rate, low, high = (100 * share[name] for name in Share._fields)
+    return [f"{rate:.2f}", f"{low:.2f} to {high:.2f}"]
+
+
+def tables(report: dict[str, Any]) -> str:
+    """Return the positions and the main figures of a report as Markdown; JSON has the others."""
+    counts = {SOURCES[source]: count for source, count in report["sources"].items()}
+    for result in report["results"]:
+        if result["own_games"]:
+            counts[f"own games of {result['player']}"] = result["own_games"]
+    sizes = [
+        [name, stage, *(f"{number:,}" for number in count.values())]
+        for name, stages in counts.items()
+        for stage, count in stages.items()
+    ]
+    rows = []
+    for result in report["results"]:
+        found, perfect = result["blunders"]["all"]["all"], result["against_perfect_play"]
+        row = [result["player"], f"{found['moves']:,}", *percent(found["of_moves"])]
+        row += [f"{found['choices']:,}", *percent(found["of_choices"])]
+        rows.append([*row, f"{perfect['games']:,}", *percent(perfect["share"])])
+    head = ["player", "moves", "give the win away, %", "95 % interval", "moves that could"]
+    head += ["give it away, %", "95 % interval", "games against perfect play", "won, %"]
+    paragraphs = [
+        "Positions, by the player to move:",
+        markdown_table(["source", "stage", "won", "lost", "not solved"], sizes),
+    ]
+    if rows:
+        paragraphs += [
+            "All moves from won positions; those among them that could give the win away; and "
+            "games from won positions against perfect play:",
+            markdown_table([*head, "95 % interval"], rows),
+        ]
+    return "\n\n".join(paragraphs)
+
+
+def plot(results: Sequence[dict[str, Any]], title: str) -> bytes:
+    """Draw shares of all moves by source, and of those that could by plies to the win, as a PNG."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 1.8 + 0.35 * len(results)), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    for axes, by, share, heading in (
+        (left, "source", "of_moves", "of all moves from won positions"),
+        (right, "plies", "of_choices", "of the moves that could, by plies to the win"),
+    ):
+        names = list(results[0]["blunders"][by])
+        for place, name in enumerate(names):
+            offset = 0.6 * (place / max(1, len(names) - 1) - 0.5)
+            shares = {
+                row + offset: [100 * rate for rate in found.values()]
+                for row, result in enumerate(results)
+                if (found := result["blunders"][by][name][share])
+            }
+            style = {"fmt": "o", "markersize": 4, "capsize": 2, "label": SOURCES.get(name, name)}
+            errorbars(axes, list(shares), list(shares.values()), horizontal=True, **style)
+        axes.set_xlabel(f"give the win away, % {heading}", size=9)
+        axes.set_xlim(left=0)
+        axes.grid(axis="x", alpha=0.3)
+        axes.legend(fontsize=8)
+    left.set_yticks(range(len(results)), [result["player"] for result in results])
+    left.invert_yaxis()
+    figure.suptitle(title, size=11)
+    return png(figure)
+
+
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao blunders``: how often players give away games that are proved to be won."""
+    parser.add_argument("players", nargs="*", metavar="PLAYER", help="a checkpoint or a bot")
+    parser.add_argument(
+        "--positions",
+        type=at_least(1),
+        default=1000,
+        help="to draw from each source (default: 1000)",
+    )
+    parser.add_argument(
+        "--plies",
+        type=at_least(0),
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="range of the positions; default: all without a store, else from 34 to 60, which the "
+        "solver can cope with",
+    )
+    parser.add_argument(
+        "--sources",
+        nargs="+",
+        choices=SOURCES,
+        default=list(SOURCES),
+        help="; ".join(f"{name}: {words}" for name, words in SOURCES.items()),
+    )
+    parser.add_argument(
+        "--games",
+        type=at_least(0),
+        default=100,
+        help="games against perfect play (default: 100; 0 for none)",
+    )
+    parser.add_argument(
+        "--nodes",
+        type=at_least(1),
+        default=100_000,
+        help="limit of positions that the solver visits for each one (default: 100000)",
+    )
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=Path("runs/solved"),
+        metavar="DIR",
+        help="keeps what is solved (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--plot", type=new_file, metavar="FILE", help="also draw the results, as a PNG"
+    )
+    parser.add_argument(
+        "--won",
+        type=new_file,
+        metavar="FILE",
+        help="also write the won positions that all players get",
+    )
+    add_options(parser, "ruleset", "seed", "threads", "json")
+    add_player_options(parser)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
+    if not args.players and (args.plot or not args.won):
+        raise ValueError("there is nothing to do: name a PLAYER, or a file with --won alone")
+    if args.won and args.sources == ["own"]:
+        raise ValueError("--won writes positions of the sources random and strong, not own")
+    if args.plies is None:
+        args.plies = (34, 60) if args.ruleset.opening_store else (0, 200)
+    args.plies = tuple(args.plies)
+    args.sources = [source for source in SOURCES if source in args.sources]
+    settings = ("positions", "plies", "sources", "games", "nodes", "seed")
+    report: dict[str, Any] = {
+        "made_with": provenance(args.ruleset),
+        "settings": {
+            "ruleset": args.ruleset.to_dict(),
+            "strong": STRONG,
+            **{name: getattr(args, name) for name in settings},
+        },
+        "sources": {},
+        "results": [],
+    }
+    players = {spec: load(spec, args) for spec in args.players}
+    shared: dict[str, SolvedPositions] = {}
+    try:
+        strong = load(STRONG, args)
+        for source in args.sources:
+            if source != "own":
+                found = solved(source, strong, args)
+                shared[source], report["sources"][source] = found.known.won, found.counts
+        for spec, player in players.items():
+            report["results"].append(measure(spec, player, shared, args))
+    except KeyboardInterrupt:
+        _write(report, args)
+        raise KeyboardInterrupt("the same command continues") from None
+    _write(report, args)
+    if args.won and shared:
+        SolvedPositions.concatenate(list(shared.values())).save(args.won)
+
+
+def _write(report: dict[str, Any], args: argparse.Namespace) -> None:
+    """Print the results so far, and write the files that the options name."""
+    if args.json != "-":
+        print(tables(report))
+    write_json(args.json, report)
+    if args.plot and report["results"]:
+        write_atomically(args.plot, plot(report["results"], f"Rule set {args.ruleset.name}"))

@@ -1,0 +1,286 @@
+"""The settings of a training run: defaults, meanings, bounds, and how they are read.
+
+Settings come in tables. The common ones, :class:`TrainConfig`, are the keys at the top of a TOML
+file. Each method has its own table (``[ppo]``, ``[alphazero]``), declared beside its algorithm as a
+:class:`MethodConfig`. Defaults are in the code; a TOML file in ``configs/`` overrides them, and
+``--set key=value`` (``--set ppo.epochs=1``) overrides the file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import textwrap
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from bao_agents.nets.network import NetworkConfig
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.envs.openings import MAX_OPENING_PLIES
+
+OWN_CODE: dict[str, Any] = {}
+"""The user's own methods and losses, by ``package.module:name``. Only names that a configuration
+file or --set gives get here: a name in a checkpoint imports nothing."""
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; the message names the key and the values it takes."""
+
+
+class Settings(BaseModel):
+    """A frozen table of settings. Every field has a default, and a docstring for ``--help``.
+
+    Raises:
+        pydantic.ValidationError: a key is unknown, or a value has the wrong type or is out of
+            bounds.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every setting as a plain value, for TOML or JSON."""
+        return self.model_dump(mode="json")
+
+
+class TrainConfig(Settings):
+    """The common settings: the keys at the top of a configuration."""
+
+    ruleset: str = "zanzibar"
+    """The rule set to learn."""
+    rules: dict[str, Any] = Field(default_factory=dict)
+    """Rule switches that differ from that rule set (see ``bao_env.Ruleset``)."""
+    method: str = "ppo"
+    """Training method: ``td``, ``ppo``, ``alphazero`` (guided by search), or your own
+    (``package.module:name``, a :class:`bao_training.trainer.Method`). The table of that name (for
+    your own, ``[name]``) holds its settings; tables of other methods are checked but not used."""
+    network_kind: str = "moves"
+    """Input of the network: the ``board``; the board after each of the legal ``moves``; or the same
+    with what the next player's moves and the ``replies`` to them capture."""
+    hidden: Annotated[tuple[int, ...], Field(strict=False)] = (256, 256)
+    """Units of each hidden layer."""
+    architecture: str = "mlp"
+    """The network's trunk: a name in :data:`bao_agents.nets.network.ARCHITECTURES`, or your own
+    (``package.module:name``)."""
+    start: str = ""
+    """Start with the network of this checkpoint: a path, or the name of a shipped one. It must have
+    the same kind and shape."""
+    seed: int = Field(0, ge=0, lt=2**63)
+    """Seed of all random numbers."""
+    steps: int = Field(50_000_000, ge=1, le=10**15)
+    """Environment steps (actions played) of the whole run."""
+    workers: int = Field(2, ge=1, le=256)
+    """Threads that play and learn side by side, one per core. The games are divided among them, so
+    results depend on this number, but not on the threads' timing."""
+    envs: int = Field(2048, ge=1, le=1 << 20)
+    """Games played at once, over all workers."""
+    rollout: int = Field(32, ge=1, le=4096)
+    """Actions played in each game between two updates."""
+    minibatch: int = Field(4096, ge=1, le=1 << 24)
+    """Decisions of one gradient step, over all workers."""
+    learning_rate: float = Field(1e-3, ge=0, le=1)
+    """Adam's step size at the start."""
+    final_learning_rate: float = Field(5e-5, ge=0, le=1)
+    """Adam's step size at the end; it falls in a half cosine."""
+    max_gradient: float = Field(0.5, ge=1e-6, le=1e6)
+    """Norm to which gradients are clipped."""
+    value_weight: float = Field(1.0, ge=0, le=100)
+    """Weight of the value loss."""
+    gamma: float = Field(0.998, ge=0, le=1)
+    """Discount per ply; below 1, earlier wins count more."""
+    opening_plies: int = Field(20, ge=0, le=MAX_OPENING_PLIES)
+    """Games start after up to this many random actions."""
+    max_plies: int = Field(500, ge=10, le=100_000)
+    """A game that reaches this length is cut off as a draw."""
+    bfloat16: bool = True
+    """Compute the network in bfloat16 if the device has it in hardware, else in float32. The
+    weights stay float32."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """The device of the network; ``auto`` takes a GPU if there is one."""
+    evaluate_every: int = Field(10_000_000, ge=0, le=10**15)
+    """Environment steps between two evaluations against bots; 0 evaluates only at the end."""
+    evaluate_pairs: int = Field(250, ge=1, le=10_000)
+    """Pairs of games in each of these evaluations."""
+    blunder_positions: str = ""
+    """Won positions for the metric ``blunders``: each evaluation counts how often the network gives
+    the win away. ``kujifunza`` or ``zanzibar``, which are shipped, or a file that
+    ``bao blunders --won`` wrote. Empty: none."""
+    keep_every: int = Field(0, ge=0, le=10**15)
+    """Environment steps between two saved generations of the network, ``step-STEPS.safetensors``;
+    0 saves none."""
+    checkpoint_every: float = Field(30.0, ge=0, le=1e9)
+    """Seconds between two checkpoints. A resumed run continues from the last one."""
+
+    @model_validator(mode="after")
+    def _check(self) -> TrainConfig:
+        if self.envs % self.workers or self.minibatch % self.workers:
+            raise ValueError(
+                f"envs={self.envs} and minibatch={self.minibatch} must be divisible by "
+                f"workers={self.workers}"
+            )
+        if self.steps_per_update % self.minibatch:
+            raise ValueError(
+                f"envs * rollout = {self.steps_per_update} must be a multiple of "
+                f"minibatch={self.minibatch}"
+            )
+        try:
+            self.get_ruleset()
+        except TypeError as error:
+            raise ValueError(f"rules: {error}") from error
+        try:
+            self.network_config()
+        except ValueError as error:
+            raise ValueError(f"network_kind, hidden: {error}") from error
+        return self
+
+    @property
+    def steps_per_update(self) -> int:
+        """Return the environment steps of one update."""
+        return self.envs * self.rollout
+
+    def network_config(self) -> NetworkConfig:
+        """Return the shape of the network."""
+        return NetworkConfig(self.network_kind, self.hidden, self.architecture)
+
+    def get_ruleset(self) -> Ruleset:
+        """Return the rules to learn."""
+        ruleset = get_ruleset(self.ruleset)
+        return ruleset.replace(**self.rules) if self.rules else ruleset
+
+
+class MethodConfig(Settings):
+    """The settings of one training method: a table of its own in a configuration."""
+
+    def check(self, config: TrainConfig) -> None:
+        """Check that these settings fit the common ones.
+
+        Raises:
+            ConfigError: they do not.
+        """
+        del config  # a method may override this
+
+    def memory(self, config: TrainConfig) -> int:
+        """Return the bytes that the games of all workers need at least, beside the network."""
+        del config
+        return 0
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def table_name(method: str) -> str:
+    """Return the name of a method's table; for ``package.module:name`` it is ``name``."""
+    return method.rpartition(":")[2]
+
+
+def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str, Any]:
+    """Read the settings of a TOML file, overridden by ``key=value`` strings with TOML values.
+
+    A key may be in a table: ``ppo.epochs=1``. A value that is not TOML counts as a string.
+
+    Raises:
+        ConfigError: the file cannot be read, or an override is not of that form.
+    """
+    settings: dict[str, Any] = {}
+    if path is not None:
+        try:
+            settings = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        except OSError as error:
+            raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path} is not valid TOML: {error}") from error
+    for override in overrides:
+        name, equals, text = override.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {override}: expected key=value")
+        *tables, key = name.strip().split(".")
+        table = settings
+        for part in tables:
+            table = table.setdefault(part, {})
+            if not isinstance(table, dict):
+                raise ConfigError(f"--set {override}: {part!r} is a setting, not a table")
+        try:
+            table[key] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            table[key] = text.strip()
+    return settings
+
+
+def check_settings(
+    settings: Mapping[str, Any], methods: Mapping[str, type[MethodConfig]]
+) -> tuple[TrainConfig, Any]:
+    """Make the common settings and those of the chosen method; missing keys keep their defaults.
+
+    Args:
+        settings: plain values, each method's in a table of its own.
+        methods: the class of each method's table, by the method's name.
+
+    Raises:
+        ConfigError: a key is unknown, or a value has the wrong type or is out of bounds.
+    """
+    tables = {table_name(method): table for method, table in methods.items()}
+    names = [*TrainConfig.model_fields]
+    names += [f"{name}.{key}" for name, table in tables.items() for key in table.model_fields]
+    method = settings.get("method")
+    if isinstance(method, str) and method not in methods:
+        raise ConfigError(
+            f"method={method!r:.200} should be one of {', '.join(methods)}; your own, "
+            "MODULE:NAME, is imported only if a file or --set names it"
+        )
+    common = {key: value for key, value in settings.items() if key not in tables}
+    config = _validate(TrainConfig, common, "", names)
+    checked = {
+        name: _validate(table, settings.get(name, {}), f"{name}.", names)
+        for name, table in tables.items()
+    }
+    chosen = checked[table_name(config.method)]
+    chosen.check(config)
+    return config, chosen
+
+
+def _validate(table: type[S], settings: Any, prefix: str, names: Sequence[str]) -> S:
+    """Make a table from plain values; ``prefix`` and ``names`` are for the error message."""
+    try:
+        return table.model_validate(settings)
+    except ValidationError as error:
+        faults = error.errors()
+    # Report an unknown key first: other faults may follow from it.
+    fault = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
+    key = prefix + ".".join(map(str, fault["loc"]))
+    if fault["type"] == "extra_forbidden":
+        raise ConfigError(f"unknown key {key!r:.200}; {_suggestion(key, names)}")
+    if fault["type"] == "value_error":  # from one of our own checks, which names the keys
+        raise ConfigError(f"{fault['ctx']['error']!s:.400}")
+    should = fault["msg"].replace("Input should", "should").replace("tuple", "list")
+    if fault["type"] == "model_type":
+        should = "should be a table"
+    raise ConfigError(f"{key.rstrip('.')}={fault['input']!r:.200} {should}")
+
+
+def _suggestion(key: str, names: Sequence[str]) -> str:
+    """Suggest the key most similar to an unknown one, possibly in another table."""
+    ends = {name.rpartition(".")[2]: name for name in names}
+    end = key.rpartition(".")[2]
+    near = difflib.get_close_matches(key, names, n=1, cutoff=0.75)
+    near = near or [ends[match] for match in difflib.get_close_matches(end, ends, n=1, cutoff=0.75)]
+    return f"did you mean {near[0]!r}?" if near else "--help lists all keys"
+
+
+def describe(table: type[Settings]) -> str:
+    """Describe each setting of a table, with its default, for ``--help``."""
+    defaults = table().to_dict()
+    lines = []
+    for key, setting in table.model_fields.items():
+        lines.append(f"  {key} = {json.dumps(defaults[key])}")  # which is TOML, too
+        words = (setting.description or "").replace("``", "").replace("\n", " ")
+        lines.append(textwrap.fill(words, 88, initial_indent=" " * 8, subsequent_indent=" " * 8))
+    return "\n".join(lines)

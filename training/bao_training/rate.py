@@ -1,0 +1,215 @@
+"""Rate a player on a ladder: one number for its strength.
+
+    bao rate runs/quick/final.safetensors
+    bao rate mine:fullest --path FOLDER_OF_MINE --card card.md
+
+The player meets the ladder's anchors, bots of fixed ratings, from the ladder's openings, each from
+both seats, until its 95 % interval is short enough (:mod:`bao_agents.arena.placement`). Elo 0 is
+the random player. Ctrl-C prints the rating so far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from typing import Any
+
+from bao_agents.arena.elo import expected_score, finite, score_pairs
+from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
+from bao_agents.arena.placement import Result, rate_player
+from bao_agents.arena.report import markdown_table
+from bao_agents.arena.scheduler import fingerprint
+from bao_agents.provenance import provenance
+from bao_agents.search.solver.solved_positions import shipped_won_positions
+
+from bao_env.cli import Run, add_options, add_player_options, at_least, new_file, write_json
+from bao_env.files import write_atomically
+from bao_training.shares import Blunders
+
+BLUNDER_SECONDS = 10.0
+"""Time that a player gets for won positions."""
+
+
+def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
+    """Return the rating and its games as plain values for JSON.
+
+    Args:
+        player: its name on the command line.
+        ladder: ladder of the rating.
+        result: result of the rating.
+
+    Returns:
+        ``elo``, ``low`` and ``high`` are None where they are infinite.
+    """
+    found = result.session.placement()
+    made_with = ladder.tournament["made_with"]
+    rows = []
+    for i, anchor in enumerate(ladder.anchors):
+        points = result.session.points_against(i)
+        if len(points):
+            expected = expected_score(found.elo - anchor.elo)
+            row = {"opponent": anchor.player, "elo": anchor.elo, "expected": expected}
+            rows.append(row | score_pairs(points).to_dict())
+    return {
+        "player": player,
+        "rating": str(found),
+        "elo": finite(found.elo),
+        "low": finite(found.low),
+        "high": finite(found.high),
+        "ladder": ladder.name,
+        "ruleset": ladder.ruleset.to_dict(),
+        "games": 2 * result.session.pairs,
+        "opening_plies": ladder.tournament["opening_plies"],
+        "seed": result.session.seed,
+        "ended": result.ended,
+        "ms_a_move": result.ms_a_move,
+        "against": rows,
+        "made_with": provenance(ladder.ruleset),
+        "ladder_made_with": made_with,
+    }
+
+
+def ask_blunders(player: str, ladder: Ladder, ms_a_move: float) -> Blunders | None:
+    """Count how often a player gives won games away in shipped positions.
+
+    It gets as many as it answers in :data:`BLUNDER_SECONDS`. The result is None if there are none
+    for the ladder's rules, or after Ctrl-C.
+
+    Args:
+        player: its name on the command line.
+        ladder: ladder of the rating.
+        ms_a_move: its milliseconds a move.
+
+    Raises:
+        ValueError: it chooses an illegal action.
+    """
+    won = shipped_won_positions(ladder.ruleset)
+    if won is None:
+        return None
+    won = won[: max(1, int(1000 * BLUNDER_SECONDS / max(ms_a_move, 0.001)))]
+    try:
+        return Blunders.count(won, won.mistakes(ladder.load(player)))
+    except KeyboardInterrupt:
+        return None
+
+
+def card(report: dict[str, Any], command: str) -> str:
+    """Format the result of :func:`to_dict` as Markdown.
+
+    Args:
+        report: the result.
+        command: the command that made it.
+    """
+    rows = [
+        [
+            row["opponent"],
+            f"{row['elo']:.0f}",
+            *map(str, (row["games"], row["wins"], row["draws"], row["losses"])),
+            f"{row['score']:.1%}",
+            f"{row['expected']:.1%}",
+        ]
+        for row in report["against"]
+    ]
+    head = ["opponent", "Elo", "games", "won", "drawn", "lost", "points", "expected"]
+    made_with, ladder = report["made_with"], report["ladder_made_with"]
+    packages = ", ".join(f"{name} {number}" for name, number in made_with["packages"].items())
+    facts = {
+        "ladder": f"{report['ladder']}, anchors rated with commit {ladder['commit']}",
+        "rules": f"{report['ruleset']['name']}, version {made_with['rules_version']}, engine "
+        f"{made_with['engine_signature']}",
+        "games": f"{report['games']}, openings of {report['opening_plies']} random plies from both "
+        f"seats, seed {report['seed']}; ended: {report['ended']}",
+        "player": f"{report['ms_a_move']:.3f} ms a move on one core"
+        + (f"; fingerprint {report['fingerprint']}" if report["fingerprint"] else ""),
+        "commit": made_with["commit"],
+        "versions": packages,
+        "command": f"`{command}`",
+    }
+    if report["blunders"]:
+        moves, choices = (report["blunders"][of] for of in ("of_moves", "of_choices"))
+        facts["gives won games away"] = (
+            f"by {moves['rate']:.1%} (95 % interval {moves['low']:.1%} to {moves['high']:.1%}) of "
+            f"{report['blunders']['moves']} moves from won positions"
+            + (f", {choices['rate']:.1%} of those that could" if choices else "")
+        )
+    if report["changed_anchors"]:
+        facts["anchors that now play otherwise"] = ", ".join(report["changed_anchors"])
+    return "\n\n".join(
+        [
+            f"# {report['player']}: {report['rating']}",
+            markdown_table(head, rows),
+            "\n".join(f"- {name}: {text}" for name, text in facts.items()),
+        ]
+    )
+
+
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao rate``: rate a player on a ladder of bots with fixed ratings."""
+    parser.add_argument("player", metavar="PLAYER", help="a checkpoint's path or name, or a bot")
+    parser.add_argument(
+        "--ladder",
+        default=DEFAULT,
+        metavar="LADDER",
+        help=f"{', '.join(shipped())}, or a file (default: {DEFAULT}); it has its rule set",
+    )
+    parser.add_argument(
+        "--precision",
+        type=at_least(0.1, float),
+        default=30.0,
+        metavar="ELO",
+        help="play until the rating is known to +-ELO (default: 30)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=at_least(0.001, float),
+        default=100.0,
+        help="or for this long (default: 100); "
+        f"then up to {BLUNDER_SECONDS:g} more in won positions",
+    )
+    parser.add_argument(
+        "--card", type=new_file, metavar="FILE", help="also write the result as Markdown"
+    )
+    add_options(parser, "seed", "threads", "json")
+    add_player_options(parser)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> int:
+    ladder = load_ladder(args.ladder)
+    mark = fingerprint(args.player, ladder.load(args.player))
+    changed = ladder.changed()
+    result = rate_player(
+        args.player,
+        ladder,
+        precision=args.precision,
+        seconds=args.seconds,
+        seed=args.seed,
+        processes=args.threads,
+        allow=args.allow,
+    )
+    if not result.session.pairs:
+        raise ValueError(f"{result.ended} before the first games had ended")
+    report = to_dict(args.player, ladder, result)
+    stopped = result.ended == "stopped"
+    blunders = None if stopped else ask_blunders(args.player, ladder, result.ms_a_move)
+    report |= {
+        "fingerprint": mark,
+        "changed_anchors": changed,
+        "blunders": blunders and blunders.to_dict(),
+    }
+    options = f"--seed {args.seed} --precision {args.precision:g} --seconds {args.seconds:g}"
+    text = card(report, f"bao rate {shlex.quote(args.player)} --ladder {args.ladder} {options}")
+    if args.json != "-":
+        print(text)
+    write_json(args.json, report)
+    if args.card:
+        write_atomically(args.card, text + "\n")
+    if result.ended in ("time is up", "no openings left"):
+        more = "--seconds" if result.ended == "time is up" else "--precision"
+        print(
+            f"note: {result.ended} before +-{args.precision:g} Elo was reached: give a larger "
+            f"{more}",
+            file=sys.stderr,
+        )
+    return 0

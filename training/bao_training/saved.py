@@ -1,0 +1,83 @@
+"""Save and load the state of a run: a dictionary of arrays, checked before any of it is used.
+
+Each part of a run (games, buffer, network, optimiser, generator) gives its state as arrays and
+takes them back. :func:`check_arrays` compares names, types and shapes with those that this run
+would write; :func:`digest` finds damage.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from bao_agents.nets.checkpoint import Arrays
+
+from bao_env.engine.position import Words
+
+
+def digest(info: Mapping[str, Any], arrays: Arrays) -> str:
+    """Return a SHA-256 of a run's plain values and arrays.
+
+    Args:
+        info: plain values for JSON; an entry ``digest`` does not count.
+        arrays: every array of the run.
+    """
+    values = {key: value for key, value in info.items() if key != "digest"}
+    total = hashlib.sha256(json.dumps(values, sort_keys=True).encode())
+    for name, array in sorted(arrays.items()):
+        total.update(name.encode())
+        total.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return total.hexdigest()
+
+
+def check_arrays(arrays: Arrays, expected: Arrays) -> None:
+    """Check that saved arrays have the names, types and shapes of the expected ones.
+
+    Raises:
+        ValueError: an array is missing, unknown, or of another type or shape.
+    """
+    if missing := sorted(expected.keys() - arrays.keys()):
+        raise ValueError(f"it has no array {missing[0]!r}")
+    if unknown := sorted(arrays.keys() - expected.keys()):
+        raise ValueError(f"it has an array {unknown[0]!r:.200}, which this run does not know")
+    for name, ours in expected.items():
+        theirs = arrays[name]
+        if (theirs.dtype, theirs.shape) != (ours.dtype, ours.shape):
+            raise ValueError(
+                f"{name}: {theirs.dtype}{list(theirs.shape)}"[:200]
+                + f", expected {ours.dtype}{list(ours.shape)}"
+            )
+
+
+def join(prefix: str, arrays: Arrays) -> Arrays:
+    """Return the arrays with ``prefix.`` before each name."""
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def part(prefix: str, arrays: Arrays) -> Arrays:
+    """Return the arrays whose names begin with ``prefix.``, without it."""
+    start = prefix + "."
+    return {
+        name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)
+    }
+
+
+def generator_state(generator: np.random.Generator) -> Words:
+    """Return the state of a PCG64 generator, uint64[6]."""
+    state: Any = generator.bit_generator.state
+    words = [half for key in ("state", "inc") for half in divmod(state["state"][key], 1 << 64)]
+    return np.array([*words, state["has_uint32"], state["uinteger"]], np.uint64)
+
+
+def set_generator_state(generator: np.random.Generator, state: Words) -> None:
+    """Set the state of a PCG64 generator, as :func:`generator_state` returned it."""
+    high, low, inc_high, inc_low, has_uint32, uinteger = map(int, state)
+    generator.bit_generator.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": high << 64 | low, "inc": inc_high << 64 | inc_low},
+        "has_uint32": has_uint32,
+        "uinteger": uinteger,
+    }

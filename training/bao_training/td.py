@@ -1,0 +1,318 @@
+"""TD(lambda) on afterstates by self-play, to be read from top to bottom.
+
+The sources are Sutton and Barto, "Reinforcement Learning: An Introduction" (2nd edition 2018),
+sections 6.8 (afterstates) and 12.1 (the lambda-return), and Tesauro, "Temporal Difference Learning
+and TD-Gammon" (1995). The network values the board after each legal action, for the player who
+chooses it. There is no policy to learn: a player takes the action of the highest value.
+
+An update (:meth:`TdTrainer.train_update`):
+
+1. Every worker plays ``rollout`` actions in each of its games (:meth:`TdWorker.collect`). The
+   player to move adds noise to the values and takes the best action, or now and then a random one.
+2. Each action gets its lambda-return (:func:`lambda_returns`): what the following positions turned
+   out to be worth.
+3. In one pass, in minibatches, the value of each action that was played moves towards its return
+   (:meth:`TdWorker.gradient`).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+from bao_agents.array_types import Float32Array, Int64Array, Uint8Array
+from bao_agents.nets.encoding import encode
+from bao_agents.nets.network import PolicyNetwork
+from pydantic import Field
+from typing_extensions import override
+
+from bao_env.engine.bits import U, popcount, select_bit, xorshift
+from bao_env.engine.compile import jit
+from bao_training.config import ConfigError, MethodConfig, TrainConfig
+from bao_training.trainer import Trainer, plies_per_game
+from bao_training.worker import GameTotals, Rollout, Worker, chunks
+
+
+class TdTrainer(Trainer["TdWorker"]):
+    """A run of TD(lambda); see the module's docstring."""
+
+    OPPONENTS: ClassVar = ("greedy", "alphabeta:2", "alphabeta:4")
+    COLUMNS: ClassVar = (
+        "exploration",
+        "value_loss",
+        "explained_variance",
+        "gradient_norm",
+        "plies_per_game",
+    )
+
+    @override
+    def make_network(self) -> PolicyNetwork:
+        network = super().make_network()
+        with torch.no_grad():  # the preferences, which are not learnt: the policy is the values
+            network.head.weight[0] = 0.0
+            network.head.bias[0] = 0.0
+        return network
+
+    @override
+    def make_worker(self, seed: np.random.SeedSequence) -> TdWorker:
+        return TdWorker(self.config, self.method_config, self.network, seed)
+
+    @override
+    def play(self) -> dict[str, float]:
+        td: TdConfig = self.method_config
+        done = self.update / max(1, self.updates)
+        exploration = td.exploration + done * (td.final_exploration - td.exploration)
+        totals = self.map_workers(TdWorker.collect, exploration)
+        return {"exploration": exploration} | plies_per_game(totals)
+
+    @override
+    def learn(self) -> dict[str, float]:
+        minibatches = self.config.steps_per_update // self.config.minibatch
+        variance = np.mean(self.map_workers(TdWorker.split_minibatches, minibatches))
+        loss, norm = 0.0, 0.0
+        for minibatch in range(minibatches):
+            loss += sum(self.map_workers(TdWorker.gradient, minibatch))
+            norm += self.optimizer_step()
+        loss /= self.config.steps_per_update
+        return {
+            "value_loss": loss,
+            "explained_variance": 1.0 - loss / max(float(variance), 1e-8),
+            "gradient_norm": norm / minibatches,
+        }
+
+
+class TdWorker(Worker):
+    """One thread's games, its copy of the network, and the rollout it learns from.
+
+    Args:
+        config: the common settings.
+        td: the settings of the method.
+        network: the float32 network to copy.
+        seed: the seed of this worker's games.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        td: TdConfig,
+        network: PolicyNetwork,
+        seed: np.random.SeedSequence,
+    ) -> None:
+        super().__init__(config, network, seed)
+        self.td = td
+        self.rollout = TdRollout(config.rollout, len(self.games), network.encoding_size)
+        self._minibatches: list[Int64Array] = []
+
+    # Play.
+
+    def collect(self, exploration: float) -> GameTotals:
+        """Play ``config.rollout`` actions in every game, and record them in :attr:`rollout`.
+
+        Args:
+            exploration: the probability of a random action.
+
+        Returns:
+            sums over the games that ended.
+        """
+        roll, games, totals = self.rollout, self.games, GameTotals()
+        size, noise = len(games), np.float32(self.td.noise)
+        chosen, actions = np.empty(size, np.int64), np.empty(size, np.int64)
+        for t in range(self.config.rollout + 1):
+            encodings, values, indptr = self._value_actions()
+            # The last position only needs its value.
+            last = t == self.config.rollout
+            rng = games.rng.copy() if last else games.rng
+            choose_actions(
+                values,
+                indptr,
+                games.legal,
+                noise,
+                np.float32(exploration),
+                rng,
+                chosen,
+                actions,
+                roll.best[t],
+            )
+            if last:
+                break
+            roll.encodings[t] = encodings[chosen]
+            roll.costs[t] = roll.best[t] - values[chosen]
+            ended = roll.step(t, games, actions)
+            totals.count(games, ended)
+            games.reset(ended)
+        lambda_returns(
+            roll.rewards,
+            roll.best,
+            roll.costs,
+            roll.dones,
+            roll.turn_passed,
+            np.float32(self.config.gamma),
+            np.float32(self.td.td_lambda),
+            np.float32(self.td.max_cost),
+            roll.returns,
+        )
+        return totals
+
+    def _value_actions(
+        self,
+    ) -> tuple[Uint8Array, Float32Array, Int64Array]:
+        """Value the K legal actions of all B games.
+
+        Returns:
+            encodings uint8[R, size], values float32[K], and indptr int64[B + 1].
+        """
+        games = self.games
+        encodings, legal_actions, indptr = encode(
+            games.engine.rules, games.positions, games.legal, self.config.network_kind
+        )
+        with torch.inference_mode():
+            _, values = self.replica.network(self.replica.make_inputs(encodings, legal_actions))
+        return encodings, values[: len(legal_actions)].float().cpu().numpy(), indptr
+
+    # Learn.
+
+    def split_minibatches(self, count: int) -> float:
+        """Shuffle the actions into ``count`` parts, and return the variance of their returns."""
+        shuffled = self.games.generator.permutation(self.rollout.returns.size)
+        self._minibatches = np.array_split(shuffled, count)
+        return float(self.rollout.returns.var())
+
+    def gradient(self, minibatch: int) -> float:
+        """Compute this worker's part of a minibatch's gradient, into ``replica.gradients``.
+
+        Args:
+            minibatch: the index of the minibatch.
+
+        Returns:
+            the sum of the squared errors of this worker's actions.
+        """
+        roll, total = self.rollout, 0.0
+        encodings = roll.encodings.reshape(-1, roll.encodings.shape[-1])
+        self.replica.clear_gradients()
+        for index in chunks(self._minibatches[minibatch]):
+            returns = self.replica.to_device(roll.returns.reshape(-1)[index])
+            _, values = self.replica.forward(encodings[index], np.empty(0, np.int64))
+            loss = (values - returns).square().sum()
+            self.replica.backward(loss / self.config.minibatch)
+            total += loss.item()
+        return total
+
+
+@jit
+def choose_actions(values, indptr, legal, noise, exploration, rng, chosen, actions, best):
+    """Choose an action in each of B games: the best by noisy values, or a random one.
+
+    The noise is Gumbel's, so that an action is taken with a probability proportional to
+    exp(value / noise).
+
+    Args:
+        values: float32[K], values of the legal actions.
+        indptr: int64[B + 1], where those of each game lie.
+        legal: uint64[B], the legal actions.
+        noise: the scale of the noise, float32; 0 for none.
+        exploration: the probability of a random action, float32.
+        rng: uint64[B], non-zero xorshift states, advanced in place.
+        chosen: int64[B], filled with the index in ``values`` of each action.
+        actions: int64[B], filled with the actions.
+        best: float32[B], filled with the highest value of each game.
+    """
+    for b in range(legal.shape[0]):
+        low, high = indptr[b], indptr[b + 1]
+        state = xorshift(rng[b])
+        explores = np.float32(state >> U(40)) * np.float32(2.0**-24) < exploration
+        state = xorshift(state)
+        pick = low + np.int64((state >> U(32)) * popcount(legal[b]) >> U(32))
+        top = np.float32(-np.inf)
+        best[b] = values[low]
+        for k in range(low, high):
+            best[b] = max(best[b], values[k])
+            state = xorshift(state)
+            uniform = (np.float32(state >> U(40)) + np.float32(0.5)) * np.float32(2.0**-24)
+            noisy = values[k] - noise * np.log(-np.log(uniform))
+            if not explores and noisy > top:
+                top = noisy
+                pick = k
+        rng[b] = state
+        chosen[b] = pick
+        actions[b] = np.int64(select_bit(legal[b], U(pick - low)))
+
+
+@jit
+def lambda_returns(rewards, best, costs, dones, turn_passed, gamma, lam, max_cost, out):
+    """Compute the lambda-return of each action, for the player who takes it.
+
+    The source is Sutton and Barto, eq. 12.20, with the value of the best action as the value of a
+    position. A return is not carried past an action that was chosen at random and costs much: what
+    followed says nothing about good play (Watkins's Q(lambda), section 12.10).
+
+    Args:
+        rewards: float32[T, B], of the player who acts.
+        best: float32[T + 1, B], the highest value of the player who acts.
+        costs: float32[T, B], that value less the value of the action taken.
+        dones: bool[T, B], the game ended with this action.
+        turn_passed: bool[T, B], the turn passed to the other player after this action.
+        gamma: the discount per ply, float32.
+        lam: lambda, float32.
+        max_cost: the cost from which on a return is cut, float32.
+        out: float32[T, B], filled.
+    """
+    steps = rewards.shape[0]
+    for b in range(rewards.shape[1]):
+        for t in range(steps - 1, -1, -1):
+            if dones[t, b]:
+                out[t, b] = rewards[t, b]
+                continue
+            following = best[t + 1, b]
+            if t + 1 < steps and costs[t + 1, b] <= max_cost:
+                following += lam * (out[t + 1, b] - following)
+            sign = np.float32(-1.0) if turn_passed[t, b] else np.float32(1.0)
+            out[t, b] = gamma * sign * following
+
+
+class TdRollout(Rollout):
+    """T actions in each of B games; every array is [T, B] unless noted.
+
+    Args:
+        steps: T.
+        games: B.
+        encoding_size: bytes that the network reads of an action.
+    """
+
+    def __init__(self, steps: int, games: int, encoding_size: int) -> None:
+        super().__init__(steps, games)
+        self.encodings = np.empty((steps, games, encoding_size), np.uint8)
+        """uint8[T, B, size], of the actions played."""
+        self.best = np.empty((steps + 1, games), np.float32)
+        """float32[T + 1, B], the highest value for the player to move."""
+        self.costs = np.empty((steps, games), np.float32)
+        """How much less than that the action played is worth."""
+        self.returns = np.empty((steps, games), np.float32)
+        """The targets of the actions' values."""
+
+
+class TdConfig(MethodConfig):
+    """The table ``[td]``."""
+
+    td_lambda: float = Field(0.7, ge=0, le=1)
+    """Lambda of the returns: 0 learns from the next position alone, 1 from the result alone."""
+    noise: float = Field(0.05, ge=0, le=10)
+    """Scale of the Gumbel noise on the values of actions while playing."""
+    exploration: float = Field(0.1, ge=0, le=1)
+    """Probability of a random action at the start; it falls in a straight line."""
+    final_exploration: float = Field(0.02, ge=0, le=1)
+    """Probability of a random action at the end."""
+    max_cost: float = Field(0.1, ge=0, le=2)
+    """An action that is worth this much less than the best one cuts the returns before it."""
+
+    @override
+    def check(self, config: TrainConfig) -> None:
+        if not config.network_config().per_action:
+            raise ConfigError(
+                f"network_kind={config.network_kind!r}: td needs a network that values each legal "
+                'action: "moves" or "replies"'
+            )
+
+    @override
+    def memory(self, config: TrainConfig) -> int:
+        return config.steps_per_update * 400  # bytes of an action in Rollout, at most

@@ -1,0 +1,401 @@
+"""Share what all training methods need: network, optimiser, workers, counters, saving.
+
+A training method is a :class:`Trainer` and its :class:`~bao_training.worker.Worker`
+(:mod:`bao_training.ppo`, :mod:`bao_training.alphazero`). Workers play and compute gradients side by
+side, each in its own thread; the trainer updates the network.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ClassVar, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+import torch
+from bao_agents import registry
+from bao_agents.arena.match import play_match
+from bao_agents.nets import checkpoint
+from bao_agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError
+from bao_agents.nets.network import PolicyNetwork
+from bao_agents.nets.policy import NetworkAgent
+from bao_agents.search.solver.solved_positions import SolvedPositions
+from torch import Tensor
+
+from bao_training import distributed
+from bao_training.config import ConfigError, MethodConfig, TrainConfig, table_name
+from bao_training.memory import check_memory, keep_freed_memory
+from bao_training.saved import (
+    check_arrays,
+    digest,
+    generator_state,
+    join,
+    part,
+    set_generator_state,
+)
+from bao_training.worker import GameTotals, Worker
+
+_BOT_SEED = 1
+_MATCH_SEED = 12345
+"""Seeds of every evaluation, so that two evaluations of a run play the same openings."""
+
+
+class DivergedError(RuntimeError):
+    """The network is no longer finite, so the run cannot continue."""
+
+
+W = TypeVar("W", bound=Worker)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Trainer(ABC, Generic[W]):
+    """The state of a run, without what a method adds.
+
+    Args:
+        config: the common settings.
+        method_config: the method's settings.
+
+    Raises:
+        ConfigError: a device or a checkpoint that the settings name does not exist, the workers
+            cannot be divided among the processes, or the run does not fit into memory.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]]
+    """The columns of metrics.csv that :meth:`play` and :meth:`learn` return."""
+    OPPONENTS: ClassVar[tuple[str, ...]] = ("random", "greedy")
+    """The opponents of the network alone in each evaluation."""
+
+    def __init__(self, config: TrainConfig, method_config: MethodConfig) -> None:
+        keep_freed_memory()
+        torch.set_num_threads(1)  # the workers are the threads
+        self.config = config
+        self.method_config: Any = method_config
+        self.ruleset = config.get_ruleset()
+        self.device = pick_device(config.device)
+        self._here = _workers_here(config.workers)
+        check_memory(config, method_config, self.device, len(self._here))
+        seeds = np.random.SeedSequence(config.seed).spawn(config.workers + 2)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(seeds[0].generate_state(1)[0]))
+            self.network = self.make_network().to(self.device)
+        self._won = self._won_positions()
+        if config.start:
+            self.network.load_state_dict(self.load_weights("start", config.start))
+        self.generator = np.random.Generator(np.random.PCG64(seeds[1]))
+        self.workers: list[W] = [self.make_worker(seeds[2 + i]) for i in self._here]
+        """The workers of this process."""
+        self.optimizer = torch.optim.Adam(
+            self.network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
+        )
+        for parameter in self.network.parameters():  # from the start, so that it can be saved
+            self.optimizer.state[parameter] = {
+                "step": torch.zeros((), device=self.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+        self.update = 0
+        self.steps = 0
+        self.seconds = 0.0
+        self.part_seconds: dict[str, float] = defaultdict(float)
+        """Seconds that this process has spent in each part of its updates: ``play``, ``learn``, and
+        those that a method adds."""
+        self._threads = ThreadPoolExecutor(
+            len(self._here), initializer=torch.set_num_threads, initargs=(1,)
+        )
+
+    def make_network(self) -> PolicyNetwork:
+        """Make the untrained network."""
+        return PolicyNetwork(self.config.network_config())
+
+    # What a method fills in.
+
+    @abstractmethod
+    def make_worker(self, seed: np.random.SeedSequence) -> W:
+        """Make a worker. All attributes of this class but :attr:`workers` exist by then."""
+
+    @abstractmethod
+    def play(self) -> dict[str, float]:
+        """Play ``config.rollout`` actions in every game, and return columns of the metrics."""
+
+    @abstractmethod
+    def learn(self) -> dict[str, float]:
+        """Learn from what was played, and return columns of the metrics."""
+
+    def set_update(self, update: int) -> None:
+        """Set the number of updates done, and with it the shapes of what :meth:`state` returns."""
+        self.update = update
+        self.steps = update * self.config.steps_per_update
+
+    def state(self) -> Arrays:
+        """Return everything that a resumed run needs beside the network. All processes of a run
+        call this."""
+        arrays = {"generator": generator_state(self.generator)}
+        for i, worker in enumerate(self.map_workers(lambda worker: worker.state())):
+            arrays |= join(f"worker.{i}", worker)
+        for i, parameter in enumerate(self.network.parameters()):
+            adam = self.optimizer.state[parameter]
+            # A checkpoint has no scalars.
+            flat = {name: tensor.cpu().numpy().reshape(-1) for name, tensor in adam.items()}
+            arrays |= join(f"adam.{i}", flat)
+        return arrays
+
+    def load(self, arrays: Arrays) -> None:
+        """Continue from what :meth:`state` returned."""
+        set_generator_state(self.generator, arrays["generator"])
+        for i, worker in zip(self._here, self.workers, strict=True):
+            worker.load(part(f"worker.{i}", arrays))
+            worker.replica.sync_weights(self.network)
+        for i, parameter in enumerate(self.network.parameters()):
+            adam = self.optimizer.state[parameter]
+            for name, array in part(f"adam.{i}", arrays).items():
+                adam[name].copy_(torch.from_numpy(array).view_as(adam[name]))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns of this run's metrics.csv."""
+        columns = ["update", "steps", "seconds", "steps_per_second", "learning_rate"]
+        columns += [*self.COLUMNS, *(f"score_against_{name}" for name in self.OPPONENTS)]
+        return (*dict.fromkeys(columns), *(["blunders"] if self._won else []))
+
+    # An update and its parts.
+
+    def train_update(self) -> dict[str, float]:
+        """Play, learn, and return a row of metrics.
+
+        Raises:
+            DivergedError: the network is no longer finite, and must not be saved.
+        """
+        start, rate = time.perf_counter(), self.learning_rate
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        played = self.play()
+        between = time.perf_counter()
+        learnt = self.learn()
+        self.part_seconds["play"] += between - start
+        self.part_seconds["learn"] += time.perf_counter() - between
+        if not all(bool(p.isfinite().all()) for p in self.network.parameters()):
+            raise DivergedError(f"the weights after update {self.update + 1} are not finite")
+        steps = self.config.steps_per_update
+        seconds = time.perf_counter() - start
+        self.update += 1
+        self.steps += steps
+        self.seconds += seconds
+        row = {
+            "update": self.update,
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "steps_per_second": steps / seconds,
+            "learning_rate": rate,
+        }
+        return row | played | learnt
+
+    @property
+    def updates(self) -> int:
+        """Return the number of updates in the whole run."""
+        return math.ceil(self.config.steps / self.config.steps_per_update)
+
+    @property
+    def learning_rate(self) -> float:
+        """Return this update's learning rate, on a half cosine."""
+        config = self.config
+        fall = 0.5 * (1.0 + math.cos(math.pi * self.update / max(1, self.updates)))
+        return config.final_learning_rate + fall * (
+            config.learning_rate - config.final_learning_rate
+        )
+
+    def map_workers(
+        self, method: Callable[Concatenate[W, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> list[T]:
+        """Call a method of all workers side by side, and return the results in the workers'
+        order, including those of other processes: ``self.map_workers(PpoWorker.collect)``."""
+        return distributed.gather(
+            list(self._threads.map(lambda worker: method(worker, *args, **kwargs), self.workers))
+        )
+
+    def optimizer_step(self) -> float:
+        """Add up the workers' gradients, take one step, and give the workers the new weights.
+
+        Returns:
+            the gradient's norm before clipping.
+
+        Raises:
+            DivergedError: the gradient is not finite; no step was taken.
+        """
+        replicas = [worker.replica for worker in self.workers]
+        totals = [
+            torch.stack(list(parts)).sum(dim=0)
+            for parts in zip(*(replica.gradients for replica in replicas), strict=True)
+        ]
+        distributed.all_reduce_sum(totals)
+        for parameter, total in zip(self.network.parameters(), totals, strict=True):
+            parameter.grad = total
+        norm = float(
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.max_gradient)
+        )
+        if not math.isfinite(norm):
+            raise DivergedError(f"the gradient of update {self.update + 1} is not finite")
+        self.optimizer.step()
+        for replica in replicas:
+            replica.sync_weights(self.network)
+        return norm
+
+    # Other players and checkpoints.
+
+    def evaluate(self) -> dict[str, float]:
+        """Return the network's scores, without search, against :attr:`OPPONENTS` in paired games.
+
+        If the settings name won positions, also return its ``blunders``: the share of its moves
+        from them that give the win away.
+        """
+        network = PolicyNetwork(self.config.network_config())
+        network.load_state_dict(self.network.state_dict())
+        player = NetworkAgent(network, self.ruleset)
+        scores = {}
+        for name in self.OPPONENTS:
+            match = play_match(
+                player,
+                registry.load(name, ruleset=self.ruleset, seed=_BOT_SEED),
+                ruleset=self.ruleset,
+                pairs=self.config.evaluate_pairs,
+                seed=_MATCH_SEED,
+            )
+            scores[f"score_against_{name}"] = match.score.rate
+        if self._won is not None:
+            scores["blunders"] = float(self._won.mistakes(player).mean())
+        return scores
+
+    def _won_positions(self) -> SolvedPositions | None:
+        """The won positions that the settings name.
+
+        Raises:
+            ConfigError: the file does not exist, or is for other rules.
+        """
+        name = self.config.blunder_positions
+        if not name:
+            return None
+        try:
+            return SolvedPositions.load(name, self.ruleset).won
+        except ValueError as error:
+            raise ConfigError(f"blunder_positions={name!r}: {error}") from error
+
+    def load_weights(self, key: str, name: str) -> dict[str, Tensor]:
+        """Read the weights of a checkpoint that a setting names.
+
+        Args:
+            key: the name of the setting, for error messages.
+            name: its value: a path, or the name of a shipped checkpoint.
+
+        Raises:
+            ConfigError: the checkpoint does not exist, or its network differs from this run's.
+            CheckpointError: it cannot be read, or was trained under other rules.
+        """
+        path = registry.find_checkpoint(name)
+        if path is None:
+            raise ConfigError(
+                f"{key}={name!r}: there is no such checkpoint; expected a file or a shipped name"
+            )
+        network = checkpoint.load(path, self.ruleset).network
+        if network.config != self.config.network_config():
+            raise ConfigError(
+                f"{key}={name!r} has the network {network.config}, this run has "
+                f"{self.config.network_config()}"
+            )
+        return {name: t.to(self.device) for name, t in network.state_dict().items()}
+
+    # How a run is saved.
+
+    def settings(self) -> dict[str, Any]:
+        """Return all settings of the run as plain values, the method's in its table."""
+        table = table_name(self.config.method)
+        return self.config.to_dict() | {table: self.method_config.to_dict()}
+
+    def _info(self) -> dict[str, Any]:
+        return {"config": self.settings(), "steps": self.steps, "seconds": self.seconds}
+
+    def save_policy(self, path: Path) -> None:
+        """Write the network alone."""
+        checkpoint.save(path, Checkpoint(self.network, self.ruleset, self._info()))
+
+    def save(self, path: Path) -> None:
+        """Write everything that the run needs to resume. All processes of a run call this; the
+        first one writes."""
+        arrays = self.state()
+        if distributed.rank() == 0:
+            info = self._info() | {"update": self.update}
+            info["digest"] = digest(info, arrays | _weights(self.network))
+            checkpoint.save(path, Checkpoint(self.network, self.ruleset, info, arrays))
+
+    def restore(self, saved: Checkpoint) -> None:
+        """Continue from what :meth:`save` wrote.
+
+        Raises:
+            CheckpointError: it is damaged, or holds no run or another one.
+        """
+        info, arrays = saved.info, saved.arrays
+        try:
+            if "digest" not in info:
+                raise ValueError("it holds a network alone, or is of another version")
+            if info["digest"] != digest(info, arrays | _weights(saved.network)):
+                raise ValueError("it is damaged: its digest is another one")
+            self.set_update(info["update"])
+            self.seconds = info["seconds"]
+            check_arrays(arrays, self.state())
+        except ValueError as error:
+            raise CheckpointError(f"the checkpoint does not hold this run: {error}") from error
+        self.network.load_state_dict(saved.network.state_dict())
+        self.load(arrays)
+
+
+def plies_per_game(totals: Sequence[GameTotals]) -> dict[str, float]:
+    """Return the column ``plies_per_game``, if a game has ended."""
+    games = sum(total.games for total in totals)
+    return {"plies_per_game": sum(total.plies for total in totals) / games} if games else {}
+
+
+class Method(NamedTuple):
+    """A training method."""
+
+    config: type[MethodConfig]
+    """The class of its table of settings."""
+    trainer: type[Trainer[Any]]
+    """Its trainer, made from the common settings and the method's."""
+
+
+def _weights(network: PolicyNetwork) -> Arrays:
+    """Return the weights of a network as arrays, under the names that a checkpoint gives them."""
+    return join("model", {name: t.cpu().numpy() for name, t in network.state_dict().items()})
+
+
+def _workers_here(workers: int) -> range:
+    """Return the indices of this process's workers.
+
+    Raises:
+        ConfigError: the workers cannot be divided evenly among the processes.
+    """
+    count = distributed.world_size()
+    if workers % count:
+        raise ConfigError(
+            f"workers={workers} cannot be divided among {count} processes: expected a multiple of "
+            f"{count}"
+        )
+    here = workers // count
+    return range(distributed.rank() * here, (distributed.rank() + 1) * here)
+
+
+def pick_device(name: str) -> torch.device:
+    """Return the device of a configuration; ``auto`` is a GPU if there is one.
+
+    Raises:
+        ConfigError: ``name`` is ``cuda``, and there is no GPU.
+    """
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("device='cuda', but torch sees no CUDA device; use device='cpu'")
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)

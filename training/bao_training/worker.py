@@ -1,0 +1,268 @@
+"""The parts of a worker: its games, and its copy of the network with the gradients."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from bao_agents.array_types import Int64Array, Uint8Array
+from bao_agents.nets.checkpoint import Arrays
+from bao_agents.nets.network import Inputs, PolicyNetwork
+from torch import Tensor
+
+from bao_env.engine.batch import Engine
+from bao_env.engine.position import PLY, WORDS, Actions, Flags, Seats, Words, movers
+from bao_env.engine.sampling import random_actions, random_states
+from bao_env.envs.openings import Openings
+from bao_training.config import TrainConfig
+from bao_training.saved import generator_state, set_generator_state
+
+_MAX_CHUNK = 2048
+"""Decisions that go through the network at a time while learning: their activations fit into the
+second-level cache."""
+
+
+class Games:
+    """The B games that one worker plays at once.
+
+    Args:
+        config: the common settings.
+        seed: the seed of all random numbers in these games.
+    """
+
+    def __init__(self, config: TrainConfig, seed: np.random.SeedSequence) -> None:
+        size = config.envs // config.workers
+        generator_seed, game_seed = seed.spawn(2)
+        self.engine = Engine(config.get_ruleset())
+        self.generator = np.random.Generator(np.random.PCG64(generator_seed))
+        """For random numbers of the worker as a whole."""
+        self.rng = random_states(size, game_seed)
+        """uint64[B], the random state of each game."""
+        self.positions = np.empty((size, WORDS), np.uint64)
+        """uint64[B, 6], packed (:mod:`bao_env.engine.position`)."""
+        self.legal = np.zeros(size, np.uint64)
+        """uint64[B], the legal actions as bits; 0 where a game is over."""
+        self.winners = np.full(size, -1, np.int8)
+        """int8[B], the seat that has won; -1 while the game runs."""
+        self._max_plies = config.max_plies
+        opening_plies = min(config.opening_plies, config.max_plies - 1)
+        self._openings = Openings(self.engine.ruleset, (0, opening_plies))
+
+    def __len__(self) -> int:
+        return len(self.legal)
+
+    @property
+    def seats(self) -> Seats:
+        """int8[B], the seat to move in each game."""
+        return movers(self.positions)
+
+    @property
+    def plies(self) -> Words:
+        """uint64[B], the actions played so far in each game."""
+        return self.positions[:, PLY]
+
+    @property
+    def ended(self) -> Flags:
+        """bool[B], the games that are won, or cut off."""
+        return (self.winners >= 0) | (self.plies >= self._max_plies)
+
+    def reset(self, index: Int64Array) -> None:
+        """Restart games int64[N], each after some random actions that do not end it."""
+        starts = self._openings.draw(len(index), self.generator)
+        self.positions[index], self.legal[index] = starts
+        self.winners[index] = -1
+
+    def step(self, actions: Actions) -> None:
+        """Play an action, int64[B], in every game that is not over."""
+        self.engine.step(self.positions, actions, self.legal, self.winners)
+
+    def step_randomly(self, chosen: Flags) -> None:
+        """Play a random legal action in each of the games bool[B] that are not over."""
+        legal = np.where(chosen, self.legal, np.uint64(0))
+        actions = np.zeros(len(legal), np.int64)
+        random_actions(legal, self.rng, actions)
+        self.engine.step(self.positions, actions, legal, self.winners)
+        self.legal = np.where(chosen, legal, self.legal)
+
+    def state(self) -> Arrays:
+        """Return the running games and their random numbers."""
+        return {
+            "positions": self.positions.copy(),
+            "legal": self.legal.copy(),
+            "rng": self.rng.copy(),
+            "generator": generator_state(self.generator),
+        }
+
+    def load(self, arrays: Arrays) -> None:
+        """Continue the games that :meth:`state` returned."""
+        self.positions[:] = arrays["positions"]
+        self.legal[:] = arrays["legal"]
+        self.rng[:] = arrays["rng"]
+        set_generator_state(self.generator, arrays["generator"])
+
+
+class Replica:
+    """One thread's copy of the network, in the dtype that it computes in.
+
+    Args:
+        network: the float32 network to copy.
+        bfloat16: compute in bfloat16 instead of float32 where the device has it in hardware. In
+            software it takes twenty times as long.
+    """
+
+    def __init__(self, network: PolicyNetwork, bfloat16: bool) -> None:
+        self.device = next(network.parameters()).device
+        dtype = torch.bfloat16 if bfloat16 and has_bfloat16(self.device) else torch.float32
+        self.network = copy.deepcopy(network).to(dtype)
+        self._parameters = list(self.network.parameters())
+        self.gradients = [torch.zeros_like(p) for p in network.parameters()]
+        """float32, one for each parameter. :meth:`backward` adds to them."""
+
+    @property
+    def per_action(self) -> bool:
+        """Return whether the network reads and values each legal action, not each position."""
+        return self.network.config.per_action
+
+    def sync_weights(self, network: PolicyNetwork) -> None:
+        """Copy the weights of ``network``."""
+        with torch.no_grad():
+            for mine, theirs in zip(self._parameters, network.parameters(), strict=True):
+                mine.copy_(theirs)
+
+    def to_device(self, array: npt.NDArray[Any]) -> Tensor:
+        """Return an array as a tensor on the network's device."""
+        return torch.from_numpy(array).to(self.device)
+
+    def make_inputs(self, encodings: Uint8Array, legal_actions: Int64Array) -> Inputs:
+        """Make a batch for a network on this device.
+
+        Args:
+            encodings: uint8[R, ENCODING_SIZE].
+            legal_actions: int64[K], position * 64 + action.
+        """
+        return Inputs(torch.from_numpy(encodings), self.to_device(legal_actions))
+
+    def clear_gradients(self) -> None:
+        """Set the gradients to 0."""
+        for total in self.gradients:
+            total.zero_()
+
+    def forward(self, encodings: Uint8Array, legal_actions: Int64Array) -> tuple[Tensor, Tensor]:
+        """Run the network on a batch to learn from, given as to :meth:`make_inputs`.
+
+        Returns:
+            logits float[K] of the legal actions, and expected results float[R], with their graph.
+            R is the number of encodings, padding included.
+        """
+        logits, values = self.network(self.make_inputs(encodings, legal_actions))
+        return logits[: len(legal_actions)], values
+
+    def backward(self, loss: Tensor) -> None:
+        """Propagate the gradient of a loss through the network; adds to :attr:`gradients`."""
+        loss.backward()
+        with torch.no_grad():
+            for total, parameter in zip(self.gradients, self._parameters, strict=True):
+                if parameter.grad is not None:
+                    total += parameter.grad
+        self.network.zero_grad(set_to_none=True)
+
+
+class Worker:
+    """One thread's games and its copy of the network.
+
+    Args:
+        config: the common settings.
+        network: the float32 network to copy.
+        seed: the seed of this worker's games.
+    """
+
+    def __init__(
+        self, config: TrainConfig, network: PolicyNetwork, seed: np.random.SeedSequence
+    ) -> None:
+        self.config = config
+        self.replica = Replica(network, config.bfloat16)
+        self.games = Games(config, seed)
+        self.games.reset(np.arange(len(self.games)))
+
+    def state(self) -> Arrays:
+        """Return what a resumed worker needs; nothing of a rollout is needed again."""
+        return self.games.state()
+
+    def load(self, arrays: Arrays) -> None:
+        """Continue from what :meth:`state` returned."""
+        self.games.load(arrays)
+
+
+@dataclass
+class GameTotals:
+    """Sums over the games that ended in a worker's play of one update."""
+
+    games: int = 0
+    plies: int = 0
+
+    def count(self, games: Games, ended: Int64Array) -> None:
+        """Add the ended games int64[N]."""
+        self.games += len(ended)
+        self.plies += int(games.plies[ended].sum())
+
+
+class Rollout:
+    """T actions in each of B games; every array is [T, B].
+
+    Args:
+        steps: T.
+        games: B.
+    """
+
+    def __init__(self, steps: int, games: int) -> None:
+        shape = (steps, games)
+        self.rewards = np.empty(shape, np.float32)
+        """+1 or -1 for the player whose action ends the game, else 0."""
+        self.dones = np.empty(shape, np.bool_)
+        """Whether the game ended with this action."""
+        self.turn_passed = np.empty(shape, np.bool_)
+        """Whether the turn passed to the other player."""
+
+    def step(self, t: int, games: Games, actions: Actions) -> Int64Array:
+        """Play and record actions int64[B]; return the games that end, int64[N]."""
+        seats = games.seats
+        games.step(actions)
+        won = games.winners >= 0
+        self.rewards[t] = np.where(won, np.where(games.winners == seats, 1.0, -1.0), 0.0)
+        self.dones[t] = games.ended
+        self.turn_passed[t] = games.seats != seats
+        return np.flatnonzero(self.dones[t])
+
+
+def log_softmax(logits: Tensor, decisions: Tensor, count: int) -> Tensor:
+    """Return log probabilities of the legal actions of ``count`` decisions.
+
+    Args:
+        logits: float[K], of the legal actions.
+        decisions: int64[K], the decision that each belongs to, in ascending order.
+        count: the number of decisions.
+    """
+    tops = logits.new_full((count,), -torch.inf).scatter_reduce(
+        0, decisions, logits.detach(), "amax"
+    )
+    above = logits - tops[decisions]
+    totals = logits.new_zeros(count).index_add(0, decisions, above.exp())
+    return above - totals.log()[decisions]
+
+
+def chunks(index: Int64Array) -> Iterator[Int64Array]:
+    """Split ``index`` into parts small enough to go through the network at once."""
+    for low in range(0, len(index), _MAX_CHUNK):
+        yield index[low : low + _MAX_CHUNK]
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Return whether a device multiplies bfloat16 in hardware: a GPU, or a CPU with AVX-512."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported()
+    return torch.backends.cpu.get_cpu_capability().startswith("AVX512")
