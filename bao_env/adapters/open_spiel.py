@@ -109,7 +109,8 @@ class BaoState(pyspiel.State):
     def __init__(self, game: BaoGame) -> None:
         super().__init__(game)
         self.single_game = SingleGame(game.ruleset, game.max_plies, game.observer)
-        self.single_game.start(SOUTH, {}, _UNUSED)
+        with self.single_game.guard:
+            self.single_game.start(SOUTH, _UNUSED)
 
     def current_player(self) -> int:
         """Return 0 for South, 1 for North, or OpenSpiel's number for the end."""
@@ -119,7 +120,11 @@ class BaoState(pyspiel.State):
         return [] if self.single_game.over else actions_of(self.single_game.legal[0])
 
     def _apply_action(self, action: int) -> None:
-        self.single_game.play(action)
+        game = self.single_game
+        game.guard.check()
+        legal = game.read(action)
+        with game.guard:
+            game.play(legal)
 
     def _action_to_string(self, player: int, action: int) -> str:
         return action_to_move(action)

@@ -292,8 +292,10 @@ class Bao(core.Env):
             engine = self._idle_engines.pop()
         except IndexError:
             engine = Engine(self.ruleset, self.threads)
-        engine.step(positions, actions, legal, winners, on_part_done=finish)
-        self._idle_engines.append(engine)
+        try:
+            engine.step(positions, actions, legal, winners, on_part_done=finish)
+        finally:
+            self._idle_engines.append(engine)
         results = {
             "seat": seats.astype(np.int32),
             "winner": winners.astype(np.int32),

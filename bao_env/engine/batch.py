@@ -41,6 +41,7 @@ from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import (
     NO_WINNER,
     WORDS,
+    Actions,
     Seats,
     Words,
     mover_of,
@@ -249,13 +250,27 @@ class Engine:
         size = self._check_games(positions, legal, winners)
         actions = as_actions(actions, size, "actions")
         check_legal(actions, legal)
+        self.play_legal(positions, actions, legal, winners, on_part_done)
+
+    def play_legal(
+        self,
+        positions: Words,
+        actions: Actions,
+        legal: Words,
+        winners: Seats,
+        on_part_done: Callable[[slice], None] = lambda part: None,
+    ) -> None:
+        """Play as :meth:`step` does, without its checks.
+
+        Wrong arrays or illegal actions, int64[B], lead to undefined behaviour.
+        """
 
         def work(part: slice) -> None:
             state = positions[part], actions[part], legal[part], winners[part]
             _step(self.rules, *state, _thread_scratch())
             on_part_done(part)
 
-        self.share(size, work)
+        self.share(len(legal), work)
 
     def play_random(
         self,

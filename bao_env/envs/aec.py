@@ -146,20 +146,23 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
             ValueError: an option is wrong; the running game stays as it was.
         """
         options = check_options(options, "first_player", "position")
-        if seed is not None or self._np_random is None:
-            self._np_random, _ = seeding.np_random(seed)
-        self._game.start(self._first_player, options, self._np_random)
-        agents = list(self.possible_agents)
-        self.agents = agents
-        self.rewards = dict.fromkeys(agents, 0.0)
-        self._cumulative_rewards = dict.fromkeys(agents, 0.0)
-        self.terminations = dict.fromkeys(agents, False)
-        self.truncations = dict.fromkeys(agents, False)
-        self.infos: dict[str, Infos] = {agent: {} for agent in agents}
-        self.agent_selection = agents[self._game.mover]
-        self._skip_agent_selection: str | None = None
-        if self.render_mode == "human":
-            self.render()
+        game = self._game
+        start = game.read_options(options, self._first_player)
+        with game.guard:
+            if seed is not None or self._np_random is None:
+                self._np_random, _ = seeding.np_random(seed)
+            game.start(start, self._np_random)
+            agents = list(self.possible_agents)
+            self.agents = agents
+            self.rewards = dict.fromkeys(agents, 0.0)
+            self._cumulative_rewards = dict.fromkeys(agents, 0.0)
+            self.terminations = dict.fromkeys(agents, False)
+            self.truncations = dict.fromkeys(agents, False)
+            self.infos: dict[str, Infos] = {agent: {} for agent in agents}
+            self.agent_selection = agents[game.mover]
+            self._skip_agent_selection: str | None = None
+            if self.render_mode == "human":
+                self.render()
 
     def observe(self, agent: str) -> Observation:
         """Return what an agent sees now; see the class for its form."""
@@ -172,26 +175,30 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
 
         Raises:
             IllegalMoveError: the action is illegal, and ``illegal="raise"``; nothing has changed.
+            ResetNeeded: the game has not begun, or an exception interrupted the last step.
             TypeError: the action is not an integer.
             ValueError: the agent is done.
         """
+        game = self._game
+        game.guard.check()
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        game = self._game
-        legal = game.play(action, self._illegal)
-        self._cumulative_rewards[agent] = 0.0
-        self._clear_rewards()
-        agents = self.possible_agents
-        self.agent_selection = agents[game.mover]
-        if game.winner >= 0:
-            self.rewards = dict.fromkeys(agents, -1.0)
-            self.rewards[agents[game.winner]] = 1.0 if legal else 0.0
-            self.infos[agent] = {} if legal else {"illegal": True}
-            self.terminations = dict.fromkeys(agents, True)
-            self._accumulate_rewards()
-        elif game.truncated:
-            self.truncations = dict.fromkeys(agents, True)
-        if self.render_mode == "human":
-            self.render()
+        legal = game.read(action, self._illegal)
+        with game.guard:
+            game.play(legal)
+            self._cumulative_rewards[agent] = 0.0
+            self._clear_rewards()
+            agents = self.possible_agents
+            self.agent_selection = agents[game.mover]
+            if game.winner >= 0:
+                self.rewards = dict.fromkeys(agents, -1.0)
+                self.rewards[agents[game.winner]] = 0.0 if legal is None else 1.0
+                self.infos[agent] = {"illegal": True} if legal is None else {}
+                self.terminations = dict.fromkeys(agents, True)
+                self._accumulate_rewards()
+            elif game.truncated:
+                self.truncations = dict.fromkeys(agents, True)
+            if self.render_mode == "human":
+                self.render()

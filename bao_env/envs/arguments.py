@@ -32,7 +32,8 @@ def seat_number(seat: str | int, name: str) -> int:
     Raises:
         ValueError: ``seat`` is none of these.
     """
-    found = _SEATS.get(seat) if isinstance(seat, (str, int, np.integer)) else None
+    plain = isinstance(seat, (str, int, np.integer)) and not isinstance(seat, bool)
+    found = _SEATS.get(seat) if plain else None
     if found is None:
         raise ValueError(f"{name}={seat!r}: expected 'south' or 'north'")
     return found
@@ -59,13 +60,14 @@ def check_render_mode(render_mode: str | None, metadata: dict[str, Any]) -> str 
 
 
 def check_max_plies(max_plies: int) -> int:
-    """Return ``max_plies`` if it is an integer of at least 1.
+    """Return ``max_plies`` if it is an integer from 1 to 2**31 - 1.
 
     Raises:
         ValueError: it is not.
     """
-    if not isinstance(max_plies, int) or max_plies < 1:
-        raise ValueError(f"max_plies={max_plies!r}: expected an integer of at least 1")
+    integer = isinstance(max_plies, int) and not isinstance(max_plies, bool)
+    if not integer or not 1 <= max_plies < 2**31:
+        raise ValueError(f"max_plies={max_plies!r}: expected an integer from 1 to 2**31 - 1")
     return max_plies
 
 

@@ -29,6 +29,7 @@ from bao_env.engine.position import (
     NO_WINNER,
     PLY,
     WORDS,
+    Actions,
     Flags,
     Seats,
     Words,
@@ -245,20 +246,17 @@ class GameBatch:
 
     def step(
         self,
-        actions: npt.ArrayLike,
+        actions: Actions,
         actors: Seats,
         buffer: ObservationBuffer,
     ) -> StepResult:
         """Play one action in every game, and the agent's answers. Games that are over stay so.
 
         Args:
-            actions: integers [B].
+            actions: int64[B], legal in the games that run.
             actors: int8[B], the seats whose rewards are returned.
             buffer: B games, filled with what they show now.
 
-        Raises:
-            IllegalMoveError: an action is illegal; nothing has changed.
-            TypeError, ValueError: the actions are not B integers; nothing has changed.
         """
         state, size = self.state, self.size
         result = StepResult(np.empty(size), np.empty(size, np.bool_), np.empty(size, np.bool_))
@@ -270,22 +268,27 @@ class GameBatch:
             buffer.rows(part).fill(state.positions[part], self.observer)
 
         if self.agent is None:
-            self.engine.step(
+            self.engine.play_legal(
                 state.positions, actions, state.legal, state.winners, on_part_done=finish
             )
         else:
-            self.engine.step(state.positions, actions, state.legal, state.winners)
+            self.engine.play_legal(state.positions, actions, state.legal, state.winners)
             self._reply(self.agent)
             self.engine.share(size, finish)
         return result
 
-    def observe_all(self, buffer: ObservationBuffer) -> None:
-        """Fill a buffer of B games with what all of them show now."""
+    def observe_again(
+        self, games: GameIndices, shown: ObservationBuffer, buffer: ObservationBuffer
+    ) -> None:
+        """Fill a buffer of B games: ``games`` as they are now, the others as they were shown."""
+        state = self.state.rows(games)
+        viewers, legal = np.empty(len(games), np.int8), np.empty(len(games), np.uint64)
+        _set_viewers(tuple(state), viewers, legal)
+        buffer.viewers[:], buffer.legal[:] = shown.viewers, shown.legal
+        buffer.viewers[games], buffer.legal[games] = viewers, legal
 
         def work(part: slice) -> None:
-            state, rows = self.state.rows(part), buffer.rows(part)
-            _set_viewers(tuple(state), rows.viewers, rows.legal)
-            rows.fill(state.positions, self.observer)
+            buffer.rows(part).fill(self.state.positions[part], self.observer)
 
         self.engine.share(self.size, work)
 
@@ -305,6 +308,6 @@ class GameBatch:
             games = indices[:count]
             positions, legal, winners, _ = state.rows(games)
             actions = answer_of(agent, positions, legal)
-            self.engine.step(positions, actions, legal, winners)
+            self.engine.play_legal(positions, actions, legal, winners)
             state.positions[games], state.legal[games] = positions, legal
             state.winners[games] = winners

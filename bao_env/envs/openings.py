@@ -27,6 +27,8 @@ AGAINST_AN_OPPONENT = (0, 8)
 """Default range of random opening plies when there is an opponent."""
 MAX_OPENING_PLIES = 40
 """More would end too many games before they begin."""
+MAX_DRAWS = 100
+"""Openings that a reset draws before it gives up because the opponent wins immediately."""
 
 
 def check_opening_plies(
@@ -42,7 +44,7 @@ def check_opening_plies(
         low, high = AGAINST_AN_OPPONENT if against_an_opponent else (0, 0)
         return low, min(high, max_plies - 1)
     bounds = tuple(plies) if isinstance(plies, (tuple, list)) else (plies, plies)
-    integers = all(isinstance(n, (int, np.integer)) for n in bounds)
+    integers = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in bounds)
     if not integers or len(bounds) != 2 or not 0 <= bounds[0] <= bounds[1] <= MAX_OPENING_PLIES:
         raise ValueError(
             f"opening_plies={plies!r}: expected an integer from 0 to {MAX_OPENING_PLIES}, or the "

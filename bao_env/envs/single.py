@@ -23,16 +23,13 @@ from bao_env.envs.arguments import (
     check_render_mode,
     seat_or_none,
 )
-from bao_env.envs.openings import OpeningPlies
+from bao_env.envs.openings import MAX_DRAWS, OpeningPlies
 from bao_env.envs.single_game import SingleGame, SingleGameEnv
 from bao_env.observation.observer import Observer, get_observer, masked_space
 from bao_env.render.raster import Window
 
 Observation = Any
 """A value of the environment's ``observation_space``."""
-
-_MAX_DRAWS = 100
-"""Openings that reset() draws before it gives up because the opponent wins immediately."""
 
 
 class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
@@ -142,7 +139,6 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             self.ruleset, max_plies, self.observer, opening_plies, against_an_opponent=True
         )
         self._window = Window("Bao")
-        self._running = False
 
     @property
     def seat(self) -> int:
@@ -162,59 +158,65 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             TypeError: ``options`` is not a dict.
             ValueError: an option is wrong, or the episode ends before the learner can act.
         """
-        super().reset(seed=seed)
         options = check_options(options, "seat", "first_player", "position")
-        rng = self.np_random
-        self._running = False
-        if seed is not None or not self._seeded:
-            self._seeded = True
-            self._agent = get_agent(self.opponent, self.ruleset, int(rng.integers(2**63)))
-        seat = seat_or_none(options.get("seat", self._fixed_seat), "seat")
-        self._seat = int(rng.integers(2)) if seat is None else seat
-        for _ in range(_MAX_DRAWS):
-            self._game.start(self._first_player, options, rng)
-            self._reply()
-            if not self._game.over:
-                break
-        else:
-            raise ValueError(
-                "the episode is over before the learner's first action: the opponent has won, or "
-                f"max_plies={self._game.max_plies} is too small"
-            )
-        self._running = True
-        if self.render_mode == "human":
-            self.render()
-        return self._observation(), self._info()
+        game = self._game
+        start = game.read_options(options, self._first_player)
+        seat = seat_or_none(options.get("seat"), "seat")
+        if seat is None:
+            seat = self._fixed_seat
+        with game.guard:
+            super().reset(seed=seed)
+            rng = self.np_random
+            if seed is not None or not self._seeded:
+                self._seeded = True
+                self._agent = get_agent(self.opponent, self.ruleset, int(rng.integers(2**63)))
+            self._seat = int(rng.integers(2)) if seat is None else seat
+            for _ in range(1 if isinstance(start, tuple) else MAX_DRAWS):
+                game.start(start, rng)
+                self._reply()
+                if not game.over:
+                    break
+            else:
+                raise ValueError(
+                    "the episode is over before the learner's first action: the opponent has won, "
+                    f"or max_plies={game.max_plies} is too small"
+                )
+            if self.render_mode == "human":
+                self.render()
+            return self._observation(), self._info()
 
     def step(self, action: SupportsIndex) -> tuple[Observation, float, bool, bool, Infos]:
         """Play the learner's action and the opponent's answer.
 
         Raises:
-            ResetNeeded: the episode is over.
-            IllegalMoveError: the action is illegal, and ``illegal="raise"``.
-            TypeError: the action is not an integer.
+            ResetNeeded: the episode is over or has not begun, or an exception interrupted the last
+                step.
+            IllegalMoveError: the action is illegal, and ``illegal="raise"``; nothing has changed.
+            TypeError: the action is not an integer; nothing has changed.
+            RuntimeError: the opponent's answer is not a legal action; the episode needs a reset.
         """
-        if not self._running:
-            raise ResetNeeded("the episode is over or has not begun: call reset()")
         game = self._game
-        legal = game.play(action, self._illegal)
-        if legal:
+        game.guard.check()
+        if game.over:
+            raise ResetNeeded("the episode is over: call reset()")
+        legal = game.read(action, self._illegal)
+        with game.guard:
+            game.play(legal)
             self._reply()
-        reward = 0.0
-        if game.winner >= 0:
-            reward = 1.0 if game.winner == self._seat else -1.0
-        self._running = not game.over
-        if self.render_mode == "human":
-            self.render()
-        info = self._info() if legal else self._info() | {"illegal": True}
-        return self._observation(), reward, game.winner >= 0, game.truncated, info
+            reward = 0.0
+            if game.winner >= 0:
+                reward = 1.0 if game.winner == self._seat else -1.0
+            if self.render_mode == "human":
+                self.render()
+            info = self._info() if legal is not None else self._info() | {"illegal": True}
+            return self._observation(), reward, game.winner >= 0, game.truncated, info
 
     def _reply(self) -> None:
         """Play the opponent's plies, until the learner is to move or the game is over."""
         game = self._game
         while game.mover != self._seat and not game.over:
             [action] = answer_of(self._agent, game.positions, game.legal)
-            game.play(action)
+            game.play(int(action))
 
     def _observation(self) -> Observation:
         board = self._game.observation(self._seat)

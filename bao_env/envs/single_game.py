@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from bao_env.engine.position import (
 )
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.arguments import Options, check_max_plies, seat_or_none
+from bao_env.envs.guard import Guard
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
 from bao_env.game import SEAT_NAMES
 from bao_env.notation.positions import action_to_move
@@ -55,6 +56,10 @@ def _play(rules, positions, legal, action):
 
 
 _NONE_LEGAL = np.zeros(1, np.uint64)
+
+Start: TypeAlias = tuple[Words, Words] | int | None
+"""Where a game begins: a position with its legal actions, uint64[1, 6] and uint64[1]; or at the
+opening, the seat that begins, None for the rule set's own rule."""
 
 
 def result_line(position: Position, winner: int, truncated: bool) -> str | None:
@@ -115,6 +120,8 @@ class SingleGame:
         """Whether the game was cut short."""
         self.last: tuple[int, int] | None = None
         """Seat and pit of the last action; None at the opening."""
+        self.guard = Guard()
+        """Whoever steps the game changes it in ``with`` blocks of this guard."""
         self._rules = ruleset.kernel_rules()
         self._viewers = (np.array([SOUTH], np.int8), np.array([NORTH], np.int8))
 
@@ -138,63 +145,72 @@ class SingleGame:
         """How the game ended, in words; None while it runs."""
         return result_line(self.position, self.winner, self.truncated)
 
-    def start(
-        self,
-        first_player: int | None,
-        options: Options,
-        rng: np.random.Generator,
-    ) -> None:
-        """Begin a game by an environment's arguments and its reset options.
+    def read_options(self, options: Options, first_player: int | None) -> Start:
+        """Return where a game begins by an environment's arguments and its reset options.
 
         Args:
+            options: ``"first_player"`` overrides the argument for this game; ``"position"``, a
+                position text, starts there (:func:`bao_env.envs.arguments.check_options`).
             first_player: the seat that begins, or None for the rule set's own rule.
-            options: ``"first_player"`` overrides it for this game; ``"position"``, a position
-                text, starts there (:func:`bao_env.envs.arguments.check_options`).
-            rng: the generator of the lot and of random plies; it is used only if there are any.
 
         Raises:
-            ValueError: an option is wrong; the old game stays.
+            ValueError: an option is wrong.
         """
         text = options.get("position")
         if text is not None:
-            self.positions, self.legal = self.openings.at([text])
+            return self.openings.at([text])
+        wanted = seat_or_none(options.get("first_player"), "first_player")
+        return first_player if wanted is None else wanted
+
+    def start(self, start: Start, rng: np.random.Generator) -> None:
+        """Begin a game.
+
+        Args:
+            start: what :meth:`read_options` returned.
+            rng: the generator of the lot and of random plies; it is used only if there are any.
+        """
+        if isinstance(start, tuple):
+            self.positions, self.legal = (array.copy() for array in start)
         else:
-            wanted = seat_or_none(options.get("first_player"), "first_player")
-            first = first_player if wanted is None else wanted
-            self.positions, self.legal = self.openings.draw(1, rng, first)
+            self.positions, self.legal = self.openings.draw(1, rng, start)
         self.mover, self.winner, self.truncated = turn_of(self.positions[0]), NO_WINNER, False
         self.last = None
 
-    def play(self, action: Any, illegal: str = "raise") -> bool:
-        """Play an action, an integer of any type.
+    def read(self, action: Any, illegal: str = "raise") -> int | None:
+        """Return an action as an int; None if it is illegal and an illegal action loses.
 
         Args:
-            action: the action.
-            illegal: what an illegal action does: ``"raise"``, or ``"lose"``, which ends the game
-                as a loss of the player to move.
-
-        Returns:
-            whether it was legal.
+            action: an integer of any type.
+            illegal: what an illegal action does: ``"raise"`` or ``"lose"``.
 
         Raises:
-            IllegalMoveError: it is illegal; the message names the legal actions, and nothing has
-                changed.
+            IllegalMoveError: it is illegal, and ``illegal="raise"``; the message names the legal
+                actions.
             TypeError: it is not an integer.
         """
         try:
-            action = operator.index(action)
+            number = operator.index(action)
         except TypeError:
             raise TypeError(f"action {action!r}: expected an integer from 0 to 63") from None
-        if not (0 <= action < NUM_ACTIONS and int(self.legal[0]) >> action & 1):
-            if illegal == "raise":
-                raise IllegalMoveError(self._why_illegal(action))
+        if 0 <= number < NUM_ACTIONS and int(self.legal[0]) >> number & 1:
+            return number
+        if illegal == "raise":
+            raise IllegalMoveError(self._why_illegal(number))
+        return None
+
+    def play(self, action: int | None) -> None:
+        """Play a legal action, or end the game as a loss of the player to move.
+
+        Args:
+            action: what :meth:`read` returned; None stands for an illegal action.
+        """
+        if action is None:
             self.winner = 1 - self.mover
             self.legal[0] = 0
-            return False
+            return
         self.last = self.mover, action >> 2
         self.winner, self.mover = _play(self._rules, self.positions, self.legal, action)
         self.truncated = self.winner < 0 and self.plies >= self.max_plies
-        return True
 
     def _why_illegal(self, action: int) -> str:
         name = f" ({action_to_move(action)})" if 0 <= action < NUM_ACTIONS else ""

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from bao_env.bots import Opponent, get_agent
-from bao_env.engine.action import NUM_ACTIONS, is_legal, unpack_masks
+from bao_env.engine.action import NUM_ACTIONS, check_legal, is_legal, unpack_masks
 from bao_env.engine.array_checks import as_actions
 from bao_env.engine.position import PLY, Actions, Flags, Position, Seats, Words, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
@@ -31,7 +31,8 @@ from bao_env.envs.arguments import (
     seat_or_none,
 )
 from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
-from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
+from bao_env.envs.guard import Guard
+from bao_env.envs.openings import MAX_DRAWS, OpeningPlies, Openings, check_opening_plies
 from bao_env.envs.single_game import result_line
 from bao_env.observation.observer import (
     Arrays,
@@ -46,9 +47,6 @@ from bao_env.render.text import ascii_board
 
 Observation = Any
 """A value of the environment's ``observation_space``, with a row for each game."""
-
-_MAX_DRAWS = 100
-"""Openings that a game draws before it gives up because the opponent wins immediately."""
 
 
 class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
@@ -204,7 +202,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Ended games that wait for their reset (NEXT_STEP, DISABLED)."""
         self._sampler = np.zeros(num_envs, np.uint64)
         """Generator states of :meth:`sample_legal_actions`, uint64[B]."""
-        self._started = False
+        self._guard = Guard()
+        self._seeded = False
         self._shown = ObservationBuffer.empty(num_envs, self.observer)
         """The last returned observation. The caller may have changed its arrays since, but not
         ``viewers`` and ``legal``."""
@@ -290,23 +289,19 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             TypeError: ``options`` is not a dict, or the mask is not a bool array.
             ValueError: an option is wrong, or a game ends before the learner can act.
         """
-        super().reset(seed=seed)
         options = check_options(options, "seat", "first_player", "position", "reset_mask")
         games = self._masked_games(options.get("reset_mask"))
-        if seed is not None or not self._started:
-            sequences = np.random.SeedSequence(int(self.np_random.integers(2**63))).spawn(2)
-            self._sampler = random_states(self.num_envs, sequences[0])
-            if self.opponent is not None:
-                bot_seed = int(sequences[1].generate_state(1, np.uint64)[0])
-                self._batch.agent = get_agent(
-                    self.opponent, self.ruleset, bot_seed, self._batch.engine.threads
-                )
-        self._begin_by_options(games, options)
-        self._started = True
-        self._awaiting_reset[games] = False
-        self._shown = self._next_buffer()
-        self._batch.observe_all(self._shown)
-        return self._observation_and_infos({})
+        starts = self._read_options(games, options)
+        with self._guard:
+            super().reset(seed=seed)
+            if seed is not None or not self._seeded:
+                self._seed_players()
+            self._begin(games, *starts)
+            self._awaiting_reset[games] = False
+            buffer = self._next_buffer()
+            self._batch.observe_again(games, self._shown, buffer)
+            self._shown = buffer
+            return self._observation_and_infos({})
 
     def step(
         self, actions: npt.ArrayLike
@@ -320,26 +315,44 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Play one action in every game.
 
         Raises:
-            ResetNeeded: reset() was never called, or (DISABLED) not for a game that is over.
+            ResetNeeded: reset() was never called, or (DISABLED) not for a game that is over, or an
+                exception interrupted the last step.
             IllegalMoveError: an action is illegal, and ``illegal="raise"``; nothing has changed.
             TypeError, ValueError: ``actions`` are not B integers; nothing has changed.
+            RuntimeError: the opponent's answer is not legal; the games need a reset.
         """
-        if not self._started:
-            raise ResetNeeded("call reset() before step()")
+        self._guard.check()
         waiting = self._awaiting_reset.nonzero()[0]
         if len(waiting) and self.autoreset_mode is AutoresetMode.DISABLED:
             raise ResetNeeded(
                 f"games {waiting[:16].tolist()} are over: "
                 "restart them with reset(options={'reset_mask': ...})"
             )
+        batch = self._batch
+        actions = as_actions(actions, self.num_envs, "actions")
+        illegal: Flags | None = None
+        if self._illegal == "raise":
+            check_legal(actions, batch.state.legal)
+        else:
+            illegal = ~is_legal(actions, batch.state.legal)
+        with self._guard:
+            return self._step(actions, illegal, waiting)
+
+    def _step(
+        self, actions: Actions, illegal: Flags | None, waiting: GameIndices
+    ) -> tuple[Observation, npt.NDArray[np.float64], Flags, Flags, Infos]:
+        """Play checked actions.
+
+        Args:
+            actions: int64[B].
+            illegal: which games their action loses, bool[B]; None if none can be.
+            waiting: the games that are over.
+        """
         batch, buffer = self._batch, self._next_buffer()
         infos: Infos = {}
-        if self._illegal == "lose":
-            actions = as_actions(actions, self.num_envs, "actions")
-            illegal = ~is_legal(actions, batch.state.legal)
-            if illegal.any():
-                batch.forfeit(np.flatnonzero(illegal))
-                infos |= _where(illegal, illegal=illegal)
+        if illegal is not None and illegal.any():
+            batch.forfeit(np.flatnonzero(illegal))
+            infos |= _where(illegal, illegal=illegal)
         result = batch.step(actions, self._shown.viewers, buffer)
         if len(waiting):
             for array in result:
@@ -379,8 +392,10 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
                 f"options['reset_mask']: expected bool[{self.num_envs}] with a True in it, "
                 f"not {mask.sum()} True of {mask.shape}"
             )
-        if not self._started and not mask.all():
-            raise ResetNeeded("the first reset must reset all games")
+        if not self._guard.ready and not mask.all():
+            raise ResetNeeded(
+                "the first reset, and one after an interruption, must reset all games"
+            )
         return np.flatnonzero(mask)
 
     def _begin(
@@ -409,7 +424,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             self._batch.state.learner_seats[games] = seats
         if first_players is None:
             first_players = self._first_player
-        for _ in range(_MAX_DRAWS if start is None else 1):
+        for _ in range(MAX_DRAWS if start is None else 1):
             drawn = start or self._openings.draw(len(games), self.np_random, first_players)
             over = self._batch.begin(games, *drawn)
             if not over.any():
@@ -422,15 +437,26 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             f"or max_plies={self.max_plies} is too small"
         )
 
-    def _begin_by_options(self, games: GameIndices, options: Options) -> None:
-        """Begin games by a reset's options."""
+    def _seed_players(self) -> None:
+        """Seed :meth:`sample_legal_actions` and the opponent."""
+        sequences = np.random.SeedSequence(int(self.np_random.integers(2**63))).spawn(2)
+        self._sampler = random_states(self.num_envs, sequences[0])
+        if self.opponent is not None:
+            seed = int(sequences[1].generate_state(1, np.uint64)[0])
+            threads = self._batch.engine.threads
+            self._batch.agent = get_agent(self.opponent, self.ruleset, seed, threads)
+        self._seeded = True
+
+    def _read_options(
+        self, games: GameIndices, options: Options
+    ) -> tuple[Seats | None, Seats | None, tuple[Words, Words] | None]:
+        """Return what a reset's options say of ``games``; see :meth:`_begin`."""
         texts = self._per_game(options, "position", str)
         firsts = self._per_game(options, "first_player", lambda s: seat_number(s, "first_player"))
         seats = self._per_game(options, "seat", lambda s: seat_number(s, "seat"))
         if seats is not None and self.opponent is None:
             raise ValueError("options['seat']: give a seat only against an opponent")
-        self._begin(
-            games,
+        return (
             None if seats is None else np.array(seats, np.int8)[games],
             None if firsts is None else np.array(firsts, np.int8)[games],
             None if texts is None else self._openings.at([texts[g] for g in games]),

@@ -34,7 +34,9 @@ from gymnasium import spaces
 from gymnasium.vector.utils import create_empty_array
 
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.position import Seats, Words
+from bao_env.engine.kernel import legal_mask
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.position import Seats, Words, packed_opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.observation.actions import CAPTURE_COLUMNS, REPLY_COLUMNS, BoardAndActions
 from bao_env.observation.planes import Planes, PlanesAndReplies
@@ -61,7 +63,8 @@ class Observer(Protocol):
         """Write the observations of n positions.
 
         Args:
-            positions: uint64[n, 6], packed positions, C-contiguous.
+            positions: uint64[n, 6], packed positions, C-contiguous. This and the next two are
+                read-only.
             legal: uint64[n], the legal actions of the viewers, bit a = action a; 0 where they are
                 not to move.
             viewers: int8[n], the seat from whose side each position is seen.
@@ -69,6 +72,53 @@ class Observer(Protocol):
                 every number is written.
         """
         ...
+
+
+class OwnObserver:
+    """Guard an observer that is not ours: it gets read-only views, and its output is tried once.
+
+    Args:
+        observer: the observer.
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        """The observer itself."""
+
+    @property
+    def space(self) -> spaces.Space[Any]:
+        """See :class:`Observer`."""
+        return self.observer.space
+
+    def fill(self, positions: Words, legal: Words, viewers: Seats, arrays: Arrays) -> None:
+        """See :meth:`Observer.fill`."""
+        views = positions.view(), legal.view(), viewers.view()
+        for view in views:
+            view.flags.writeable = False
+        self.observer.fill(*views, arrays)
+
+    def try_out(self, ruleset: Ruleset) -> None:
+        """Observe the opening from both sides.
+
+        Raises:
+            ValueError: numbers are missing or outside the space.
+        """
+        position = packed_opening(ruleset, SOUTH)
+        positions, viewers = np.array([position, position]), np.array([SOUTH, NORTH], np.int8)
+        legal = np.array([legal_mask(ruleset.kernel_rules(), position), 0], np.uint64)
+        unwritten: Any = True
+        for byte in (0x55, 0x2A):  # what fill leaves alone is one, then the other
+            arrays = empty_arrays(self, 2)
+            parts = list(arrays.values()) if isinstance(arrays, dict) else [arrays]
+            for part in parts:
+                part.view(np.uint8).fill(byte)
+            self.fill(positions, legal, viewers, arrays)
+            unwritten &= np.concatenate([part.view(np.uint8).ravel() for part in parts]) == byte
+        if np.any(unwritten) or not all(self.space.contains(take_rows(arrays, i)) for i in (0, 1)):
+            raise ValueError(
+                f"observation={self.observer!r}: fill must write every number, each within "
+                f"{self.space}; at the opening it wrote {arrays}"
+            )
 
 
 OBSERVATIONS: dict[str, Callable[[Ruleset, np.dtype[Any]], Observer]] = {
@@ -94,11 +144,17 @@ def get_observer(
         dtype: float32 or uint8, for observers by name.
 
     Raises:
-        ValueError: an unknown name, dtype or rule set, or an object that is not an observer.
+        ValueError: an unknown name, dtype or rule set; an object that is not an observer, or whose
+            first observations are incomplete or outside its space.
     """
+    if isinstance(observation, (OwnObserver, BoardAndActions, Planes, PlanesAndReplies)):
+        return observation
     if not isinstance(observation, str):
-        if isinstance(getattr(observation, "space", None), (spaces.Box, spaces.Dict)):
-            return observation
+        is_observer = callable(getattr(observation, "fill", None))
+        if is_observer and isinstance(observation.space, (spaces.Box, spaces.Dict)):
+            own = OwnObserver(observation)
+            own.try_out(get_ruleset(ruleset))
+            return own
     elif observation in OBSERVATIONS:
         kind = np.dtype(dtype)
         if kind not in (np.float32, np.uint8):
