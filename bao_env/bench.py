@@ -19,12 +19,12 @@ from functools import partial
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from bao_env.cli import Run, add_options, at_least, write_json
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_states
 from bao_env.envs.aec import raw_env
 from bao_env.envs.vector import BaoVectorEnv
+from bao_env.options import Run, add_options, at_least, write_json
 from bao_env.signature import machine, signature
 
 BATCHES = (1, 64, 1024, 16384)

@@ -7,11 +7,11 @@ import codecs
 from pathlib import Path
 
 from bao_env.board import Board
-from bao_env.cli import Run, add_options, new_file
 from bao_env.files import write_atomically
 from bao_env.notation.moves import SPELLINGS
 from bao_env.notation.positions import NotationError, action_to_move, format_position
 from bao_env.notation.transcript import MAX_TEXT, Transcript, parse_transcripts, replay
+from bao_env.options import Run, add_options, new_file
 from bao_env.trace import EventKind
 
 _EXAMPLE = """\

@@ -12,7 +12,6 @@ import time
 
 import numpy as np
 
-from bao_env.cli import Run, add_options, at_least
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import ONE, ZERO, popcount, trailing_zeros
 from bao_env.engine.compile import jit
@@ -20,6 +19,7 @@ from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import WORDS, Words, pack, packed_opening
 from bao_env.engine.ruleset import KernelRules
 from bao_env.notation.positions import action_to_move, parse_position
+from bao_env.options import Run, add_options, at_least
 
 
 @jit

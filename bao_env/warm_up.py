@@ -17,13 +17,13 @@ from itertools import product
 import numpy as np
 
 from bao_env.board import Board
-from bao_env.cli import Run
 from bao_env.engine.batch import Engine
 from bao_env.engine.sampling import random_states
 from bao_env.envs.aec import raw_env
 from bao_env.envs.single import BaoEnv
 from bao_env.envs.vector import BaoVectorEnv
 from bao_env.observation.observer import OBSERVATIONS
+from bao_env.options import Run
 
 
 def single_games() -> None:

@@ -96,7 +96,7 @@ def seed(request: pytest.FixtureRequest) -> int:
 @pytest.fixture
 def fails(capsys: Capsys) -> Fails:
     """Runs ``bao`` with some words, checks its exit status, and returns what it says on stderr."""
-    from bao_env.cli import main
+    from bao_training.cli import main
 
     def run(*words: str, status: int = 2) -> str:
         assert main(words) == status

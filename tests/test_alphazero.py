@@ -12,11 +12,11 @@ from bao_agents.nets import checkpoint
 from bao_agents.nets.policy import NetworkAgent
 from bao_training import train
 from bao_training.alphazero import AlphaZeroTrainer
+from bao_training.cli import main as bao
 from bao_training.config import ConfigError
 from bao_training.train import load_config
 
 from bao_env.bots import RandomAgent
-from bao_env.cli import main as bao
 from bao_env.engine.action import is_legal
 from bao_env.engine.position import PLY, movers
 from tests.conftest import Capsys

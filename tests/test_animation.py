@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bao_training.cli import main as bao
 from PIL import Image
 
 from bao_env.animation import frames
 from bao_env.board import Board
-from bao_env.cli import main as bao
 from bao_env.render.drawing import Circle
 from tests.conftest import Capsys
 from tests.rulesets import every_ruleset

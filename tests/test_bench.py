@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from bao_training.cli import main as bao
 from bao_training.lab import first_step
 
-from bao_env.cli import main as bao
 from tests.conftest import Capsys
 from tests.make_golden import pinned
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import cleanrl_vector
 import numpy as np
 import pytest
+from bao_training.cli import main as bao
 from bao_training.lab.benchmark import command, runs, summary
 from bao_training.lab.benchmark.learners import LEARNERS, Learner, Report
 from bao_training.lab.benchmark.runs import BenchmarkSettings, Name
 
 from bao_env.bots import GreedyAgent
-from bao_env.cli import main as bao
 from bao_env.engine.ruleset import get_ruleset
 from tests.conftest import Capsys, Fails
 

@@ -25,13 +25,13 @@ from bao_agents.search.solver.solved_positions import (
 )
 from bao_agents.search.solver.solver import Solver
 from bao_training import blunders
+from bao_training.cli import main as bao
 from bao_training.config import ConfigError
 from bao_training.ppo import PpoTrainer
 from bao_training.sampling import Sample, random_play
 from bao_training.shares import Blunders
 from bao_training.train import load_config
 
-from bao_env.cli import main as bao
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
 from tests.conftest import Capsys, Fails

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("scipy")
 
 from bao_agents import registry
+from bao_training.cli import main as bao
 from bao_training.lab import card
 
-from bao_env.cli import main as bao
 from tests.conftest import Capsys
 
 

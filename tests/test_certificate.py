@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from bao_training.cli import main as bao
 
 from bao_env import RULESETS
-from bao_env.cli import main as bao
 from tests.check_certificate import (
     KUJIFUNZA,
     CertificateError,

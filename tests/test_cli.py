@@ -11,31 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bao_training import cli
+from bao_training.cli import COMMANDS, parse
+from bao_training.cli import main as bao
 
-from bao_env import cli
-from bao_env.cli import COMMANDS, OPTIONS, Command, add_options, at_least, parse
-from bao_env.cli import main as bao
+from bao_env.options import OPTIONS, add_options, at_least
 from tests.conftest import Capsys
-
-
-def need(command: Command) -> None:
-    """Import what the extra of a command brings; the test is skipped where it is missing."""
-    if command.extra:
-        import torch  # noqa: F401
-    if command.extra == "export":
-        import onnxscript  # noqa: F401
-    if command.extra == "play":
-        import starlette  # noqa: F401
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_and_shared_options(name: str, capsys: Capsys) -> None:
-    need(COMMANDS[name])
+    command = cli.find(name)  # skipped where a package that it needs is missing
     assert bao([*name.split(), "--help"]) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"usage: bao {name}") and "--quiet" in text
     parser = argparse.ArgumentParser()
-    cli._import(name, COMMANDS[name])(parser)
+    command(parser)
     for option, action in parser._option_string_actions.items():
         word = option.removeprefix("--")
         assert word not in ("processes", "jobs", "workers", "folder", "runs")
@@ -52,7 +43,7 @@ def test_overview(capsys: Capsys) -> None:
 
 def test_help_is_quick() -> None:
     """It imports neither numba nor torch."""
-    code = "import sys; from bao_env.cli import main; main(['--help']); " + (
+    code = "import sys; from bao_training.cli import main; main(['--help']); " + (
         "sys.exit(any(name in sys.modules for name in ('numba', 'torch', 'bao_agents')))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
@@ -62,7 +53,7 @@ def test_help_is_quick() -> None:
     ("words", "message"),
     [
         (["perf"], "there is no command 'perf': did you mean 'perft'?"),
-        (["lab"], "did you mean 'lab benchmark' or"),
+        (["foo"], "there is no command 'foo'; bao --help lists all"),
         (["perft", "x"], "argument depth: 'x': expected a whole number of at least 1"),
         (["perft", "3", "--ruleset", "chess"], "unknown rule set 'chess'"),
         (["perft", "3", "--ruleset", "no.toml"], "no.toml: No such file"),
@@ -81,25 +72,39 @@ def test_errors_are_one_line(words: list[str], message: str, capsys: Capsys) -> 
     assert error.splitlines()[-1].startswith(("error: ", f"bao {words[0]}: error: "))
 
 
-def test_what_a_wheel_lacks_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
-    def missing(name: str) -> Any:
-        raise ModuleNotFoundError(name=name)
+@pytest.mark.parametrize(
+    ("package", "advice"),
+    [
+        ("torch", "this needs torch: pip install 'bao_env[train]'"),
+        ("h11.connection", "this needs a web server: pip install 'bao_env[play]'"),
+    ],
+)
+def test_a_missing_extra_is_named(
+    package: str, advice: str, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    def find(name: str) -> Any:
+        raise ModuleNotFoundError(name=package)
 
-    monkeypatch.setattr(cli.pkgutil, "resolve_name", lambda place: missing("bao_training"))
+    monkeypatch.setattr(cli, "find", find)
     assert bao(["train"]) == 2
-    assert "bao train is not part of the wheel" in capsys.readouterr().err
-    monkeypatch.setattr(cli.pkgutil, "resolve_name", lambda place: missing("starlette.routing"))
-    assert bao(["play"]) == 2
-    assert "bao play needs starlette: pip install -e '.[play]'" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"error: {advice}\n"
+
+
+def test_what_a_player_of_ones_own_lacks_is_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(name: str) -> Any:
+        raise ModuleNotFoundError(name="mine")
+
+    monkeypatch.setattr(cli, "find", find)
+    with pytest.raises(ModuleNotFoundError):
+        bao(["train"])
 
 
 def test_ctrl_c(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
     def stopped(args: argparse.Namespace) -> None:
         raise KeyboardInterrupt("the same command continues")
 
-    monkeypatch.setitem(COMMANDS, "stop", Command("", "stop"))
-    monkeypatch.setattr(cli, "_import", lambda name, command: lambda parser: stopped)
-    assert bao(["stop"]) == 130
+    monkeypatch.setattr(cli, "find", lambda name: lambda parser: stopped)
+    assert bao(["show"]) == 130
     assert capsys.readouterr().err == "\nstopped: the same command continues\n"
 
 
@@ -121,7 +126,7 @@ def test_closed_output_is_no_error() -> None:
     read, write = os.pipe()
     os.close(read)
     process = subprocess.Popen(
-        [sys.executable, "-m", "bao_env", "perft", "3"], stdout=write, stderr=subprocess.PIPE
+        [sys.executable, "-m", "bao_training", "perft", "3"], stdout=write, stderr=subprocess.PIPE
     )
     os.close(write)
     assert process.stderr is not None

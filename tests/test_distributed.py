@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from bao_agents.nets import checkpoint
 from bao_training import distributed, train
+from bao_training.cli import main as bao
 from bao_training.config import ConfigError
 from bao_training.ppo import PpoTrainer
 from bao_training.train import load_config
 
-from bao_env.cli import main as bao
 from tests.test_train import metrics, options
 
 ROOT = Path(__file__).parent.parent
@@ -39,7 +39,7 @@ def launch(*given: str) -> subprocess.Popen[str]:
     """Start such a run on two processes."""
     torchrun = ["torch.distributed.run", "--nproc-per-node=2", "--standalone", "-m", "--"]
     return subprocess.Popen(
-        [sys.executable, "-m", *torchrun, "bao_training.train", *given],
+        [sys.executable, "-m", *torchrun, "bao_training", "train", *given],
         cwd=ROOT,
         text=True,
         stderr=subprocess.PIPE,

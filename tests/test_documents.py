@@ -9,9 +9,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from bao_training.cli import COMMANDS, parse
+from bao_training.cli import main as bao
 
-from bao_env.cli import COMMANDS, parse
-from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from tests.conftest import Capsys
 
@@ -60,7 +60,7 @@ def commands(text: str) -> list[str]:
     return [part for part in parts if re.match(r"bao [a-z]", part) and "..." not in part]
 
 
-@pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"training/bao_training/lab/NOTES.md"}))
+@pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"training/lab/NOTES.md"}))
 def test_commands_are_understood(name: str, capsys: Capsys) -> None:
     """Their words are parsed; a span of code may leave out the arguments."""
     for command in commands(TEXTS[name]):

@@ -16,11 +16,11 @@ from bao_agents.search.solver.solved_positions import (
 )
 from bao_agents.search.solver.solver import Solver
 from bao_training import exact_values
+from bao_training.cli import main as bao
 from bao_training.exact_values import DatasetSettings, generate
 from bao_training.sampling import random_play
 
 from bao_env import RULESETS
-from bao_env.cli import main as bao
 from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, movers, unpack

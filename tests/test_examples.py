@@ -13,8 +13,8 @@ import measure
 import numpy as np
 import pytest
 from bao_agents.arena.elo import Score, score_pairs
+from bao_training.cli import main as bao
 
-from bao_env.cli import main as bao
 from tests.conftest import Capsys
 
 

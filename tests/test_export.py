@@ -14,8 +14,8 @@ from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.nets.policy import NetworkAgent
 from bao_agents.registry import CHECKPOINTS
+from bao_training.cli import main as bao
 
-from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from tests.conftest import Capsys
 from tests.networks import make_network

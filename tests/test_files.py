@@ -85,7 +85,7 @@ def test_damaged_parts_are_made_again(tmp_path: Path) -> None:
 
 FULL = """
 import os, resource, shutil, sys
-from bao_env.cli import main
+from bao_training.cli import main
 
 if __name__ == "__main__":
     os.mkdir("out")

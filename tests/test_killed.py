@@ -38,7 +38,7 @@ def test_killed_and_continued_gives_the_same_results(tmp_path: Path, seed: int) 
     def play(folder: str) -> subprocess.Popen[bytes]:
         players = ["random", "greedy", "mcts:8"]
         options = ["--pairs", "120", "--seed", str(seed), "--threads", "2"]
-        command = [sys.executable, "-m", "bao_env", "tournament", *players, *options]
+        command = [sys.executable, "-m", "bao_training", "tournament", *players, *options]
         return subprocess.Popen(
             [*command, "--out", str(tmp_path / folder)],
             cwd=ROOT,

@@ -149,8 +149,9 @@ def test_ctrl_c_stops_every_search() -> None:
 
 
 def test_ctrl_c_stops_bao_solve() -> None:
+    command = "-m bao_training solve --ruleset zanzibar --seconds 600"
     process = subprocess.Popen(
-        [sys.executable, "-m", "bao_env", "solve", "--ruleset", "zanzibar", "--seconds", "600"],
+        [sys.executable, *command.split()],
         stderr=subprocess.DEVNULL,
     )
     with process:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bao_training.cli import main as command_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bao_env.cli import main as command_line
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import opening, packed_opening, to_words
 from bao_env.engine.ruleset import RULESETS

@@ -13,10 +13,10 @@ import torch
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
 from bao_agents.nets.network import ARCHITECTURES, NetworkConfig, PolicyNetwork
+from bao_training.cli import main as bao
 from bao_training.config import OWN_CODE, ConfigError
 from bao_training.train import load_config
 
-from bao_env.cli import main as bao
 from tests.conftest import Capsys
 
 README = (Path(__file__).parent.parent / "training" / "README.md").read_text(encoding="utf-8")

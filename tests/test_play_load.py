@@ -322,7 +322,7 @@ SERVER = """
 import resource, sys, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
 import pytest
-from bao_env.cli import main
+from bao_training.cli import main
 from tests.play import offer
 class Sleeping:
     def act(self, positions, masks):

@@ -24,9 +24,9 @@ from bao_agents.arena.placement import Part, Session, place
 from bao_agents.arena.round_robin import TournamentSettings
 from bao_training import ladder as tool
 from bao_training import rate
+from bao_training.cli import main as bao
 from scipy.special import expit
 
-from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS
 from tests.conftest import Capsys, Fails
 
@@ -349,7 +349,7 @@ def test_ctrl_c_prints_what_there_is(ladder_file: Path, tmp_path: Path) -> None:
     source = MINE.replace("lowest = m", "import time; time.sleep(0.15); lowest = m")
     (tmp_path / "slow.py").write_text(source)
     process = subprocess.Popen(
-        [sys.executable, "-m", "bao_env", "rate", "slow:lowest", "--path", str(tmp_path)]
+        [sys.executable, "-m", "bao_training", "rate", "slow:lowest", "--path", str(tmp_path)]
         + ["--ladder", str(ladder_file), "--precision", "1", "--threads", "1"],
         cwd=Path(rate.__file__).parents[1],
         stdout=subprocess.PIPE,

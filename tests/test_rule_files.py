@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from bao_training.cli import main as bao
 
 from bao_env import RULESETS, Board, load_ruleset
-from bao_env.cli import main as bao
 from bao_env.notation import NotationError
 
 

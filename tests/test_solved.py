@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from bao_agents.search.solver.proof_number import LOSS, WIN
 from bao_agents.search.solver.solver import Solver
+from bao_training.cli import main as bao
 from bao_training.lab import census
 
 from bao_env import RULESETS
-from bao_env.cli import main as bao
 from bao_env.engine.position import unpack
 from bao_env.notation.positions import format_position
 from tests import reference

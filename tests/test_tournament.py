@@ -29,8 +29,8 @@ from bao_agents.arena.round_robin import (
 )
 from bao_agents.provenance import provenance
 from bao_agents.registry import load
+from bao_training.cli import main as bao
 
-from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
 from tests.conftest import Capsys, Fails
@@ -341,7 +341,8 @@ def test_files_that_cannot_be_written(
 def test_folder_in_use(tmp_path: Path, fails: Fails) -> None:
     """When the first tournament is killed, its workers end, and a second one may begin."""
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "bao_env", "tournament", "--out", str(out), "--threads", "2"]
+    program = [sys.executable, "-m", "bao_training"]
+    command = [*program, "tournament", "--out", str(out), "--threads", "2"]
     with subprocess.Popen(
         [*command, "a=mcts:200", "b=mcts:201", "--pairs", "1000"],
         cwd=scheduler.ROOT,

@@ -24,6 +24,7 @@ import torch
 from bao_agents import files
 from bao_agents.nets import checkpoint
 from bao_training import memory, train
+from bao_training.cli import main as bao
 from bao_training.config import ConfigError
 from bao_training.ppo import PpoConfig, PpoTrainer
 from bao_training.saved import digest
@@ -33,7 +34,6 @@ from pydantic import BaseModel
 from safetensors.numpy import load_file
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-from bao_env.cli import main as bao
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
 from tests.conftest import Capsys, Fails
@@ -92,7 +92,7 @@ def options(*settings: str) -> list[str]:
 
 def start(folder: Path, settings: Sequence[str], *extra: str) -> subprocess.Popen[str]:
     """Start a run in a process of its own."""
-    command = [sys.executable, "-m", "bao_env", "train", "--out", str(folder), "--run", "r"]
+    command = [sys.executable, "-m", "bao_training", "train", "--out", str(folder), "--run", "r"]
     return subprocess.Popen(
         [*command, *options(*settings), *extra], cwd=ROOT, stderr=subprocess.PIPE, text=True
     )

@@ -35,8 +35,8 @@ from bao_agents.search.alphabeta.value_network import (
     output,
 )
 from bao_training import fit
+from bao_training.cli import main as bao
 
-from bao_env.cli import main as bao
 from bao_env.engine.layout import HOUSE
 from bao_env.engine.position import Packed, unpack
 from bao_env.engine.ruleset import RULESETS

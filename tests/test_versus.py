@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from bao_training import versus
+from bao_training.cli import main as bao
 from bao_training.versus import RemotePlayer
 
-from bao_env.cli import main as bao
 from tests.conftest import Capsys, Fails
 
 

@@ -72,7 +72,7 @@ def test_compiling_prints_notices(tmp_path: Path) -> None:
 
 
 def test_after_warming_up_nothing_is_compiled(tmp_path: Path) -> None:
-    done = run("from bao_env.cli import main; main(['warm-up'])", tmp_path)
+    done = run("from bao_training.cli import main; main(['warm-up'])", tmp_path)
     assert "single games: " in done.stdout and "many games: " in done.stdout
     assert done.stderr == ""
     played = run(PLAY, tmp_path)

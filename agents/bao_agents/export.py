@@ -48,11 +48,11 @@ from bao_agents.nets.features import INPUTS_VERSION, expand
 from bao_agents.nets.head import SIGN_AND_RESULT, TRUST
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.registry import find_checkpoint
-from bao_env.cli import Run, add_options, new_file
 from bao_env.engine.position import Words
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset, get_ruleset
 from bao_env.files import write_atomically
 from bao_env.observation.board import OBSERVATION_VERSION
+from bao_env.options import Run, add_options, new_file
 
 _MEANINGS = {
     "board": {

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from bao_agents import plugins
 from bao_agents.base import Budget, LoadRequest, NamedPlayer, OnBoard, PlayerKind, PlayerSpec
 from bao_env.bots import Agent
-from bao_env.cli import Run
 from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.options import Run
 
 if TYPE_CHECKING:
     from bao_agents.nets.network import PolicyNetwork

@@ -23,7 +23,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("checkpoints") / "runs"
     folder.mkdir()
     (folder / "broken.safetensors").write_bytes(b"nothing")
-    command = [sys.executable, "-m", "bao_env", "play", "--no-browser", "--port", "0"]
+    command = [sys.executable, "-m", "bao_training", "play", "--no-browser", "--port", "0"]
     command += ["--checkpoints", str(folder)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

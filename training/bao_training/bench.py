@@ -24,7 +24,7 @@ from bao_agents.nets.encoding import encode
 from bao_agents.progress import Progress
 from tabulate import tabulate
 
-from bao_env.cli import Run, add_options, at_least, write_json
+from bao_env.options import Run, add_options, at_least, write_json
 from bao_env.signature import machine
 from bao_training.alphazero import AlphaZeroTrainer
 from bao_training.train import load_config, make_trainer

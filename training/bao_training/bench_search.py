@@ -21,10 +21,10 @@ from bao_agents.search.mcts import MctsAgent
 from tabulate import tabulate
 
 from bao_env.bench import Case, add_rounds, measure
-from bao_env.cli import Run, add_options, at_least, write_json
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import Words
 from bao_env.engine.ruleset import Ruleset
+from bao_env.options import Run, add_options, at_least, write_json
 from bao_env.signature import machine
 
 DEPTHS = (4, 6, 8, 10)

@@ -36,11 +36,11 @@ from bao_agents.search.solver.player import SolverAgent
 from bao_agents.search.solver.solved_positions import Solved, SolvedPositions, solve
 
 from bao_env.bots import Agent
-from bao_env.cli import Run, add_options, add_player_options, at_least, new_file, write_json
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import movers
 from bao_env.files import write_atomically
 from bao_env.game import Stage
+from bao_env.options import Run, add_options, add_player_options, at_least, new_file, write_json
 from bao_training.sampling import games, random_play
 from bao_training.shares import Blunders, Share
 

@@ -26,8 +26,8 @@ from bao_agents.nets import checkpoint
 from bao_agents.progress import Progress
 from bao_agents.search.solver.solved_positions import SolvedPositions, shipped_won_positions
 
-from bao_env.cli import Run, add_options, add_player_options, at_least
 from bao_env.engine.ruleset import Ruleset
+from bao_env.options import Run, add_options, add_player_options, at_least
 from bao_training.plot import draw_curves, reference_lines
 from bao_training.shares import Blunders, Share
 

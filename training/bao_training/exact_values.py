@@ -27,8 +27,8 @@ from bao_agents.search.solver.solved_positions import (
     without_seats,
 )
 
-from bao_env.cli import Run, add_options, add_player_options, at_least
 from bao_env.engine.ruleset import Ruleset
+from bao_env.options import Run, add_options, add_player_options, at_least
 from bao_training.sampling import Sample, check_arguments, games, random_play
 
 CHUNK = 500

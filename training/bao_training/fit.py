@@ -38,10 +38,10 @@ from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.value_network import ROW_LIMIT, ROW_SCALE, SIGNS, load_network
 from torch import Tensor
 
-from bao_env.cli import Run, add_options, at_least, new_file
 from bao_env.engine.position import Words
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.files import write_atomically
+from bao_env.options import Run, add_options, at_least, new_file
 from bao_training import search_games
 from bao_training.resumable import made_once, parts_of
 from bao_training.search_games import SearchGames

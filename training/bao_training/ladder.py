@@ -18,9 +18,9 @@ from bao_agents import registry
 from bao_agents.arena.ladder import LADDERS, Anchor, Ladder, LadderError, answers, write_openings
 from bao_agents.arena.openings import draw_openings
 
-from bao_env.cli import Run, add_options, at_least
 from bao_env.engine.ruleset import Ruleset
 from bao_env.files import write_atomically
+from bao_env.options import Run, add_options, at_least
 
 
 def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:

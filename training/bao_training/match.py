@@ -22,10 +22,10 @@ from bao_agents.arena.report import markdown_table
 from bao_agents.progress import Progress
 from bao_agents.provenance import provenance
 
-from bao_env.cli import Run, add_options, add_player_options, at_least, new_file, write_json
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.files import write_atomically
+from bao_env.options import Run, add_options, add_player_options, at_least, new_file, write_json
 
 
 def ruleset_of(player: str) -> Ruleset | None:

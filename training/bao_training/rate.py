@@ -23,8 +23,8 @@ from bao_agents.arena.scheduler import fingerprint
 from bao_agents.provenance import provenance
 from bao_agents.search.solver.solved_positions import shipped_won_positions
 
-from bao_env.cli import Run, add_options, add_player_options, at_least, new_file, write_json
 from bao_env.files import write_atomically
+from bao_env.options import Run, add_options, add_player_options, at_least, new_file, write_json
 from bao_training.shares import Blunders
 
 BLUNDER_SECONDS = 10.0

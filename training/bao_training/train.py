@@ -19,7 +19,7 @@ finite, it stops and leaves the last checkpoint as it was.
 Under torchrun the processes share the run's workers (:mod:`bao_training.distributed`), with the
 same result::
 
-    torchrun --nproc-per-node 2 -m -- bao_training.train configs/zanzibar.toml
+    torchrun --nproc-per-node 2 -m -- bao_training train configs/zanzibar.toml
 
 If one of them dies, the others stop, and ``--resume`` continues from the last checkpoint.
 """
@@ -45,9 +45,8 @@ from bao_agents.nets.network import allow_architecture
 from bao_agents.progress import Progress
 from bao_agents.provenance import current_commit
 
-from bao_env import cli
-from bao_env.cli import Run, add_options
 from bao_env.files import write_atomically
+from bao_env.options import Run, add_options
 from bao_training import distributed
 from bao_training.alphazero import AlphaZeroConfig, AlphaZeroTrainer
 from bao_training.config import (
@@ -381,7 +380,3 @@ def _say(text: str) -> None:
     """Print a message on stderr, from the first process alone."""
     if distributed.rank() == 0:
         print(text, file=sys.stderr)
-
-
-if __name__ == "__main__":
-    sys.exit(cli.main(["train", *sys.argv[1:]]))  # for torchrun

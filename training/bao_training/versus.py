@@ -26,11 +26,11 @@ from bao_agents.arena.openings import OPENING_PLIES, MatchOpenings, draw_opening
 from bao_agents.progress import Progress
 from bao_agents.provenance import commit_of
 
-from bao_env.cli import Run, add_options, add_player_options, at_least
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import Actions, Words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.files import write_atomically
+from bao_env.options import Run, add_options, add_player_options, at_least
 
 HERE = Path(__file__).parents[1]
 """The folder of this checkout."""

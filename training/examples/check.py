@@ -19,7 +19,7 @@ import sys
 import venv
 from pathlib import Path
 
-from bao_env.cli import Run
+from bao_env.options import Run
 
 EXAMPLES = Path(__file__).resolve().parent
 ROOT = EXAMPLES.parent.parent

@@ -12,7 +12,7 @@ from pathlib import Path
 from bao_agents.play.connections import make_server
 from bao_agents.play.roster import Roster
 from bao_agents.play.server import create_app
-from bao_env.cli import Run, add_options, add_player_options, at_least
+from bao_env.options import Run, add_options, add_player_options, at_least
 
 RUNS = Path("runs")
 """The folder of training runs, whose checkpoints may play by default."""

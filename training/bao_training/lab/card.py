@@ -23,8 +23,8 @@ from bao_agents.nets import checkpoint
 from bao_agents.progress import Progress
 from bao_agents.provenance import provenance
 
-from bao_env.cli import Run
 from bao_env.files import write_atomically
+from bao_env.options import Run
 
 BOTS = ("random", "greedy", "alphabeta:2", "alphabeta:4")
 """Opponents of each network."""

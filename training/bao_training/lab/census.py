@@ -22,11 +22,11 @@ from bao_agents.search.solver.solved_positions import mirrored
 from bao_agents.search.solver.solver import Solver
 from tabulate import tabulate
 
-from bao_env.cli import Run, add_options, at_least
 from bao_env.engine.action import unpack_masks
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import Words
 from bao_env.notation.positions import action_to_move
+from bao_env.options import Run, add_options, at_least
 
 RULESET = "kujifunza"
 TABLE_BITS = 20

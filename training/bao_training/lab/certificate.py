@@ -26,10 +26,10 @@ from bao_agents.search.solver.solver import Solver
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
-from bao_env.cli import Run
 from bao_env.engine.position import Words, packed_opening, unpack
 from bao_env.files import write_atomically
 from bao_env.notation.positions import action_to_move, format_position
+from bao_env.options import Run
 
 RULESET = "kujifunza"
 SHIPPED = Path(solver_module.__file__).parent / "proofs" / f"{RULESET}.tsv"

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from bao_agents.arena.report import markdown
 
-from bao_env.cli import Run
 from bao_env.files import write_atomically
+from bao_env.options import Run
 from bao_training.lab import card
 from bao_training.lab.benchmark import summary
 

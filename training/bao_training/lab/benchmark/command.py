@@ -20,15 +20,15 @@ from pathlib import Path
 from bao_agents.arena.scheduler import LocalPool
 from bao_agents.progress import Progress
 
-from bao_env import cli
-from bao_env.cli import add_options, at_least
+from bao_env import options
+from bao_env.options import add_options, at_least
 from bao_training.lab.benchmark import summary
 from bao_training.lab.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
 from bao_training.lab.benchmark.runs import BenchmarkSettings, Name, Run, file_of, run
 from bao_training.resumable import parts_of
 
 
-def command(parser: argparse.ArgumentParser) -> cli.Run:
+def command(parser: argparse.ArgumentParser) -> options.Run:
     """``bao lab benchmark``: train RL libraries and our own trainers, and rate them."""
     lines = [f"  {name:12} {learner.title}" for name, learner in LEARNERS.items()]
     parser.epilog = "learners:\n" + "\n".join(lines)

@@ -1,0 +1,123 @@
+"""What the commands below ``bao`` share: options, types of arguments, and results as JSON.
+
+A command is a function in the module that does the work. It gets a parser, adds its arguments to
+it, and returns the function that runs it::
+
+    def command(parser):
+        add_options(parser, "ruleset", "seed")
+        return run  # called with the parsed arguments; its result is the exit status, None is 0
+
+:mod:`bao_training.cli` has the table of all commands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+Run: TypeAlias = Callable[[argparse.Namespace], int | None]
+
+
+def at_least(least: float, kind: type[int] | type[float] = int) -> Callable[[str], Any]:
+    """Return a type of arguments: numbers of at least ``least``, whole ones by default."""
+
+    def parse(text: str) -> int | float:
+        try:
+            number = kind(text)
+        except ValueError:
+            number = kind(least) - 1
+        if not least <= number < 2**63:
+            whole = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(
+                f"{text[:40]!r}: expected {whole} of at least {least} and less than 2**63"
+            )
+        return number
+
+    return parse
+
+
+def new_file(text: str) -> str:
+    """Return the name of a file to write, a type of arguments: its folder must exist.
+
+    Without this check the work would be done before the file cannot be written.
+    """
+    folder = os.path.dirname(text) or "."
+    if not os.path.isdir(folder):
+        raise argparse.ArgumentTypeError(f"there is no folder {folder[:200]}: make it first")
+    return text
+
+
+def _ruleset(text: str) -> Any:
+    from bao_env.rule_files import read_ruleset
+
+    try:
+        return read_ruleset(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "ruleset": {
+        "type": _ruleset,
+        "default": "zanzibar",
+        "metavar": "RULES",
+        "help": "zanzibar, kibao, kujifunza, malawi, dutch, or a .toml file of switches",
+    },
+    "seed": {"type": at_least(0), "default": 1, "help": "seed of everything that is random"},
+    "threads": {"type": at_least(1), "default": os.cpu_count() or 1, "help": "cores to use"},
+    "json": {
+        "type": new_file,
+        "metavar": "FILE",
+        "help": "also write the results as JSON; - prints only them",
+    },
+    "out": {"type": Path, "metavar": "DIR", "help": "folder of the results"},
+    "path": {
+        "action": "append",
+        "default": [],
+        "metavar": "DIR",
+        "help": "folder of your own modules; may be given several times",
+    },
+    "allow": {
+        "action": "append",
+        "default": [],
+        "metavar": "MODULE:NAME",
+        "help": "import this architecture, which a checkpoint names; may be given several times",
+    },
+}
+"""The options that several commands have, with the arguments of argparse."""
+
+
+def add_options(parser: argparse.ArgumentParser, *names: str, **defaults: Any) -> None:
+    """Add options of :data:`OPTIONS` to a parser; those in ``defaults`` have another default."""
+    for name in (*names, *defaults):
+        option = dict(OPTIONS[name])
+        option["default"] = defaults.get(name, option.get("default"))
+        if option["default"] not in (None, [], ()):
+            option["help"] += " (default: %(default)s)"
+        parser.add_argument(f"--{name}", **option)
+
+
+def add_player_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of commands that load players."""
+    add_options(parser, "path", "allow")
+    parser.epilog = "bao players lists the players."
+
+
+def write_json(file: str | None, report: Any) -> None:
+    """Write the results of ``--json FILE``; ``-`` is standard output, None writes nothing.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    text = json.dumps(report, indent=2, allow_nan=False) + "\n"
+    if file == "-":
+        sys.stdout.write(text)
+    elif file is not None:
+        from bao_env.files import write_atomically
+
+        write_atomically(file, text)

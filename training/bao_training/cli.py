@@ -1,0 +1,251 @@
+"""The command ``bao``: its commands, and what happens to their errors.
+
+A command is a function in the module that does the work (:mod:`bao_env.options`). That module is
+imported only when the command is called. ``ValueError`` and ``OSError`` become one line on stderr
+and the exit status 2; Ctrl-C becomes one line and the status 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bao_env.options import Run
+
+GROUPS = {
+    "play": {
+        "play": "play in a browser, against anyone",
+        "players": "list the players",
+        "replay": "check a game move by move, or draw it",
+        "explain": "print what a move does",
+        "show": "print a position as a board",
+        "solve": "prove who wins a position",
+    },
+    "learn": {
+        "train": "train an agent by self-play, or resume",
+        "curve": "draw how a run's generations improve",
+        "dataset": "make a file of exact values",
+        "export": "write a network as an ONNX file",
+    },
+    "measure": {
+        "match": "play two players against each other",
+        "rate": "rate a player on a ladder of bots, in Elo",
+        "tournament": "play a round robin",
+        "blunders": "count won games given away",
+    },
+    "for developers": {
+        "warm-up": "compile everything beforehand",
+        "perft": "count the action sequences of a length",
+        "bench": "measure the speed of the environments",
+        "bench search": "measure the searches",
+        "bench train": "measure the speed of training",
+        "bench first-step": "measure compiling at first use",
+        "bench peers": "measure other libraries",
+        "versus": "play against another checkout",
+        "fit": "fit an evaluation of alpha-beta",
+        "ladder": "make a ladder from a tournament",
+        "lab benchmark": "compare learners",
+        "lab card": "measure the shipped networks",
+        "lab census": "count early wins in kujifunza",
+        "lab certificate": "prove kujifunza won",
+        "lab tables": "write the tables of documents",
+    },
+}
+"""What each command does, for ``--help``, in groups. A name may be two words."""
+
+COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+
+EXTRAS = {
+    "train": ("torch", {"torch", "safetensors", "tensorboard", "matplotlib"}),
+    "play": ("a web server", {"starlette", "uvicorn", "h11", "cachetools"}),
+    "render": ("pygame-ce", {"pygame", "PIL"}),
+    "export": ("onnx", {"onnx", "onnxruntime", "onnxscript"}),
+}
+"""The extras of the package: the name that users know what they bring by, and what they bring."""
+
+
+def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
+    """Import the function of a command, and with it what the command needs."""
+    match name:
+        case "play":
+            from bao_agents.play.command import command
+        case "train":
+            from bao_training.train import command
+        case "match":
+            from bao_training.match import command
+        case "rate":
+            from bao_training.rate import command
+        case "tournament":
+            from bao_training.tournament import command
+        case "blunders":
+            from bao_training.blunders import command
+        case "curve":
+            from bao_training.curve import command
+        case "players":
+            from bao_agents.registry import command
+        case "solve":
+            from bao_agents.search.solver.command import command
+        case "dataset":
+            from bao_training.exact_values import command
+        case "export":
+            from bao_agents.export import command
+        case "replay":
+            from bao_env.commands import replay_command as command
+        case "explain":
+            from bao_env.commands import explain_command as command
+        case "show":
+            from bao_env.commands import show_command as command
+        case "perft":
+            from bao_env.perft import command
+        case "warm-up":
+            from bao_env.warm_up import command
+        case "bench":
+            from bao_env.bench import command
+        case "bench search":
+            from bao_training.bench_search import command
+        case "bench train":
+            from bao_training.bench import command
+        case "bench first-step":
+            from bao_training.lab.first_step import command
+        case "bench peers":
+            from bao_training.lab.peers import command
+        case "versus":
+            from bao_training.versus import command
+        case "fit":
+            from bao_training.fit import command
+        case "ladder":
+            from bao_training.ladder import command
+        case "lab benchmark":
+            from bao_training.lab.benchmark.command import command
+        case "lab card":
+            from bao_training.lab.card import command
+        case "lab census":
+            from bao_training.lab.census import command
+        case "lab certificate":
+            from bao_training.lab.certificate import command
+        case "lab tables":
+            from bao_training.lab.tables import command
+        case _:
+            raise KeyError(name)
+    return command
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command, and return the exit status.
+
+    Args:
+        argv: the words after ``bao``; None means those of the process.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(words)
+    except KeyboardInterrupt as stop:
+        print(f"\nstopped{': ' + str(stop) if str(stop) else ''}", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # for example "bao players | head"
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except ModuleNotFoundError as error:
+        if not (advice := _missing(error)):
+            raise
+        print(f"error: {advice}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        place = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        print(f"error: {place}", file=sys.stderr)
+        return 2
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except RuntimeError as error:
+        from concurrent.futures import BrokenExecutor  # slow to import, and rarely needed
+
+        if not isinstance(error, BrokenExecutor):
+            raise
+        print(
+            "error: a worker process has ended, perhaps for want of memory: the same command "
+            "continues, or begins again",
+            file=sys.stderr,
+        )
+        return 1
+    except SystemExit as end:  # argparse has printed help or an error
+        return int(end.code or 0)
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(_overview())
+        return 0
+    if words[0] == "--version":
+        from bao_env import __version__
+
+        print(__version__)
+        return 0
+    if "--quiet" in words:  # before tqdm is imported
+        os.environ |= {"BAO_ENV_QUIET": "1", "TQDM_DISABLE": "1"}
+    run, args = parse(words)
+    for folder in getattr(args, "path", ()):
+        if not os.path.isdir(folder):
+            raise ValueError(f"--path {folder}: there is no such folder")
+        # Behind our own packages, so that no file there hides them. Worker processes inherit it.
+        sys.path.append(str(Path(folder).resolve()))
+    if allowed := getattr(args, "allow", ()):
+        from bao_agents.registry import allow_architecture
+
+        for architecture in allowed:
+            allow_architecture(architecture)
+    return run(args) or 0
+
+
+def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
+    """Return the function that runs a command, and its arguments.
+
+    Raises:
+        ValueError: there is no such command.
+        SystemExit: the arguments are wrong, or ask for help; argparse has printed why.
+    """
+    length = 2 if " ".join(words[:2]) in COMMANDS else 1
+    name = " ".join(words[:length])
+    if name not in COMMANDS:
+        akin = [key for key in COMMANDS if key.startswith(f"{name} ")]
+        akin = akin or difflib.get_close_matches(name, COMMANDS, 1)
+        meant = f": did you mean {' or '.join(repr(key) for key in akin)}?" if akin else ";"
+        raise ValueError(f"there is no command {name[:80]!r}{meant} bao --help lists all")
+    parser = argparse.ArgumentParser(
+        prog=f"bao {name}",
+        description=COMMANDS[name].capitalize() + ".",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run = find(name)(parser)
+    parser.add_argument("--quiet", action="store_true", help="no progress bars and no notices")
+    return run, parser.parse_args(list(words[length:]))
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    """Say how to install a missing package; an empty string if it is none of ours."""
+    package = (error.name or "").partition(".")[0]
+    for extra, (known_as, packages) in EXTRAS.items():
+        if package in packages:
+            return f"this needs {known_as}: pip install 'bao_env[{extra}]'"
+    return ""
+
+
+def _overview() -> str:
+    """Return the text of ``bao --help``."""
+    width = max(map(len, COMMANDS))
+    groups = [
+        "\n".join([f"{title}:", *(f"  {name:{width}}  {what}" for name, what in rows.items())])
+        for title, rows in GROUPS.items()
+    ]
+    return "\n\n".join(
+        [
+            "usage: bao COMMAND ...",
+            "Bao la Kiswahili: play it, learn it, measure it.",
+            *groups,
+            "bao COMMAND --help lists the options of a command.",
+        ]
+    )
