@@ -128,18 +128,6 @@ def test_without_its_buffer_a_run_goes_on(tmp_path: Path, capsys: Capsys) -> Non
     assert (tmp_path / "r" / "final.safetensors").exists()
 
 
-def test_the_memory_of_a_run_is_known() -> None:
-    trainer = trained(0)
-    arrays = [
-        array
-        for worker in trainer.workers
-        for part in (worker.buffer, worker.histories)
-        for name, array in part.state().items()
-        if name not in ("next", "lengths")
-    ]
-    assert trainer.method_config.memory(trainer.config) == sum(array.nbytes for array in arrays)
-
-
 @pytest.mark.slow
 def test_it_learns(tmp_path: Path) -> None:
     settings = [*TINY, "hidden=[64]", "alphazero.simulations=8", "envs=128", "minibatch=256"]

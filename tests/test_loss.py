@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from bao_training.alphazero import SearchBatch, action_targets, search_statistics
-from bao_training.config import OWN_CODE
 from bao_training.ppo import (
     PpoBatch,
     PpoConfig,
@@ -71,14 +70,14 @@ def test_what_a_worker_gives_the_loss(kind: str, monkeypatch: pytest.MonkeyPatch
     """Before the first step, the network's outputs are those of the rollout."""
     batches: list[PpoBatch] = []
 
-    def record(batch: PpoBatch) -> Tensor:
+    def record(batch: PpoBatch, sums: Tensor) -> Tensor:
         batches.append(batch)
         return batch.values.sum() + batch.log_probs.sum()
 
-    monkeypatch.setitem(OWN_CODE, "own:record", record)
+    monkeypatch.setattr("bao_training.ppo.clipped_loss", record)
     settings = ["envs=16", "workers=1", "rollout=8", "minibatch=128", "hidden=[16]"]
     config, _ = load_config(None, [*settings, f"network_kind='{kind}'", "bfloat16=false"])
-    trainer = PpoTrainer(config, PpoConfig(loss="own:record", opponent_pool_share=0.0))
+    trainer = PpoTrainer(config, PpoConfig(opponent_pool_share=0.0))
     worker = trainer.workers[0]
     worker.collect()
     assert worker.split_minibatches(1) == [128]

@@ -23,7 +23,8 @@ import pytest
 import torch
 from bao_agents import files
 from bao_agents.nets import checkpoint
-from bao_training import memory, train
+from bao_agents.nets.checkpoint import CheckpointError
+from bao_training import train
 from bao_training.cli import main as bao
 from bao_training.config import ConfigError
 from bao_training.ppo import PpoConfig, PpoTrainer
@@ -426,49 +427,36 @@ def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails
     assert not list(folder.glob(".*.tmp"))
 
 
-@pytest.mark.parametrize(
-    "settings, needed",
-    [
-        (["hidden=[65536, 65536]"], r"at least 12\d\.\d GB"),
-        (["envs=1048576", "rollout=4096", "minibatch=8192"], r"at least \d{3}\.\d GB"),
-        (["method=alphazero", "alphazero.buffer=1000000000"], r"at least 19\d\.\d GB"),
-    ],
-)
-def test_run_too_large_for_the_memory(
-    run: Fails, monkeypatch: pytest.MonkeyPatch, settings: list[str], needed: str
-) -> None:
-    """It is refused before anything is built."""
-    monkeypatch.setattr(memory, "free_memory", lambda device: 24_000_000_000)
-    error = run(*NEW, *options(*settings))
-    assert re.search(needed, error) and "24.0 GB are free" in error
-
-
-def test_free_memory_is_this_machines() -> None:
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert 0 < memory.free_memory(torch.device("cpu")) <= total
-
-
-def test_adversary_meets_its_fixed_opponent_alone(tmp_path: Path) -> None:
-    """It begins as the opponent's copy and learns from its own seat only; the opponent stays as it
-    is and plays its most likely action."""
-    first = ppo("network_kind=moves")
+def test_a_run_starts_from_a_checkpoint(tmp_path: Path) -> None:
+    first = ppo()
     first.train_update()
-    path = tmp_path / "opponent.safetensors"
+    path = tmp_path / "first.safetensors"
     first.save_policy(path)
-    settings = ["network_kind=moves", "ppo.opponent_pool_share=1.0", "opening_plies=0"]
-    settings += [f"ppo.fixed_opponent={path}", f"start={path}"]
-    trainer = ppo(*settings)
-    assert weights(trainer) == weights(first)
-    for _ in range(4):
-        trainer.train_update()
-    assert weights(trainer) != weights(first)
-    [opponent] = trainer.pool
-    torch.testing.assert_close(dict(opponent), first.network.state_dict(), rtol=0, atol=0)
-    assert 0.4 < trainer.workers[0].rollout.trainable.mean() < 0.6
-    with pytest.raises(ConfigError, match=r"ppo\.fixed_opponent='nobody': there is no such"):
-        ppo(*settings, "ppo.fixed_opponent=nobody")
+    assert weights(ppo(f"start={path}", "seed=1")) == weights(first)
+    with pytest.raises(ConfigError, match=r"start='nobody': there is no such"):
+        ppo("start=nobody")
     with pytest.raises(ConfigError, match="has the network"):
-        ppo(*settings, "hidden=[8]")
+        ppo(f"start={path}", "hidden=[8]")
+
+
+def test_a_run_of_an_earlier_version_is_resumed(tmp_path: Path) -> None:
+    """Unless it used a setting that has gone."""
+    trainer = ppo()
+    trainer.train_update()
+    path = tmp_path / train.LAST
+    for loss in ("clipped", "mine:loss"):
+        trainer.save(path)
+        saved = checkpoint.load(path, arrays=True)
+        saved.info["config"]["ppo"] |= {"loss": loss, "fixed_opponent": ""}
+        arrays = saved.arrays | {
+            f"model.{n}": t.numpy() for n, t in saved.network.state_dict().items()
+        }
+        saved.info["digest"] = digest(saved.info, arrays)
+        checkpoint.save(path, saved)
+        if loss == "clipped":
+            assert weights(train.resume_run(tmp_path)) == weights(trainer)
+    with pytest.raises(CheckpointError, match=r"unknown key 'ppo\.loss'"):
+        train.resume_run(tmp_path)
 
 
 def test_custom_rules_travel_inside_the_checkpoint(tmp_path: Path) -> None:

@@ -358,11 +358,6 @@ class AlphaZeroConfig(MethodConfig):
                 "so that no game outlives its positions"
             )
 
-    @override
-    def memory(self, config: TrainConfig) -> int:
-        # Bytes of a place in ReplayBuffer and of a ply in Histories.
-        return self.buffer * 193 + config.envs * config.max_plies * 8
-
 
 @dataclass
 class CollectTotals(GameTotals):

@@ -22,10 +22,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
 
-OWN_CODE: dict[str, Any] = {}
-"""The user's own methods and losses, by ``package.module:name``. Only names that a configuration
-file or --set gives get here: a name in a checkpoint imports nothing."""
-
 
 class ConfigError(ValueError):
     """A configuration that cannot be used; the message names the key and the values it takes."""
@@ -167,11 +163,6 @@ class MethodConfig(Settings):
             ConfigError: they do not.
         """
         del config  # a method may override this
-
-    def memory(self, config: TrainConfig) -> int:
-        """Return the bytes that the games of all workers need at least, beside the network."""
-        del config
-        return 0
 
 
 S = TypeVar("S", bound=Settings)

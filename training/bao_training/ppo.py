@@ -3,7 +3,7 @@
 An update (:meth:`PpoTrainer.train_update`):
 
 1. Every worker plays ``rollout`` actions in each of its games (:meth:`PpoWorker.collect`). The
-   policy plays itself; in some games a past self, or a fixed opponent, has one seat.
+   policy plays itself; in some games a past self has one seat.
 2. Each action gets its generalised advantage (:func:`advantages`).
 3. In each of ``epochs`` passes the decisions are split into minibatches. Every worker computes
    its part of a minibatch's gradient (:meth:`PpoWorker.gradient`), and the
@@ -13,7 +13,7 @@ An update (:meth:`PpoTrainer.train_update`):
 The actions of a past self are recorded but not ``trainable``: the network does not learn from them.
 
 The objective (:func:`clipped_loss`) is eq. 7 and 9 of Schulman et al. 2017, "Proximal Policy
-Optimization Algorithms". A loss of your own is a function of the same :class:`PpoBatch`.
+Optimization Algorithms".
 """
 
 from __future__ import annotations
@@ -27,21 +27,19 @@ import torch
 from bao_agents.array_types import Float32Array, Float64Array, Int64Array, Uint8Array
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.nets.encoding import encode, padded_encodings
-from bao_agents.nets.features import ENCODING_SIZE
 from bao_agents.nets.legal_actions import (
-    best_legal_actions,
     find_legal_actions,
     gather_encodings,
     sample_actions,
 )
 from bao_agents.nets.network import PolicyNetwork
-from pydantic import Field, field_validator
+from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
 from bao_env.engine.compile import jit
 from bao_env.engine.position import Words
-from bao_training.config import OWN_CODE, MethodConfig, TrainConfig
+from bao_training.config import MethodConfig, TrainConfig
 from bao_training.saved import join, part
 from bao_training.trainer import Trainer, plies_per_game
 from bao_training.worker import GameTotals, Rollout, Worker, chunks, log_softmax
@@ -67,11 +65,8 @@ class PpoTrainer(Trainer["PpoWorker"]):
         self.ppo = ppo  # first: make_worker reads it
         super().__init__(config, ppo)
         self.pool: list[dict[str, Tensor]] = []
-        """Weights of the past selves, the untrained one first; or of the fixed opponent alone."""
-        if ppo.fixed_opponent:
-            self.pool = [self.load_weights("ppo.fixed_opponent", ppo.fixed_opponent)]
-        else:
-            self._remember()
+        """Weights of the past selves, the untrained one first."""
+        self._remember()
 
     @override
     def make_worker(self, seed: np.random.SeedSequence) -> PpoWorker:
@@ -80,7 +75,7 @@ class PpoTrainer(Trainer["PpoWorker"]):
     @override
     def train_update(self) -> dict[str, float]:
         row = super().train_update()
-        if self.update % self.ppo.opponent_pool_every == 0 and not self.ppo.fixed_opponent:
+        if self.update % self.ppo.opponent_pool_every == 0:
             self._remember()
         return row
 
@@ -139,9 +134,8 @@ class PpoTrainer(Trainer["PpoWorker"]):
     @override
     def set_update(self, update: int) -> None:
         super().set_update(update)
-        if not self.ppo.fixed_opponent:
-            size = min(1 + update // self.ppo.opponent_pool_every, self.ppo.opponent_pool_size)
-            self.pool = self.pool[:1] * size
+        size = min(1 + update // self.ppo.opponent_pool_every, self.ppo.opponent_pool_size)
+        self.pool = self.pool[:1] * size
 
     @override
     def state(self) -> Arrays:
@@ -225,10 +219,8 @@ class PpoWorker(Worker):
         )
 
     def _past_self_actions(self, index: Int64Array) -> Int64Array:
-        """Choose the actions of the past self, or of the fixed opponent, in games int64[N]."""
+        """Draw the actions of the past self in games int64[N]."""
         output = self._evaluate(self.past_self, index)
-        if self.ppo.fixed_opponent:
-            return best_legal_actions(output.logits, output.indptr, output.legal)
         rng = self.games.rng[index]
         actions, _, _ = self._sample(output, rng)
         self.games.rng[index] = rng
@@ -329,11 +321,7 @@ class PpoWorker(Worker):
                 entropy_weight=entropy_weight,
             )
             sums = ppo_statistics(batch)
-            if self.ppo.loss == "clipped":
-                loss = clipped_loss(batch, sums)
-            else:
-                loss = OWN_CODE[self.ppo.loss](batch)
-            self.replica.backward(loss / size)
+            self.replica.backward(clipped_loss(batch, sums) / size)
             stats += sums.detach().cpu().numpy()
         return stats
 
@@ -427,9 +415,6 @@ class PpoConfig(MethodConfig):
     """Lambda of the generalised advantages."""
     clip: float = Field(0.2, ge=0, le=1)
     """PPO's epsilon: how far the probability of an action may move in one update."""
-    loss: str = "clipped"
-    """The loss: PPO's clipped objective, or your own (``package.module:name``, a function of a
-    :class:`bao_training.ppo.PpoBatch`)."""
     entropy_weight: float = Field(0.03, ge=0, le=10)
     """Weight of the entropy bonus at the start; it falls with the learning rate."""
     opponent_pool_share: float = Field(0.2, ge=0, le=1)
@@ -438,24 +423,6 @@ class PpoConfig(MethodConfig):
     """Past selves kept: the untrained one stays; newer ones replace others at random."""
     opponent_pool_every: int = Field(20, ge=1, le=1_000_000)
     """Updates between two new past selves."""
-    fixed_opponent: str = ""
-    """Play against this checkpoint (a path, or the name of a shipped one) instead of past selves.
-    It plays its most probable actions. With ``opponent_pool_share = 1`` the run trains an adversary
-    against it."""
-
-    @field_validator("loss")
-    @classmethod
-    def _check_loss(cls, loss: str) -> str:
-        if loss != "clipped" and loss not in OWN_CODE:
-            raise ValueError(
-                f"ppo.loss={loss!r:.200} should be one of clipped; your own, MODULE:NAME, is "
-                "imported only if a file or --set names it"
-            )
-        return loss
-
-    @override
-    def memory(self, config: TrainConfig) -> int:
-        return config.steps_per_update * ENCODING_SIZE  # one encoding a step, or several
 
 
 class PpoRollout(Rollout):
@@ -527,6 +494,6 @@ class PpoTotals(GameTotals):
     """Sums over the games that ended in a worker's rollout."""
 
     past_self_games: int = 0
-    """Games against a past self or the fixed opponent."""
+    """Games against a past self."""
     past_self_points: float = 0.0
     """The policy's points in those: 1 for a win, 1/2 for a draw."""

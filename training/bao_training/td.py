@@ -312,7 +312,3 @@ class TdConfig(MethodConfig):
                 f"network_kind={config.network_kind!r}: td needs a network that values each legal "
                 'action: "moves" or "replies"'
             )
-
-    @override
-    def memory(self, config: TrainConfig) -> int:
-        return config.steps_per_update * 400  # bytes of an action in Rollout, at most

@@ -50,7 +50,6 @@ from bao_env.options import Run, add_options
 from bao_training import distributed
 from bao_training.alphazero import AlphaZeroConfig, AlphaZeroTrainer
 from bao_training.config import (
-    OWN_CODE,
     ConfigError,
     MethodConfig,
     TrainConfig,
@@ -70,8 +69,11 @@ METHODS = {
     "alphazero": Method(AlphaZeroConfig, AlphaZeroTrainer),
     "td": Method(TdConfig, TdTrainer),
 }
-"""The built-in methods, by the name that ``method`` and their table have. A new one is a file like
-:mod:`bao_training.ppo` and a line here."""
+"""The methods, by the name that ``method`` gives. A new one is a file like :mod:`bao_training.td`
+and a line here. The user's own join them once a configuration file or --set names them: a name in a
+checkpoint imports nothing."""
+FORMER_SETTINGS = {"ppo": {"loss": "clipped", "fixed_opponent": ""}}
+"""Settings of earlier versions, with the value of a run that can still be resumed."""
 LAST = "last.safetensors"
 """The file in a run's folder with everything that it needs to resume."""
 
@@ -79,14 +81,8 @@ LAST = "last.safetensors"
 # Settings.
 
 
-def methods() -> dict[str, Method]:
-    """Return the built-in methods, and the user's own that have been imported, by name."""
-    own = {name: code for name, code in OWN_CODE.items() if isinstance(code, Method)}
-    return METHODS | own
-
-
 def import_own_code(settings: Mapping[str, Any]) -> None:
-    """Import the user's own code that settings name: architecture, method, loss of PPO.
+    """Import the user's own architecture and method that settings name.
 
     Only for settings that the user wrote: the settings in a checkpoint must not import anything.
 
@@ -95,8 +91,6 @@ def import_own_code(settings: Mapping[str, Any]) -> None:
     """
     architecture: Any = settings.get("architecture")
     method: Any = settings.get("method")
-    ppo = settings.get("ppo")
-    loss: Any = ppo.get("loss") if isinstance(ppo, dict) else None
     try:
         if plugins.is_own(architecture):
             allow_architecture(architecture)
@@ -107,21 +101,13 @@ def import_own_code(settings: Mapping[str, Any]) -> None:
                     f"method={method} is {code!r:.200}: expected a bao_training.trainer.Method of "
                     "its settings and its trainer"
                 )
-            others = [table_name(name) for name in methods() if name != method]
+            others = [table_name(name) for name in METHODS if name != method]
             if table_name(method) in {*TrainConfig.model_fields, *others}:
                 raise ValueError(
                     f"method={method}: there is a setting or a method called "
                     f"{table_name(method)!r}; expected another name after the colon"
                 )
-            OWN_CODE[method] = code
-        if plugins.is_own(loss):
-            code = plugins.find(loss)
-            if not callable(code):
-                raise ValueError(
-                    f"ppo.loss={loss} is {code!r:.200}: expected a function of a "
-                    "bao_training.ppo.PpoBatch"
-                )
-            OWN_CODE[loss] = code
+            METHODS[method] = code
     except ValueError as error:
         raise ConfigError(str(error)) from error
 
@@ -133,7 +119,7 @@ def config_from_dict(settings: dict[str, Any]) -> tuple[TrainConfig, Any]:
     Raises:
         ConfigError: a key is unknown, or a value has the wrong type or is out of bounds.
     """
-    return check_settings(settings, {name: method.config for name, method in methods().items()})
+    return check_settings(settings, {name: method.config for name, method in METHODS.items()})
 
 
 def load_config(
@@ -157,7 +143,7 @@ def make_trainer(config: TrainConfig, method_config: MethodConfig) -> Trainer[An
     Raises:
         ConfigError, CheckpointError: see :class:`Trainer` and its ``load_weights``.
     """
-    return methods()[config.method].trainer(config, method_config)
+    return METHODS[config.method].trainer(config, method_config)
 
 
 # A run: started or resumed, then trained.
@@ -198,6 +184,12 @@ def resume_run(folder: Path) -> Trainer[Any]:
     settings = saved.info.get("config")
     if not isinstance(settings, dict):
         raise CheckpointError(f"{path} holds no run: it has no settings")
+    for name, former in FORMER_SETTINGS.items():
+        if isinstance(table := settings.get(name), dict):
+            kept = {
+                key: value for key, value in table.items() if (key, value) not in former.items()
+            }
+            settings = settings | {name: kept}
     try:
         config, method_config = config_from_dict(settings)
     except ConfigError as error:

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from bao_training import distributed
 from bao_training.config import ConfigError, MethodConfig, TrainConfig, table_name
-from bao_training.memory import check_memory, keep_freed_memory
+from bao_training.memory import keep_freed_memory
 from bao_training.saved import (
     check_arrays,
     digest,
@@ -62,8 +62,8 @@ class Trainer(ABC, Generic[W]):
         method_config: the method's settings.
 
     Raises:
-        ConfigError: a device or a checkpoint that the settings name does not exist, the workers
-            cannot be divided among the processes, or the run does not fit into memory.
+        ConfigError: a device or a checkpoint that the settings name does not exist, or the workers
+            cannot be divided among the processes.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]]
@@ -79,7 +79,6 @@ class Trainer(ABC, Generic[W]):
         self.ruleset = config.get_ruleset()
         self.device = pick_device(config.device)
         self._here = _workers_here(config.workers)
-        check_memory(config, method_config, self.device, len(self._here))
         seeds = np.random.SeedSequence(config.seed).spawn(config.workers + 2)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seeds[0].generate_state(1)[0]))
