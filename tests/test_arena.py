@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from bao_agents.arena.elo import Sprt, score_pairs, wilson_interval
-from bao_agents.arena.match import GAME_OVER, SPRT_PAIRS, play_match
+from bao_agents.arena.games import GAME_OVER
+from bao_agents.arena.match import SPRT_PAIRS, play_match
 from bao_agents.arena.openings import draw_openings
 from bao_agents.search.alphabeta.evaluation import SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent

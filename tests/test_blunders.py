@@ -12,24 +12,24 @@ import bao_agents
 import numpy as np
 import pytest
 import torch
+from bao_agents.arena import blunders
+from bao_agents.arena.blunders import Blunders
 from bao_agents.arena.elo import wilson_interval
-from bao_agents.nets import checkpoint
-from bao_agents.nets.network import NetworkConfig, PolicyNetwork
-from bao_agents.search.solver.player import PROOF_PART, SolverAgent
-from bao_agents.search.solver.solved_positions import (
+from bao_agents.arena.sampling import Sample, random_play
+from bao_agents.arena.solved_positions import (
     SHIPPED,
     Solved,
     SolvedPositions,
     shipped_won_positions,
     solve,
 )
+from bao_agents.nets import checkpoint
+from bao_agents.nets.network import NetworkConfig, PolicyNetwork
+from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.solver import Solver
-from bao_training import blunders
 from bao_training.cli import main as bao
 from bao_training.config import ConfigError
 from bao_training.ppo import PpoTrainer
-from bao_training.sampling import Sample, random_play
-from bao_training.shares import Blunders
 from bao_training.train import load_config
 
 from bao_env.engine.action import actions_of

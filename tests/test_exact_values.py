@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bao_agents.search.solver import solved_positions
-from bao_agents.search.solver.solved_positions import (
+from bao_agents.arena import solved_positions
+from bao_agents.arena.sampling import random_play
+from bao_agents.arena.solved_positions import (
     SolvedPositions,
     is_for_tests,
     mirrored,
@@ -18,7 +19,6 @@ from bao_agents.search.solver.solver import Solver
 from bao_training import exact_values
 from bao_training.cli import main as bao
 from bao_training.exact_values import DatasetSettings, generate
-from bao_training.sampling import random_play
 
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of

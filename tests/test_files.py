@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bao_training.resumable import made_once, parts_of
+from bao_agents.resumable import made_once, parts_of
 
 from bao_env.files import write_atomically
 

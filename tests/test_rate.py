@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 from bao_agents import registry
-from bao_agents.arena import placement
+from bao_agents.arena import ladder as tool
+from bao_agents.arena import placement, rate
 from bao_agents.arena.elo import ELO_PER_LOGIT, score_pairs
 from bao_agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, shipped
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.placement import Part, Session, place
 from bao_agents.arena.round_robin import TournamentSettings
-from bao_training import ladder as tool
-from bao_training import rate
 from bao_training.cli import main as bao
 from scipy.special import expit
 
@@ -267,22 +266,6 @@ def test_invalid_ladder_raises(
     path.write_text(json.dumps(small.model_dump(mode="json") | change))
     with pytest.raises(LadderError, match=message):
         load_ladder(str(path))
-
-
-def test_ladder_is_made_once(tmp_path: Path, report: dict[str, Any], fails: Fails) -> None:
-    table, ladder = tmp_path / "mine-1" / "table.json", tmp_path / "mine-1.json"
-    table.parent.mkdir()
-    table.write_text(json.dumps(report))
-    words = ["ladder", str(table.parent), "--openings", "5", "--out", str(tmp_path)]
-    assert bao(words) == 0
-    made = load_ladder(str(ladder))
-    assert made.name == "mine-1" and len(made.openings) == 5
-    assert [anchor.player for anchor in made.anchors] == list(BOTS)
-    assert "a ladder never changes" in fails(*words)
-    ladder.unlink()
-    for content in ("", "[]", "{}", "[" * 100_000):
-        table.write_text(content)
-        assert "error: " in fails(*words)
 
 
 # --- the command line ---------------------------------------------------------------------------

@@ -47,7 +47,6 @@ GROUPS = {
         "bench peers": "measure other libraries",
         "versus": "play against another checkout",
         "fit": "fit an evaluation of alpha-beta",
-        "ladder": "make a ladder from a tournament",
         "lab benchmark": "compare learners",
         "lab card": "measure the shipped networks",
         "lab census": "count early wins in kujifunza",
@@ -76,13 +75,13 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
         case "train":
             from bao_training.train import command
         case "match":
-            from bao_training.match import command
+            from bao_agents.arena.match import command
         case "rate":
-            from bao_training.rate import command
+            from bao_agents.arena.rate import command
         case "tournament":
-            from bao_training.tournament import command
+            from bao_agents.arena.tournament import command
         case "blunders":
-            from bao_training.blunders import command
+            from bao_agents.arena.blunders import command
         case "curve":
             from bao_training.curve import command
         case "players":
@@ -106,7 +105,7 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
         case "bench":
             from bao_env.bench import command
         case "bench search":
-            from bao_training.bench_search import command
+            from bao_agents.search.bench import command
         case "bench train":
             from bao_training.bench import command
         case "bench first-step":
@@ -117,8 +116,6 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
             from bao_training.versus import command
         case "fit":
             from bao_training.fit import command
-        case "ladder":
-            from bao_training.ladder import command
         case "lab benchmark":
             from bao_training.lab.benchmark.command import command
         case "lab card":
@@ -217,7 +214,7 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
         raise ValueError(f"there is no command {name[:80]!r}{meant} bao --help lists all")
     parser = argparse.ArgumentParser(
         prog=f"bao {name}",
-        description=COMMANDS[name].capitalize() + ".",
+        description=COMMANDS[name][0].upper() + COMMANDS[name][1:] + ".",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run = find(name)(parser)

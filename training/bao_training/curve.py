@@ -20,16 +20,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bao_agents import registry
+from bao_agents.arena.blunders import Blunders, Share
 from bao_agents.arena.report import elos_of, errorbars, markdown_table, to_dict, write_report
 from bao_agents.arena.round_robin import TournamentSettings, run
+from bao_agents.arena.solved_positions import SolvedPositions, shipped_won_positions
 from bao_agents.nets import checkpoint
 from bao_agents.progress import Progress
-from bao_agents.search.solver.solved_positions import SolvedPositions, shipped_won_positions
 
 from bao_env.engine.ruleset import Ruleset
 from bao_env.options import Run, add_options, add_player_options, at_least
 from bao_training.plot import draw_curves, reference_lines
-from bao_training.shares import Blunders, Share
 
 _TICKS = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
 

@@ -17,19 +17,19 @@ from typing import NamedTuple
 
 import numpy as np
 from bao_agents import registry
-from bao_agents.files import hold
-from bao_agents.progress import Progress
-from bao_agents.provenance import provenance
-from bao_agents.search.solver.solved_positions import (
+from bao_agents.arena.sampling import Sample, check_arguments, games, random_play
+from bao_agents.arena.solved_positions import (
     SolvedPositions,
     is_for_tests,
     solve,
     without_seats,
 )
+from bao_agents.files import hold
+from bao_agents.progress import Progress
+from bao_agents.provenance import provenance
 
 from bao_env.engine.ruleset import Ruleset
 from bao_env.options import Run, add_options, add_player_options, at_least
-from bao_training.sampling import Sample, check_arguments, games, random_play
 
 CHUNK = 500
 """Positions of a part. Parts are by turns of random games and of games between searches."""

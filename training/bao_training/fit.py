@@ -32,6 +32,7 @@ import numpy as np
 import torch
 from bao_agents.array_types import Int16Array, Int32Array
 from bao_agents.progress import Progress
+from bao_agents.resumable import made_once, parts_of
 from bao_agents.search.alphabeta import evaluation, value_network
 from bao_agents.search.alphabeta.evaluation import CELLS, LIMIT, PAIRS, SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
@@ -43,7 +44,6 @@ from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.files import write_atomically
 from bao_env.options import Run, add_options, at_least, new_file
 from bao_training import search_games
-from bao_training.resumable import made_once, parts_of
 from bao_training.search_games import SearchGames
 
 BATCH = 8192

@@ -20,11 +20,11 @@ import numpy as np
 import torch
 from bao_agents import registry
 from bao_agents.arena.match import play_match
+from bao_agents.arena.solved_positions import SolvedPositions
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
-from bao_agents.search.solver.solved_positions import SolvedPositions
 from torch import Tensor
 
 from bao_training import distributed

@@ -2,7 +2,7 @@
 
 A ladder is a JSON file for one rule set. Its ratings are its scale, so they never change under its
 name: if an anchor begins to play differently, a new ladder with a new number is made.
-``bao ladder`` makes one from a tournament.
+:func:`make_ladder` makes one from a tournament.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from bao_agents import registry
-from bao_agents.arena.openings import MatchOpenings
+from bao_agents.arena.openings import MatchOpenings, draw_openings
 from bao_agents.array_types import Float64Array
 from bao_agents.base import NamedPlayer
 from bao_agents.files import fault
@@ -183,6 +183,53 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
     if signature(ladder.ruleset) != ladder.engine_signature:
         raise LadderError(
             f"{ladder.name} was made with other rules: under its name, the engine now plays "
-            f"{ladder.ruleset.name} differently; make a new ladder with bao ladder"
+            f"{ladder.ruleset.name} differently; make a new ladder"
         )
     return ladder
+
+
+def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
+    """Make a ladder of the players of a tournament; its openings differ from the tournament's.
+
+    ``model_dump_json(indent=1)`` of the result is the content of its file in :data:`LADDERS`.
+
+    Args:
+        name: name of the ladder.
+        report: the tournament's ``table.json``.
+        openings: number of openings.
+
+    Raises:
+        KeyError: ``report`` is not the JSON of a tournament.
+        LadderError: no player has Elo 0, or one plays differently now.
+        ValueError: a player is unknown, or there are too few openings.
+    """
+    settings = report["settings"]
+    if report["anchor"] is None:
+        raise LadderError("the tournament has no player with Elo 0: play it with --anchor NAME")
+    ruleset = Ruleset.from_dict(settings["ruleset"])
+    seed = settings["seed"] + 1
+    drawn = draw_openings(ruleset, openings, settings["opening_plies"], seed, settings["balance"])
+    anchors = []
+    for row in report["players"]:
+        spec = settings["players"][row["player"]]
+        player = registry.load(spec, ruleset=ruleset, threads=1)
+        anchors.append(
+            Anchor(
+                player=spec,
+                elo=round(row["elo"], 1),
+                low=round(row["elo_low"], 1),
+                high=round(row["elo_high"], 1),
+                games=row["games"],
+                ms_a_move=round(row["ms_a_move"], 4),
+                answers=answers(player, drawn, ruleset),
+            )
+        )
+    return Ladder(
+        name=name,
+        rules=ruleset.to_dict(),
+        engine_signature=settings["made_with"]["engine_signature"],
+        tournament={key: settings[key] for key in settings if key != "ruleset"},
+        openings_seed=seed,
+        anchors=tuple(sorted(anchors, key=lambda anchor: anchor.elo)),
+        openings=write_openings(drawn),
+    )

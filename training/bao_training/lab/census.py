@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from bao_agents.arena.solved_positions import mirrored
 from bao_agents.array_types import Int8Array
 from bao_agents.progress import Progress
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
-from bao_agents.search.solver.solved_positions import mirrored
 from bao_agents.search.solver.solver import Solver
 from tabulate import tabulate
 

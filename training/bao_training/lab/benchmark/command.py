@@ -19,13 +19,13 @@ from pathlib import Path
 
 from bao_agents.arena.scheduler import LocalPool
 from bao_agents.progress import Progress
+from bao_agents.resumable import parts_of
 
 from bao_env import options
 from bao_env.options import add_options, at_least
 from bao_training.lab.benchmark import summary
 from bao_training.lab.benchmark.learners import ENCODINGS, LEARNERS, OBSERVATIONS
 from bao_training.lab.benchmark.runs import BenchmarkSettings, Name, Run, file_of, run
-from bao_training.resumable import parts_of
 
 
 def command(parser: argparse.ArgumentParser) -> options.Run:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from bao_agents.arena.match import GAME_OVER, MAX_PLIES, play_games
-from bao_agents.array_types import Int64Array, Uint8Array
-from bao_agents.search.solver.solved_positions import without_seats
 
+from bao_agents.arena.games import GAME_OVER, MAX_PLIES, play_games
+from bao_agents.arena.solved_positions import without_seats
+from bao_agents.array_types import Int64Array, Uint8Array
 from bao_env.bots import Agent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH

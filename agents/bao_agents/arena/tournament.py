@@ -18,11 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bao_agents import registry
+from bao_agents.arena.match import add_openings
 from bao_agents.arena.report import to_dict, write_report
 from bao_agents.arena.round_robin import TournamentError, TournamentSettings, file_name, run
-
 from bao_env.options import Run, add_options, add_player_options, at_least
-from bao_training.match import add_openings
 
 
 def parse_players(words: Sequence[str]) -> dict[str, str]:

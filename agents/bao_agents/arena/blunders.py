@@ -21,28 +21,29 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+
 from bao_agents import registry
-from bao_agents.arena.match import play_games
+from bao_agents.arena.elo import wilson_interval
+from bao_agents.arena.games import play_games
 from bao_agents.arena.report import errorbars, markdown_table, png
+from bao_agents.arena.sampling import games, random_play
 from bao_agents.arena.scheduler import fingerprint
+from bao_agents.arena.solved_positions import Solved, SolvedPositions, solve
 from bao_agents.base import NamedPlayer
 from bao_agents.progress import Progress
 from bao_agents.provenance import provenance
 from bao_agents.search.solver.player import SolverAgent
-from bao_agents.search.solver.solved_positions import Solved, SolvedPositions, solve
-
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import movers
+from bao_env.engine.position import Flags, movers
 from bao_env.files import write_atomically
 from bao_env.game import Stage
 from bao_env.options import Run, add_options, add_player_options, at_least, new_file, write_json
-from bao_training.sampling import games, random_play
-from bao_training.shares import Blunders, Share
 
 STRONG = "alphabeta:4"
 """Plays the games of the strong source, after up to eight random plies."""
@@ -58,6 +59,68 @@ DISTANCES = {
 """Classes of positions: the fewest and the most plies to the win."""
 _MAX_PLIES = 300
 """Length at which a game against perfect play counts as not won."""
+
+
+class Share(NamedTuple):
+    """A share of independent trials."""
+
+    rate: float
+    low: float
+    """Lower end of its 95 % interval, after Wilson."""
+    high: float
+    """Upper end of it."""
+
+    @classmethod
+    def of(cls, count: int, trials: int) -> Self | None:
+        """Return the share of ``count`` in ``trials``; None without a trial."""
+        if not trials:
+            return None
+        return cls(count / trials, *wilson_interval(count / trials, trials))
+
+
+@dataclass(frozen=True)
+class Blunders:
+    """Counts of the wins that a player gave away."""
+
+    moves: int
+    """Moves from won positions."""
+    choices: int
+    """Those among them that could have given the win away: some legal action does."""
+    mistakes: int
+    """Those that did."""
+
+    @classmethod
+    def count(
+        cls,
+        won: SolvedPositions,
+        mistakes: Flags,
+        where: Flags | slice = slice(None),
+    ) -> Self:
+        """Count mistakes.
+
+        Args:
+            won: N won positions.
+            mistakes: bool[N], the result of :meth:`SolvedPositions.mistakes`.
+            where: bool[N], the positions that count; all by default.
+        """
+        return cls(len(mistakes[where]), int(won.choices[where].sum()), int(mistakes[where].sum()))
+
+    @property
+    def of_moves(self) -> Share | None:
+        """Mistakes among all moves from won positions."""
+        return Share.of(self.mistakes, self.moves)
+
+    @property
+    def of_choices(self) -> Share | None:
+        """Mistakes among the moves that could have been one."""
+        return Share.of(self.mistakes, self.choices)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; a share without a trial is None."""
+        return asdict(self) | {
+            "of_moves": self.of_moves and self.of_moves._asdict(),
+            "of_choices": self.of_choices and self.of_choices._asdict(),
+        }
 
 
 def load(player: str, args: argparse.Namespace) -> NamedPlayer:

@@ -2,7 +2,7 @@
 
     bao bench search
 
-The positions come from random games, a quarter each after 8, 16, 32 and 48 plies; none is over. If
+The positions come from random games, a quarter each after 8, 16, 32 and 40 plies; none is over. If
 OpenSpiel is installed (``pip install open_spiel``), its C++ search of mancala with random playouts
 is timed in the same rounds for comparison.
 """
@@ -14,27 +14,29 @@ import statistics
 import sys
 
 import numpy as np
-from bao_agents.arena.openings import draw_openings
+from tabulate import tabulate
+
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
 from bao_agents.search.mcts import MctsAgent
-from tabulate import tabulate
-
 from bao_env.bench import Case, add_rounds, measure
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import Words
 from bao_env.engine.ruleset import Ruleset
+from bao_env.envs.openings import Openings
 from bao_env.options import Run, add_options, at_least, write_json
 from bao_env.signature import machine
 
+PLIES = (8, 16, 32, 40)
 DEPTHS = (4, 6, 8, 10)
 SIMULATIONS = 1000
 
 
 def sample(ruleset: Ruleset, count: int) -> Words:
     """Draw positions uint64[count, 6] of random games, early and late."""
-    parts = [draw_openings(ruleset, count // 4, plies, 0, None) for plies in (8, 16, 32, 48)]
-    return np.concatenate([part.positions for part in parts])
+    rng = np.random.default_rng(0)
+    parts = [Openings(ruleset, (plies, plies)).draw(count // 4, rng)[0] for plies in PLIES]
+    return np.concatenate(parts)
 
 
 def alphabeta_case(ruleset: Ruleset, positions: Words, depth: int) -> Case:

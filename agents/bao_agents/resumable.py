@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bao_agents.files import hold
-
 from bao_env.files import write_atomically
 
 T = TypeVar("T")
