@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -15,7 +16,6 @@ from bao_agents.arena.elo import (
     score_pairs,
 )
 from bao_agents.arena.ratings import cycles, rate
-from scipy.stats import norm
 
 # Agresti, Categorical Data Analysis (2nd edition, 2002), tables 10.10 and 10.11: games of 1987,
 # the row's team winning, and the maximum likelihood estimates relative to Baltimore.
@@ -51,7 +51,7 @@ def test_elo_of_known_scores() -> None:
 def test_los_of_pairs() -> None:
     """The variance of these pairs is 0.05762, as Fishtest's page on these counts prints."""
     points = pairs_of((13, 37, 50, 25, 3))
-    expected = norm.cdf((0.4375 - 0.5) / math.sqrt(0.05762 / 127))
+    expected = NormalDist().cdf((0.4375 - 0.5) / math.sqrt(0.05762 / 127))
     assert likelihood_of_superiority(points) == pytest.approx(expected, rel=1e-3)
     assert likelihood_of_superiority(1.0 - points) == pytest.approx(1.0 - expected, rel=1e-3)
     assert score_pairs(points).los == likelihood_of_superiority(points)
@@ -64,9 +64,9 @@ def test_los_of_pairs() -> None:
         ([[1, 1], [1, 1]], 1.0),
         ([[0, 0.5], [0.5, 0]], 0.0),
         ([[1, 0]], 0.5),
-        ([[1, 1]], norm.cdf(math.sqrt(2))),
-        ([[0, 0.5]], norm.cdf(-1)),
-        (6 * [[1, 0]] + [[1, 1]], norm.cdf(1)),  # a shared pair adds no variance
+        ([[1, 1]], NormalDist().cdf(math.sqrt(2))),
+        ([[0, 0.5]], NormalDist().cdf(-1)),
+        (6 * [[1, 0]] + [[1, 1]], NormalDist().cdf(1)),  # a shared pair adds no variance
     ],
 )
 def test_los_of_few_pairs(points: list[list[float]], los: float) -> None:

@@ -18,13 +18,12 @@ import pytest
 from bao_agents import registry
 from bao_agents.arena import ladder as tool
 from bao_agents.arena import placement, rate
-from bao_agents.arena.elo import ELO_PER_LOGIT, score_pairs
+from bao_agents.arena.elo import score_pairs
 from bao_agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, shipped
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.placement import Part, Session, place
 from bao_agents.arena.round_robin import TournamentSettings
 from bao_training.cli import main as bao
-from scipy.special import expit
 
 from bao_env.engine.ruleset import RULESETS
 from tests.conftest import Capsys, Fails
@@ -60,7 +59,7 @@ def cheat(ruleset, seed):
 
 def drawn_points(rng: np.random.Generator, elo: float, opponents: np.ndarray) -> np.ndarray:
     """Draw the points of a player of this rating by the model, float64[pairs, 2]."""
-    chance = expit((elo - opponents) / ELO_PER_LOGIT)
+    chance = 1 / (1 + 10 ** ((opponents - elo) / 400))
     return (rng.random((len(opponents), 2)) < chance[:, None]).astype(float)
 
 
@@ -114,7 +113,7 @@ def test_placement_is_the_likeliest_rating() -> None:
     points = drawn_points(rng, 650.0, opponents)
     points[:10] = 0.5
     found = place(opponents, np.arange(200), points)
-    expected = 2 * expit((found.elo - opponents) / ELO_PER_LOGIT).sum()
+    expected = 2 * (1 / (1 + 10 ** ((opponents - found.elo) / 400))).sum()
     assert expected == pytest.approx(points.sum(), abs=1e-4)
     assert found.low < found.elo < found.high
 

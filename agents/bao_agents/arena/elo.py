@@ -10,11 +10,11 @@ played.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-import numpy as np  # SciPy is imported where it is used: the board in a browser needs none
+import numpy as np
 
 from bao_agents.array_types import Float64Array
 
@@ -88,9 +88,20 @@ def finite(value: float) -> float | None:
 
 def expected_score(elo: FloatOrArray) -> FloatOrArray:
     """Return the points a game, 0..1, that the logistic Elo model expects at a difference."""
-    from scipy.special import expit
+    return logistic(elo / ELO_PER_LOGIT)
 
-    return expit(elo / ELO_PER_LOGIT)
+
+def logistic(x: FloatOrArray) -> FloatOrArray:
+    """Return 1 / (1 + exp(-x)), without overflow."""
+    return np.exp(-np.logaddexp(0.0, -x))
+
+
+def root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a falling function, positive at ``low`` and negative at ``high``, is 0."""
+    for _ in range(64):  # bisection; 1e4 / 2**64 is 5e-16
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) > 0 else (low, middle)
+    return (low + high) / 2
 
 
 def score_pairs(points: Float64Array) -> Score:
@@ -262,12 +273,10 @@ def _tilt(counts: Sequence[float], score: float) -> list[float]:
     Returns:
         1 + x (a - score) for each pair score a.
     """
-    from scipy.optimize import brentq
-
     total = math.fsum(counts)
     terms = [(n / total, a - score) for n, a in zip(counts, _PAIR_SCORES, strict=True)]
     # No p exceeds 1, so no divisor is below its f: this brackets x, clear of the poles.
     low = (terms[-1][0] - 1.0) / terms[-1][1]
     high = (terms[0][0] - 1.0) / terms[0][1]
-    x = brentq(lambda x: sum(f * d / (1.0 + x * d) for f, d in terms), low, high, xtol=1e-14)
+    x = root(lambda x: sum(f * d / (1.0 + x * d) for f, d in terms), low, high)
     return [1.0 + x * d for _, d in terms]

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
-from bao_agents.arena.elo import ELO_PER_LOGIT, Z95, expected_score
+from bao_agents.arena.elo import ELO_PER_LOGIT, Z95, expected_score, root
 from bao_agents.arena.ladder import Ladder
 from bao_agents.arena.scheduler import LocalPool, Record, Unit, play_units
 from bao_agents.array_types import Float64Array, Int64Array
@@ -94,7 +93,7 @@ def place(
     elif total == points.size:
         elo = math.inf
     else:
-        elo = brentq(surplus, low, high)
+        elo = root(surplus, low, high)
     effect = _design_effect(elo, ratings, openings, points)
 
     def deviation(elo: float) -> float:
@@ -103,10 +102,8 @@ def place(
     middle = min(max(elo, low), high)
     return Placement(
         elo=elo,
-        low=brentq(lambda x: deviation(x) - Z95, low, middle) if total else -math.inf,
-        high=brentq(lambda x: deviation(x) + Z95, middle, high)
-        if total < points.size
-        else math.inf,
+        low=root(lambda x: deviation(x) - Z95, low, middle) if total else -math.inf,
+        high=root(lambda x: deviation(x) + Z95, middle, high) if total < points.size else math.inf,
     )
 
 

@@ -12,10 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
-from scipy.special import expit
 
-from bao_agents.arena.elo import ELO_PER_LOGIT, score_pairs
+from bao_agents.arena.elo import ELO_PER_LOGIT, logistic, score_pairs
 from bao_agents.array_types import Float64Array, Int64Array
 
 PRIOR = 1.0
@@ -99,10 +97,12 @@ def rate(
         points[0, i, j] = of_a.sum()
         points[1:, i, j] = drawn @ np.arange(5) / 2
         points[:, j, i] = of_a.size - points[:, i, j]
-    groups, labels = connected_components(games, directed=False)
-    if groups > 1:
-        groups_of_names = [np.array(names)[labels == group] for group in range(groups)]
-        listed = "; ".join(", ".join(group) for group in groups_of_names)
+    met = (games > 0) | np.eye(len(names), dtype=bool)
+    for _ in names:  # whoever met someone who met ... is comparable
+        met = met @ met
+    groups = np.unique(met, axis=0)[::-1]
+    if len(groups) > 1:
+        listed = "; ".join(", ".join(np.array(names)[group]) for group in groups)
         raise ValueError(f"players who never met cannot be compared: {listed}")
     elo = ELO_PER_LOGIT * _fit(points, games, prior)
     if anchor is not None:
@@ -191,9 +191,9 @@ def _fit(points: Float64Array, games: Int64Array, prior: float) -> Float64Array:
     active = np.arange(len(points))
     for _ in range(_STEPS):
         theta = ratings[active]
-        wins = expit(theta[:, :, None] - theta[:, None, :])
+        wins = logistic(theta[:, :, None] - theta[:, None, :])
         losses = wins.transpose(0, 2, 1)
-        virtual = expit(theta)
+        virtual = logistic(theta)
         lost = points[active].transpose(0, 2, 1)
         gradient = (points[active] * losses - lost * wins).sum(axis=2) + prior * (0.5 - virtual)
         # Ratings keep mean 0: a shift of all of them is projected out.
