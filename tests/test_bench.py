@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from bao_training import bench_first_step as first_step
 from bao_training.cli import main as bao
-from bao_training.lab import first_step
 
 from tests.conftest import Capsys
 from tests.make_golden import pinned

@@ -109,9 +109,9 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
         case "bench train":
             from bao_training.bench import command
         case "bench first-step":
-            from bao_training.lab.first_step import command
+            from bao_training.bench_first_step import command
         case "bench peers":
-            from bao_training.lab.peers import command
+            from bao_training.bench_peers import command
         case "versus":
             from bao_training.versus import command
         case "fit":
