@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from bao_training.cli import main as bao
 
 from bao_env import RULESETS
 from tests.check_certificate import (
@@ -178,14 +177,3 @@ def test_malformed_text_raises(text: str, message: str, tmp_path: Path, capsys: 
 def test_missing_file_raises(tmp_path: Path, capsys: Capsys) -> None:
     assert main([str(tmp_path / "none.tsv")]) == 1
     assert "error: " in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_it_can_be_made_again(tmp_path: Path, capsys: Capsys) -> None:
-    pytest.importorskip("scipy")
-
-    path = tmp_path / "proof.tsv"
-    assert bao(["lab", "certificate", str(path)]) == 0
-    assert capsys.readouterr().out == f"559 positions in {path}\n"
-    assert check(read(path)) == check(read(SHIPPED))
-    assert path.read_text() == SHIPPED.read_text()

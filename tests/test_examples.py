@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import nullcontext
 from importlib.metadata import version
@@ -9,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import check
+import cleanrl_vector
 import measure
 import numpy as np
 import pytest
 from bao_agents.arena.elo import Score, score_pairs
-from bao_training.cli import main as bao
 
 from tests.conftest import Capsys
 
@@ -67,10 +68,7 @@ def test_check_runs_examples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capsys
 ) -> None:
     """It prints their rows and names those that fail; nothing is installed here."""
-    folder = tmp_path / "training" / "examples"
-    folder.mkdir(parents=True)
-    for package in (folder.parent, folder):  # else the real package would be found before it
-        (package / "__init__.py").touch()
+    folder = tmp_path
     (folder / "fake_good.py").write_text("print('epoch 1'); print('| fake | 1 | good | 2 | 3 |')")
     (folder / "fake_poor.py").write_text("import sys; sys.exit('this went wrong')")
     (folder / "fake_mute.py").write_text("print('nothing')")
@@ -78,7 +76,7 @@ def test_check_runs_examples(
     monkeypatch.setattr(check, "EXAMPLES", folder)
     monkeypatch.setattr(check, "LIBRARIES", ["fake"])
     monkeypatch.setattr(check, "prepare", lambda library, folder, fresh: Path(sys.executable))
-    assert bao(["examples", "--all"]) == 1
+    assert check.main(["--all"]) == 1
     out, err = capfd.readouterr()
     assert out == check.HEAD + "\n| fake | 1 | good | 2 | 3 |\n"
     assert "epoch 1" in err and "this went wrong" in err
@@ -93,6 +91,30 @@ def test_check_names_failed_installations(
     monkeypatch.setattr(check, "EXAMPLES", tmp_path)
     monkeypatch.setattr(check, "LIBRARIES", ["fake"])
     monkeypatch.setattr(check, "python_in", lambda folder: Path(sys.executable))
-    assert bao(["examples", "fake", "--venvs", str(tmp_path)]) == 1
+    assert check.main(["fake", "--venvs", str(tmp_path)]) == 1
     out, err = capfd.readouterr()
     assert out == check.HEAD + "\n" and "fake: not installed" in err
+
+
+@pytest.mark.parametrize("words", [[], ["--all", "sb3"], ["keras"]])
+def test_check_says_what_to_give(words: list[str], capsys: Capsys) -> None:
+    with pytest.raises(SystemExit) as end:
+        check.main(words)
+    assert end.value.code == 2
+    assert re.search("unknown library 'keras'|name the libraries", capsys.readouterr().err)
+
+
+def test_plain_ppo_is_reproducible() -> None:
+    reported: list[int] = []
+
+    def train() -> np.ndarray:
+        choose = cleanrl_vector.train(
+            *("planes", 3, 300, lambda steps, player: reported.append(steps)),
+            games=16,
+            rollout=8,
+            hidden=8,
+        )
+        boards = np.random.default_rng(0).random((50, 16, 4, 8)).astype(np.float32)
+        return choose(boards, np.ones((50, 64), np.bool_))
+
+    assert (train() == train()).all() and reported == 2 * [128, 256, 384]

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 from bao_agents import registry
-from bao_agents.arena import ladder as tool
 from bao_agents.arena import placement, rate
 from bao_agents.arena.elo import score_pairs
-from bao_agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, shipped
+from bao_agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, make_ladder, shipped
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.placement import Part, Session, place
 from bao_agents.arena.round_robin import TournamentSettings
@@ -80,7 +79,7 @@ def report() -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def small(report: dict[str, Any]) -> Ladder:
     """Make a ladder of three quick bots."""
-    return tool.make_ladder("small", report, OPENINGS)
+    return make_ladder("small", report, OPENINGS)
 
 
 @pytest.fixture
@@ -265,6 +264,11 @@ def test_invalid_ladder_raises(
     path.write_text(json.dumps(small.model_dump(mode="json") | change))
     with pytest.raises(LadderError, match=message):
         load_ladder(str(path))
+
+
+def test_a_ladder_needs_a_player_at_zero(report: dict[str, Any]) -> None:
+    with pytest.raises(LadderError, match="play it with --anchor NAME"):
+        make_ladder("small", report | {"anchor": None}, 5)
 
 
 # --- the command line ---------------------------------------------------------------------------

@@ -50,8 +50,6 @@ from tests.conftest import Fails
         ("curve . --blunders", "fewer than two generations"),
         ("versus greedy --other .", "is no checkout of bao_env"),
         ("versus gready", "gready of .* has ended"),
-        ("examples", "name the libraries, or give --all alone"),
-        ("examples keras", "unknown library 'keras': expected one of agilerl, cleanrl"),
         ("play --no-browser --port 99999999", "cannot listen on 127.0.0.1 port 99999999"),
         ("play --no-browser --host 203.0.113.1", "cannot listen on 203.0.113.1"),
         ("play --no-browser --checkpoints nowhere", "nowhere is not a folder"),

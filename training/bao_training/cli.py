@@ -47,11 +47,6 @@ GROUPS = {
         "bench peers": "measure other libraries",
         "versus": "play against another checkout",
         "fit": "fit an evaluation of alpha-beta",
-        "lab benchmark": "compare learners",
-        "lab card": "measure the shipped networks",
-        "lab census": "count early wins in kujifunza",
-        "lab certificate": "prove kujifunza won",
-        "lab tables": "write the tables of documents",
     },
 }
 """What each command does, for ``--help``, in groups. A name may be two words."""
@@ -116,16 +111,6 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
             from bao_training.versus import command
         case "fit":
             from bao_training.fit import command
-        case "lab benchmark":
-            from bao_training.lab.benchmark.command import command
-        case "lab card":
-            from bao_training.lab.card import command
-        case "lab census":
-            from bao_training.lab.census import command
-        case "lab certificate":
-            from bao_training.lab.certificate import command
-        case "lab tables":
-            from bao_training.lab.tables import command
         case _:
             raise KeyError(name)
     return command

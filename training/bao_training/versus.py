@@ -32,7 +32,7 @@ from bao_env.engine.ruleset import Ruleset
 from bao_env.files import write_atomically
 from bao_env.options import Run, add_options, add_player_options, at_least
 
-HERE = Path(__file__).parents[1]
+HERE = Path(__file__).parents[2]
 """The folder of this checkout."""
 _SCRIPT = Path(__file__).with_name("remote_player.py")
 PART = 20
@@ -56,17 +56,22 @@ class RemotePlayer:
     """
 
     def __init__(self, name: str, checkout: Path, ruleset: Ruleset, seed: int) -> None:
-        if not (checkout / "agents" / "__init__.py").exists():
-            raise ValueError(f"{checkout} is no checkout of bao_env: it has no folder agents")
+        if not (checkout / "agents" / "bao_agents").exists():
+            raise ValueError(f"{checkout} is no checkout of bao_env: it has no agents/bao_agents")
         self.name, self.checkout = name, checkout
         self.seconds, self.moves = 0.0, 0
+        root = checkout.resolve()
         self._process = subprocess.Popen(
             [sys.executable, "-c", _SCRIPT.read_text("utf-8"), name, ruleset.name, str(seed)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # only this process answers Ctrl-C
             cwd=checkout,
-            env=os.environ | {"PYTHONPATH": str(checkout.resolve()), "OMP_NUM_THREADS": "1"},
+            env=os.environ
+            | {
+                "PYTHONPATH": os.pathsep.join(map(str, (root, root / "agents"))),
+                "OMP_NUM_THREADS": "1",
+            },
         )
 
     def warm_up(self, ruleset: Ruleset) -> None:

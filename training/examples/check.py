@@ -19,8 +19,6 @@ import sys
 import venv
 from pathlib import Path
 
-from bao_env.options import Run
-
 EXAMPLES = Path(__file__).resolve().parent
 ROOT = EXAMPLES.parent.parent
 LIBRARIES = sorted(path.stem for path in (EXAMPLES / "requirements").glob("*.txt"))
@@ -90,10 +88,12 @@ def run_example(python: Path, name: str) -> str:
     return rows[0]
 
 
-def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao examples``: train with other RL libraries, each in its own virtual environment."""
-    parser.epilog = "libraries: " + ", ".join(LIBRARIES)
-    parser.add_argument("libraries", nargs="*", metavar="LIBRARY", help="which (see below)")
+def main(argv: list[str] | None = None) -> int:
+    """Run the examples of the libraries that the arguments name; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "libraries", nargs="*", metavar="LIBRARY", help=f"one or more of {', '.join(LIBRARIES)}"
+    )
     parser.add_argument("--all", action="store_true", help="all of them, one after another")
     parser.add_argument(
         "--venvs",
@@ -103,15 +103,12 @@ def command(parser: argparse.ArgumentParser) -> Run:
         help="where the virtual environments are kept (default: %(default)s)",
     )
     parser.add_argument("--fresh", action="store_true", help="make the environments again")
-    return _run
-
-
-def _run(args: argparse.Namespace) -> int:
+    args = parser.parse_args(argv)
     unknown = [name for name in args.libraries if name not in LIBRARIES]
     if unknown:
-        raise ValueError(f"unknown library {unknown[0]!r}: expected one of {', '.join(LIBRARIES)}")
+        parser.error(f"unknown library {unknown[0]!r}: expected one of {', '.join(LIBRARIES)}")
     if args.all == bool(args.libraries):
-        raise ValueError("name the libraries, or give --all alone")
+        parser.error("name the libraries, or give --all alone")
     print(HEAD, flush=True)
     failed = []
     for library in LIBRARIES if args.all else args.libraries:
@@ -130,3 +127,7 @@ def _run(args: argparse.Namespace) -> int:
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

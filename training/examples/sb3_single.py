@@ -1,6 +1,6 @@
 """MaskablePPO of SB3-contrib on the single-learner environment.
 
-python training/examples/sb.py3_single
+python training/examples/sb3_single.py
 """
 
 from __future__ import annotations

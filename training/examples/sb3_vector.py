@@ -1,6 +1,6 @@
 """MaskablePPO of SB3-contrib in self-play on batches of games, through ``bao_env.adapters.sb3``.
 
-python training/examples/sb.py3_vector
+python training/examples/sb3_vector.py
 """
 
 from __future__ import annotations

@@ -1,1 +1,0 @@
-"""Commands that each made one figure or table of a document; README.md lists them."""

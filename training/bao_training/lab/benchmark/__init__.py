@@ -1,1 +1,0 @@
-"""The benchmark: several RL libraries and our own trainers on each observation."""
