@@ -9,8 +9,8 @@ import httpx2
 import numpy as np
 import pytest
 from bao_agents import registry
-from bao_agents.base import OnBoard, PlayerKind
-from bao_agents.play.roster import Roster
+from bao_agents.base import NamedPlayer, PlayerKind
+from bao_agents.play.roster import OFFERS, Offer, Roster
 from bao_agents.play.server import create_app
 from starlette.testclient import TestClient
 
@@ -53,8 +53,8 @@ class Lowest:
         return np.array([actions_of(mask)[0] for mask in masks])
 
 
-def offer(monkeypatch: pytest.MonkeyPatch, agent: Any, **label: str) -> None:
+def offer(monkeypatch: pytest.MonkeyPatch, agent: Any) -> None:
     """Add the player ``mine`` to those of the board."""
-    place = {"": OnBoard({"en": "Mine", **label})}
-    row = PlayerKind("mine", "mine", {}, lambda _: agent, on_board=place)
+    row = PlayerKind("mine", "mine", {}, lambda request: NamedPlayer(request.name, agent))
     monkeypatch.setattr("bao_agents.registry.KINDS", (row, *registry.KINDS))
+    monkeypatch.setattr("bao_agents.play.roster.OFFERS", [Offer("mine"), *OFFERS])

@@ -17,10 +17,10 @@ import torch
 from bao_agents.arena.match import play_match
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint, CheckpointError
+from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
 from bao_agents.nets.features import INPUTS_VERSION
 from bao_agents.nets.network import NetworkConfig, PolicyNetwork, num_parameters
 from bao_agents.nets.policy import NetworkAgent
-from bao_agents.registry import CHECKPOINTS, shipped
 from bao_agents.search.gumbel.player import SearchAgent
 from bao_agents.search.gumbel.search import GumbelSearch
 from hypothesis import HealthCheck, given, settings

@@ -12,8 +12,8 @@ import pytest
 from bao_agents.export import features
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint
+from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.nets.policy import NetworkAgent
-from bao_agents.registry import CHECKPOINTS
 from bao_training.cli import main as bao
 
 from bao_env.engine.ruleset import RULESETS, Ruleset

@@ -99,7 +99,7 @@ def test_time_is_kept(player: str) -> None:
 
 HUGE = (
     "alphabeta:40",
-    "guided:zanzibar:40",
+    "guided:40",
     "mcts:9000000",
     "search:zanzibar:900000",
     "solver:900000000n",
@@ -190,7 +190,7 @@ def test_a_damaged_file_of_fitted_numbers_is_named(
     value_network.load_network.cache_clear()
     try:
         with pytest.raises(ValueError, match=r"fitted\.npz.*from the repository again"):
-            bao_agents.load("alphabeta:1" if module is evaluation else "guided:zanzibar:1")
+            bao_agents.load("alphabeta:1" if module is evaluation else "guided:1")
     finally:
         evaluation._fitted.cache_clear()
         value_network.load_network.cache_clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import shutil
 import subprocess
@@ -13,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bao_agents import registry
+from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
 from bao_agents.play.analysis import hints
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.rule_texts import ruleset_text
-from bao_agents.registry import CHECKPOINTS, read_network
+from bao_agents.play.server import FOLDER
+from bao_agents.registry import read_network
 from starlette.testclient import TestClient
 
 from bao_env.board import Board
@@ -38,8 +40,9 @@ ZANZIBAR = CHECKPOINTS / "zanzibar.safetensors"
         "alphabeta:20ms",
         "mcts:20",
         "zanzibar",
+        "guided:20ms",
         "guided:zanzibar:20ms",
-        "solver:zanzibar:20ms",
+        "solver:20ms",
     ],
 )
 def test_bots_move(client: TestClient, player: str) -> None:
@@ -83,7 +86,7 @@ def test_checkpoints_come_from_the_named_folders(tmp_path: Path) -> None:
     shutil.copy(ZANZIBAR, folder / "best" / "final.safetensors")
     (folder / "broken.safetensors").write_bytes(b"nothing")
     roster = Roster([folder])
-    assert list(roster.files) == [*registry.shipped(), "runs/best/final", "runs/broken"]
+    assert list(roster.files) == [*shipped(), "runs/best/final", "runs/broken"]
     client = make_client(roster)
     path, _ = start(client, seats=["runs/best/final", "runs/broken"])
     state = ask(client, f"{path}/bot", ply=0)["state"]
@@ -125,13 +128,19 @@ def test_setup_lists_players_and_budgets(client: TestClient) -> None:
     """Each choice is a player within its budgets, and none beyond."""
     setup = client.get("/api/setup").json()
     roster, values = Roster(), {choice["value"] for choice in setup["players"]}
+    assert len(values) == len(setup["players"])
     for language in ("en", "sw"):
-        labels = {choice["label"].get(language, choice["value"]) for choice in setup["players"]}
-        assert len(labels) == len(values) == len(setup["players"])
+        words = json.loads((FOLDER / f"{language}.json").read_text(encoding="utf-8"))
+        labels = {
+            words[f"player {choice['kind']}"].replace("{checkpoint}", choice["checkpoint"])
+            for choice in setup["players"]
+        }
+        assert len(labels) == len(values)
+        assert all(f"player {one['kind']}" in words for one in setup["evaluators"])
+        assert all(
+            f"unit {one['budget']['unit']}" in words for one in setup["players"] if one["budget"]
+        )
     for choice in setup["players"]:
-        for label in (choice["label"], (choice["budget"] or choice)["label"]):
-            assert label["en"] and label.keys() <= {"en", "sw"}
-            assert all(text == text.strip() and "{" not in text for text in label.values())
         before, after = choice["spec"]
         if choice["budget"] is None:
             assert roster.check(before + after) == before
@@ -150,7 +159,7 @@ def test_setup_lists_players_and_budgets(client: TestClient) -> None:
     for evaluator in setup["evaluators"]:
         if "zanzibar" in evaluator["value"]:  # networks of other rules are errors
             ask(client, f"{path}/hints", evaluator=evaluator["value"])
-    for player in ("greedy", "guided:zanzibar:9ms"):
+    for player in ("greedy", "guided:9ms", "guided:zanzibar:9ms"):
         assert "gives no hints" in ask(client, f"{path}/hints", 400, evaluator=player)["error"]
 
 
@@ -160,12 +169,11 @@ def test_names_of_players_have_one_spelling(client: TestClient) -> None:
 
 
 def test_new_bot_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page offers it in its own words, and it may play."""
-    offer(monkeypatch, Lowest(), sw="Wangu")
+    """And an offer: the page lists it, and it may play."""
+    offer(monkeypatch, Lowest())
     client = make_client()
     offered = client.get("/api/setup").json()["players"][0]
-    label = {"en": "Mine", "sw": "Wangu"}
-    assert offered == {"value": "mine", "label": label, "spec": ["mine", ""], "budget": None}
+    assert (offered["value"], offered["spec"], offered["budget"]) == ("mine", ["mine", ""], None)
     path, state = start(client, seats=["mine", "human"])
     answer = ask(client, f"{path}/bot", ply=0)
     assert answer["state"]["moves"][0]["texts"][0] == Board().move_text(state["legal"][0]["action"])
@@ -209,7 +217,7 @@ def test_pipes_are_no_checkpoints(tmp_path: Path) -> None:
     later.touch()
     roster, board = Roster([tmp_path]), Board()
     name = f"{tmp_path.name}/later"
-    assert list(roster.files) == [*registry.shipped(), name]
+    assert list(roster.files) == [*shipped(), name]
     later.unlink()
     os.mkfifo(later)
     for use in (lambda: roster.act(name, board), lambda: hints(board, name, roster)):

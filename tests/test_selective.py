@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 from bao_agents.nets import checkpoint
+from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
-from bao_agents.registry import GUIDES
 from bao_agents.search.alphabeta.evaluation import load_tables
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.policy_order import (

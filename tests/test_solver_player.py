@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 
 import numpy as np
-import pytest
-from bao_agents import load
 from bao_agents.base import NamedPlayer
 from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
@@ -108,18 +106,6 @@ def test_proof_is_kept_for_the_next_move() -> None:
                 assert solver.solve(board.words).winner == seat
                 board.push(board.legal_actions[-1])
         assert outcome.winner == seat
-
-
-def test_network_guides_where_nothing_is_proved() -> None:
-    pytest.importorskip("torch")
-    positions, masks = draw("zanzibar", 40, (8, 20), seed=7)
-    plain, guided = (
-        load(name, threads=1).act(positions, masks)
-        for name in ("solver:20000n", "solver:zanzibar:20000n")
-    )
-    alone = load("guided:zanzibar:17500n", threads=1).act(positions, masks)
-    assert (guided != plain).any()
-    assert (guided == alone).mean() > 0.9
 
 
 def test_move_that_leaves_the_opponent_without_one() -> None:

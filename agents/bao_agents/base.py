@@ -1,18 +1,17 @@
 """Players, and kinds of players.
 
 A player is an agent with a name; it plays batches of positions and single boards. Its kind defines
-how the player is named and made, and how the board in a browser offers it.
-:mod:`bao_agents.registry` lists the kinds.
+how the player is named and made. :mod:`bao_agents.registry` lists the kinds.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,19 +23,7 @@ from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
     from bao_agents.nets.network import PolicyNetwork
-    from bao_agents.nets.policy import NetworkAgent
-
-Translations = Mapping[str, str]
-"""A text by language: English, ``en``, always; Swahili, ``sw``, if it is translated."""
-
-
-class Evaluation(NamedTuple):
-    """A network's evaluation of a position."""
-
-    policy: dict[int, float]
-    """The probability of each legal action; together they are 1."""
-    value: float
-    """The expected result for the player to move, -1 (a loss) to 1 (a win)."""
+    from bao_agents.nets.policy import Evaluation, NetworkAgent
 
 
 class NamedPlayer:
@@ -55,17 +42,17 @@ class NamedPlayer:
 
     @property
     def fingerprint(self) -> str | None:
-        """The attribute ``fingerprint`` of its agent, a text that changes if its play does.
+        """The agent's ``fingerprint``: a string that changes whenever its play does.
 
         None if the agent has none.
 
         Raises:
-            ValueError: the attribute is not a text.
+            ValueError: the attribute is not a string.
         """
         found = getattr(self._agent, "fingerprint", None)
         if not isinstance(found, str | None):
             raise ValueError(
-                f"the fingerprint of {self.name} is a {type(found).__name__}: expected a text"
+                f"the fingerprint of {self.name} is a {type(found).__name__}: expected a string"
             )
         return found
 
@@ -104,51 +91,24 @@ class NamedPlayer:
 
 
 class LoadRequest(NamedTuple):
-    """The arguments of a loader."""
+    """What a player is made from."""
 
     spec: PlayerSpec
+    name: str
+    """The name shown in tables."""
     ruleset: Ruleset
     """The rules to play."""
     seed: int
     """The seed of the player's random choices."""
     threads: int | None
     """The number of threads of a search; None for all cores."""
-    network: PolicyNetwork | None
-    """The checkpoint's network, for a kind that has one."""
+    read_network: Callable[[Path, Ruleset], PolicyNetwork]
+    """Returns the network of a checkpoint."""
 
-    @property
-    def limit(self) -> dict[str, Any]:
-        """The limit of a search, if it has one, as a keyword argument; milliseconds as seconds."""
-        argument = self.spec.kind.limits[self.spec.unit]
-        if argument == "milliseconds":
-            return {"seconds": self.spec.budget / 1000}
-        return {argument: self.spec.budget} if argument else {}
-
-    @property
-    def greedy(self) -> bool:
-        """Whether the option ``greedy`` is given."""
-        return self.spec.option == "greedy"
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Limits of a search that the board in a browser accepts."""
-
-    low: int
-    high: int
-    default: int
-    label: Translations
-    """The name of the unit."""
-
-
-@dataclass(frozen=True)
-class OnBoard:
-    """The entry for a player in the lists of the board in a browser."""
-
-    label: Translations
-    """The player's name; ``{checkpoint}`` stands for that of its checkpoint."""
-    budget: Budget | None = None
-    """The range of ``{budget}``, if the spelling has it."""
+    def network(self) -> PolicyNetwork:
+        """Return the network of the checkpoint that the player's name gives."""
+        assert self.spec.path is not None
+        return self.read_network(self.spec.path, self.ruleset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,24 +117,17 @@ class PlayerKind:
 
     name: str
     spelling: str
-    """A text with fields in braces, each at most once: ``checkpoint``, a path or the name of a
+    """A string with fields in braces, each at most once: ``checkpoint``, a path or the name of a
     shipped one; ``budget``, a number with a unit; ``module`` and ``function``."""
     examples: Mapping[str, str]
     """One or more names, each with its meaning."""
-    load: Callable[[LoadRequest], Agent]
+    load: Callable[[LoadRequest], NamedPlayer]
     """Makes the player; raises ValueError if it cannot. It imports torch only if it needs it: torch
     is slow to import, and may be missing."""
-    limits: Mapping[str, str] = field(default_factory=lambda: {"": ""})
-    """The argument of the search that a budget sets, by the unit written behind the number."""
+    units: tuple[str, ...] = ("",)
+    """The units that may follow the number of a budget."""
     options: tuple[str, ...] = ()
     """Words that may follow the spelling, after a colon."""
-    on_board: Mapping[str, OnBoard] = field(default_factory=dict)
-    """Entries of the board in a browser, by unit; without any, it does not offer the kind."""
-    gives_hints: bool = False
-    """Whether the network can also evaluate each move for a hint."""
-    reads_guide: bool = False
-    """Whether the network only guides a search, which asks it often. For a shipped checkpoint this
-    is a smaller one, in the folder ``guides``."""
 
     @property
     def head(self) -> str:
@@ -195,7 +148,7 @@ class PlayerKind:
             for i, part in enumerate(parts)
         )
         if "budget" in parts:
-            pattern += f"(?P<unit>{'|'.join(self.limits)})"
+            pattern += f"(?P<unit>{'|'.join(self.units)})"
         if self.options:
             pattern += f"(?::(?P<option>{'|'.join(self.options)}))?"
         return re.compile(pattern)
@@ -235,11 +188,26 @@ class PlayerSpec:
     budget: int
     """The number that limits a search; 0 for a kind without."""
     unit: str
-    """The unit of the budget, or an empty text."""
+    """The unit of the budget, or an empty string."""
     option: str
-    """The option, or an empty text."""
+    """The option, or an empty string."""
     path: Path | None = None
     """The file of the checkpoint."""
+
+    @property
+    def count(self) -> int | None:
+        """The budget if it has no unit: plies or simulations."""
+        return None if self.unit else self.budget
+
+    @property
+    def nodes(self) -> int | None:
+        """The budget if it is a number of nodes."""
+        return self.budget if self.unit == "n" else None
+
+    @property
+    def seconds(self) -> float | None:
+        """The budget if it is a time."""
+        return {"s": float(self.budget), "ms": self.budget / 1000}.get(self.unit)
 
     def __str__(self) -> str:
         return self.name

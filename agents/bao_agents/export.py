@@ -43,11 +43,11 @@ import bao_agents.nets.features
 from bao_agents.array_types import Float32Array, Int64Array
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint
+from bao_agents.nets.checkpoint_files import find_checkpoint
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.features import INPUTS_VERSION, expand
 from bao_agents.nets.head import SIGN_AND_RESULT, TRUST
 from bao_agents.nets.network import PolicyNetwork
-from bao_agents.registry import find_checkpoint
 from bao_env.engine.position import Words
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset, get_ruleset
 from bao_env.files import write_atomically

@@ -1,8 +1,8 @@
 """Load a player by name: ``"greedy"``, ``"alphabeta:6"``, ``"runs/quick/final.safetensors"``.
 
-:data:`KINDS` is the one table of players. It defines the names that :func:`load` takes, the lists
-in help and errors, and the players that the board in a browser offers. To add a bot, write it in
-a file of its own and give it a row.
+:data:`KINDS` is the one table of players. It defines the names that :func:`load` takes, and the
+lists in help and errors. To add a bot, write it in a file of its own, and give it a loader and a
+row.
 """
 
 from __future__ import annotations
@@ -11,47 +11,104 @@ import argparse
 import difflib
 import operator
 import os
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bao_agents import plugins
-from bao_agents.base import Budget, LoadRequest, NamedPlayer, OnBoard, PlayerKind, PlayerSpec
-from bao_env.bots import Agent
+from bao_agents.base import LoadRequest, NamedPlayer, PlayerKind, PlayerSpec
+from bao_agents.nets.checkpoint_files import find_checkpoint, find_guide, shipped
+from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.options import Run
 
 if TYPE_CHECKING:
     from bao_agents.nets.network import PolicyNetwork
 
-CHECKPOINTS = Path(__file__).with_name("checkpoints")
-"""Folder of the shipped checkpoints; they are loaded by name, without the suffix."""
-GUIDES = CHECKPOINTS / "guides"
-"""Folder of the small networks that guide alpha-beta instead of the shipped ones of that name."""
-
 # --- loaders: each imports only what its player needs ---------------------------------------------
 
 
-def _agent(name: str, *arguments: str) -> Callable[[LoadRequest], Agent]:
-    """Return the loader of a class of players.
-
-    Args:
-        name: the class, ``package.module:name``, imported when it is first needed.
-        arguments: its other arguments besides the limit, as attributes of the request.
-    """
-
-    def load(request: LoadRequest) -> Agent:
-        make = pkgutil.resolve_name(name)
-        given = {argument: getattr(request, argument) for argument in arguments}
-        agent: Agent = make(**given, **request.limit)
-        return agent
-
-    return load
+def _load_random(request: LoadRequest) -> NamedPlayer:
+    return NamedPlayer(request.name, RandomAgent(request.seed))
 
 
-def _load_function(request: LoadRequest) -> Agent:
+def _load_greedy(request: LoadRequest) -> NamedPlayer:
+    return NamedPlayer(request.name, GreedyAgent(request.ruleset))
+
+
+def _load_alphabeta(request: LoadRequest) -> NamedPlayer:
+    from bao_agents.search.alphabeta.player import AlphaBetaAgent
+
+    spec = request.spec
+    agent = AlphaBetaAgent(
+        request.ruleset,
+        depth=spec.count,
+        seconds=spec.seconds,
+        nodes=spec.nodes,
+        threads=request.threads,
+    )
+    return NamedPlayer(request.name, agent)
+
+
+def _load_mcts(request: LoadRequest) -> NamedPlayer:
+    from bao_agents.search.mcts import MctsAgent
+
+    agent = MctsAgent(
+        request.ruleset,
+        simulations=request.spec.count,
+        seconds=request.spec.seconds,
+        greedy=request.spec.option == "greedy",
+        seed=request.seed,
+        threads=request.threads,
+    )
+    return NamedPlayer(request.name, agent)
+
+
+def _load_network(request: LoadRequest) -> NamedPlayer:
+    from bao_agents.nets.policy import NetworkAgent
+
+    agent = NetworkAgent(request.network(), request.ruleset)
+    return NamedPlayer(request.name, agent, agent)
+
+
+def _load_search(request: LoadRequest) -> NamedPlayer:
+    from bao_agents.nets.policy import NetworkAgent
+    from bao_agents.search.gumbel.player import SearchAgent
+
+    network, rules = request.network(), request.ruleset
+    agent = SearchAgent(network, rules, request.spec.budget, threads=request.threads)
+    return NamedPlayer(request.name, agent, NetworkAgent(network, rules))
+
+
+def _load_guided(request: LoadRequest) -> NamedPlayer:
+    from bao_agents.nets.policy import NetworkAgent
+    from bao_agents.search.alphabeta.player import AlphaBetaAgent
+
+    spec, rules = request.spec, request.ruleset
+    network = request.read_network(spec.path or find_guide(rules.name), rules)
+    agent = AlphaBetaAgent(
+        rules,
+        depth=spec.count,
+        seconds=spec.seconds,
+        nodes=spec.nodes,
+        network=network,
+        threads=request.threads,
+    )
+    return NamedPlayer(request.name, agent, NetworkAgent(network, rules))
+
+
+def _load_solver(request: LoadRequest) -> NamedPlayer:
+    from bao_agents.search.solver.player import SolverAgent
+
+    spec = request.spec
+    agent = SolverAgent(
+        request.ruleset, seconds=spec.seconds, nodes=spec.nodes, threads=request.threads
+    )
+    return NamedPlayer(request.name, agent)
+
+
+def _load_function(request: LoadRequest) -> NamedPlayer:
     name = str(request.spec)
     make = plugins.find(name)
     try:
@@ -64,35 +121,16 @@ def _load_function(request: LoadRequest) -> Agent:
         raise ValueError(
             f"player {name} returned {agent!r}: expected an object with act(positions, legal)"
         )
-    return agent
+    return NamedPlayer(request.name, agent)
 
 
 # --- the table ----------------------------------------------------------------------------------
 
-_ALPHABETA = _agent(
-    "bao_agents.search.alphabeta.player:AlphaBetaAgent", "ruleset", "network", "threads"
-)
-_SOLVER = _agent("bao_agents.search.solver.player:SolverAgent", "ruleset", "network", "threads")
-_TREE_LIMITS = {"": "simulations", "ms": "milliseconds"}
-_ALPHABETA_LIMITS = {"": "depth", "ms": "milliseconds", "n": "nodes"}
-_SOLVER_LIMITS = {"s": "seconds", "ms": "milliseconds", "n": "nodes"}
-_MILLISECONDS = Budget(1, 5_000, 500, {"en": "Milliseconds", "sw": "Milisekunde"})
+_SEARCH_UNITS = ("", "ms", "n")
 
 KINDS = (
-    PlayerKind(
-        "random",
-        "random",
-        {"random": "uniformly random legal actions"},
-        _agent("bao_env.bots:RandomAgent", "seed"),
-        on_board={"": OnBoard({"en": "Random", "sw": "Wa kubahatisha"})},
-    ),
-    PlayerKind(
-        "greedy",
-        "greedy",
-        {"greedy": "the action that captures most seeds"},
-        _agent("bao_env.bots:GreedyAgent", "ruleset"),
-        on_board={"": OnBoard({"en": "Greedy", "sw": "Mlafi"})},
-    ),
+    PlayerKind("random", "random", {"random": "uniformly random legal actions"}, _load_random),
+    PlayerKind("greedy", "greedy", {"greedy": "the action that captures most seeds"}, _load_greedy),
     PlayerKind(
         "alphabeta",
         "alphabeta:{budget}",
@@ -101,17 +139,8 @@ KINDS = (
             "alphabeta:100ms": "the same for 100 milliseconds a move",
             "alphabeta:20000n": "the same for 20,000 nodes a move",
         },
-        _ALPHABETA,
-        limits=_ALPHABETA_LIMITS,
-        on_board={
-            "": OnBoard(
-                {"en": "Alpha-beta, by depth", "sw": "Alpha-beta, kwa kina"},
-                Budget(1, 10, 4, {"en": "Plies", "sw": "Kina"}),
-            ),
-            "ms": OnBoard(
-                {"en": "Alpha-beta, by time", "sw": "Alpha-beta, kwa muda"}, _MILLISECONDS
-            ),
-        },
+        _load_alphabeta,
+        _SEARCH_UNITS,
     ),
     PlayerKind(
         "mcts",
@@ -121,15 +150,9 @@ KINDS = (
             "mcts:1000:greedy": "the same with greedy playouts",
             "mcts:100ms": "Monte Carlo tree search for 100 milliseconds a move",
         },
-        _agent("bao_agents.search.mcts:MctsAgent", "ruleset", "greedy", "seed", "threads"),
-        limits=_TREE_LIMITS,
-        options=("greedy", "random"),
-        on_board={
-            "": OnBoard(
-                {"en": "Monte Carlo tree search", "sw": "Utafutaji wa Monte Carlo"},
-                Budget(2, 100_000, 1000, {"en": "Playouts", "sw": "Majaribio"}),
-            )
-        },
+        _load_mcts,
+        ("", "ms"),
+        options=("greedy",),
     ),
     PlayerKind(
         "network",
@@ -138,47 +161,31 @@ KINDS = (
             "zanzibar": "a shipped checkpoint by its name: its network alone",
             "runs/quick/final.safetensors": "a checkpoint by its path, here and below",
         },
-        _agent("bao_agents.nets.policy:NetworkAgent", "network", "ruleset"),
-        on_board={"": OnBoard({"en": "Network {checkpoint}", "sw": "Mtandao {checkpoint}"})},
-        gives_hints=True,
+        _load_network,
     ),
     PlayerKind(
         "search",
         "search:{checkpoint}:{budget}",
         {"search:zanzibar:64": "a checkpoint with a search of 64 simulations a move"},
-        _agent("bao_agents.search.gumbel.player:SearchAgent", "network", "ruleset", "threads"),
-        limits={"": "simulations"},
-        on_board={
-            "": OnBoard(
-                {
-                    "en": "Network {checkpoint} with search",
-                    "sw": "Mtandao {checkpoint} na utafutaji",
-                },
-                Budget(2, 2_000, 64, {"en": "Simulations", "sw": "Majaribio"}),
-            )
-        },
-        gives_hints=True,
+        _load_search,
     ),
     PlayerKind(
         "guided",
-        "guided:{checkpoint}:{budget}",
+        "guided:{budget}",
         {
-            "guided:zanzibar:6": "alpha-beta search of 6 plies, guided by a checkpoint",
-            "guided:zanzibar:100ms": "the same for 100 milliseconds a move",
-            "guided:zanzibar:20000n": "the same for 20,000 nodes a move",
+            "guided:100ms": "alpha-beta, guided by a small network, for 100 milliseconds a move",
+            "guided:6": "the same for 6 plies",
+            "guided:20000n": "the same for 20,000 nodes a move",
         },
-        _ALPHABETA,
-        limits=_ALPHABETA_LIMITS,
-        reads_guide=True,
-        on_board={
-            "ms": OnBoard(
-                {
-                    "en": "Network {checkpoint}, alpha-beta",
-                    "sw": "Mtandao {checkpoint}, alpha-beta",
-                },
-                _MILLISECONDS,
-            )
-        },
+        _load_guided,
+        _SEARCH_UNITS,
+    ),
+    PlayerKind(
+        "guided-by",
+        "guided:{checkpoint}:{budget}",
+        {"guided:zanzibar:100ms": "the same, guided by a checkpoint"},
+        _load_guided,
+        _SEARCH_UNITS,
     ),
     PlayerKind(
         "solver",
@@ -188,29 +195,8 @@ KINDS = (
             "solver:500ms": "the same for 500 milliseconds a move",
             "solver:200000n": "the same for 200,000 nodes a move",
         },
-        _SOLVER,
-        limits=_SOLVER_LIMITS,
-        on_board={
-            "ms": OnBoard({"en": "Solver, alpha-beta", "sw": "Mtatuzi, alpha-beta"}, _MILLISECONDS)
-        },
-    ),
-    PlayerKind(
-        "guided-solver",
-        "solver:{checkpoint}:{budget}",
-        {
-            "solver:zanzibar:1s": "the same, with alpha-beta guided by a checkpoint",
-            "solver:zanzibar:500ms": "the same for 500 milliseconds a move",
-            "solver:zanzibar:200000n": "the same for 200,000 nodes a move",
-        },
-        _SOLVER,
-        limits=_SOLVER_LIMITS,
-        reads_guide=True,
-        on_board={
-            "ms": OnBoard(
-                {"en": "Network {checkpoint}, solver", "sw": "Mtandao {checkpoint}, mtatuzi"},
-                _MILLISECONDS,
-            )
-        },
+        _load_solver,
+        ("s", "ms", "n"),
     ),
     PlayerKind(
         "function",
@@ -229,35 +215,27 @@ PLAYERS = {example: what for kind in KINDS for example, what in kind.examples.it
 # --- looking players up -------------------------------------------------------------------------
 
 
-def shipped() -> list[str]:
-    """Return the names of the shipped checkpoints."""
-    return sorted(path.stem for path in CHECKPOINTS.glob("*.safetensors"))
-
-
-def find_checkpoint(name: str) -> Path | None:
-    """Return a checkpoint's file, by its path or its shipped name; None if there is none."""
-    if name in shipped():
-        return CHECKPOINTS / f"{name}.safetensors"
-    return Path(name) if os.path.isfile(name) else None  # also False if the path is invalid
-
-
-def parse(spec: str, checkpoints: Mapping[str, Path] | None = None) -> PlayerSpec:
+def parse(
+    spec: str,
+    checkpoints: Mapping[str, Path] | None = None,
+    kinds: Sequence[PlayerKind] | None = None,
+) -> PlayerSpec:
     """Parse the name of a player.
 
     Args:
         spec: the name.
-        checkpoints: the files by name that the board in a browser allows, which has not all kinds;
-            by default the shipped ones and any path.
+        checkpoints: the checkpoints that may play, by name; by default the shipped ones and any
+            path.
+        kinds: the kinds that may play, by default all of them.
 
     Raises:
         ValueError: no player has that name, or the checkpoint does not exist.
     """
     names: Sequence[str] = shipped()
     find: Callable[[str], Path | None] = find_checkpoint
-    kinds: Sequence[PlayerKind] = KINDS
     if checkpoints is not None:
         names, find = list(checkpoints), checkpoints.get
-        kinds = [kind for kind in KINDS if kind.on_board]
+    kinds = KINDS if kinds is None else kinds
     head, colon, rest = spec.partition(":")
     akin = [kind for kind in kinds if head and kind.head == head]
     for kind in akin if akin and colon else [kind for kind in kinds if not kind.head]:
@@ -268,9 +246,6 @@ def parse(spec: str, checkpoints: Mapping[str, Path] | None = None) -> PlayerSpe
             return found
         path = find(found.checkpoint)
         if path is not None:
-            guide = GUIDES / path.name
-            if kind.reads_guide and path.parent == CHECKPOINTS and guide.exists():
-                path = guide
             return replace(found, path=path)
         if kind.head:
             raise ValueError(
@@ -293,7 +268,7 @@ def parse(spec: str, checkpoints: Mapping[str, Path] | None = None) -> PlayerSpe
 
 
 def _closest(word: str, names: Sequence[str], rest: str = "") -> str:
-    """Return the question whether the most similar name was meant, or an empty text."""
+    """Return a hint, "did you mean ...?", or an empty string."""
     found = difflib.get_close_matches(word, names, 1)
     return f" (did you mean {found[0] + rest!r}?)" if found else ""
 
@@ -362,18 +337,28 @@ def load(
             :class:`~bao_agents.nets.checkpoint.CheckpointError`).
         ImportError: the player needs torch, which is not installed.
     """
-    name = os.fspath(spec)
-    found = parse(name)
+    return make(parse(os.fspath(spec)), ruleset=ruleset, seed=seed, threads=threads)
+
+
+def make(
+    spec: PlayerSpec,
+    *,
+    ruleset: str | Ruleset,
+    seed: int,
+    threads: int | None,
+    read: Callable[[Path, Ruleset], PolicyNetwork] = read_network,
+) -> NamedPlayer:
+    """Make a player whose name has been parsed; see :func:`load`.
+
+    Args:
+        spec: the parsed name.
+        ruleset, seed, threads: as for :func:`load`.
+        read: returns the network of a checkpoint.
+    """
     rules = get_ruleset(ruleset)
     if not 0 <= operator.index(seed) < 1 << 64:
         raise ValueError(f"seed={seed}: expected 0 to 2**64 - 1")
-    network = evaluator = None
-    if found.path is not None:
-        from bao_agents.nets.policy import NetworkAgent
-
-        network = read_network(found.path, rules)
-        evaluator = NetworkAgent(network, rules)
-        if found.checkpoint == name:
-            name = found.path.stem
-    agent = found.kind.load(LoadRequest(found, rules, seed, threads, network))
-    return NamedPlayer(name, agent, evaluator)
+    name = str(spec)
+    if spec.path is not None and spec.checkpoint == name:
+        name = spec.path.stem
+    return spec.kind.load(LoadRequest(spec, name, rules, seed, threads, read))

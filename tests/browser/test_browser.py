@@ -450,8 +450,8 @@ def test_two_bots_play_and_can_be_stopped(open_page: Open) -> None:
 def test_a_guided_search_plays(open_page: Open) -> None:
     """With its budget in milliseconds, which is there again when the page is loaded anew."""
     page = open_page()
-    page.select_option("#seat-0", "guided-ms:zanzibar")
-    see(page, "#seat-0 option:checked").to_have_text("Network zanzibar, alpha-beta")
+    page.select_option("#seat-0", "guided-ms")
+    see(page, "#seat-0 option:checked").to_have_text("Guided alpha-beta, by time")
     see(page, "label:has(#budget-0)").to_contain_text("Milliseconds")
     page.fill("#budget-0", "30")
     page.select_option("#seat-1", "human")
@@ -460,7 +460,7 @@ def test_a_guided_search_plays(open_page: Open) -> None:
     peoples_turn(page)
     page.reload()
     page.wait_for_selector("body[data-ready]")
-    see(page, "#seat-0").to_have_value("guided-ms:zanzibar")
+    see(page, "#seat-0").to_have_value("guided-ms")
     see(page, "#budget-0").to_have_value("30")
 
 

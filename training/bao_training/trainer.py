@@ -23,6 +23,7 @@ from bao_agents.arena.match import play_match
 from bao_agents.arena.solved_positions import SolvedPositions
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError
+from bao_agents.nets.checkpoint_files import find_checkpoint
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
 from torch import Tensor
@@ -294,7 +295,7 @@ class Trainer(ABC, Generic[W]):
             ConfigError: the checkpoint does not exist, or its network differs from this run's.
             CheckpointError: it cannot be read, or was trained under other rules.
         """
-        path = registry.find_checkpoint(name)
+        path = find_checkpoint(name)
         if path is None:
             raise ConfigError(
                 f"{key}={name!r}: there is no such checkpoint; expected a file or a shipped name"

@@ -1,7 +1,7 @@
 """Play this checkout's players against those of another checkout, for example an older commit.
 
     git worktree add ../old 0e3acc9
-    bao versus guided:zanzibar:72000n --other ../old --pairs 500
+    bao versus guided:72000n --other ../old --pairs 500
 
 Each player runs in a process of its own with the code of its own checkout, on one thread. They
 play every opening from both seats. The processor time a move is printed beside the score, so that

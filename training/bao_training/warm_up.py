@@ -17,8 +17,8 @@ PLAYERS = (
     "mcts:4:greedy",
     "zanzibar",
     "search:zanzibar:4",
-    "guided:zanzibar:2",
-    "guided:zanzibar:100n",
+    "guided:2",
+    "guided:100n",
     "solver:100n",
 )
 """One player for each way to choose an action."""

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from bao_agents.array_types import Float32Array, Int64Array
-from bao_agents.base import Evaluation
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.legal_actions import (
     best_legal_actions,
@@ -24,6 +23,15 @@ from bao_env.engine.ruleset import Ruleset
 
 _MAX_POSITIONS = 4096
 """Positions that go through the network together, so that a large batch takes little memory."""
+
+
+class Evaluation(NamedTuple):
+    """A network's evaluation of a position."""
+
+    policy: dict[int, float]
+    """The probability of each legal action; together they are 1."""
+    value: float
+    """The expected result for the player to move, -1 (a loss) to 1 (a win)."""
 
 
 class NetworkOutput(NamedTuple):

@@ -24,7 +24,6 @@ from bao_env.engine.action import mask_of
 
 SEARCH = "alphabeta"
 """The evaluator that is always available."""
-SEARCH_LABEL = {"en": "Alpha-beta search", "sw": "Utafutaji wa alpha-beta"}
 NODES = 200_000
 """Positions that a hint's search visits, for all moves together."""
 BAR_NODES = 60_000
@@ -69,8 +68,9 @@ def _searcher(board: Board, nodes: int) -> AlphaBetaAgent:
 
 
 def evaluators(roster: Roster) -> list[dict[str, Any]]:
-    """Return the evaluators that :func:`hints` accepts, each with a label by language."""
-    return [{"value": SEARCH, "label": SEARCH_LABEL}, *roster.evaluators()]
+    """Return the evaluators that :func:`hints` accepts, each with the parts of its label."""
+    search = {"value": SEARCH, "kind": "hints", "checkpoint": "", "budget": ""}
+    return [search, *roster.evaluators()]
 
 
 def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
         values, lines = _by_search(board, after, solutions)
     else:
         spec = roster.parse(evaluator)
-        if not spec.kind.gives_hints:
+        if not roster.gives_hints(spec):
             known = ", ".join(one["value"] for one in evaluators(roster))
             raise Refused(f"{spec} gives no hints: expected one of {known}")
         try:

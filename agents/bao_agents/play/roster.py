@@ -1,9 +1,8 @@
 """Players at the board: people, bots with a limit, and checkpoints from a list.
 
-A client names players as :mod:`bao_agents.registry` does, but only of the kinds that the board
-offers, and never by a path or a module. The checkpoints are the shipped ones and those in the
-folders given at the start of the server. The command line may offer any other player, and rules, by
-name.
+A client names players as :mod:`bao_agents.registry` does, but only those of :data:`OFFERS`, and
+never by a path or a module. The checkpoints are the shipped ones and those in the folders given at
+the start of the server. The command line may offer any other player, and rules, by name.
 """
 
 from __future__ import annotations
@@ -11,19 +10,19 @@ from __future__ import annotations
 import stat
 import threading
 from collections.abc import Hashable, Iterable
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from cachetools import LRUCache
 
 from bao_agents import registry
-from bao_agents.base import LoadRequest, OnBoard, PlayerSpec
+from bao_agents.base import NamedPlayer, PlayerKind, PlayerSpec
+from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
 from bao_agents.play.refused import Refused
 from bao_agents.registry import read_network
 from bao_env.board import Board
-from bao_env.bots import Agent, check_actions
+from bao_env.bots import check_actions
 from bao_env.engine.action import mask_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
@@ -37,6 +36,50 @@ _MAX_LOADED = 8
 _MAX_WORDS = 300
 """Maximum length of the message about a failing player, in characters."""
 _MAX_CHECKPOINTS = 200
+
+
+class Budget(NamedTuple):
+    """The numbers that a client may put into the name of a player."""
+
+    unit: str
+    """What is counted: ``plies``, ``playouts``, ``simulations`` or ``ms``."""
+    low: int
+    high: int
+    default: int
+
+
+class Offer(NamedTuple):
+    """A kind of player, with one of its units, that the page offers."""
+
+    kind: str
+    unit: str = ""
+    budget: Budget | None = None
+    """The range of the number, if the spelling has one."""
+    gives_hints: bool = False
+    """Whether its network can evaluate each move for a hint."""
+
+    @property
+    def name(self) -> str:
+        """The offer's name, by which the page finds the words for it."""
+        return "-".join(filter(None, [self.kind, self.unit]))
+
+
+_TIME = Budget("ms", 1, 5_000, 500)
+
+OFFERS = [
+    Offer("random"),
+    Offer("greedy"),
+    Offer("alphabeta", "", Budget("plies", 1, 10, 4)),
+    Offer("alphabeta", "ms", _TIME),
+    Offer("guided", "ms", _TIME),
+    Offer("mcts", "", Budget("playouts", 2, 100_000, 1000)),
+    Offer("solver", "ms", _TIME),
+    Offer("network", gives_hints=True),
+    Offer("search", "", Budget("simulations", 2, 2_000, 64), gives_hints=True),
+    Offer("guided-by", "ms", _TIME),
+]
+"""The players of the page. One with a checkpoint is offered for each that may play. The words for
+``NAME`` are ``player NAME`` in ``static/en.json`` and in the files of other languages."""
 
 
 class Roster:
@@ -68,9 +111,7 @@ class Roster:
         """The further players, by name."""
         self._networks: LRUCache[Hashable, PolicyNetwork] = LRUCache(MAX_NETWORKS)
         self._seed = seed
-        self.files = {
-            name: registry.CHECKPOINTS / f"{name}.safetensors" for name in registry.shipped()
-        }
+        self.files = {name: CHECKPOINTS / f"{name}.safetensors" for name in shipped()}
         """The checkpoints that may play, by name."""
         for folder in folders:
             if not folder.is_dir():
@@ -80,47 +121,51 @@ class Roster:
             for path in files[:_MAX_CHECKPOINTS]:
                 name = path.relative_to(folder.parent).with_suffix("").as_posix()
                 self.files.setdefault(name, path)
-        self._loaded: LRUCache[Hashable, Agent] = LRUCache(_MAX_LOADED)
+        self._loaded: LRUCache[Hashable, NamedPlayer] = LRUCache(_MAX_LOADED)
         """Idle players: a search reuses its memory, so only one game may use it at a time."""
         self._lock = threading.Lock()
 
     def choices(self) -> list[dict[str, Any]]:
         """Return all players but people, as plain values, for a list to choose from.
 
-        Each has a unique ``value``, a ``label`` by language, its ``budget`` or None, and ``spec``:
-        the parts of its name before and after the budget.
+        Each has a unique ``value``; ``kind`` and ``checkpoint``, for its label, empty for a player
+        of the command line; its ``budget`` or None; and ``spec``: the parts of its name before and
+        after the budget.
         """
         further = [
-            {"value": name, "label": {"en": name}, "spec": (name, ""), "budget": None}
+            {"value": name, "kind": "", "checkpoint": "", "spec": (name, ""), "budget": None}
             for name in self.further
         ]
         return further + [
             {
-                "value": "-".join(filter(None, [kind.name, unit])) + (name and f":{name}"),
-                "label": _label(entry, name),
-                "spec": kind.spelling.format(checkpoint=name, budget=f"\0{unit}").partition("\0")[
-                    ::2
-                ],
-                "budget": entry.budget and asdict(entry.budget),
+                "value": offer.name + (name and f":{name}"),
+                "kind": offer.name,
+                "checkpoint": name,
+                "spec": kind.spelling.format(checkpoint=name, budget=f"\0{offer.unit}").partition(
+                    "\0"
+                )[::2],
+                "budget": offer.budget and offer.budget._asdict(),
             }
             for name in ("", *self.files)
-            for kind in registry.KINDS
+            for kind, offer in _offered()
             if kind.has_checkpoint == bool(name)
-            for unit, entry in kind.on_board.items()
         ]
 
     def evaluators(self) -> list[dict[str, Any]]:
         """Return the players that give hints, each with its default budget, as plain values."""
         found = []
         for choice in self.choices():
-            value, label = "".join(choice["spec"]), choice["label"]
-            if choice["budget"]:
-                budget = str(choice["budget"]["default"])
-                value = budget.join(choice["spec"])
-                label = {language: f"{text}, {budget}" for language, text in label.items()}
-            if self.parse(value).kind.gives_hints:
-                found.append({"value": value, "label": label})
+            budget = str(choice["budget"]["default"]) if choice["budget"] else ""
+            value = budget.join(choice["spec"])
+            if self.gives_hints(self.parse(value)):
+                label = {key: choice[key] for key in ("kind", "checkpoint")}
+                found.append({"value": value, "budget": budget, **label})
         return found
+
+    def gives_hints(self, spec: PlayerSpec) -> bool:
+        """Return whether a player can evaluate each move."""
+        offer = _offer(spec)
+        return offer is not None and offer.gives_hints
 
     def parse(self, spec: str) -> PlayerSpec:
         """Parse the name of a player that may play here; people excluded.
@@ -131,14 +176,14 @@ class Roster:
         if spec in self.further:
             return self.further[spec]
         try:
-            found = registry.parse(spec, self.files)
+            found = registry.parse(spec, self.files, [kind for kind, _ in _offered()])
         except ValueError as error:
             raise Refused(str(error)) from error
-        entry = found.kind.on_board.get(found.unit)
-        if entry is None:
-            units = " or ".join(repr(unit) for unit in found.kind.on_board)
+        offer = _offer(found)
+        if offer is None:
+            units = " or ".join(repr(one.unit) for one in OFFERS if one.kind == found.kind.name)
             raise Refused(f"unknown player {spec!r}: expected the unit {units} behind the number")
-        budget = entry.budget
+        budget = offer.budget
         if budget and not budget.low <= found.budget <= budget.high:
             raise Refused(f"player {spec!r}: expected a budget from {budget.low} to {budget.high}")
         return found
@@ -162,20 +207,20 @@ class Roster:
         try:
             key = str(parsed), parsed.path and _version(parsed.path), board.ruleset
             with self._lock:
-                agent = self._loaded.pop(key, None)
-            if agent is None:
-                network = self.network(parsed.path, board.ruleset) if parsed.path else None
-                request = LoadRequest(parsed, board.ruleset, self._seed, 1, network)
-                agent = parsed.kind.load(request)
+                player = self._loaded.pop(key, None)
+            if player is None:
+                player = registry.make(
+                    parsed, ruleset=board.ruleset, seed=self._seed, threads=1, read=self.network
+                )
         except Exception as error:  # no damaged file, or one for other rules, may stop the server
             raise self.unusable(f"{spec} cannot play", error) from error
         try:
-            action = int(check_actions(agent.act(board.words[None], legal), legal, spec)[0])
+            action = int(check_actions(player.act(board.words[None], legal), legal, spec)[0])
         except Exception as error:  # nor an error or the answer of a player
             words = f"{type(error).__name__}: {error}"[:_MAX_WORDS]
             raise Refused(f"{spec} failed: {words}", 502) from error
         with self._lock:
-            self._loaded[key] = agent
+            self._loaded[key] = player
         return action
 
     def network(self, path: Path, ruleset: Ruleset) -> PolicyNetwork:
@@ -203,10 +248,15 @@ class Roster:
         return Refused(f"{what}: {words[:_MAX_WORDS]}", 502)
 
 
-def _label(entry: OnBoard, checkpoint: str) -> dict[str, str]:
-    return {
-        language: text.replace("{checkpoint}", checkpoint) for language, text in entry.label.items()
-    }
+def _offered() -> list[tuple[PlayerKind, Offer]]:
+    """Return the offers, each with its kind."""
+    kinds = {kind.name: kind for kind in registry.KINDS}
+    return [(kinds[offer.kind], offer) for offer in OFFERS]
+
+
+def _offer(spec: PlayerSpec) -> Offer | None:
+    """Return the offer of a player; None if it is not offered."""
+    return next((o for o in OFFERS if (o.kind, o.unit) == (spec.kind.name, spec.unit)), None)
 
 
 def _version(path: Path) -> tuple[Path, int, int]:

@@ -1,6 +1,6 @@
 // The choice of a player and of how much it may think. The server lists the kinds.
 
-import { spoken, t } from "./texts.js";
+import { playerWords, t } from "./texts.js";
 
 // A list and the number beside it, from and to the name of a player.
 export class PlayerInput {
@@ -15,7 +15,7 @@ export class PlayerInput {
 
   translate() {
     const chosen = this.select.value;
-    const options = this.choices.map((choice) => new Option(spoken(choice.label), choice.value));
+    const options = this.choices.map((choice) => new Option(playerWords(choice), choice.value));
     if (this.people) options.unshift(new Option(t("person"), "human"));
     this.select.replaceChildren(...options);
     if (chosen) this.select.value = chosen;
@@ -33,7 +33,7 @@ export class PlayerInput {
     if (!budget) return;
     [this.input.min, this.input.max] = [budget.low, budget.high];
     if (!keep || !this.input.value) this.input.value = budget.default;
-    this.input.previousElementSibling.textContent = spoken(budget.label);
+    this.input.previousElementSibling.textContent = t(`unit ${budget.unit}`);
   }
 
   get spec() {

@@ -1,7 +1,7 @@
 // Hints, the evaluation bar, and the story of a move, event by event.
 
 import { post } from "./api.js";
-import { eventWords, plies, seatName, spoken, t } from "./texts.js";
+import { eventWords, playerWords, plies, seatName, t } from "./texts.js";
 
 const $ = (id) => document.getElementById(id);
 const percent = (share) => `${Math.round(100 * share)} %`;
@@ -34,7 +34,10 @@ export class Study {
   setup(setup) {
     const select = $("evaluator");
     const chosen = select.value;
-    select.replaceChildren(...setup.evaluators.map((one) => new Option(spoken(one.label), one.value)));
+    select.replaceChildren(...setup.evaluators.map((one) => {
+      const budget = one.budget && `, ${one.budget}`;
+      return new Option(playerWords(one) + budget, one.value);
+    }));
     if (chosen) select.value = chosen;
   }
 

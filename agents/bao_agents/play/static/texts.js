@@ -29,9 +29,10 @@ export function t(key, values = {}) {
   return text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 }
 
-// A text that the server sends in several languages: the chosen one, else English.
-export function spoken(texts) {
-  return texts[document.documentElement.lang] ?? texts.en;
+// The words for a player or an evaluator that the server offers; for one of the command line its name.
+export function playerWords(choice) {
+  const key = `player ${choice.kind}`;
+  return key in fallback ? t(key, choice) : choice.value;
 }
 
 // The description of a rule set: the page's, else the server's, which may have none.

@@ -8,7 +8,6 @@ the rest of the limit, among the actions that are not proven to lose.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +20,6 @@ from bao_env.engine.action import mask_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.position import Actions, Flags, Words
 from bao_env.engine.ruleset import Ruleset
-
-if TYPE_CHECKING:
-    from bao_agents.nets.network import PolicyNetwork
 
 PROOF_PART = 8
 """One eighth of a limit is spent on the proof."""
@@ -41,7 +37,6 @@ class SolverAgent(Solver):
         ruleset: a :class:`Ruleset` or the name of one.
         seconds: limit of time for a position.
         nodes: limit of positions to visit for it.
-        network: guide of the alpha-beta search (:mod:`bao_agents.search.alphabeta.reductions`).
         threads: number of threads that share a batch; each position is searched on one. None for
             all cores.
 
@@ -55,7 +50,6 @@ class SolverAgent(Solver):
         *,
         seconds: float | None = None,
         nodes: int | None = None,
-        network: PolicyNetwork | None = None,
         threads: int | None = None,
     ) -> None:
         if seconds is None and nodes is None:
@@ -68,7 +62,6 @@ class SolverAgent(Solver):
             self.ruleset,
             seconds=seconds and max(seconds - seconds / PROOF_PART, _LEAST_SECONDS),
             nodes=nodes and nodes - nodes // PROOF_PART,
-            network=network,
             threads=self._threads,
         )
 
