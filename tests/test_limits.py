@@ -105,7 +105,7 @@ HUGE = (
     "solver:900000000n",
 )
 INTERRUPTED = """
-import numpy as np, sys, agents
+import numpy as np, sys, bao_agents
 from bao_env import Board
 from bao_env.engine.action import mask_of
 board = Board()
