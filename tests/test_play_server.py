@@ -174,7 +174,7 @@ def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, fails: Fails) -
     for module in ("server", "command"):
         monkeypatch.delitem(sys.modules, f"bao_agents.play.{module}", raising=False)
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
-    assert "bao play needs starlette: pip install -e '.[play]'" in fails("play", "--no-browser")
+    assert "a web server: pip install 'bao_env[play]'" in fails("play", "--no-browser")
 
 
 # --- the page -----------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ COMMANDS = {name: summary for group in GROUPS.values() for name, summary in grou
 
 EXTRAS = {
     "train": ("torch", {"torch", "safetensors", "tensorboard", "matplotlib"}),
-    "play": ("a web server", {"starlette", "uvicorn", "h11", "cachetools"}),
+    "play": ("a web server", {"starlette", "uvicorn", "cachetools"}),
     "render": ("pygame-ce", {"pygame", "PIL"}),
     "export": ("onnx", {"onnx", "onnxruntime", "onnxscript"}),
 }

@@ -17,7 +17,7 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from bao_agents.play import analysis
-from bao_agents.play.computing import Asker, Computing
+from bao_agents.play.computing import Computing
 from bao_agents.play.geometry import LAYOUTS, board_parts
 from bao_agents.play.refused import Refused, check_types
 from bao_agents.play.roster import HUMAN, Roster
@@ -57,9 +57,9 @@ class Tables:
     watches: Sessions[Watch] = field(default_factory=lambda: Sessions(MAX_WATCHES))
     _computing: Computing = field(default_factory=Computing)
 
-    async def compute(self, asker: Asker, work: Callable[[], T]) -> T:
-        """Return the result of work that takes its turn with that of other clients."""
-        return await self._computing.run(asker, work, BOT_TIMEOUT)
+    async def compute(self, work: Callable[[], T]) -> T:
+        """Return the result of work that may take long."""
+        return await self._computing.run(work, BOT_TIMEOUT)
 
     @check_types
     def setup(self) -> Data:
@@ -152,24 +152,24 @@ class Tables:
         return rulesets[name]
 
 
-Handler = Callable[[Tables, Asker, Data], Awaitable[Data]]
+Handler = Callable[[Tables, Data], Awaitable[Data]]
 """A function that answers a request from its values; one may be the name of a game or watch."""
 
 
 def quick(function: Callable[..., Data]) -> Handler:
     """Run a function in another thread, to its end even if the client leaves."""
 
-    async def answer(tables: Tables, asker: Asker, values: Data) -> Data:
+    async def answer(tables: Tables, values: Data) -> Data:
         return await asyncio.shield(run_in_threadpool(partial(function, tables, **values)))
 
     return answer
 
 
 def computed(function: Callable[..., Data]) -> Handler:
-    """Run a function that computes long; it takes its turn."""
+    """Run a function that computes long."""
 
-    async def answer(tables: Tables, asker: Asker, values: Data) -> Data:
-        return await tables.compute(asker, partial(function, tables, **values))
+    async def answer(tables: Tables, values: Data) -> Data:
+        return await tables.compute(partial(function, tables, **values))
 
     return answer
 
@@ -182,16 +182,16 @@ def of_game(method: Callable[..., Data]) -> Handler:
 def played_by_bots(kind: type[Game] | type[Watch]) -> Handler:
     """Let bots play a ply of a game, or of each board of a watch.
 
-    Each board takes its turn with other clients' work. Nothing changes until all have an answer: a
-    bot that fails, or takes longer than BOT_TIMEOUT, leaves everything as it was.
+    Nothing changes until all have an answer: a bot that fails, or takes longer than BOT_TIMEOUT,
+    leaves everything as it was.
     """
 
-    async def answer(tables: Tables, asker: Asker, values: Data) -> Data:
+    async def answer(tables: Tables, values: Data) -> Data:
         sessions: Sessions[Any] = tables.games if kind is Game else tables.watches
         name = values.pop("name")
         turns = await run_in_threadpool(partial(sessions.call, kind.turns, name, **values))
         actions = [
-            await tables.compute(asker, partial(tables.roster.act, turn.player, turn.board))
+            await tables.compute(partial(tables.roster.act, turn.player, turn.board))
             for turn in turns
         ]
         advance = partial(sessions.call, kind.advance, name, turns=turns, actions=actions)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import socket
+import sys
 import threading
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
 
-from bao_agents.play.connections import make_server
 from bao_agents.play.roster import Roster
-from bao_agents.play.server import create_app
+from bao_agents.play.server import create_app, make_server
 from bao_env.options import Run, add_options, add_player_options, at_least
 
 RUNS = Path("runs")
@@ -76,3 +77,5 @@ def _run(options: argparse.Namespace) -> None:
         threading.Timer(0.7, webbrowser.open, [address]).start()
     with suppress(KeyboardInterrupt):  # uvicorn raises it after an orderly end
         make_server(create_app(roster, hosts)).run(sockets=[listener])
+    sys.stdout.flush()
+    os._exit(0)  # else Python would wait for bots that still think

@@ -11,6 +11,7 @@ import re
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
+import uvicorn
 from pydantic import ValidationError
 from pydantic_core import from_json
 from starlette.applications import Starlette
@@ -23,7 +24,6 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bao_agents.play.api import GETS, POSTS, Data, Handler, Tables
-from bao_agents.play.computing import Asker
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 
@@ -31,6 +31,8 @@ FOLDER = Path(__file__).with_name("static")
 """The page and its files."""
 MAX_BYTES = 64 * 1024
 """The longest body of a request."""
+MAX_CONNECTIONS = 256
+"""Open connections beyond which requests are answered with status 503."""
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -48,10 +50,7 @@ def _route(tables: Tables, path: str, handler: Handler, method: str) -> Route:
 
     async def endpoint(request: Request) -> Response:
         values = await _body(request) if method == "POST" else {}
-        # Clients are told apart by their addresses, which they cannot choose.
-        address = request.client.host if request.client else ""
-        asker = Asker(address, request.path_params.get("name", ""))
-        answer = handler(tables, asker, values | request.path_params)
+        answer = handler(tables, values | request.path_params)
         return JSONResponse(await _while_connected(request, answer))
 
     return Route(path, endpoint, methods=[method])
@@ -70,6 +69,8 @@ async def _while_connected(request: Request, work: Awaitable[Data]) -> Data:
         if not answer.done():
             raise ClientDisconnect
         return answer.result()
+    except asyncio.CancelledError as error:
+        raise Refused("the server ends", 503) from error
     finally:
         answer.cancel()
         left.cancel()
@@ -168,3 +169,21 @@ def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
     failures = (Refused, ValidationError, HTTPException, ClientDisconnect, Exception)
     app = Starlette(routes=routes, exception_handlers=dict.fromkeys(failures, _error))
     return Guard(app, ["127.0.0.1", "localhost", "::1", *hosts])
+
+
+def make_server(app: ASGIApp) -> uvicorn.Server:
+    """Return a server of the application with limits on connections, their heads and their idle
+    time. Only a reverse proxy also closes connections that send requests slowly or none at all."""
+    config = uvicorn.Config(
+        app,
+        loop="asyncio",
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_level="warning",
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_keep_alive=10,
+        timeout_graceful_shutdown=1,
+        h11_max_incomplete_event_size=32 * 1024,
+    )
+    return uvicorn.Server(config)
