@@ -16,9 +16,9 @@ from bao_agents.arena.solved_positions import (
     with_successors,
 )
 from bao_agents.search.solver.solver import Solver
-from bao_training import exact_values
 from bao_training.cli import main as bao
-from bao_training.exact_values import DatasetSettings, generate
+from bao_training.fit import exact_values
+from bao_training.fit.exact_values import DatasetSettings, generate
 
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of

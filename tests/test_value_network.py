@@ -34,8 +34,8 @@ from bao_agents.search.alphabeta.value_network import (
     network_of,
     output,
 )
-from bao_training import fit
 from bao_training.cli import main as bao
+from bao_training.fit import evaluations as fit
 
 from bao_env.engine.layout import HOUSE
 from bao_env.engine.position import Packed, unpack

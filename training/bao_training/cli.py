@@ -84,7 +84,7 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
         case "solve":
             from bao_agents.search.solver.command import command
         case "dataset":
-            from bao_training.exact_values import command
+            from bao_training.fit.exact_values import command
         case "export":
             from bao_agents.export import command
         case "replay":
@@ -110,7 +110,7 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
         case "versus":
             from bao_training.versus import command
         case "fit":
-            from bao_training.fit import command
+            from bao_training.fit.evaluations import command
         case _:
             raise KeyError(name)
     return command

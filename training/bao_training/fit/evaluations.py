@@ -43,8 +43,8 @@ from bao_env.engine.position import Words
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.files import write_atomically
 from bao_env.options import Run, add_options, at_least, new_file
-from bao_training import search_games
-from bao_training.search_games import SearchGames
+from bao_training.fit import search_games
+from bao_training.fit.search_games import SearchGames
 
 BATCH = 8192
 """Positions of a step."""
