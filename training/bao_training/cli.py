@@ -29,7 +29,6 @@ GROUPS = {
         "train": "train an agent by self-play, or resume",
         "curve": "draw how a run's generations improve",
         "dataset": "make a file of exact values",
-        "export": "write a network as an ONNX file",
     },
     "measure": {
         "match": "play two players against each other",
@@ -57,7 +56,6 @@ EXTRAS = {
     "train": ("torch", {"torch", "safetensors", "tensorboard", "matplotlib"}),
     "play": ("a web server", {"starlette", "uvicorn", "cachetools"}),
     "render": ("pygame-ce", {"pygame", "PIL"}),
-    "export": ("onnx", {"onnx", "onnxruntime", "onnxscript"}),
 }
 """The extras of the package: the name that users know what they bring by, and what they bring."""
 
@@ -85,8 +83,6 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
             from bao_agents.search.solver.command import command
         case "dataset":
             from bao_training.fit.exact_values import command
-        case "export":
-            from bao_agents.export import command
         case "replay":
             from bao_env.commands import replay_command as command
         case "explain":
