@@ -1,0 +1,174 @@
+"""The player ``chat:MODEL``, against a server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("openai")  # the extra chat
+
+from bao_agents import chat_client
+from bao_agents.arena.match import play_match
+from bao_agents.chat import ChatAgent, parse_name
+
+from bao_env.bots import GreedyAgent, RandomAgent
+from bao_env.engine.action import is_legal
+from tests.chat_stub import Stub, serve
+from tests.positions import random_play
+
+GREEDY = "org/greedy:free"
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Stub]:
+    """A server, and the environment that leads to it."""
+    monkeypatch.setattr(chat_client, "PAUSE", 0.01)
+    with serve() as stub:
+        monkeypatch.setenv("OPENAI_BASE_URL", stub.url)
+        monkeypatch.setenv("BAO_CHAT_LOG", str(tmp_path / "log" / "chat.jsonl"))
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        yield stub
+
+
+def exchanges(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "log/chat.jsonl").read_text().splitlines()]
+
+
+def test_a_model_that_answers_as_greedy_does_scores_what_greedy_scores(stub: Stub) -> None:
+    agent = ChatAgent(GREEDY)
+    matches = [
+        play_match(player, RandomAgent(3), pairs=4, seed=5, balance=None)
+        for player in (agent, GreedyAgent())
+    ]
+    assert (matches[0].actions == matches[1].actions).all()
+    assert matches[0].score == matches[1].score
+    assert agent.tally == {"moves": matches[0].moves[0], "illegal tries": 0, "forfeits": 0}
+
+
+@pytest.mark.parametrize("ruleset", ["kibao", "kujifunza", "malawi", "dutch"])
+def test_the_road_has_no_gap_under_any_rules(
+    ruleset: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("BAO_CHAT_LOG", str(tmp_path / "log"))
+    positions, legal = random_play(ruleset, 30)
+    with serve(ruleset) as stub:
+        monkeypatch.setenv("OPENAI_BASE_URL", stub.url)
+        actions = ChatAgent(f"{GREEDY}?legal=false", ruleset).act(positions[:40], legal[:40])
+    running = legal[:40] != 0
+    greedy = GreedyAgent(ruleset).act(positions[:40], legal[:40])
+    assert (actions == greedy)[running].all()
+    assert "Your legal moves" not in stub.requests[0]["messages"][1]["content"]
+
+
+def test_the_reason_of_an_illegal_move_comes_back(stub: Stub) -> None:
+    positions, legal = random_play("zanzibar", 30)
+    agent = ChatAgent("late?retries=1")
+    actions = agent.act(positions[:20], legal[:20])
+    assert (actions == GreedyAgent().act(positions[:20], legal[:20]))[legal[:20] != 0].all()
+    assert agent.tally["illegal tries"] == agent.tally["moves"] == (legal[:20] != 0).sum()
+    last = stub.requests[-1]["messages"]
+    assert [message["role"] for message in last] == ["system", "user", "assistant", "user"]
+    assert "This is not a legal move" in last[3]["content"]
+
+
+FAILED = ["huge", "html", "nested", "no choices", "number", "zip", "500", "429", "cut"]
+FAILED += ["half-open", "drip", "utf-16"]
+WRONG = ["illegal", "rambling", "echo", "echo all", "silent", "parts", "control"]
+
+
+@pytest.mark.parametrize("model", [*FAILED, *WRONG])
+def test_hostile_answers_cost_a_forfeit_and_nothing_else(
+    model: str, stub: Stub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("BAO_CHAT_SECONDS", "0.5")
+    positions, legal = random_play("zanzibar", 5)
+    agent = ChatAgent(f"{model}?retries=1")
+    actions = agent.act(positions[:3], legal[:3])
+    assert is_legal(actions, legal[:3]).all()
+    assert agent.forfeits.tolist() == [True] * 3
+    tries = 0 if model in FAILED else 6
+    assert agent.tally == {"moves": 3, "illegal tries": tries, "forfeits": 3}
+    log = exchanges(tmp_path)
+    assert all(bool(line["problem"]) == (model in FAILED) for line in log)
+    assert all(len(line["answer"] or "") <= chat_client.MAX_ANSWER for line in log)
+
+
+@pytest.mark.parametrize(
+    ("model", "problem"), [("401", "401.*who are you"), ("404", "404")]
+)
+def test_a_server_that_refuses_is_an_error(model: str, problem: str, stub: Stub) -> None:
+    with pytest.raises(ValueError, match=f"chat:{model}: status {problem}"):
+        ChatAgent(model).act(*random_play("zanzibar", 5))
+    assert len(stub.requests) <= 8
+
+
+def test_no_server_is_an_error(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    with pytest.raises(ValueError, match=r"no connection to http://127\.0\.0\.1:9"):
+        ChatAgent(GREEDY).act(*random_play("zanzibar", 5))
+
+
+def test_nothing_is_asked_twice(stub: Stub, tmp_path: Path) -> None:
+    positions, legal = random_play("zanzibar", 5)
+    twice = np.concatenate([positions[:9], positions[:9]]), np.concatenate([legal[:9]] * 2)
+    first = ChatAgent(GREEDY).act(*twice)
+    asked = len(stub.requests)
+    assert asked <= 9
+    with (tmp_path / "log/chat.jsonl").open("a") as file:
+        file.write('{"key": "torn')  # a process was killed while it wrote
+    again = ChatAgent(GREEDY)
+    assert (again.act(*twice) == first).all() and len(stub.requests) == asked
+    ChatAgent(f"{GREEDY}?temperature=0.5").act(positions[:1], legal[:1])
+    assert len(stub.requests) == asked + 1
+    assert stub.requests[-1]["temperature"] == 0.5
+    assert "temperature" not in stub.requests[0]
+
+
+@pytest.mark.parametrize("name", ["CALLS", "TOKENS"])
+def test_limits_count_what_the_log_has(
+    name: str, stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    positions, legal = random_play("zanzibar", 12)
+    monkeypatch.setenv("BAO_CHAT_CONCURRENCY", "1")
+    monkeypatch.setenv(f"BAO_CHAT_{name}", {"CALLS": "3", "TOKENS": "300"}[name])
+    for _ in range(2):
+        with pytest.raises(ValueError, match=f"BAO_CHAT_{name}=3"):
+            ChatAgent(GREEDY).act(positions, legal)
+        assert len(stub.requests) == 3
+    monkeypatch.setenv(f"BAO_CHAT_{name}", "0")
+    with pytest.raises(ValueError, match=f"BAO_CHAT_{name}='0': expected a number above 0"):
+        ChatAgent(GREEDY)
+
+
+def test_a_busy_server_is_asked_again(stub: Stub) -> None:
+    positions, legal = random_play("zanzibar", 5)
+    agent = ChatAgent("flaky")
+    agent.act(positions[:4], legal[:4])
+    assert agent.tally["forfeits"] == 0
+
+
+def test_it_plays_inside_an_event_loop(stub: Stub) -> None:
+    positions, legal = random_play("zanzibar", 5)
+
+    async def act() -> Any:
+        return ChatAgent(GREEDY).act(positions[:2], legal[:2])
+
+    assert is_legal(asyncio.run(act()), legal[:2]).all()
+
+
+def test_names() -> None:
+    assert parse_name("a/b:c") == ("a/b:c", {})
+    assert parse_name("odd?name?") == ("odd?name", {})
+    assert parse_name("a?legal=false&temperature=0.5&reasoning_effort=low&stop=") == (
+        "a",
+        {"legal": False, "temperature": 0.5, "reasoning_effort": "low", "stop": ""},
+    )
+    for name in ("", "?legal=false", "a?legal", "a?legal=5", "a?retries=x", "a?stream=true"):
+        with pytest.raises(ValueError, match=r"^chat:"):
+            ChatAgent(name)
