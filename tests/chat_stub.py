@@ -117,6 +117,7 @@ class Stub(ThreadingHTTPServer):
     """A server of :data:`MODELS`, which see positions of ``ruleset``."""
 
     daemon_threads = True
+    ended: threading.Event
 
     def __init__(self, ruleset: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

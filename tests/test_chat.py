@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,18 @@ import pytest
 pytest.importorskip("openai")  # the extra chat
 
 from bao_agents import chat_client
+from bao_agents.arena.games import GAME_OVER
 from bao_agents.arena.match import play_match
+from bao_agents.arena.solved_positions import shipped_won_positions
+from bao_agents.base import NamedPlayer
 from bao_agents.chat import ChatAgent, parse_name
+from bao_training.cli import main as bao
 
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.action import is_legal
+from bao_env.engine.ruleset import get_ruleset
 from tests.chat_stub import Stub, serve
+from tests.conftest import Capsys
 from tests.positions import random_play
 
 GREEDY = "org/greedy:free"
@@ -99,9 +106,7 @@ def test_hostile_answers_cost_a_forfeit_and_nothing_else(
     assert all(len(line["answer"] or "") <= chat_client.MAX_ANSWER for line in log)
 
 
-@pytest.mark.parametrize(
-    ("model", "problem"), [("401", "401.*who are you"), ("404", "404")]
-)
+@pytest.mark.parametrize(("model", "problem"), [("401", "401.*who are you"), ("404", "404")])
 def test_a_server_that_refuses_is_an_error(model: str, problem: str, stub: Stub) -> None:
     with pytest.raises(ValueError, match=f"chat:{model}: status {problem}"):
         ChatAgent(model).act(*random_play("zanzibar", 5))
@@ -172,3 +177,35 @@ def test_names() -> None:
     for name in ("", "?legal=false", "a?legal", "a?legal=5", "a?retries=x", "a?stream=true"):
         with pytest.raises(ValueError, match=r"^chat:"):
             ChatAgent(name)
+
+
+def test_a_forfeit_loses_the_game(stub: Stub) -> None:
+    agent = NamedPlayer("chat", ChatAgent("illegal?retries=1"))
+    match = play_match(agent, RandomAgent(3), pairs=3, opening_plies=4, seed=5, balance=None)
+    assert match.score.losses == 6
+    played = (match.actions != GAME_OVER).sum(axis=-1)
+    assert played.tolist() == [[0, 1]] * 3  # South is to move: as North, the opponent moves first
+    assert (match.plies == played + 4).all()
+    assert match.tallies == ({"moves": 6, "illegal tries": 12, "forfeits": 6}, {})
+    won = shipped_won_positions(get_ruleset("zanzibar"))
+    assert won is not None
+    assert (won[:40].mistakes(agent) == won[:40].choices).all() and won[:40].choices.any()
+
+
+def test_commands_report_illegal_tries_and_forfeits(
+    stub: Stub, tmp_path: Path, capsys: Capsys
+) -> None:
+    words = ["--pairs", "2", "--json", str(tmp_path / "match.json")]
+    assert bao(["match", f"chat:{GREEDY}", "chat:illegal", *words]) == 0
+    out = capsys.readouterr().out
+    assert "against chat:illegal, chat:illegal: 4 moves, 12 illegal tries, 4 forfeits" in out
+    [result] = json.loads((tmp_path / "match.json").read_text())["results"]
+    assert result["wins"] == 4 and result["opponent_answers"]["forfeits"] == 4
+    assert result["answers"]["illegal tries"] == 0
+
+    words = ["--ruleset", "kujifunza", "--positions", "3", "--plies", "2", "3", "--threads", "1"]
+    words += ["--sources", "random", "--nodes", "20000", "--cache", str(tmp_path / "cache")]
+    assert bao(["blunders", "chat:html", *words]) == 0
+    assert re.search(
+        r"chat:html: (\d+) moves, 0 illegal tries, \1 forfeits", capsys.readouterr().out
+    )

@@ -25,6 +25,7 @@ from bao_agents.arena.round_robin import TournamentSettings
 from bao_training.cli import main as bao
 
 from bao_env.engine.ruleset import RULESETS
+from tests import chat_stub
 from tests.conftest import Capsys, Fails
 
 OPENINGS = 60
@@ -294,6 +295,22 @@ def test_rate_a_bot(ladder_file: Path, tmp_path: Path, capsys: Capsys) -> None:
     assert found["games"] == sum(row["games"] for row in found["against"])
     for text in ("small", "numba", found["made_with"]["commit"], "seed 1", "gives won games away"):
         assert text in out
+
+
+@pytest.mark.usefixtures("threads")
+def test_rate_a_language_model(
+    ladder_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    pytest.importorskip("openai")
+    monkeypatch.setenv("BAO_CHAT_LOG", str(tmp_path / "chat.jsonl"))
+    words = ["--ladder", str(ladder_file), "--precision", "400", "--threads", "1"]
+    with chat_stub.serve() as stub:
+        monkeypatch.setenv("OPENAI_BASE_URL", stub.url)
+        assert bao(["rate", "chat:illegal?retries=0", *words]) == 0
+    out = capsys.readouterr().out
+    assert "# chat:illegal?retries=0: below" in out
+    answers = re.search(r"answers: (\d+) moves, (\d+) illegal tries, (\d+) forfeits", out)
+    assert answers and 300 < int(answers[1]) == int(answers[2]) == int(answers[3]) <= 360
 
 
 @pytest.mark.usefixtures("threads")

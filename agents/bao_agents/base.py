@@ -18,7 +18,7 @@ import numpy as np
 from bao_env.board import Board
 from bao_env.bots import Agent
 from bao_env.engine.action import mask_of
-from bao_env.engine.position import Actions, Words
+from bao_env.engine.position import Actions, Flags, Words
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
@@ -55,6 +55,20 @@ class NamedPlayer:
                 f"the fingerprint of {self.name} is a {type(found).__name__}: expected a string"
             )
         return found
+
+    @property
+    def forfeits(self) -> Flags | None:
+        """Where the agent has forfeited the game in its last call, bool[B].
+
+        None if it never does.
+        """
+        found: Flags | None = getattr(self._agent, "forfeits", None)
+        return found
+
+    @property
+    def tally(self) -> dict[str, int]:
+        """What the answers of a language model came to so far; empty for other agents."""
+        return dict(getattr(self._agent, "tally", {}))
 
     def act(self, positions: Words, legal: Words) -> Actions:
         """Choose an action in each position; see :meth:`bao_env.bots.Agent.act`."""
@@ -118,7 +132,7 @@ class PlayerKind:
     name: str
     spelling: str
     """A string with fields in braces, each at most once: ``checkpoint``, a path or the name of a
-    shipped one; ``budget``, a number with a unit; ``module`` and ``function``."""
+    shipped one; ``budget``, a number with a unit; ``model``; ``module`` and ``function``."""
     examples: Mapping[str, str]
     """One or more names, each with its meaning."""
     load: Callable[[LoadRequest], NamedPlayer]
@@ -172,6 +186,7 @@ class PlayerKind:
 _FIELDS = {
     "checkpoint": r".+",
     "budget": r"[0-9]{1,9} ?",
+    "model": r".+",
     "module": r"[A-Za-z_][\w.]*",
     "function": r"[A-Za-z_]\w*",
 }

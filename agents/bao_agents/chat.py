@@ -90,7 +90,7 @@ class ChatAgent:
             options["max_tokens"] = MAX_TOKENS
         self._rules = get_ruleset(ruleset)
         self._client = ChatClient(model, options)
-        self.forfeits = np.zeros(0, np.bool_)
+        self.forfeits: Flags = np.zeros(0, np.bool_)
         """bool[B], the positions of the last call that the model has forfeited."""
         self.tally = {"moves": 0, "illegal tries": 0, "forfeits": 0}
         """What all its answers came to."""
@@ -118,7 +118,7 @@ class ChatAgent:
             self.tally["moves"] += 1
             self.tally["illegal tries"] += illegal
             self.tally["forfeits"] += action is None
-        self.forfeits: Flags = forfeits
+        self.forfeits = forfeits
         return actions
 
     def _question(self, words: Words) -> str:

@@ -176,8 +176,10 @@ class ChatClient:
                 except ServerError as error:
                     problem = str(error)
                 except openai.APIConnectionError as error:
-                    problem = f"no connection to {self.address}: {error.__cause__!r}"
-                    if attempt == ATTEMPTS - 1 and isinstance(error.__cause__, ConnectionError):
+                    cause = type(error.__cause__).__name__
+                    problem = f"no connection to {self.address}: {cause}"
+                    # By name: which HTTP library openai uses depends on its version.
+                    if cause == "ConnectError" and attempt == ATTEMPTS - 1:
                         raise self._error(problem) from error
                 self.log.add(
                     {

@@ -56,6 +56,7 @@ EXTRAS = {
     "train": ("torch", {"torch", "safetensors", "tensorboard", "matplotlib"}),
     "play": ("a web server", {"starlette", "uvicorn", "cachetools"}),
     "render": ("pygame-ce", {"pygame", "PIL"}),
+    "chat": ("openai", {"openai"}),
 }
 """The extras of the package: the name that users know what they bring by, and what they bring."""
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from bao_agents import registry
 from bao_agents.arena.elo import wilson_interval
-from bao_agents.arena.games import play_games
+from bao_agents.arena.games import play_games, tally_of, tally_text
 from bao_agents.arena.report import errorbars, markdown_table, png
 from bao_agents.arena.sampling import games, random_play
 from bao_agents.arena.scheduler import fingerprint
@@ -208,7 +208,7 @@ def measure(
     Raises:
         ValueError: the player chooses an illegal action, or its games have too few positions.
     """
-    won, counts = dict(shared), None
+    won, counts, before = dict(shared), None, tally_of(player)
     if "own" in args.sources:
         own = solved("own", player, args)
         won["own"], counts = own.known.won, own.counts
@@ -232,6 +232,7 @@ def measure(
             "share": share and share._asdict(),
         },
         "own_games": counts,
+        "answers": tally_of(player, before),
     }
 
 
@@ -271,6 +272,11 @@ def tables(report: dict[str, Any]) -> str:
             "All moves from won positions; those among them that could give the win away; and "
             "games from won positions against perfect play:",
             markdown_table([*head, "95 % interval"], rows),
+            *(
+                f"{result['player']}: {tally_text(result['answers'])}"
+                for result in report["results"]
+                if result["answers"]
+            ),
         ]
     return "\n\n".join(paragraphs)
 

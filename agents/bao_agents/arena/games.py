@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -16,6 +17,17 @@ from bao_env.engine.position import PLY, Seats, Words, movers
 MAX_PLIES = 1000
 GAME_OVER = 255
 """Fills the rows of :attr:`MatchGames.actions` after the end of a game."""
+
+
+def tally_of(player: Agent, before: Mapping[str, int] = MappingProxyType({})) -> dict[str, int]:
+    """Return what a language model's answers came to since ``before``; empty for other players."""
+    tally: Mapping[str, int] = getattr(player, "tally", {})
+    return {what: count - before.get(what, 0) for what, count in tally.items()}
+
+
+def tally_text(tally: Mapping[str, int]) -> str:
+    """Return what the answers of a language model came to, in words."""
+    return ", ".join(f"{count:,} {what}" for what, count in tally.items())
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,8 @@ def play_games(
     """Play a batch of games to the end.
 
     Args:
-        players: each gets all of its positions of a ply in one call.
+        players: each gets all of its positions of a ply in one call. One with an attribute
+            ``forfeits``, bool[B], loses the games where it is set after the call.
         positions: uint64[G, 6], the starts; not changed.
         first_seats: int8[G], the seat of the first player in each game.
         engine: the rules.
@@ -76,8 +89,12 @@ def play_games(
                 who = ("the first player", "the second player")[i]
                 actions[index] = check_actions(chosen, masks[index], who)
                 moves[i] += len(index)
-        row = np.full(size, GAME_OVER, np.uint8)
-        row[running] = actions[running]
+                forfeits = getattr(players[i], "forfeits", None)
+                if forfeits is not None:
+                    lost = index[forfeits]
+                    winners[lost] = 1 - movers(positions[lost])
+                    masks[lost] = 0
+        row = np.where(masks != 0, actions, GAME_OVER).astype(np.uint8)
         engine.step(positions, actions, masks, winners)
         played.append(row)
         masks[positions[:, PLY] >= max_plies] = 0

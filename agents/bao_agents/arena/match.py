@@ -20,7 +20,14 @@ import numpy as np
 
 from bao_agents import registry
 from bao_agents.arena.elo import Score, Sprt, finite, score_pairs
-from bao_agents.arena.games import GAME_OVER, MAX_PLIES, MatchGames, play_games
+from bao_agents.arena.games import (
+    GAME_OVER,
+    MAX_PLIES,
+    MatchGames,
+    play_games,
+    tally_of,
+    tally_text,
+)
 from bao_agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
 from bao_agents.array_types import Float64Array, Int64Array, Uint8Array
 from bao_agents.provenance import provenance
@@ -57,6 +64,8 @@ class Match:
     score: Score
     verdict: str | None = None
     """``"H0"`` or ``"H1"``, if a sequential test ended the match."""
+    tallies: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    """What the answers of language models came to; empty for other players."""
 
     def transcripts(self, names: tuple[str, str]) -> Iterator[str]:
         """Return each game in Donkers' notation, the pairs in order.
@@ -135,6 +144,7 @@ def play_openings(
 ) -> Match:
     """Play a match from given openings; see :func:`play_match`."""
     step = len(openings) if sprt is None else SPRT_PAIRS
+    before = tally_of(first), tally_of(second)
     batches: list[MatchGames] = []
     points = np.empty((0, 2))
     verdict = None
@@ -177,6 +187,7 @@ def play_openings(
         seconds=(sum(g.seconds[0] for g in batches), sum(g.seconds[1] for g in batches)),
         score=score_pairs(points),
         verdict=verdict,
+        tallies=(tally_of(first, before[0]), tally_of(second, before[1])),
     )
 
 
@@ -238,6 +249,8 @@ def result(opponent: str, match: Match) -> dict[str, Any]:
         "mean_plies": float(match.plies.mean()),
         "ms_a_move": own_time,
         "opponent_ms_a_move": other_time,
+        "answers": match.tallies[0],
+        "opponent_answers": match.tallies[1],
     }
 
 
@@ -328,6 +341,10 @@ def _report(
             f"{args.opening_plies} random plies, each from both seats, seed {args.seed}"
         )
         print(table(rows))
+        for name, match in rows:
+            for who, tally in zip((player, name), match.tallies, strict=True):
+                if tally:
+                    print(f"against {name}, {who}: {tally_text(tally)}")
         for name, match in rows:
             if sprt is not None:
                 decided = {"H0": f"{sprt.elo0:+g} or less", "H1": f"{sprt.elo1:+g} or more"}

@@ -75,6 +75,8 @@ class Record(BaseModel):
     """Wall-clock time that these took the two players, on one core."""
     commit: str
     """The commit of the code that played."""
+    tallies: list[dict[str, int]] = Field(default_factory=list)
+    """What the answers of language models came to, by player; empty for others."""
     games: str = Field("", exclude=True)
     """The games as transcripts, if the unit keeps them."""
 
@@ -92,7 +94,7 @@ def fingerprint(spec: str, player: NamedPlayer) -> str | None:
     found = registry.parse(spec)
     if found.path is not None:
         return hashlib.sha256(found.path.read_bytes()).hexdigest()[:16]
-    if found.kind.name != "function":
+    if found.kind.name not in ("function", "chat"):
         return ""
     if player.fingerprint is None:
         return None
@@ -131,6 +133,7 @@ def play_unit(unit: Unit) -> Record:
         moves=list(match.moves),
         seconds=[round(seconds, 6) for seconds in match.seconds],
         commit=current_commit(),
+        tallies=list(match.tallies),
         games="\n".join(match.transcripts(unit.keep_as)) if unit.keep_as else "",
     )
 

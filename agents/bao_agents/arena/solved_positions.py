@@ -116,6 +116,8 @@ class SolvedPositions:
     def mistakes(self, player: Agent) -> Flags:
         """Return where a player gives a win away, bool[N].
 
+        A forfeit is such a mistake where a move could have been one.
+
         Raises:
             ValueError: the player chooses an illegal action.
         """
@@ -124,7 +126,9 @@ class SolvedPositions:
         actions = check_actions(
             player.act(self.positions.copy(), self.masks.copy()), self.masks, "the player"
         )
-        return ~is_legal(actions, self.winning)  # in a lost position none is a mistake
+        kept = is_legal(actions, self.winning)  # in a lost position none is a mistake
+        forfeits = getattr(player, "forfeits", None)
+        return ~kept if forfeits is None else ~kept | (forfeits & self.choices)
 
     def save(self, path: str | Path) -> None:
         """Write a file that :meth:`load` reads. The same content gives the same bytes.
