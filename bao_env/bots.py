@@ -195,22 +195,33 @@ def get_agent(
 
 
 def _load_by_name(name: str, ruleset: Ruleset, seed: int, threads: int) -> Agent:
-    """Load a player from the packages that have an entry point; see the module."""
-    reason = None
+    """Load a player from the packages that have an entry point; see the module.
+
+    A package that fails is left out, and named if no other has the player.
+    """
+    reasons: list[str] = []
+    cause: BaseException | None = None
     for entry in entry_points(group="bao_env.players"):
+        package = entry.dist.name if entry.dist else entry.name
+        load = None
         try:
             load = entry.load()
-        except ImportError:
-            continue  # the package agents is only in a checkout
-        try:
-            return cast(Agent, load(name, ruleset=ruleset, seed=seed, threads=threads))
-        except ValueError as error:
-            reason = error
-    if reason is not None:
-        raise reason
-    close = get_close_matches(name, ("random", "greedy"), n=1)
-    meant = f" (did you mean {close[0]!r}?)" if close else ""
-    raise ValueError(
-        f"unknown opponent {name!r}{meant}: expected 'random', 'greedy', an agent or a function; "
-        "the other named players come with the package agents of a checkout"
-    )
+            agent = load(name, ruleset=ruleset, seed=seed, threads=threads)
+        except (Exception, SystemExit) as error:  # it is not ours: it may raise anything
+            cause = error
+            if load is not None and isinstance(error, ValueError):
+                reasons.insert(0, str(error))
+            else:
+                reasons.append(f"package {package} failed: {type(error).__name__}: {error}")
+            continue
+        if callable(getattr(agent, "act", None)):
+            return cast(Agent, agent)
+        reasons.append(
+            f"package {package} failed: {entry.value} returned {agent!r:.80}: expected an agent, "
+            "or ValueError for a name that it does not know"
+        )
+    if not reasons:
+        close = get_close_matches(name, ("random", "greedy"), n=1)
+        meant = f" (did you mean {close[0]!r}?)" if close else ""
+        reasons = [f"unknown opponent {name!r}{meant}: expected 'random', 'greedy' or an agent"]
+    raise ValueError("; ".join(reasons)) from cause

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import bao_agents
 import gymnasium
@@ -11,7 +12,9 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from bao_env import BaoEnv, Board, GreedyAgent, raw_env
+from bao_env.bots import get_agent
 from bao_env.engine.action import actions_of
+from tests.positions import random_play
 from tests.rulesets import EVERY_RULESET
 from tests.vector import ID
 
@@ -76,9 +79,38 @@ def test_unknown_opponents_raise_with_a_guess(typo: str, meant: str) -> None:
         BaoEnv(typo)
 
 
-def test_unknown_opponents_raise_without_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "bao_agents.registry", None)
+def test_unknown_opponents_raise_without_the_players(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bao_env.bots.entry_points", lambda group: ())
     with pytest.raises(ValueError, match=r"unknown opponent 'gredy' \(did you mean 'greedy'\?\)"):
         BaoEnv("gredy")
-    with pytest.raises(ValueError, match=r"'random', 'greedy'.*package agents of a checkout"):
-        BaoEnv("alphabeta:2")
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("def load(name, **_): return None", "load returned None: expected an agent"),
+        ("def load(name, **_): return 5", "load returned 5: expected an agent"),
+        ("def load(name, **_): raise KeyError(name)", "failed: KeyError: 'nobody'"),
+        ("other = None", "failed: AttributeError: .*no attribute 'load'"),
+        ("import no_such_module", "failed: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("raise ValueError('at import')", "failed: ValueError: at import"),
+        ("raise RuntimeError('broken')", "failed: RuntimeError: broken"),
+        ("raise SystemExit('end')", "failed: SystemExit: end"),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_package_that_fails_is_named(
+    code: str, message: str, first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The players of other packages are still there."""
+    module = f"failing{abs(hash(code))}"
+    (tmp_path / f"{module}.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    group = "bao_env.players"
+    ours = EntryPoint("agents", "bao_agents.registry:load", group)
+    found = [EntryPoint("failing-package", f"{module}:load", group), ours][:: 1 if first else -1]
+    monkeypatch.setattr("bao_env.bots.entry_points", lambda group: found)
+    assert get_agent("alphabeta:2").act(*random_play("zanzibar", 2)).shape
+    expected = f"unknown player 'nobody'.*package failing-package .*{message}"
+    with pytest.raises(ValueError, match=expected):
+        get_agent("nobody")
