@@ -19,7 +19,7 @@ from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint, CheckpointError
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
 from bao_agents.nets.features import INPUTS_VERSION
-from bao_agents.nets.network import NetworkConfig, PolicyNetwork, num_parameters
+from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
 from bao_agents.search.gumbel.player import SearchAgent
 from bao_agents.search.gumbel.search import GumbelSearch
@@ -79,8 +79,8 @@ def test_shipped_checkpoints_play() -> None:
 @pytest.mark.parametrize(
     "factor, message",
     [
-        (1e30, "outputs are not finite: its weights are too large"),
-        (np.nan, "numbers that are not finite"),
+        (1e30, "weights that are not numbers or beyond 65504"),
+        (np.nan, "weights that are not numbers or beyond 65504"),
     ],
 )
 def test_weights_out_of_range_raise(saved: Path, factor: float, message: str) -> None:
@@ -139,6 +139,7 @@ def rewrite(path: Path, header: object) -> None:
         ({"network": {"hidden": 64}}, "expected 1 to 64 layers"),
         ({"network": {"kind": ["board"]}}, "expected one of board, moves"),
         ({"network": {"kind": "x" * 2_000_000}}, "expected one of board, moves"),
+        ({"network": {"architecture": "mine:Net"}}, r"safetensors: architecture='mine:Net' is"),
         ({"network": {"x" * 2_000_000: 1}}, "not as expected"),
         ({"ruleset": {"name": "x", "house_minimum": 3}}, "unknown rule switch 'house_minimum'"),
         ({"ruleset": {"opening_front": 5}}, "not as expected"),
@@ -237,19 +238,21 @@ def test_large_files_are_not_read(saved: Path) -> None:
         checkpoint.load(with_tensor(saved, "extra", "F8_E4M3", 12, 1), arrays=True)
 
 
-def test_network_larger_than_the_memory_raises(
-    saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("os.sysconf", lambda name: 100)
-    with pytest.raises(CheckpointError, match=r"takes 0\.0 GB; this machine has 0\.0"):
+def test_network_that_is_too_large_raises(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parameters = sum(p.numel() for p in checkpoint.load(saved).network.parameters())
+    monkeypatch.setattr(checkpoint, "_MAX_PARAMETERS", parameters)
+    checkpoint.load(saved)
+    monkeypatch.setattr(checkpoint, "_MAX_PARAMETERS", parameters - 1)
+    with pytest.raises(CheckpointError, match="its network is too large"):
         checkpoint.load(saved)
 
 
-def test_parameters_are_counted_without_a_network() -> None:
-    for kind in ("board", "moves"):
-        config = NetworkConfig(kind, (24, 16))
-        assert num_parameters(config) == sum(p.numel() for p in PolicyNetwork(config).parameters())
-    assert num_parameters(NetworkConfig(hidden=(65536,) * 64)) > 63 * 65536**2  # a terabyte
+def test_error_of_our_own_is_not_a_damaged_file(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PolicyNetwork, "eval", None)
+    with pytest.raises(TypeError, match="not callable"):
+        checkpoint.load(saved)
 
 
 def test_special_files_raise(tmp_path: Path) -> None:

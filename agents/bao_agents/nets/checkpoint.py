@@ -19,6 +19,7 @@ or a network is built. A trainer's tensors are read only on request.
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -31,7 +32,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
 from bao_agents.nets.features import INPUTS_VERSION
-from bao_agents.nets.network import NetworkConfig, PolicyNetwork, num_parameters, outline
+from bao_agents.nets.network import NetworkConfig, PolicyNetwork, outline
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.files import write_atomically
 from bao_env.observation.board import OBSERVATION_VERSION
@@ -39,6 +40,10 @@ from bao_env.observation.board import OBSERVATION_VERSION
 FORMAT = 1
 _KEY = "bao_env"
 _MODEL = "model."
+_MAX_PARAMETERS = 1 << 28
+"""The most parameters of a network, 1 GiB. A file with holes may promise any number."""
+_LARGEST = 65504
+"""The largest weight, that of float16. Sums of such weights are far from infinite."""
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -101,8 +106,8 @@ def load(
 
     Raises:
         FileNotFoundError: the file does not exist.
-        CheckpointError: the file is not a checkpoint, is damaged, has another version, is too
-            large for this machine, or was trained under other rules; the message says which.
+        CheckpointError: the file is not a checkpoint, is damaged, has another version or too large
+            a network, or was trained under other rules; the message says which.
     """
     path = Path(path)
     with _open(path) as file:
@@ -115,31 +120,13 @@ def load(
                     if found[key] != wanted[key]:
                         message += f"; {key}={found[key]!r}, not {wanted[key]!r}"
             raise CheckpointError(message)
-        needed = 4 * num_parameters(config)
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if needed > memory:  # a file with holes may be of any size
-            raise CheckpointError(
-                f"{path}: its network takes {needed / 1e9:.1f} GB; "
-                f"this machine has {memory / 1e9:.1f}"
-            )
-        try:
-            network = _read_network(path, file, config)
-            rest = {
-                name: file.get_tensor(name)
-                for name in file.keys()  # noqa: SIM118
-                if arrays and not name.startswith(_MODEL)
-            }
-            return Checkpoint(network, trained, info, rest)
-        # Torch raises RuntimeError; numpy, if it lacks a tensor's type, one of the last two.
-        except (
-            SafetensorError,
-            OSError,
-            MemoryError,
-            RuntimeError,
-            TypeError,
-            AttributeError,
-        ) as error:
-            raise CheckpointError(f"{path} is damaged or too large: {error!s:.300}") from error
+        network = _read_network(path, file, config)
+        rest = {
+            name: _read_tensor(path, file, name)
+            for name in file.keys()  # noqa: SIM118
+            if arrays and not name.startswith(_MODEL)
+        }
+        return Checkpoint(network, trained, info, rest)
 
 
 def _open(path: Path) -> Any:
@@ -147,12 +134,12 @@ def _open(path: Path) -> Any:
     if not path.exists():
         raise FileNotFoundError(f"no checkpoint at {path}")
     if not path.is_file():  # a pipe could block indefinitely
-        raise CheckpointError(f"{path} is no regular file; expected a .safetensors file")
+        raise CheckpointError(f"{path} is not a regular file: expected a .safetensors file")
     try:
         return safe_open(path, framework="numpy")
     except (SafetensorError, OSError, ValueError) as error:
         raise CheckpointError(
-            f"{path} is no bao_env checkpoint (a .safetensors file written by training): "
+            f"{path} is not a bao_env checkpoint (a .safetensors file written by training): "
             f"{error!s:.300}"
         ) from error
 
@@ -166,7 +153,7 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, NetworkConfig, dict[st
     metadata = file.metadata() or {}
     if _KEY not in metadata:
         raise CheckpointError(
-            f"{path} is no bao_env checkpoint: its metadata has no entry {_KEY!r}"
+            f"{path} is not a bao_env checkpoint: its metadata has no entry {_KEY!r}"
         )
     try:
         header = {"inputs_version": 1} | json.loads(metadata[_KEY])
@@ -185,11 +172,13 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, NetworkConfig, dict[st
         config = NetworkConfig(**header["network"])
         info = header["info"]
         if not isinstance(info, dict):
-            raise TypeError(f"info is {info!r:.200}, no object")
-    except (KeyError, TypeError, ValueError, RecursionError) as error:  # of json: Recursion
+            raise TypeError(f"info is {info!r:.200}: expected an object")
+    except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as error:
         raise CheckpointError(
             f"{path}: its header is not as expected: {type(error).__name__}: {error!s:.500}"
         ) from error
+    except ValueError as error:  # of a check, which has said what is wrong
+        raise CheckpointError(f"{path}: {error!s:.500}") from error
     model = {}
     for name in file.keys():  # noqa: SIM118
         if name.startswith(_MODEL):
@@ -198,6 +187,10 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, NetworkConfig, dict[st
     shapes = {_MODEL + name: list(t.shape) for name, t in outline(config).state_dict().items()}
     if model not in ({name: (t, s) for name, s in shapes.items()} for t in ("F32", "F16")):
         raise CheckpointError(f"{path}: its tensors do not fit the network that it describes")
+    if sum(math.prod(shape) for _, shape in model.values()) > _MAX_PARAMETERS:
+        raise CheckpointError(
+            f"{path}: its network is too large: expected at most {_MAX_PARAMETERS} parameters"
+        )
     return ruleset, config, info
 
 
@@ -205,19 +198,20 @@ def _read_network(path: Path, file: Any, config: NetworkConfig) -> PolicyNetwork
     """Build the network of an open file whose header has been checked."""
     network = PolicyNetwork(config)
     for name, tensor in network.state_dict().items():
-        array = file.get_tensor(_MODEL + name)
-        if not np.isfinite(array).all():
-            raise CheckpointError(f"{path}: its network has numbers that are not finite")
+        array = _read_tensor(path, file, _MODEL + name)
+        if not (np.abs(array) <= _LARGEST).all():  # also if one is not a number
+            raise CheckpointError(
+                f"{path}: its network has weights that are not numbers or beyond {_LARGEST}"
+            )
         tensor.copy_(torch.from_numpy(array))
-    network.eval()
-    # Encodings from empty to full, which need not be of positions.
-    rng = np.random.default_rng(0)
-    filled = rng.random((64, network.encoding_size)) < np.linspace(0, 1, 64)[:, None]
-    encodings = np.where(filled, rng.integers(1, 65, filled.shape), 0).astype(np.uint8)
-    with torch.inference_mode():
-        outputs = network.head_outputs(torch.from_numpy(encodings))
-    if not outputs.isfinite().all():
-        raise CheckpointError(
-            f"{path}: its network's outputs are not finite: its weights are too large"
-        )
-    return network
+    return network.eval()
+
+
+def _read_tensor(path: Path, file: Any, name: str) -> npt.NDArray[Any]:
+    """Read a tensor of an open file."""
+    try:
+        array: npt.NDArray[Any] = file.get_tensor(name)
+    # The last two are what safetensors raises for a type that numpy lacks.
+    except (SafetensorError, OSError, MemoryError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{path} is damaged: tensor {name:.100}: {error!s:.300}") from error
+    return array

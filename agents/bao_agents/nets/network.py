@@ -196,11 +196,6 @@ def check_finite(*outputs: npt.NDArray[Any]) -> None:
         )
 
 
-def num_parameters(config: NetworkConfig) -> int:
-    """Return the number of a network's parameters, four bytes each, without building it."""
-    return sum(parameter.numel() for parameter in outline(config).parameters())
-
-
 def outline(config: NetworkConfig) -> PolicyNetwork:
     """Return a network without its numbers, which takes no memory."""
     with torch.device("meta"):
