@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from bao_agents.arena.elo import Score, score_pairs
 
+from bao_env import Agent, GreedyAgent, PolicyAgent, RandomAgent
 from tests.conftest import Capsys
 
 
@@ -33,7 +34,8 @@ def test_score_against_a_bot() -> None:
         shapes.add(observations.shape[1:])
         return masks.argmax(axis=1)
 
-    score = measure.score_against("random", choose)
+    player = PolicyAgent(choose, measure.OBSERVATION)
+    score = measure.score_against(RandomAgent(1), player)
     assert score.games == 400 and 0.2 < score.rate < 0.8
     assert shapes == {(measure.INPUTS,)} == {(308,)}
 
@@ -42,8 +44,8 @@ def test_score_against_a_bot() -> None:
 def test_report_fails_unless_greedy_is_beaten(
     wins: int, passes: bool, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
-    def score(bot: str, choose: Any) -> Score:
-        points = np.arange(100) % 50 < (wins / 2 if bot == "greedy" else 49)
+    def score(bot: Agent, player: Agent) -> Score:
+        points = np.arange(100) % 50 < (wins / 2 if isinstance(bot, GreedyAgent) else 49)
         return score_pairs(points.astype(float).reshape(2, 50).T)
 
     monkeypatch.setattr(measure, "score_against", score)
@@ -55,7 +57,7 @@ def test_report_fails_unless_greedy_is_beaten(
 
 
 def test_every_library_has_requirements_and_examples() -> None:
-    assert len(check.LIBRARIES) == 9
+    assert len(check.LIBRARIES) == 8
     files = {path.stem for path in check.EXAMPLES.glob("*_*.py") if path.stem != "__init__"}
     assert files == {name for library in check.LIBRARIES for name in check.examples_of(library)}
     for library in check.LIBRARIES:
@@ -105,16 +107,7 @@ def test_check_says_what_to_give(words: list[str], capsys: Capsys) -> None:
 
 
 def test_plain_ppo_is_reproducible() -> None:
-    reported: list[int] = []
-
-    def train() -> np.ndarray:
-        choose = cleanrl_vector.train(
-            *("planes", 3, 300, lambda steps, player: reported.append(steps)),
-            games=16,
-            rollout=8,
-            hidden=8,
-        )
-        boards = np.random.default_rng(0).random((50, 16, 4, 8)).astype(np.float32)
-        return choose(boards, np.ones((50, 64), np.bool_))
-
-    assert (train() == train()).all() and reported == 2 * [128, 256, 384]
+    boards = np.random.default_rng(0).random((50, measure.INPUTS)).astype(np.float32)
+    legal = np.ones((50, 64), np.bool_)
+    first, again = (cleanrl_vector.train(300, games=16, rollout=8) for _ in range(2))
+    assert (first(boards, legal) == again(boards, legal)).all()

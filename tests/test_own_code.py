@@ -9,10 +9,9 @@ from typing import Any
 
 import bao_agents
 import pytest
-import torch
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
-from bao_agents.nets.network import ARCHITECTURES, NetworkConfig, PolicyNetwork
+from bao_agents.nets.network import ARCHITECTURES
 from bao_training.cli import main as bao
 from bao_training.config import ConfigError
 from bao_training.train import METHODS, load_config
@@ -129,18 +128,3 @@ def test_an_own_method_trains_and_resumes(own: str, capsys: Capsys) -> None:
 def test_what_cannot_be_used_is_refused(own: str, setting: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_config(None, [setting.format(own=own)])
-
-
-def test_attention_over_pits_learns() -> None:
-    """The example: every parameter takes part, and no encoding depends on the others."""
-    name = "attention:Attention"
-    bao_agents.allow_architecture(name)
-    torch.manual_seed(0)
-    network = PolicyNetwork(NetworkConfig("board", (16, 16, 24), name))
-    encodings = torch.randint(0, 9, (12, 87), dtype=torch.uint8)
-    outputs = network.head_outputs(encodings)
-    torch.testing.assert_close(network.head_outputs(encodings[3:5]), outputs[3:5])
-    outputs.square().sum().backward()
-    assert all(p.grad is not None and p.grad.any() for p in network.parameters())
-    with pytest.raises(ValueError, match=r"hidden=\[16\]: expected the same multiple of 4"):
-        PolicyNetwork(NetworkConfig("board", (16,), name))

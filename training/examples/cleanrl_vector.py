@@ -11,22 +11,16 @@ import time
 import gymnasium
 import numpy as np
 import torch
-from measure import (
-    OBSERVATION,
-    SEED,
-    AfterUpdate,
-    inputs,
-    masked_argmax,
-    progress_bar,
-    report,
-)
+from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 from torch import nn
 from torch.distributions import Categorical
+from tqdm import tqdm
 
-from bao_env.engine.action import NUM_ACTIONS
-from bao_env.self_play import Choose, OpponentPool, PolicyAgent
+from bao_env import NUM_ACTIONS, OpponentPool, PolicyAgent
+from bao_env.self_play import Choose
 
-STEPS = 819_200
+STEPS, GAMES, ROLLOUT = 819_200, 128, 64
+"""Steps in all, games at once, and steps in each game between two updates."""
 EPOCHS, MINIBATCH = 4, 1024
 GAMMA, LAMBDA, CLIP = 0.99, 0.95, 0.2
 COPY_EVERY = 40_960
@@ -37,29 +31,29 @@ LEARNING_RATE, ENTROPY_WEIGHT, VALUE_WEIGHT = 1e-3, 0.01, 0.5
 class ActorCritic(nn.Module):
     """Two small networks: logits and a value."""
 
-    def __init__(self, inputs: int, actions: int, hidden: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.actor = self._layers(inputs, actions, hidden)
-        self.critic = self._layers(inputs, 1, hidden)
+        self.actor = self._layers(NUM_ACTIONS)
+        self.critic = self._layers(1)
 
     @staticmethod
-    def _layers(inputs: int, outputs: int, hidden: int) -> nn.Sequential:
+    def _layers(outputs: int) -> nn.Sequential:
         return nn.Sequential(
-            *(nn.Flatten(), nn.Linear(inputs, hidden), nn.ReLU()),
-            *(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, outputs)),
+            *(nn.Linear(INPUTS, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU()),
+            nn.Linear(128, outputs),
         )
 
     def policy(self, boards: torch.Tensor, legal: torch.Tensor) -> Categorical:
-        """Return the distribution over legal actions for boards [B, ...] and masks bool[B, 64]."""
+        """Return the distribution over legal actions, for boards [B, INPUTS] and bool[B, 64]."""
         logits = self.actor(boards).masked_fill(~legal, torch.finfo(torch.float32).min)
         return Categorical(logits=logits, validate_args=False)
 
     def value(self, boards: torch.Tensor) -> torch.Tensor:
-        """Return the expected return, [B], of boards [B, ...]."""
+        """Return the expected return, [B], of boards [B, INPUTS]."""
         return self.critic(boards).squeeze(-1)
 
 
-def player(network: ActorCritic, observation: str) -> PolicyAgent:
+def player(network: ActorCritic) -> PolicyAgent:
     """Return a copy of the network as an opponent."""
     frozen = copy.deepcopy(network)
 
@@ -68,7 +62,7 @@ def player(network: ActorCritic, observation: str) -> PolicyAgent:
             policy = frozen.policy(torch.from_numpy(boards), torch.from_numpy(legal))
             return policy.sample().numpy()
 
-    return PolicyAgent(choose, observation)
+    return PolicyAgent(choose, OBSERVATION)
 
 
 def learn(
@@ -93,65 +87,48 @@ def learn(
             optimizer.step()
 
 
-def train(
-    observation: str,
-    seed: int,
-    steps: int,
-    after_update: AfterUpdate,
-    *,
-    games: int = 128,
-    rollout: int = 64,
-    hidden: int = 128,
-    past_selves: bool = True,
-) -> Choose:
-    """Train a network.
+def train(steps: int = STEPS, games: int = GAMES, rollout: int = ROLLOUT) -> Choose:
+    """Train a network against a pool of its past selves.
 
     Args:
-        observation: the observation that it reads.
-        seed: the seed of everything.
         steps: the actions that it plays, rounded up to whole updates.
-        after_update: called after each update.
         games: games at once.
         rollout: actions in each game between two updates.
-        hidden: units of each of the two layers.
-        past_selves: play against a pool of past selves; else the network plays both sides.
 
     Returns:
         The player, which takes the network's most probable action.
     """
     torch.set_num_threads(1)  # so small networks gain nothing from more
-    torch.manual_seed(seed)
-    pool = OpponentPool("greedy", seed=seed) if past_selves else None
-    # In self-play the next position is the opponent's: its value counts against the player.
-    sign = 1.0 if past_selves else -1.0
+    torch.manual_seed(SEED)
+    pool = OpponentPool("greedy", seed=SEED)
     envs = gymnasium.make_vec(
         "bao_env:bao/Bao-v0",
         num_envs=games,
         opponent=pool,
-        observation=observation,
+        observation=OBSERVATION,
         flat=True,  # the mask is in the infos
         opening_plies=(0, 8),
     )
-    network = ActorCritic(inputs(observation), NUM_ACTIONS, hidden)
+    network = ActorCritic()
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE, eps=1e-5)
 
     def choose(boards: np.ndarray, masks: np.ndarray) -> np.ndarray:
         with torch.no_grad():
             return masked_argmax(network.actor(torch.from_numpy(boards)).numpy(), masks)
 
-    boards = torch.zeros(rollout, games, inputs(observation))
+    boards = torch.zeros(rollout, games, INPUTS)
     legal = torch.zeros(rollout, games, NUM_ACTIONS, dtype=torch.bool)
     taken = torch.zeros(rollout, games, dtype=torch.long)
     log_probs, rewards, ends, values, advantages = torch.zeros(5, rollout, games).unbind()
 
-    seen, infos = envs.reset(seed=seed)
-    done = copied = 0
-    while done < steps:
-        if pool is not None:
-            pool.draw()
+    seen, infos = envs.reset(seed=SEED)
+    copied = 0
+    played = games * rollout
+    for done in tqdm(range(played, steps + played, played), unit="update"):
+        pool.draw()
         with torch.no_grad():
             for t in range(rollout):
-                boards[t] = torch.from_numpy(seen).flatten(1)
+                boards[t] = torch.from_numpy(seen)
                 legal[t] = torch.from_numpy(infos["action_mask"])
                 policy = network.policy(boards[t], legal[t])
                 taken[t] = policy.sample()
@@ -163,25 +140,23 @@ def train(
             following = network.value(torch.from_numpy(seen))
             advantage = torch.zeros(games)
             for t in reversed(range(rollout)):
-                goes_on = sign * (1.0 - ends[t])
+                goes_on = 1.0 - ends[t]
                 error = rewards[t] + GAMMA * goes_on * following - values[t]
                 advantage = error + GAMMA * LAMBDA * goes_on * advantage
                 advantages[t], following = advantage, values[t]
 
         parts = (boards, legal, taken, log_probs, advantages, advantages + values)
         learn(network, optimizer, [part.flatten(0, 1) for part in parts])
-        done += rollout * games
-        if pool is not None and done >= copied + COPY_EVERY:
-            pool.add(player(network, observation))
+        if done >= copied + COPY_EVERY:
+            pool.add(player(network))
             copied = done
-        after_update(done, choose)
     return choose
 
 
 def main() -> None:
     """Train for about a minute, then play."""
     start = time.process_time()
-    choose = train(OBSERVATION, SEED, STEPS, progress_bar(STEPS))
+    choose = train()
     seconds = time.process_time() - start
     report("torch", "CleanRL's pattern: PPO, self-play, `gymnasium.make_vec`", seconds, choose)
 

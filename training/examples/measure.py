@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from bao_agents.arena import play_match
 from bao_agents.arena.elo import Score
-from bao_agents.arena.match import play_match
 from gymnasium.spaces import flatdim
-from tqdm import tqdm
 
-from bao_env.bots import get_agent
-from bao_env.observation.observer import get_observer
-from bao_env.self_play import Choose, PolicyAgent
+import bao_env
+from bao_env.observation import get_observer
+from bao_env.self_play import Choose
 
 OBSERVATION: str = "replies"
 """The observation that the networks of the examples read."""
@@ -24,24 +22,7 @@ INPUTS = flatdim(get_observer(OBSERVATION).space)
 """The number of its inputs."""
 PAIRS = 200
 SEED = 1
-"""Seed of the openings and of the random player; the examples train with it, too."""
-AfterUpdate = Callable[[int, Choose], None]
-"""A function called after each update, with the steps so far and the current player."""
-
-
-def inputs(observation: str) -> int:
-    """Return the number of inputs of an observation, flattened."""
-    return flatdim(get_observer(observation).space)
-
-
-def progress_bar(steps: int) -> AfterUpdate:
-    """Return a progress bar on stderr that ends at ``steps``."""
-    bar = tqdm(total=steps, unit="step", unit_scale=True)
-
-    def after_update(done: int, choose: Choose) -> None:
-        bar.update(min(done, steps) - bar.n)
-
-    return after_update
+"""Seed of the openings and of the random player; the examples also train with it."""
 
 
 def masked_argmax(scores: npt.NDArray[Any], legal: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
@@ -50,10 +31,9 @@ def masked_argmax(scores: npt.NDArray[Any], legal: npt.NDArray[np.bool_]) -> npt
     return np.where(legal, scores, -np.inf).argmax(axis=1)
 
 
-def score_against(bot: str, choose: Choose) -> Score:
+def score_against(bot: bao_env.Agent, player: bao_env.Agent) -> Score:
     """Play 400 games against a bot, 200 balanced openings from both seats; return the score."""
-    player = PolicyAgent(choose, OBSERVATION)
-    return play_match(player, get_agent(bot, seed=SEED), pairs=PAIRS, seed=SEED).score
+    return play_match(player, bot, pairs=PAIRS, seed=SEED).score
 
 
 def table_row(library: str, route: str, seconds: float, random: Score, greedy: Score) -> str:
@@ -63,7 +43,7 @@ def table_row(library: str, route: str, seconds: float, random: Score, greedy: S
     return " | ".join(["", *cells, *(rate.replace("%", " %") for rate in rates), ""]).strip()
 
 
-def report(library: str, route: str, seconds: float, choose: Choose) -> None:
+def report(library: str, route: str, seconds: float, player: bao_env.Agent | Choose) -> None:
     """Measure a trained player and print its row; exit with status 1 unless it beats greedy.
 
     It beats greedy if the lower end of the 95 % interval of its win rate is above a half.
@@ -72,9 +52,11 @@ def report(library: str, route: str, seconds: float, choose: Choose) -> None:
         library: the name of the library's distribution.
         route: the algorithm and the interface, in a few words.
         seconds: processor time of the training.
-        choose: the player; it reads :data:`OBSERVATION`.
+        player: an agent, or a function of the observations :data:`OBSERVATION` and their masks.
     """
-    random, greedy = score_against("random", choose), score_against("greedy", choose)
+    agent = bao_env.PolicyAgent(player, OBSERVATION) if callable(player) else player
+    random = score_against(bao_env.RandomAgent(SEED), agent)
+    greedy = score_against(bao_env.GreedyAgent(), agent)
     print(table_row(library, route, seconds, random, greedy), flush=True)
     if greedy.low <= 0.5:
         sys.exit(

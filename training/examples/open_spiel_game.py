@@ -18,7 +18,7 @@ from open_spiel.python.pytorch.dqn import DQN
 from tqdm import tqdm
 
 import bao_env.adapters.open_spiel  # noqa: F401 - registers the game
-from bao_env.bots import GreedyAgent
+from bao_env import GreedyAgent
 
 STEPS, HORIZON = 160_000, 3
 """Steps in all, and actions from a position to the one whose value it learns from."""

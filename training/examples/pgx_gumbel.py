@@ -17,8 +17,8 @@ from measure import OBSERVATION, SEED, masked_argmax, report
 from pgx.experimental import auto_reset
 from pgx_ppo import apply, make_layers
 
+from bao_env import NUM_ACTIONS
 from bao_env.adapters.pgx import Bao
-from bao_env.engine.action import NUM_ACTIONS
 
 GAMES, ROLLOUT, UPDATES, SIMULATIONS = 128, 32, 96, 16
 EPOCHS, MINIBATCHES = 2, 4

@@ -15,8 +15,8 @@ import optax
 from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 from pgx.experimental import auto_reset
 
+from bao_env import NUM_ACTIONS
 from bao_env.adapters.pgx import Bao
-from bao_env.engine.action import NUM_ACTIONS
 
 GAMES, ROLLOUT, UPDATES = 256, 32, 128
 EPOCHS, MINIBATCHES, HIDDEN = 4, 8, 128

@@ -1,10 +1,15 @@
 """PPO of RLlib on batches of games, through ``bao_env.adapters.rllib``.
 
 python training/examples/rllib_vector.py
+python training/examples/rllib_vector.py --address HOST:6379  # on a Ray cluster
+
+``ray start --head`` on one machine and ``ray start --address=HOST:6379`` on the others make a
+cluster. Every machine, with bao_env and RLlib installed, then plays a part of the games.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
 from typing import Any
 
@@ -24,7 +29,7 @@ UPDATES = 128
 
 
 def settings() -> PPOConfig:
-    """Return the PPO of all three RLlib examples, with its learner in this process."""
+    """Return the settings of PPO, with the learner in this process."""
     return (
         PPOConfig()
         .env_runners(num_env_runners=0)
@@ -41,15 +46,6 @@ def settings() -> PPOConfig:
         )
         .debugging(seed=SEED, log_level="ERROR")
     )
-
-
-def train(algorithm: Any) -> float:
-    """Train, and return the processor seconds that it took in this process."""
-    torch.set_num_threads(1)  # so small a network gains nothing from more
-    start = time.process_time()
-    for _ in trange(UPDATES, unit="update"):
-        algorithm.train()
-    return time.process_time() - start
 
 
 def player(module: Any) -> Choose:
@@ -69,9 +65,20 @@ def player(module: Any) -> Choose:
 
 def main() -> None:
     """Train for a few minutes, then play."""
-    ray.init("local", num_cpus=2, logging_level="ERROR", log_to_driver=False)
-    algorithm = against(settings(), "greedy", games=128, observation=OBSERVATION).build_algo()
-    seconds = train(algorithm)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--address", default="local", help="of a Ray cluster; default: none")
+    address = parser.parse_args().address
+    torch.set_num_threads(1)  # so small a network gains nothing from more
+    ray.init(address, logging_level="ERROR", log_to_driver=False)
+    runners = 0 if address == "local" else sum(node["Alive"] for node in ray.nodes())
+    games = 128 // max(1, runners)
+    config = against(settings(), "greedy", games=games, observation=OBSERVATION)
+    config = config.env_runners(num_env_runners=runners)
+    algorithm = config.build_algo()
+    start = time.process_time()
+    for _ in trange(UPDATES, unit="update"):
+        algorithm.train()
+    seconds = time.process_time() - start
     choose = player(algorithm.get_module())
     algorithm.stop()
     ray.shutdown()

@@ -18,8 +18,8 @@ from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 from tqdm import tqdm
 
+from bao_env import OpponentPool, PolicyAgent
 from bao_env.adapters.torchrl import BaoTorchEnv
-from bao_env.self_play import OpponentPool, PolicyAgent
 
 GAMES, FRAMES, TOTAL = 128, 8192, 1_000_000
 EPOCHS, MINIBATCH = 4, 1024
