@@ -1,7 +1,7 @@
 """Draw a game as an animated GIF, seed by seed: ``bao replay GAME --gif FILE``.
 
 It shows the trace of each move on the drawing of the board, as the page does. It needs pygame,
-Pillow and tqdm: ``pip install -e '.[picture]'``.
+Pillow and tqdm: ``pip install 'bao_env[render]'``.
 """
 
 from __future__ import annotations

@@ -168,9 +168,8 @@ def get_agent(
     """Return the agent that plays as ``opponent``.
 
     Args:
-        opponent: ``"random"`` or ``"greedy"``; the name of an installed player, in a checkout such
-            as ``"alphabeta:2"`` (:func:`bao_agents.load`); an agent; or a function that does what
-            :meth:`Agent.act` does.
+        opponent: the name of a player: ``"random"``, ``"greedy"``, or one such as ``"alphabeta:2"``
+            (:func:`bao_agents.load`); an agent; or a function that does what :meth:`Agent.act` does.
         ruleset: the rules to be played.
         seed: seeds a named player's random choices.
         threads: number of threads that a search may use.

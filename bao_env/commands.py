@@ -6,6 +6,8 @@ import argparse
 import codecs
 from pathlib import Path
 
+from gymnasium.error import DependencyNotInstalled
+
 from bao_env.board import Board
 from bao_env.files import write_atomically
 from bao_env.notation.moves import SPELLINGS
@@ -103,9 +105,10 @@ def _write_gif(file: str, board: Board) -> None:
     """Draw a game; ValueError if a package for it is not installed."""
     try:
         from bao_env.animation import write_gif
-    except ModuleNotFoundError as error:
-        raise ValueError(f"--gif needs {error.name}: pip install -e '.[picture]'") from error
-    write_gif(file, board)
+
+        write_gif(file, board)
+    except (ModuleNotFoundError, DependencyNotInstalled) as error:
+        raise ValueError("--gif needs more packages: pip install 'bao_env[render]'") from error
     print(f"{file}: {Path(file).stat().st_size / 1e6:.2f} MB")
 
 

@@ -435,5 +435,5 @@ def test_images_need_pygame(make: Make, monkeypatch: pytest.MonkeyPatch) -> None
     env.reset(seed=0)
     assert "South to move" in pictures(env)[0]
     for mode in {"human", "rgb_array"} & {*env.metadata["render_modes"]}:
-        with pytest.raises(DependencyNotInstalled, match=r"pip install pygame, .* '\.\[render\]'"):
+        with pytest.raises(DependencyNotInstalled, match=r"pip install 'bao_env\[render\]'"):
             make(render_mode=mode)

@@ -63,7 +63,7 @@ def test_games_are_those_of_the_aec_environment(ruleset: str, seat: int, seed: i
 # --- opponents by name --------------------------------------------------------------------------
 
 
-def test_players_of_the_checkout_by_name() -> None:
+def test_players_by_name() -> None:
     env = BaoEnv("alphabeta:2", ruleset="dutch", seat="north", opening_plies=0)
     env.reset(seed=0)
     start, after = Board("dutch"), env.position
@@ -79,7 +79,7 @@ def test_unknown_opponents_raise_with_a_guess(typo: str, meant: str) -> None:
         BaoEnv(typo)
 
 
-def test_unknown_opponents_raise_without_the_players(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_opponents_raise_without_players(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bao_env.bots.entry_points", lambda group: ())
     with pytest.raises(ValueError, match=r"unknown opponent 'gredy' \(did you mean 'greedy'\?\)"):
         BaoEnv("gredy")

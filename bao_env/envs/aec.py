@@ -88,7 +88,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         render_mode: with ``"ansi"`` :meth:`render` returns the board as text, with ``"rgb_array"``
             as an image, uint8[406, 820, 3]; with ``"human"`` a window shows it after each reset and
             ply, at most two a second (``metadata["render_fps"]``). The last two need pygame:
-            ``pip install pygame``, or in a checkout ``pip install -e '.[render]'``.
+            ``pip install 'bao_env[render]'``.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.

@@ -74,7 +74,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
     **Version history.** v0: first version.
 
     Args:
-        opponent: ``"random"`` or ``"greedy"``, in a checkout also any other player by name, such as
+        opponent: ``"random"``, ``"greedy"`` or any other player by name, such as
             ``"alphabeta:2"``; an object with ``act(positions, legal)`` (:class:`bao_env.Agent`), or
             a function that does the same. ``reset(seed=...)`` seeds named players; others have
             their own randomness.
@@ -93,7 +93,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         render_mode: with ``"ansi"`` :meth:`render` returns the board as text, with ``"rgb_array"``
             as an image, uint8[406, 820, 3]; with ``"human"`` a window shows it after each reset and
             step, at most two a second (``metadata["render_fps"]``). The last two need pygame:
-            ``pip install pygame``, or in a checkout ``pip install -e '.[render]'``.
+            ``pip install 'bao_env[render]'``.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.

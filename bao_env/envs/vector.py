@@ -112,7 +112,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     Args:
         num_envs: number of games, B.
-        opponent: None for self-play; ``"random"`` or ``"greedy"``, in a checkout also any other
+        opponent: None for self-play; ``"random"``, ``"greedy"`` or any other
             player by name, such as ``"alphabeta:2"``; an object with ``act(positions, legal)``
             (:class:`bao_env.Agent`), or a function that does the same, called for all games that
             wait for it at once.

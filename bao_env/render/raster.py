@@ -1,7 +1,7 @@
 """Pictures in pixels: paint a drawing as a pygame surface, as an array, or in a window.
 
-pygame is optional and imported when something is painted: ``pip install pygame``, or in a checkout
-``pip install -e '.[render]'``. pygame's SDL paints the SVG, so a window shows what the SVG shows.
+pygame is optional and imported when something is painted: ``pip install 'bao_env[render]'``.
+pygame's SDL paints the SVG, so a window shows what the SVG shows.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ def import_pygame() -> Any:
         import pygame
     except ImportError as error:
         raise DependencyNotInstalled(
-            "this picture needs pygame: pip install pygame, or in a checkout "
-            f"pip install -e '.[render]' ({error})"
+            f"this picture needs pygame-ce: pip install 'bao_env[render]' ({error})"
         ) from error
     return pygame
 

@@ -1,1 +1,1 @@
-"""Self-play training and evaluation of Bao policies; run from a checkout with ``python -m``."""
+"""Self-play training and evaluation of Bao policies."""

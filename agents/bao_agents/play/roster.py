@@ -244,7 +244,7 @@ class Roster:
         for name, path in self.files.items():
             words = words.replace(str(path), name)
         if isinstance(error, ImportError):
-            words = f"a checkpoint needs torch: pip install -e '.[train]' ({words})"
+            words = f"a checkpoint needs torch: pip install 'bao_env[train]' ({words})"
         return Refused(f"{what}: {words[:_MAX_WORDS]}", 502)
 
 
