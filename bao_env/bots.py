@@ -169,7 +169,8 @@ def get_agent(
 
     Args:
         opponent: the name of a player: ``"random"``, ``"greedy"``, or one such as ``"alphabeta:2"``
-            (:func:`bao_agents.load`); an agent; or a function that does what :meth:`Agent.act` does.
+            (:func:`bao_agents.load`); an agent; or a function that does what :meth:`Agent.act`
+            does.
         ruleset: the rules to be played.
         seed: seeds a named player's random choices.
         threads: number of threads that a search may use.

@@ -29,7 +29,6 @@ OPTIONAL = {
     "ray",
     "safetensors",
     "sb3_contrib",
-    "scipy",
     "stable_baselines3",
     "starlette",
     "tabulate",

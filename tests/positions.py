@@ -304,7 +304,7 @@ def batch_of(ruleset: str | Ruleset, count: int, plies: int, seed: int = 3) -> t
     Raises:
         ValueError: there are fewer different positions.
     """
-    from bao_agents.arena.openings import draw_openings  # needs scipy, as the engine's tests do not
+    from bao_agents.arena.openings import draw_openings
 
     rules = get_ruleset(ruleset).kernel_rules()
     positions = draw_openings(ruleset, count, plies, seed, None).positions

@@ -76,7 +76,7 @@ def test_errors_are_one_line(words: list[str], message: str, capsys: Capsys) -> 
     ("package", "advice"),
     [
         ("torch", "this needs torch: pip install 'bao_env[train]'"),
-        ("h11.connection", "this needs a web server: pip install 'bao_env[play]'"),
+        ("uvicorn.config", "this needs a web server: pip install 'bao_env[play]'"),
     ],
 )
 def test_a_missing_extra_is_named(

@@ -61,16 +61,15 @@ def test_commands_are_understood(name: str, capsys: Capsys) -> None:
             parse(words)
         except SystemExit as end:
             assert not end.code, f"{command}: {capsys.readouterr().err}"
-        except ValueError as error:
-            if not isinstance(error.__cause__, ModuleNotFoundError):  # else its extra is missing
-                raise
+        except ModuleNotFoundError:
+            continue  # its extra is missing
 
 
 @pytest.mark.parametrize("name", ["README.md", "bao_env/README.md", "agents/README.md"])
 def test_examples(name: str) -> None:
     if not name.startswith("bao_env"):
         import pygame  # noqa: F401 - skipped where it is missing
-        import scipy  # noqa: F401
+        import torch  # noqa: F401
     results = doctest.testfile(
         str(ROOT / name), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
     )

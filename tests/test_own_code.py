@@ -122,6 +122,7 @@ def test_an_own_method_trains_and_resumes(own: str, capsys: Capsys) -> None:
         ("architecture=nowhere_at_all:Net", "ModuleNotFoundError.*PYTHONPATH"),
         ("architecture={own}:Missing", "no attribute 'Missing'"),
         ("architecture={own}:number", "is 7: expected a module's class"),
+        ("architecture=os:system", "expected a module's class"),
         ("method={own}:Net", "expected a bao_training.trainer.Method"),
     ],
 )

@@ -23,6 +23,7 @@ in a file of its own: in :data:`ARCHITECTURES`, or anywhere, under the name ``pa
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -62,16 +63,18 @@ def allow_architecture(name: str) -> None:
     because loading a file never imports code: allow it before its network is loaded.
 
     Raises:
-        ValueError: it cannot be imported, or is nothing that can be called.
+        ValueError: it cannot be imported, or cannot be called so.
     """
     if name in ARCHITECTURES:
         return
     trunk = plugins.find(name)
-    if not callable(trunk):
+    try:
+        inspect.signature(trunk).bind(FEATURES, ())
+    except (TypeError, ValueError):
         raise ValueError(
             f"architecture {name} is {trunk!r:.200}: expected a module's class, or a function of "
             "the number of features and the hidden units that makes a module"
-        )
+        ) from None
     ARCHITECTURES[name] = trunk
 
 

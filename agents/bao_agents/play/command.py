@@ -11,8 +11,6 @@ import webbrowser
 from contextlib import suppress
 from pathlib import Path
 
-from bao_agents.play.roster import Roster
-from bao_agents.play.server import create_app, make_server
 from bao_env.options import Run, add_options, add_player_options, at_least
 
 RUNS = Path("runs")
@@ -56,6 +54,11 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 def _run(options: argparse.Namespace) -> None:
     """Serve the board until Ctrl-C."""
+    from bao_agents.play.roster import Roster
+    from bao_agents.play.server import create_app, make_server
+
+    if not options.host:
+        raise ValueError("--host '': expected an address of this machine, or 0.0.0.0 for all")
     if options.checkpoints is None:
         options.checkpoints = [RUNS] if RUNS.is_dir() else []
     roster = Roster(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from cachetools import LRUCache
 
-from bao_agents import registry
+from bao_agents import plugins, registry
 from bao_agents.base import NamedPlayer, PlayerKind, PlayerSpec
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
 from bao_agents.play.refused import Refused
@@ -108,6 +108,9 @@ class Roster:
         """The rules to choose from, by name."""
         self.rulesets |= {n: rules for n, rules in RULESETS.items() if n != ruleset.name}
         self.further = {str(spec): spec for spec in map(registry.parse, players)}
+        for name, spec in self.further.items():
+            if spec.kind.name == "function":
+                plugins.find(name)  # so that a wrong name is refused now
         """The further players, by name."""
         self._networks: LRUCache[Hashable, PolicyNetwork] = LRUCache(MAX_NETWORKS)
         self._seed = seed
