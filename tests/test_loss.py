@@ -10,10 +10,8 @@ import torch
 from bao_training.alphazero import SearchBatch, action_targets, search_statistics
 from bao_training.ppo import (
     PpoBatch,
-    PpoConfig,
     PpoTrainer,
     advantages,
-    clipped_loss,
     ppo_statistics,
 )
 from bao_training.replay_buffer import NOT_VISITED
@@ -38,14 +36,14 @@ def decisions(rng: np.random.Generator) -> tuple[np.ndarray, Tensor, Tensor]:
     return legal_actions, owners, log_probs
 
 
-def test_clipped_loss() -> None:
+def test_ppo_statistics() -> None:
     """Clipping stops the gradient only of a change that the advantage asks for."""
     rng = np.random.default_rng(0)
     _, owners, log_probs = decisions(rng)
     chosen = torch.from_numpy(np.unique(owners, return_index=True)[1])
     log_probs.requires_grad_()
     old, gains, values, returns = (torch.from_numpy(rng.normal(0, 1, SIZE)) for _ in range(4))
-    batch = PpoBatch(log_probs, values, owners, chosen, old, gains, returns, 0.2, 0.7, 0.03)
+    batch = PpoBatch(log_probs, values, owners, chosen, old, gains, returns)
     expected, slopes = np.zeros(5), np.zeros(SIZE)
     for i, ratio in enumerate((log_probs.detach()[chosen] - old).exp().tolist()):
         gain = float(gains[i])
@@ -56,42 +54,36 @@ def test_clipped_loss() -> None:
         expected[2] -= sum(p * math.exp(p) for p in log_probs[owners == i].tolist())
         expected[3] += ratio - 1 - math.log(ratio)
         expected[4] += not 0.8 <= ratio <= 1.2
-    sums = ppo_statistics(batch)
+    sums = ppo_statistics(batch, 0.2)
     np.testing.assert_allclose(sums.detach(), expected)
     (gradient,) = torch.autograd.grad(sums[0], log_probs, retain_graph=True)
     np.testing.assert_allclose(gradient[chosen], slopes)
     assert 0.1 < (slopes == 0.0).mean() < 0.9
-    loss = expected[0] + 0.7 * expected[1] - 0.03 * expected[2]
-    assert clipped_loss(batch, sums).item() == pytest.approx(loss)
 
 
 @pytest.mark.parametrize("kind", ["board", "moves"])
-def test_what_a_worker_gives_the_loss(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_worker_learns_from(kind: str) -> None:
     """Before the first step, the network's outputs are those of the rollout."""
-    batches: list[PpoBatch] = []
-
-    def record(batch: PpoBatch, sums: Tensor) -> Tensor:
-        batches.append(batch)
-        return batch.values.sum() + batch.log_probs.sum()
-
-    monkeypatch.setattr("bao_training.ppo.clipped_loss", record)
     settings = ["envs=16", "workers=1", "rollout=8", "minibatch=128", "hidden=[16]"]
-    config, _ = load_config(None, [*settings, f"network_kind='{kind}'", "bfloat16=false"])
-    trainer = PpoTrainer(config, PpoConfig(opponent_pool_share=0.0))
-    worker = trainer.workers[0]
+    settings += ["method=ppo", f"network_kind={kind}", "bfloat16=false", "value_weight=0.7"]
+    trainer = PpoTrainer(*load_config(None, [*settings, "ppo.opponent_pool_share=0.0"]))
+    worker, roll = trainer.workers[0], trainer.workers[0].rollout
     worker.collect()
-    assert worker.split_minibatches(1) == [128]
-    index = worker._minibatches[0]
-    worker.gradient(0, 128, 0.25, 2.0, 0.01)
-    (batch,) = batches
-    roll = worker.rollout
-    gains, values = roll.advantages.reshape(-1)[index], roll.values.reshape(-1)[index]
-    np.testing.assert_allclose(batch.returns, gains + values, rtol=1e-6)
-    np.testing.assert_allclose(batch.advantages, (gains - 0.25) / 2.0, rtol=1e-6)
+    advantages, _ = worker.compute_advantages()
+    worker.prepare(0.25, 2.0, 0.01)
+    worker.draw_minibatches(1)
+    (index,) = worker.minibatches
+    assert sorted(index) == list(range(128))
+    batch, values = worker.batch(index), roll.values.reshape(-1)[index]
+    np.testing.assert_allclose(batch.returns, advantages[index] + values, rtol=1e-6)
+    np.testing.assert_allclose(batch.advantages, (advantages[index] - 0.25) / 2.0, rtol=1e-6)
     log_probs = batch.log_probs.detach()
     np.testing.assert_allclose(log_probs[batch.chosen], batch.old_log_probs, atol=1e-5)
     if kind == "board":
         np.testing.assert_allclose(batch.values.detach(), values, atol=1e-5)
+    loss, stats = worker.loss(index)
+    policy_loss, value_loss, entropy = stats[:3].tolist()
+    assert loss.item() == pytest.approx(policy_loss + 0.7 * value_loss - 0.01 * entropy)
 
 
 @pytest.mark.parametrize("gamma, lam", [(1.0, 1.0), (0.99, 0.9), (1.0, 0.0)])

@@ -24,8 +24,7 @@ MODULE = (
     + """
 
 from pydantic import Field
-from bao_training.ppo import PpoConfig, PpoTrainer
-from bao_training.trainer import Method
+from bao_training.ppo import PpoConfig
 
 CALLS = []
 
@@ -35,17 +34,19 @@ class OwnConfig(PpoConfig):
     '''How often.'''
 
 
-class OwnTrainer(PpoTrainer):
+class Mine(Reinforce):
+    config_class = OwnConfig
+
     def train_update(self):
-        CALLS.append(self.ppo.times)
-        return super().train_update()
+        row = super().train_update()
+        CALLS.append((self.method_config.times, row["clip_fraction"]))
+        return row
 
 
-Mine = Method(OwnConfig, OwnTrainer)
 number = 7
 """
 )
-"""The network of the documentation, and a method."""
+"""The network and the method of the documentation, and a method with settings."""
 TINY = [
     "steps=2048",
     "hidden=[16, 8]",
@@ -106,7 +107,7 @@ def test_an_own_network_trains_and_is_loaded_only_when_allowed(own: str, capsys:
 def test_an_own_method_trains_and_resumes(own: str, capsys: Capsys) -> None:
     settings = [f"method={own}:Mine", "Mine.times=5"]
     assert run(*settings) == 0
-    assert set(sys.modules[own].CALLS) == {5}
+    assert set(sys.modules[own].CALLS) == {(5, 0.0)}
     forget(own)
     assert bao(["train", "--run", "own", "--resume"]) == 2
     assert "is imported only if a file or --set names it" in capsys.readouterr().err
@@ -123,7 +124,7 @@ def test_an_own_method_trains_and_resumes(own: str, capsys: Capsys) -> None:
         ("architecture={own}:Missing", "no attribute 'Missing'"),
         ("architecture={own}:number", "is 7: expected a module's class"),
         ("architecture=os:system", "expected a module's class"),
-        ("method={own}:Net", "expected a bao_training.trainer.Method"),
+        ("method={own}:Net", "expected a bao_training.trainer.Trainer"),
     ],
 )
 def test_what_cannot_be_used_is_refused(own: str, setting: str, message: str) -> None:

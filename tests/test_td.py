@@ -31,7 +31,7 @@ from tests.test_train import weights
 SMALL = ["method=td", "envs=16", "rollout=8", "minibatch=64", "hidden=[8]", "workers=2"]
 
 
-def small(*settings: str) -> Trainer[Any]:
+def small(*settings: str) -> Trainer[Any, Any]:
     """Make the trainer of a small run."""
     return make_trainer(*load_config(None, [*SMALL, *settings]))
 

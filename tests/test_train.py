@@ -60,7 +60,7 @@ def ppo(*settings: str) -> PpoTrainer:
     return PpoTrainer(*load_config(None, [*TINY, *settings]))
 
 
-def weights(trainer: Trainer[Any]) -> bytes:
+def weights(trainer: Trainer[Any, Any]) -> bytes:
     """Return all weights of a trainer's network."""
     return b"".join(t.numpy().tobytes() for t in trainer.network.state_dict().values())
 
@@ -213,7 +213,7 @@ def test_match_stops_early(capsys: Capsys) -> None:
         ("workers=3", "must be divisible by workers=3"),
         ("minibatch=100", "must be a multiple of"),
         ("device=tpu", "device='tpu' should be 'auto', 'cpu' or 'cuda'"),
-        ("method=gumbel", "method='gumbel' should be one of ppo, alphazero"),
+        ("method=gumbel", "method='gumbel' should be one of td, ppo, alphazero"),
         ("ruleset=chess", "unknown rule set 'chess'"),
         ("rules={sow_limit = 3}", "sow_limit=3"),
         ("rules={opening_front = 3}", "rules: 'int' object is not iterable"),
@@ -250,12 +250,8 @@ def test_config_files(tmp_path: Path) -> None:
 def test_help_lists_every_setting(capsys: Capsys) -> None:
     assert bao(["train", "--help"]) == 0
     parts = re.split(r"settings of \[\w+\]:", capsys.readouterr().out)
-    tables: list[type[BaseModel]] = [
-        train.TrainConfig,
-        PpoConfig,
-        train.AlphaZeroConfig,
-        train.TdConfig,
-    ]
+    tables: list[type[BaseModel]] = [train.TrainConfig]
+    tables += [trainer.config_class for trainer in train.METHODS.values()]
     for text, table in zip(parts, tables, strict=True):
         for key, setting in table.model_fields.items():
             assert f"  {key} = " in text
@@ -352,7 +348,7 @@ def test_diverged_network_is_not_saved(
             return learn(self)
         good.append((tmp_path / "r" / train.LAST).read_bytes())
         if where == "the gradient of":
-            self.workers[1].rollout.advantages[:] = np.nan
+            self.workers[1].rollout.rewards[:] = np.nan
         row = learn(self)
         next(self.network.parameters()).data[0, 0] = torch.inf
         return row

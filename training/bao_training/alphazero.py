@@ -10,11 +10,10 @@ An update (:meth:`AlphaZeroTrainer.train_update`):
    (:mod:`bao_agents.search.gumbel.search`) and plays the action that the search chooses
    (:meth:`AlphaZeroWorker.collect`). Forced actions are played without a search.
 2. Each searched position goes into the worker's :class:`~bao_training.replay_buffer.ReplayBuffer`,
-with
-   the search's policy and values. When the game ends, its result is added; from then on the network
-   learns from the position.
+   with the search's policy and values. When the game ends, its result is added; from then on the
+   network learns from the position.
 3. Minibatches are drawn from the buffers, enough to learn from each position ``replay_ratio`` times
-   on average (:meth:`AlphaZeroWorker.gradient`).
+   on average (:meth:`AlphaZeroWorker.loss`).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from bao_agents.array_types import Float64Array, Int64Array
+from bao_agents.array_types import Int64Array
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.network import PolicyNetwork
@@ -39,231 +38,48 @@ from bao_training.config import ConfigError, MethodConfig, TrainConfig
 from bao_training.replay_buffer import NOT_VISITED, Histories, ReplayBuffer
 from bao_training.saved import join, part
 from bao_training.trainer import Trainer, plies_per_game
-from bao_training.worker import GameTotals, Worker, chunks, log_softmax
-
-SEARCH_STATS = ("policy_loss", "value_loss", "entropy", "agreement")
-"""The statistics that :func:`search_statistics` sums up. ``agreement`` counts positions where
-network and search have the same likeliest action."""
+from bao_training.worker import GameTotals, Worker, log_softmax
 
 
-class AlphaZeroTrainer(Trainer["AlphaZeroWorker"]):
-    """A run guided by search; see the module's docstring."""
+class AlphaZeroConfig(MethodConfig):
+    """The table ``[alphazero]``."""
 
-    OPPONENTS: ClassVar = ("greedy", "alphabeta:2", "alphabeta:4")
-    COLUMNS: ClassVar = (
-        "simulations_per_second",
-        "search_share",
-        "network_share",
-        "learn_share",
-        *SEARCH_STATS,
-        "gradient_norm",
-        "plies_per_game",
-    )
-
-    @override
-    def make_worker(self, seed: np.random.SeedSequence) -> AlphaZeroWorker:
-        return AlphaZeroWorker(self.config, self.method_config, self.network, seed)
+    simulations: int = Field(24, ge=2, le=100_000)
+    """Simulations of each search."""
+    buffer: int = Field(1_000_000, ge=1000, le=10**9)
+    """Size of the replay buffer: the latest positions, over all workers."""
+    keep_buffer: bool = True
+    """Write the buffer into ``last.safetensors``, so that a resumed run ends as if it had never
+    stopped. Each checkpoint then takes about 200 bytes a position, 200 MB for a million. Without
+    it, a resumed run fills its buffer again."""
+    replay_ratio: float = Field(2.0, ge=0, le=1000)
+    """How often the network learns from each position, on average."""
+    search_value: float = Field(0.3, ge=0, le=1)
+    """Share of the search's own value in the target result; the rest is who won. Also the weight of
+    the search's values of actions that were not played (``network_kind = "moves"``)."""
 
     @override
-    def train_update(self) -> dict[str, float]:
-        before = dict(self.part_seconds)
-        row = super().train_update()
-        steps = self.config.steps_per_update
-        seconds = steps / row["steps_per_second"]
-        play, learn, network = (
-            self.part_seconds[part] - before.get(part, 0.0) for part in ("play", "learn", "network")
-        )
-        row |= {
-            "simulations_per_second": steps * self.method_config.simulations / play,
-            "search_share": (play - network) / seconds,
-            "learn_share": learn / seconds,
-        }
-        if network:  # otherwise it is compiled into the search
-            row["network_share"] = network / seconds
-        return row
-
-    @override
-    def play(self) -> dict[str, float]:
-        totals = self.map_workers(AlphaZeroWorker.collect)
-        seconds = sum(total.network_seconds for total in totals)
-        self.part_seconds["network"] += seconds / self.config.workers
-        return plies_per_game(totals)
-
-    @override
-    def learn(self) -> dict[str, float]:
-        config = self.config
-        alphazero: AlphaZeroConfig = self.method_config
-        share = config.minibatch // config.workers
-        settled = min(self.map_workers(lambda worker: worker.buffer.count_settled()))
-        # While the buffer fills, most games have not ended, and there is little to learn from.
-        enough = settled >= min(4 * share, alphazero.buffer // config.workers // 2)
-        # The total after each update is rounded, so that fractions are not lost.
-        per_update = config.steps_per_update * alphazero.replay_ratio / config.minibatch
-        minibatches = int((self.update + 1) * per_update) - int(self.update * per_update)
-        if not enough or not minibatches:
-            return {"gradient_norm": 0.0}
-        stats, norm = np.zeros(len(SEARCH_STATS)), 0.0
-        for _ in range(minibatches):
-            results = self.map_workers(AlphaZeroWorker.gradient, share, config.minibatch)
-            stats += np.sum(results, axis=0)
-            norm += self.optimizer_step()
-        means = (stats / (minibatches * config.minibatch)).tolist()
-        return {
-            **dict(zip(SEARCH_STATS, means, strict=True)),
-            "gradient_norm": norm / minibatches,
-        }
-
-
-class AlphaZeroWorker(Worker):
-    """One thread's games, searches, replay buffer and copy of the network.
-
-    Args:
-        config: the common settings.
-        alphazero: the settings of the method.
-        network: the float32 network to copy.
-        seed: the seed of this worker's games.
-    """
-
-    def __init__(
-        self,
-        config: TrainConfig,
-        alphazero: AlphaZeroConfig,
-        network: PolicyNetwork,
-        seed: np.random.SeedSequence,
-    ) -> None:
-        super().__init__(config, network, seed)
-        self.alphazero = alphazero
-        # The network that the search compiles on a CPU, or the copy on the GPU.
-        on_processor = self.replica.device.type == "cpu"
-        self._searched_network = network if on_processor else self.replica.network
-        self.search = GumbelSearch(
-            self.games.engine.rules,
-            self._searched_network,
-            len(self.games),
-            alphazero.simulations,
-            config.gamma,
-        )
-        self.buffer = ReplayBuffer(alphazero.buffer // config.workers)
-        self.histories = Histories(len(self.games), config.max_plies)
-        self._play_forced(CollectTotals())
-
-    # Play.
-
-    def _play_forced(self, totals: CollectTotals) -> None:
-        """Play forced actions until every game has a choice; restarts games that end."""
-        games = self.games
-        while True:
-            ended = np.flatnonzero(games.ended)
-            totals.count(games, ended)
-            self._settle(ended)
-            self.histories.lengths[ended] = 0
-            games.reset(ended)
-            forced = (games.legal & (games.legal - np.uint64(1))) == 0
-            if not forced.any():
-                return
-            games.step_randomly(forced)
-
-    def _settle(self, ended: Int64Array) -> None:
-        """Write the results of the ended games int64[N] to their positions."""
-        for game in ended:
-            places = self.histories.places[game, : self.histories.lengths[game]]
-            positions, winner = self.buffer.positions[places], int(self.games.winners[game])
-            sign = np.where(movers(positions) == winner, 1.0, -1.0) * (winner >= 0)
-            ahead = float(self.games.plies[game]) - positions[:, PLY].astype(np.int64) - 1.0
-            self.buffer.results[places] = sign * self.config.gamma**ahead
-
-    def collect(self) -> CollectTotals:
-        """Play ``config.rollout`` searched actions in every game.
-
-        Returns:
-            sums over the play.
-        """
-        games, totals = self.games, CollectTotals()
-        self.search.network_seconds = 0.0
-        self.search.sync_weights(self._searched_network)
-        for _ in range(self.config.rollout):
-            output = self.search.search(games.positions, games.rng)
-            places = self.buffer.add(games.positions, games.legal, output)
-            self.histories.add(places)
-            games.step(output.actions)
-            self._play_forced(totals)
-        totals.network_seconds = self.search.network_seconds
-        return totals
-
-    # Learn.
-
-    def gradient(self, count: int, minibatch: int) -> Float64Array:
-        """Compute this worker's part of a minibatch's gradient, into ``replica.gradients``.
-
-        A position's loss is the cross-entropy to the search's policy, plus ``value_weight`` times
-        the squared error of the values.
-
-        Args:
-            count: the number of positions to draw.
-            minibatch: the number of positions in the minibatch, over all workers.
-
-        Returns:
-            sums of :data:`SEARCH_STATS` over this worker's positions, float64[4].
-        """
-        buffer, share = self.buffer, np.float32(self.alphazero.search_value)
-        stats = np.zeros(len(SEARCH_STATS))
-        self.replica.clear_gradients()
-        for index in chunks(np.sort(buffer.draw(self.games.generator, count))):
-            encodings, legal_actions, indptr = encode(
-                self.games.engine.rules,
-                buffer.positions[index],
-                buffer.legal[index],
-                self.config.network_kind,
+    def check(self, config: TrainConfig) -> None:
+        learnable = 4 * config.minibatch + config.steps_per_update
+        if self.buffer < learnable:
+            raise ConfigError(
+                f"alphazero.buffer={self.buffer} should be at least "
+                f"4 * minibatch + envs * rollout = {learnable}"
             )
-            results = share * buffer.values[index] + (1 - share) * buffer.results[index]
-            targets, weights = results, np.ones(len(results), np.float32)
-            if self.replica.per_action:
-                targets = np.empty(len(legal_actions), np.float32)
-                weights = np.empty(len(legal_actions), np.float32)
-                action_targets(
-                    legal_actions,
-                    buffer.actions[index],
-                    results,
-                    buffer.qvalues[index],
-                    share,
-                    targets,
-                    weights,
-                )
-            logits, values = self.replica.forward(encodings, legal_actions)
-            to_device = self.replica.to_device
-            owners = to_device(legal_actions >> 6)
-            batch = SearchBatch(
-                log_probs=log_softmax(logits, owners, len(index)),
-                values=values[: len(targets)],
-                legal_actions=to_device(legal_actions),
-                policies=to_device(buffer.policies[index]),
-                targets=to_device(targets),
-                weights=to_device(weights),
+        if self.buffer < config.envs * config.max_plies:
+            raise ConfigError(
+                f"alphazero.buffer={self.buffer} should be at least "
+                f"envs * max_plies = {config.envs * config.max_plies}, "
+                "so that no game outlives its positions"
             )
-            sums = search_statistics(batch)
-            policy_loss, value_loss = sums[0], sums[1]
-            loss = policy_loss + self.config.value_weight * value_loss
-            self.replica.backward(loss / minibatch)
-            stats += sums.detach().cpu().numpy()
-        return stats
 
-    # How it is saved.
 
-    @override
-    def state(self) -> Arrays:
-        arrays = super().state()
-        if self.alphazero.keep_buffer:
-            arrays |= join("buffer", self.buffer.state()) | join("history", self.histories.state())
-        return arrays
+@dataclass
+class CollectTotals(GameTotals):
+    """Sums over a worker's play in one update."""
 
-    @override
-    def load(self, arrays: Arrays) -> None:
-        super().load(arrays)
-        if self.alphazero.keep_buffer:
-            self.buffer.load(part("buffer", arrays))
-            self.histories.load(part("history", arrays))
-        else:  # the games continue without their past
-            self.histories.lengths[:] = 0
+    network_seconds: float = 0.0
+    """Seconds in the network; 0 if it is compiled into the search."""
 
 
 @jit
@@ -313,7 +129,7 @@ class SearchBatch(NamedTuple):
 
 
 def search_statistics(batch: SearchBatch) -> Tensor:
-    """Return :data:`SEARCH_STATS`, each summed over the positions, float[4]; with gradient."""
+    """Return :attr:`AlphaZeroWorker.STATS`, summed over the positions, float[4]; with gradient."""
     log_probs, legal_actions = batch.log_probs, batch.legal_actions
     policies = batch.policies.to(log_probs.dtype)
     target = (policies / policies.sum(dim=1, keepdim=True)).flatten()[legal_actions]
@@ -326,42 +142,180 @@ def search_statistics(batch: SearchBatch) -> Tensor:
     return torch.stack([policy_loss, value_loss, entropy, agreement])
 
 
-class AlphaZeroConfig(MethodConfig):
-    """The table ``[alphazero]``."""
+class AlphaZeroWorker(Worker[AlphaZeroConfig]):
+    """One thread's games, searches, replay buffer and copy of the network."""
 
-    simulations: int = Field(24, ge=2, le=100_000)
-    """Simulations of each search."""
-    buffer: int = Field(1_000_000, ge=1000, le=10**9)
-    """Size of the replay buffer: the latest positions, over all workers."""
-    keep_buffer: bool = True
-    """Write the buffer into ``last.safetensors``, so that a resumed run ends as if it had never
-    stopped. Each checkpoint then takes about 200 bytes a position, 200 MB for a million. Without
-    it, a resumed run fills its buffer again."""
-    replay_ratio: float = Field(2.0, ge=0, le=1000)
-    """How often the network learns from each position, on average."""
-    search_value: float = Field(0.3, ge=0, le=1)
-    """Share of the search's own value in the target result; the rest is who won. Also the weight of
-    the search's values of actions that were not played (``network_kind = "moves"``)."""
+    STATS: ClassVar = ("policy_loss", "value_loss", "entropy", "agreement")
+    """``agreement`` counts positions where network and search have the same likeliest action."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        method_config: AlphaZeroConfig,
+        network: PolicyNetwork,
+        seed: np.random.SeedSequence,
+    ) -> None:
+        super().__init__(config, method_config, network, seed)
+        # The network that the search compiles on a CPU, or the copy on the GPU.
+        on_processor = self.replica.device.type == "cpu"
+        self._searched_network = network if on_processor else self.replica.network
+        self.search = GumbelSearch(
+            self.games.engine.rules,
+            self._searched_network,
+            len(self.games),
+            method_config.simulations,
+            config.gamma,
+        )
+        self.buffer = ReplayBuffer(method_config.buffer // config.workers)
+        self.histories = Histories(len(self.games), config.max_plies)
+        self._play_forced(CollectTotals())
+
+    def _play_forced(self, totals: CollectTotals) -> None:
+        """Play forced actions until every game has a choice; restarts games that end."""
+        games = self.games
+        while True:
+            ended = np.flatnonzero(games.ended)
+            totals.count(games, ended)
+            self._settle(ended)
+            self.histories.lengths[ended] = 0
+            games.reset(ended)
+            forced = (games.legal & (games.legal - np.uint64(1))) == 0
+            if not forced.any():
+                return
+            games.step_randomly(forced)
+
+    def _settle(self, ended: Int64Array) -> None:
+        """Write the results of the ended games int64[N] to their positions."""
+        for game in ended:
+            places = self.histories.places[game, : self.histories.lengths[game]]
+            positions, winner = self.buffer.positions[places], int(self.games.winners[game])
+            sign = np.where(movers(positions) == winner, 1.0, -1.0) * (winner >= 0)
+            ahead = float(self.games.plies[game]) - positions[:, PLY].astype(np.int64) - 1.0
+            self.buffer.results[places] = sign * self.config.gamma**ahead
+
+    def collect(self) -> CollectTotals:
+        """Play ``config.rollout`` searched actions in every game.
+
+        Returns:
+            sums over the play.
+        """
+        games, totals = self.games, CollectTotals()
+        self.search.network_seconds = 0.0
+        self.search.sync_weights(self._searched_network)
+        for _ in range(self.config.rollout):
+            output = self.search.search(games.positions, games.rng)
+            places = self.buffer.add(games.positions, games.legal, output)
+            self.histories.add(places)
+            games.step(output.actions)
+            self._play_forced(totals)
+        totals.network_seconds = self.search.network_seconds
+        return totals
 
     @override
-    def check(self, config: TrainConfig) -> None:
-        learnable = 4 * config.minibatch + config.steps_per_update
-        if self.buffer < learnable:
-            raise ConfigError(
-                f"alphazero.buffer={self.buffer} should be at least "
-                f"4 * minibatch + envs * rollout = {learnable}"
+    def draw_minibatches(self, count: int) -> None:
+        share, rng = self.config.minibatch // self.config.workers, self.games.generator
+        self.minibatches = [np.sort(self.buffer.draw(rng, share)) for _ in range(count)]
+
+    @override
+    def loss(self, index: Int64Array) -> tuple[Tensor, Tensor]:
+        """See :meth:`Worker.loss`: the cross-entropy to the search's policy, plus ``value_weight``
+        times the squared error of the values."""
+        buffer, share = self.buffer, np.float32(self.method_config.search_value)
+        encodings, legal_actions, _ = encode(
+            self.games.engine.rules,
+            buffer.positions[index],
+            buffer.legal[index],
+            self.config.network_kind,
+        )
+        results = share * buffer.values[index] + (1 - share) * buffer.results[index]
+        targets, weights = results, np.ones(len(results), np.float32)
+        if self.replica.per_action:
+            targets = np.empty(len(legal_actions), np.float32)
+            weights = np.empty(len(legal_actions), np.float32)
+            action_targets(
+                legal_actions,
+                buffer.actions[index],
+                results,
+                buffer.qvalues[index],
+                share,
+                targets,
+                weights,
             )
-        if self.buffer < config.envs * config.max_plies:
-            raise ConfigError(
-                f"alphazero.buffer={self.buffer} should be at least "
-                f"envs * max_plies = {config.envs * config.max_plies}, "
-                "so that no game outlives its positions"
-            )
+        logits, values = self.replica.forward(encodings, legal_actions)
+        to_device = self.replica.to_device
+        owners = to_device(legal_actions >> 6)
+        batch = SearchBatch(
+            log_probs=log_softmax(logits, owners, len(index)),
+            values=values[: len(targets)],
+            legal_actions=to_device(legal_actions),
+            policies=to_device(buffer.policies[index]),
+            targets=to_device(targets),
+            weights=to_device(weights),
+        )
+        stats = search_statistics(batch)
+        return stats[0] + self.config.value_weight * stats[1], stats
+
+    # How it is saved.
+
+    @override
+    def state(self) -> Arrays:
+        arrays = super().state()
+        if self.method_config.keep_buffer:
+            arrays |= join("buffer", self.buffer.state()) | join("history", self.histories.state())
+        return arrays
+
+    @override
+    def load(self, arrays: Arrays) -> None:
+        super().load(arrays)
+        if self.method_config.keep_buffer:
+            self.buffer.load(part("buffer", arrays))
+            self.histories.load(part("history", arrays))
+        else:  # the games continue without their past
+            self.histories.lengths[:] = 0
 
 
-@dataclass
-class CollectTotals(GameTotals):
-    """Sums over a worker's play in one update."""
+class AlphaZeroTrainer(Trainer[AlphaZeroWorker, AlphaZeroConfig]):
+    """A run guided by search; see the module's docstring."""
 
-    network_seconds: float = 0.0
-    """Seconds in the network; 0 if it is compiled into the search."""
+    config_class = AlphaZeroConfig
+    worker_class = AlphaZeroWorker
+    COLUMNS: ClassVar = ("simulations_per_second", "search_share", "network_share", "learn_share")
+
+    @override
+    def train_update(self) -> dict[str, float]:
+        before = dict(self.part_seconds)
+        row = super().train_update()
+        steps = self.config.steps_per_update
+        seconds = steps / row["steps_per_second"]
+        play, learn, network = (
+            self.part_seconds[part] - before.get(part, 0.0) for part in ("play", "learn", "network")
+        )
+        row |= {
+            "simulations_per_second": steps * self.method_config.simulations / play,
+            "search_share": (play - network) / seconds,
+            "learn_share": learn / seconds,
+        }
+        if network:  # otherwise it is compiled into the search
+            row["network_share"] = network / seconds
+        return row
+
+    @override
+    def play(self) -> dict[str, float]:
+        totals = self.map_workers(AlphaZeroWorker.collect)
+        seconds = sum(total.network_seconds for total in totals)
+        self.part_seconds["network"] += seconds / self.config.workers
+        return plies_per_game(totals)
+
+    @override
+    def learn(self) -> dict[str, float]:
+        config, alphazero = self.config, self.method_config
+        settled = min(self.map_workers(lambda worker: worker.buffer.count_settled()))
+        # While the buffer fills, most games have not ended, and there is little to learn from.
+        share = config.minibatch // config.workers
+        enough = settled >= min(4 * share, alphazero.buffer // config.workers // 2)
+        # The total after each update is rounded, so that fractions are not lost.
+        per_update = config.steps_per_update * alphazero.replay_ratio / config.minibatch
+        minibatches = int((self.update + 1) * per_update) - int(self.update * per_update)
+        if not enough or not minibatches:
+            return {"gradient_norm": 0.0}
+        return self.take_steps(minibatches)

@@ -41,7 +41,7 @@ REFERENCE = (
 WARM_UP_UPDATES = 3
 
 
-def seconds_per_encoding(trainer: Trainer[Any]) -> float:
+def seconds_per_encoding(trainer: Trainer[Any, Any]) -> float:
     """Measure the seconds that the compiled network takes for one encoding, on one core."""
     games = trainer.workers[0].games
     per_action = trainer.network.config.per_action
@@ -59,7 +59,7 @@ def seconds_per_encoding(trainer: Trainer[Any]) -> float:
     return min(times)
 
 
-def encodings_searched(trainer: Trainer[Any]) -> int:
+def encodings_searched(trainer: Trainer[Any, Any]) -> int:
     """Count the encodings that the network has read in all searches; 0 without searches."""
     if not isinstance(trainer, AlphaZeroTrainer):
         return 0

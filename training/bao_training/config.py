@@ -57,7 +57,7 @@ class TrainConfig(Settings):
     """Rule switches that differ from that rule set (see ``bao_env.Ruleset``)."""
     method: str = "ppo"
     """Training method: ``td``, ``ppo``, ``alphazero`` (guided by search), or your own
-    (``package.module:name``, a :class:`bao_training.trainer.Method`). The table of that name (for
+    (``package.module:name``, a ``bao_training.trainer.Trainer``). The table of that name (for
     your own, ``[name]``) holds its settings; tables of other methods are checked but not used."""
     network_kind: str = "moves"
     """Input of the network: the ``board``; the board after each of the legal ``moves``; or the same
@@ -166,6 +166,8 @@ class MethodConfig(Settings):
 
 
 S = TypeVar("S", bound=Settings)
+C = TypeVar("C", bound=MethodConfig)
+"""The class of a method's settings."""
 
 
 def table_name(method: str) -> str:

@@ -12,7 +12,7 @@ An update (:meth:`TdTrainer.train_update`):
 2. Each action gets its lambda-return (:func:`lambda_returns`): what the following positions turned
    out to be worth.
 3. In one pass, in minibatches, the value of each action that was played moves towards its return
-   (:meth:`TdWorker.gradient`).
+   (:meth:`TdWorker.loss`).
 """
 
 from __future__ import annotations
@@ -25,178 +25,58 @@ from bao_agents.array_types import Float32Array, Int64Array, Uint8Array
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.network import PolicyNetwork
 from pydantic import Field
+from torch import Tensor
 from typing_extensions import override
 
 from bao_env.engine.bits import U, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
 from bao_training.config import ConfigError, MethodConfig, TrainConfig
 from bao_training.trainer import Trainer, plies_per_game
-from bao_training.worker import GameTotals, Rollout, Worker, chunks
+from bao_training.worker import GameTotals, Rollout, Worker
 
 
-class TdTrainer(Trainer["TdWorker"]):
-    """A run of TD(lambda); see the module's docstring."""
+class TdConfig(MethodConfig):
+    """The table ``[td]``."""
 
-    OPPONENTS: ClassVar = ("greedy", "alphabeta:2", "alphabeta:4")
-    COLUMNS: ClassVar = (
-        "exploration",
-        "value_loss",
-        "explained_variance",
-        "gradient_norm",
-        "plies_per_game",
-    )
-
-    @override
-    def make_network(self) -> PolicyNetwork:
-        network = super().make_network()
-        with torch.no_grad():  # the preferences, which are not learnt: the policy is the values
-            network.head.weight[0] = 0.0
-            network.head.bias[0] = 0.0
-        return network
+    td_lambda: float = Field(0.7, ge=0, le=1)
+    """Lambda of the returns: 0 learns from the next position alone, 1 from the result alone."""
+    noise: float = Field(0.05, ge=0, le=10)
+    """Scale of the Gumbel noise on the values of actions while playing."""
+    exploration: float = Field(0.1, ge=0, le=1)
+    """Probability of a random action at the start; it falls in a straight line."""
+    final_exploration: float = Field(0.02, ge=0, le=1)
+    """Probability of a random action at the end."""
+    max_cost: float = Field(0.1, ge=0, le=2)
+    """An action that is worth this much less than the best one cuts the returns before it."""
 
     @override
-    def make_worker(self, seed: np.random.SeedSequence) -> TdWorker:
-        return TdWorker(self.config, self.method_config, self.network, seed)
-
-    @override
-    def play(self) -> dict[str, float]:
-        td: TdConfig = self.method_config
-        done = self.update / max(1, self.updates)
-        exploration = td.exploration + done * (td.final_exploration - td.exploration)
-        totals = self.map_workers(TdWorker.collect, exploration)
-        return {"exploration": exploration} | plies_per_game(totals)
-
-    @override
-    def learn(self) -> dict[str, float]:
-        minibatches = self.config.steps_per_update // self.config.minibatch
-        variance = np.mean(self.map_workers(TdWorker.split_minibatches, minibatches))
-        loss, norm = 0.0, 0.0
-        for minibatch in range(minibatches):
-            loss += sum(self.map_workers(TdWorker.gradient, minibatch))
-            norm += self.optimizer_step()
-        loss /= self.config.steps_per_update
-        return {
-            "value_loss": loss,
-            "explained_variance": 1.0 - loss / max(float(variance), 1e-8),
-            "gradient_norm": norm / minibatches,
-        }
+    def check(self, config: TrainConfig) -> None:
+        if not config.network_config().per_action:
+            raise ConfigError(
+                f"network_kind={config.network_kind!r}: td needs a network that values each legal "
+                'action: "moves" or "replies"'
+            )
 
 
-class TdWorker(Worker):
-    """One thread's games, its copy of the network, and the rollout it learns from.
+class TdRollout(Rollout):
+    """T actions in each of B games; every array is [T, B] unless noted.
 
     Args:
-        config: the common settings.
-        td: the settings of the method.
-        network: the float32 network to copy.
-        seed: the seed of this worker's games.
+        steps: T.
+        games: B.
+        encoding_size: bytes that the network reads of an action.
     """
 
-    def __init__(
-        self,
-        config: TrainConfig,
-        td: TdConfig,
-        network: PolicyNetwork,
-        seed: np.random.SeedSequence,
-    ) -> None:
-        super().__init__(config, network, seed)
-        self.td = td
-        self.rollout = TdRollout(config.rollout, len(self.games), network.encoding_size)
-        self._minibatches: list[Int64Array] = []
-
-    # Play.
-
-    def collect(self, exploration: float) -> GameTotals:
-        """Play ``config.rollout`` actions in every game, and record them in :attr:`rollout`.
-
-        Args:
-            exploration: the probability of a random action.
-
-        Returns:
-            sums over the games that ended.
-        """
-        roll, games, totals = self.rollout, self.games, GameTotals()
-        size, noise = len(games), np.float32(self.td.noise)
-        chosen, actions = np.empty(size, np.int64), np.empty(size, np.int64)
-        for t in range(self.config.rollout + 1):
-            encodings, values, indptr = self._value_actions()
-            # The last position only needs its value.
-            last = t == self.config.rollout
-            rng = games.rng.copy() if last else games.rng
-            choose_actions(
-                values,
-                indptr,
-                games.legal,
-                noise,
-                np.float32(exploration),
-                rng,
-                chosen,
-                actions,
-                roll.best[t],
-            )
-            if last:
-                break
-            roll.encodings[t] = encodings[chosen]
-            roll.costs[t] = roll.best[t] - values[chosen]
-            ended = roll.step(t, games, actions)
-            totals.count(games, ended)
-            games.reset(ended)
-        lambda_returns(
-            roll.rewards,
-            roll.best,
-            roll.costs,
-            roll.dones,
-            roll.turn_passed,
-            np.float32(self.config.gamma),
-            np.float32(self.td.td_lambda),
-            np.float32(self.td.max_cost),
-            roll.returns,
-        )
-        return totals
-
-    def _value_actions(
-        self,
-    ) -> tuple[Uint8Array, Float32Array, Int64Array]:
-        """Value the K legal actions of all B games.
-
-        Returns:
-            encodings uint8[R, size], values float32[K], and indptr int64[B + 1].
-        """
-        games = self.games
-        encodings, legal_actions, indptr = encode(
-            games.engine.rules, games.positions, games.legal, self.config.network_kind
-        )
-        with torch.inference_mode():
-            _, values = self.replica.network(self.replica.make_inputs(encodings, legal_actions))
-        return encodings, values[: len(legal_actions)].float().cpu().numpy(), indptr
-
-    # Learn.
-
-    def split_minibatches(self, count: int) -> float:
-        """Shuffle the actions into ``count`` parts, and return the variance of their returns."""
-        shuffled = self.games.generator.permutation(self.rollout.returns.size)
-        self._minibatches = np.array_split(shuffled, count)
-        return float(self.rollout.returns.var())
-
-    def gradient(self, minibatch: int) -> float:
-        """Compute this worker's part of a minibatch's gradient, into ``replica.gradients``.
-
-        Args:
-            minibatch: the index of the minibatch.
-
-        Returns:
-            the sum of the squared errors of this worker's actions.
-        """
-        roll, total = self.rollout, 0.0
-        encodings = roll.encodings.reshape(-1, roll.encodings.shape[-1])
-        self.replica.clear_gradients()
-        for index in chunks(self._minibatches[minibatch]):
-            returns = self.replica.to_device(roll.returns.reshape(-1)[index])
-            _, values = self.replica.forward(encodings[index], np.empty(0, np.int64))
-            loss = (values - returns).square().sum()
-            self.replica.backward(loss / self.config.minibatch)
-            total += loss.item()
-        return total
+    def __init__(self, steps: int, games: int, encoding_size: int) -> None:
+        super().__init__(steps, games)
+        self.encodings = np.empty((steps, games, encoding_size), np.uint8)
+        """uint8[T, B, size], of the actions played."""
+        self.best = np.empty((steps + 1, games), np.float32)
+        """float32[T + 1, B], the highest value for the player to move."""
+        self.costs = np.empty((steps, games), np.float32)
+        """How much less than that the action played is worth."""
+        self.returns = np.empty((steps, games), np.float32)
+        """The targets of the actions' values."""
 
 
 @jit
@@ -270,45 +150,128 @@ def lambda_returns(rewards, best, costs, dones, turn_passed, gamma, lam, max_cos
             out[t, b] = gamma * sign * following
 
 
-class TdRollout(Rollout):
-    """T actions in each of B games; every array is [T, B] unless noted.
+class TdWorker(Worker[TdConfig]):
+    """One thread's games, its copy of the network, and the rollout it learns from."""
 
-    Args:
-        steps: T.
-        games: B.
-        encoding_size: bytes that the network reads of an action.
-    """
+    STATS: ClassVar = ("value_loss",)
 
-    def __init__(self, steps: int, games: int, encoding_size: int) -> None:
-        super().__init__(steps, games)
-        self.encodings = np.empty((steps, games, encoding_size), np.uint8)
-        """uint8[T, B, size], of the actions played."""
-        self.best = np.empty((steps + 1, games), np.float32)
-        """float32[T + 1, B], the highest value for the player to move."""
-        self.costs = np.empty((steps, games), np.float32)
-        """How much less than that the action played is worth."""
-        self.returns = np.empty((steps, games), np.float32)
-        """The targets of the actions' values."""
+    def __init__(
+        self,
+        config: TrainConfig,
+        method_config: TdConfig,
+        network: PolicyNetwork,
+        seed: np.random.SeedSequence,
+    ) -> None:
+        super().__init__(config, method_config, network, seed)
+        self.rollout = TdRollout(config.rollout, len(self.games), network.encoding_size)
 
+    def collect(self, exploration: float) -> GameTotals:
+        """Play ``config.rollout`` actions in every game, and record them in :attr:`rollout`.
 
-class TdConfig(MethodConfig):
-    """The table ``[td]``."""
+        Args:
+            exploration: the probability of a random action.
 
-    td_lambda: float = Field(0.7, ge=0, le=1)
-    """Lambda of the returns: 0 learns from the next position alone, 1 from the result alone."""
-    noise: float = Field(0.05, ge=0, le=10)
-    """Scale of the Gumbel noise on the values of actions while playing."""
-    exploration: float = Field(0.1, ge=0, le=1)
-    """Probability of a random action at the start; it falls in a straight line."""
-    final_exploration: float = Field(0.02, ge=0, le=1)
-    """Probability of a random action at the end."""
-    max_cost: float = Field(0.1, ge=0, le=2)
-    """An action that is worth this much less than the best one cuts the returns before it."""
+        Returns:
+            sums over the games that ended.
+        """
+        roll, games, totals = self.rollout, self.games, GameTotals()
+        size, noise = len(games), np.float32(self.method_config.noise)
+        chosen, actions = np.empty(size, np.int64), np.empty(size, np.int64)
+        for t in range(self.config.rollout + 1):
+            encodings, values, indptr = self._value_actions()
+            # The last position only needs its value.
+            last = t == self.config.rollout
+            rng = games.rng.copy() if last else games.rng
+            choose_actions(
+                values,
+                indptr,
+                games.legal,
+                noise,
+                np.float32(exploration),
+                rng,
+                chosen,
+                actions,
+                roll.best[t],
+            )
+            if last:
+                break
+            roll.encodings[t] = encodings[chosen]
+            roll.costs[t] = roll.best[t] - values[chosen]
+            ended = roll.step(t, games, actions)
+            totals.count(games, ended)
+            games.reset(ended)
+        return totals
+
+    def _value_actions(self) -> tuple[Uint8Array, Float32Array, Int64Array]:
+        """Value the K legal actions of all B games.
+
+        Returns:
+            encodings uint8[R, size], values float32[K], and indptr int64[B + 1].
+        """
+        games = self.games
+        encodings, legal_actions, indptr = encode(
+            games.engine.rules, games.positions, games.legal, self.config.network_kind
+        )
+        with torch.inference_mode():
+            _, values = self.replica.network(self.replica.make_inputs(encodings, legal_actions))
+        return encodings, values[: len(legal_actions)].float().cpu().numpy(), indptr
+
+    def compute_returns(self) -> float:
+        """Compute the returns of the actions played, and return their variance."""
+        roll = self.rollout
+        lambda_returns(
+            roll.rewards,
+            roll.best,
+            roll.costs,
+            roll.dones,
+            roll.turn_passed,
+            np.float32(self.config.gamma),
+            np.float32(self.method_config.td_lambda),
+            np.float32(self.method_config.max_cost),
+            roll.returns,
+        )
+        return float(roll.returns.var())
 
     @override
-    def check(self, config: TrainConfig) -> None:
-        if not config.network_config().per_action:
-            raise ConfigError(
-                f"network_kind={config.network_kind!r}: td needs a network that values each legal "
-                'action: "moves" or "replies"'
-            )
+    def draw_minibatches(self, count: int) -> None:
+        shuffled = self.games.generator.permutation(self.rollout.returns.size)
+        self.minibatches = np.array_split(shuffled, count)
+
+    @override
+    def loss(self, index: Int64Array) -> tuple[Tensor, Tensor]:
+        roll = self.rollout
+        encodings = roll.encodings.reshape(-1, roll.encodings.shape[-1])[index]
+        returns = self.replica.to_device(roll.returns.reshape(-1)[index])
+        _, values = self.replica.forward(encodings, np.empty(0, np.int64))
+        loss = (values - returns).square().sum()
+        return loss, loss[None]
+
+
+class TdTrainer(Trainer[TdWorker, TdConfig]):
+    """A run of TD(lambda); see the module's docstring."""
+
+    config_class = TdConfig
+    worker_class = TdWorker
+    COLUMNS: ClassVar = ("exploration", "explained_variance")
+
+    @override
+    def make_network(self) -> PolicyNetwork:
+        network = super().make_network()
+        with torch.no_grad():  # the preferences, which are not learnt: the policy is the values
+            network.head.weight[0] = 0.0
+            network.head.bias[0] = 0.0
+        return network
+
+    @override
+    def play(self) -> dict[str, float]:
+        td, done = self.method_config, self.update / max(1, self.updates)
+        exploration = td.exploration + done * (td.final_exploration - td.exploration)
+        totals = self.map_workers(TdWorker.collect, exploration)
+        return {"exploration": exploration} | plies_per_game(totals)
+
+    @override
+    def learn(self) -> dict[str, float]:
+        variance = float(np.mean(self.map_workers(TdWorker.compute_returns)))
+        row = self.take_steps(self.config.steps_per_update // self.config.minibatch)
+        row["explained_variance"] = 1.0 - row["value_loss"] / max(variance, 1e-8)
+        return row

@@ -48,7 +48,7 @@ from bao_agents.provenance import current_commit
 from bao_env.files import write_atomically
 from bao_env.options import Run, add_options
 from bao_training import distributed
-from bao_training.alphazero import AlphaZeroConfig, AlphaZeroTrainer
+from bao_training.alphazero import AlphaZeroTrainer
 from bao_training.config import (
     ConfigError,
     MethodConfig,
@@ -60,18 +60,18 @@ from bao_training.config import (
 )
 from bao_training.metrics import Metrics, MetricsError
 from bao_training.plot import draw_curves
-from bao_training.ppo import PpoConfig, PpoTrainer
-from bao_training.td import TdConfig, TdTrainer
-from bao_training.trainer import DivergedError, Method, Trainer
+from bao_training.ppo import PpoTrainer
+from bao_training.td import TdTrainer
+from bao_training.trainer import DivergedError, Trainer
 
-METHODS = {
-    "ppo": Method(PpoConfig, PpoTrainer),
-    "alphazero": Method(AlphaZeroConfig, AlphaZeroTrainer),
-    "td": Method(TdConfig, TdTrainer),
+METHODS: dict[str, type[Trainer[Any, Any]]] = {
+    "td": TdTrainer,
+    "ppo": PpoTrainer,
+    "alphazero": AlphaZeroTrainer,
 }
-"""The methods, by the name that ``method`` gives. A new one is a file like :mod:`bao_training.td`
-and a line here. The user's own join them once a configuration file or --set names them: a name in a
-checkpoint imports nothing."""
+"""The trainers of the methods, by the name that ``method`` gives. A new one is a file like
+:mod:`bao_training.td` and a line here. The user's own join them once a configuration file or --set
+names them: a name in a checkpoint imports nothing."""
 FORMER_SETTINGS = {"ppo": {"loss": "clipped", "fixed_opponent": ""}}
 """Settings of earlier versions, with the value of a run that can still be resumed."""
 LAST = "last.safetensors"
@@ -96,10 +96,9 @@ def import_own_code(settings: Mapping[str, Any]) -> None:
             allow_architecture(architecture)
         if plugins.is_own(method):
             code = plugins.find(method)
-            if not isinstance(code, Method):
+            if not (isinstance(code, type) and issubclass(code, Trainer)):
                 raise ValueError(
-                    f"method={method} is {code!r:.200}: expected a bao_training.trainer.Method of "
-                    "its settings and its trainer"
+                    f"method={method} is {code!r:.200}: expected a bao_training.trainer.Trainer"
                 )
             others = [table_name(name) for name in METHODS if name != method]
             if table_name(method) in {*TrainConfig.model_fields, *others}:
@@ -119,7 +118,7 @@ def config_from_dict(settings: dict[str, Any]) -> tuple[TrainConfig, Any]:
     Raises:
         ConfigError: a key is unknown, or a value has the wrong type or is out of bounds.
     """
-    return check_settings(settings, {name: method.config for name, method in METHODS.items()})
+    return check_settings(settings, {name: method.config_class for name, method in METHODS.items()})
 
 
 def load_config(
@@ -137,19 +136,19 @@ def load_config(
     return config_from_dict(settings)
 
 
-def make_trainer(config: TrainConfig, method_config: MethodConfig) -> Trainer[Any]:
+def make_trainer(config: TrainConfig, method_config: MethodConfig) -> Trainer[Any, Any]:
     """Make a trainer for a configuration.
 
     Raises:
         ConfigError, CheckpointError: see :class:`Trainer` and its ``load_weights``.
     """
-    return METHODS[config.method].trainer(config, method_config)
+    return METHODS[config.method](config, method_config)
 
 
 # A run: started or resumed, then trained.
 
 
-def start_run(folder: Path, config: TrainConfig, method_config: MethodConfig) -> Trainer[Any]:
+def start_run(folder: Path, config: TrainConfig, method_config: MethodConfig) -> Trainer[Any, Any]:
     """Start a run in ``folder``.
 
     Raises:
@@ -172,7 +171,7 @@ def start_run(folder: Path, config: TrainConfig, method_config: MethodConfig) ->
     return trainer
 
 
-def resume_run(folder: Path) -> Trainer[Any]:
+def resume_run(folder: Path) -> Trainer[Any, Any]:
     """Continue the run in ``folder`` from its last checkpoint.
 
     Raises:
@@ -205,7 +204,7 @@ def resume_run(folder: Path) -> Trainer[Any]:
     return trainer
 
 
-def run(trainer: Trainer[Any], folder: Path) -> bool:
+def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
     """Train until the run is finished or interrupted.
 
     Returns:
@@ -286,7 +285,8 @@ def describe_settings() -> str:
     """Describe all settings, with their defaults, table by table."""
     tables = [f"settings:\n{describe(TrainConfig)}"]
     tables += [
-        f"settings of [{name}]:\n{describe(method.config)}" for name, method in METHODS.items()
+        f"settings of [{name}]:\n{describe(method.config_class)}"
+        for name, method in METHODS.items()
     ]
     return "\n\n".join(tables)
 

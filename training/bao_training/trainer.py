@@ -1,8 +1,8 @@
 """Share what all training methods need: network, optimiser, workers, counters, saving.
 
-A training method is a :class:`Trainer` and its :class:`~bao_training.worker.Worker`
-(:mod:`bao_training.ppo`, :mod:`bao_training.alphazero`). Workers play and compute gradients side by
-side, each in its own thread; the trainer updates the network.
+A training method is a :class:`Trainer` and its :class:`~bao_training.worker.Worker`, such as
+:mod:`bao_training.td`. Workers play and compute gradients side by side, each in its own thread; the
+trainer updates the network.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, ClassVar, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ from bao_agents.nets.policy import NetworkAgent
 from torch import Tensor
 
 from bao_training import distributed
-from bao_training.config import ConfigError, MethodConfig, TrainConfig, table_name
+from bao_training.config import C, ConfigError, TrainConfig, table_name
 from bao_training.memory import keep_freed_memory
 from bao_training.saved import (
     check_arrays,
@@ -50,13 +50,13 @@ class DivergedError(RuntimeError):
     """The network is no longer finite, so the run cannot continue."""
 
 
-W = TypeVar("W", bound=Worker)
+W = TypeVar("W", bound=Worker[Any])
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Trainer(ABC, Generic[W]):
-    """The state of a run, without what a method adds.
+class Trainer(ABC, Generic[W, C]):
+    """The state of a run, and its learning loop: a method fills in :meth:`play` and :meth:`learn`.
 
     Args:
         config: the common settings.
@@ -67,16 +67,21 @@ class Trainer(ABC, Generic[W]):
             cannot be divided among the processes.
     """
 
+    config_class: type[C]
+    """The class of the method's table of settings."""
+    worker_class: type[W]
+    """The class of its workers."""
     COLUMNS: ClassVar[tuple[str, ...]]
-    """The columns of metrics.csv that :meth:`play` and :meth:`learn` return."""
-    OPPONENTS: ClassVar[tuple[str, ...]] = ("random", "greedy")
+    """The columns of metrics.csv that :meth:`play` and :meth:`learn` return, beside the worker's
+    statistics, ``gradient_norm`` and ``plies_per_game``."""
+    OPPONENTS: ClassVar[tuple[str, ...]] = ("greedy", "alphabeta:2", "alphabeta:4")
     """The opponents of the network alone in each evaluation."""
 
-    def __init__(self, config: TrainConfig, method_config: MethodConfig) -> None:
+    def __init__(self, config: TrainConfig, method_config: C) -> None:
         keep_freed_memory()
         torch.set_num_threads(1)  # the workers are the threads
         self.config = config
-        self.method_config: Any = method_config
+        self.method_config = method_config
         self.ruleset = config.get_ruleset()
         self.device = pick_device(config.device)
         self._here = _workers_here(config.workers)
@@ -88,7 +93,9 @@ class Trainer(ABC, Generic[W]):
         if config.start:
             self.network.load_state_dict(self.load_weights("start", config.start))
         self.generator = np.random.Generator(np.random.PCG64(seeds[1]))
-        self.workers: list[W] = [self.make_worker(seeds[2 + i]) for i in self._here]
+        self.workers = [
+            self.worker_class(config, method_config, self.network, seeds[2 + i]) for i in self._here
+        ]
         """The workers of this process."""
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
@@ -116,16 +123,12 @@ class Trainer(ABC, Generic[W]):
     # What a method fills in.
 
     @abstractmethod
-    def make_worker(self, seed: np.random.SeedSequence) -> W:
-        """Make a worker. All attributes of this class but :attr:`workers` exist by then."""
-
-    @abstractmethod
     def play(self) -> dict[str, float]:
         """Play ``config.rollout`` actions in every game, and return columns of the metrics."""
 
     @abstractmethod
     def learn(self) -> dict[str, float]:
-        """Learn from what was played, and return columns of the metrics."""
+        """Learn from what was played (:meth:`take_steps`), and return columns of the metrics."""
 
     def set_update(self, update: int) -> None:
         """Set the number of updates done, and with it the shapes of what :meth:`state` returns."""
@@ -160,8 +163,9 @@ class Trainer(ABC, Generic[W]):
     def columns(self) -> tuple[str, ...]:
         """Return the columns of this run's metrics.csv."""
         columns = ["update", "steps", "seconds", "steps_per_second", "learning_rate"]
-        columns += [*self.COLUMNS, *(f"score_against_{name}" for name in self.OPPONENTS)]
-        return (*dict.fromkeys(columns), *(["blunders"] if self._won else []))
+        columns += [*self.COLUMNS, *self.worker_class.STATS, "gradient_norm", "plies_per_game"]
+        columns += [*(f"score_against_{name}" for name in self.OPPONENTS)]
+        return (*columns, *(["blunders"] if self._won else []))
 
     # An update and its parts.
 
@@ -217,6 +221,29 @@ class Trainer(ABC, Generic[W]):
         return distributed.gather(
             list(self._threads.map(lambda worker: method(worker, *args, **kwargs), self.workers))
         )
+
+    def take_steps(self, minibatches: int, epochs: int = 1) -> dict[str, float]:
+        """Take a gradient step on each of some minibatches, which are drawn anew in each epoch.
+
+        Returns:
+            the means of the worker's statistics over all decisions, and ``gradient_norm``, the mean
+            norm of a gradient before clipping.
+
+        Raises:
+            DivergedError: a gradient is not finite.
+        """
+        names = self.worker_class.STATS
+        sums, decisions, norm = np.zeros(len(names)), 0, 0.0
+        for _ in range(epochs):
+            self.map_workers(lambda worker: worker.draw_minibatches(minibatches))
+            parts = self.map_workers(lambda worker: [len(part) for part in worker.minibatches])
+            for minibatch, size in enumerate(np.sum(parts, axis=0).tolist()):
+                if size:
+                    sums += np.sum(self.map_workers(self.worker_class.gradient, minibatch, size), 0)
+                    norm += self.optimizer_step()
+                    decisions += size
+        means = dict(zip(names, (sums / max(1, decisions)).tolist(), strict=True))
+        return means | {"gradient_norm": norm / (epochs * minibatches)}
 
     def optimizer_step(self) -> float:
         """Add up the workers' gradients, take one step, and give the workers the new weights.
@@ -356,15 +383,6 @@ def plies_per_game(totals: Sequence[GameTotals]) -> dict[str, float]:
     """Return the column ``plies_per_game``, if a game has ended."""
     games = sum(total.games for total in totals)
     return {"plies_per_game": sum(total.plies for total in totals) / games} if games else {}
-
-
-class Method(NamedTuple):
-    """A training method."""
-
-    config: type[MethodConfig]
-    """The class of its table of settings."""
-    trainer: type[Trainer[Any]]
-    """Its trainer, made from the common settings and the method's."""
 
 
 def _weights(network: PolicyNetwork) -> Arrays:

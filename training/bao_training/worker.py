@@ -1,16 +1,16 @@
-"""The parts of a worker: its games, and its copy of the network with the gradients."""
+"""A worker: its games, and its copy of the network with the gradients."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from bao_agents.array_types import Int64Array, Uint8Array
+from bao_agents.array_types import Float64Array, Int64Array, Uint8Array
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.nets.network import Inputs, PolicyNetwork
 from torch import Tensor
@@ -19,7 +19,7 @@ from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, WORDS, Actions, Flags, Seats, Words, movers
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.envs.openings import Openings
-from bao_training.config import TrainConfig
+from bao_training.config import C, TrainConfig
 from bao_training.saved import generator_state, set_generator_state
 
 _MAX_CHUNK = 2048
@@ -172,22 +172,64 @@ class Replica:
         self.network.zero_grad(set_to_none=True)
 
 
-class Worker:
-    """One thread's games and its copy of the network.
+class Worker(ABC, Generic[C]):
+    """One thread's games and its copy of the network; what a method plays and learns from.
 
     Args:
         config: the common settings.
+        method_config: the method's settings.
         network: the float32 network to copy.
         seed: the seed of this worker's games.
     """
 
+    STATS: ClassVar[tuple[str, ...]]
+    """The names of the statistics that :meth:`loss` returns."""
+
     def __init__(
-        self, config: TrainConfig, network: PolicyNetwork, seed: np.random.SeedSequence
+        self,
+        config: TrainConfig,
+        method_config: C,
+        network: PolicyNetwork,
+        seed: np.random.SeedSequence,
     ) -> None:
         self.config = config
+        self.method_config = method_config
         self.replica = Replica(network, config.bfloat16)
         self.games = Games(config, seed)
         self.games.reset(np.arange(len(self.games)))
+        self.minibatches: list[Int64Array] = []
+        """This worker's part of each minibatch: decisions, as :meth:`loss` takes them."""
+
+    @abstractmethod
+    def draw_minibatches(self, count: int) -> None:
+        """Draw :attr:`minibatches`, ``count`` of them."""
+
+    @abstractmethod
+    def loss(self, index: Int64Array) -> tuple[Tensor, Tensor]:
+        """Run the network on decisions int64[N].
+
+        Returns:
+            the loss and float[S], the statistics :attr:`STATS`, all summed over the decisions.
+        """
+
+    def gradient(self, minibatch: int, size: int) -> Float64Array:
+        """Compute this worker's part of a minibatch's gradient, into ``replica.gradients``.
+
+        Args:
+            minibatch: the index of the minibatch.
+            size: the number of its decisions, over all workers.
+
+        Returns:
+            the statistics, summed over this worker's decisions, float64[S].
+        """
+        self.replica.clear_gradients()
+        total = np.zeros(len(self.STATS))
+        decisions = self.minibatches[minibatch]
+        for low in range(0, len(decisions), _MAX_CHUNK):
+            loss, stats = self.loss(decisions[low : low + _MAX_CHUNK])
+            self.replica.backward(loss / size)
+            total += stats.detach().cpu().numpy()
+        return total
 
     def state(self) -> Arrays:
         """Return what a resumed worker needs; nothing of a rollout is needed again."""
@@ -200,7 +242,7 @@ class Worker:
 
 @dataclass
 class GameTotals:
-    """Sums over the games that ended in a worker's play of one update."""
+    """Sums over the games that ended in a worker's part of one update."""
 
     games: int = 0
     plies: int = 0
@@ -253,12 +295,6 @@ def log_softmax(logits: Tensor, decisions: Tensor, count: int) -> Tensor:
     above = logits - tops[decisions]
     totals = logits.new_zeros(count).index_add(0, decisions, above.exp())
     return above - totals.log()[decisions]
-
-
-def chunks(index: Int64Array) -> Iterator[Int64Array]:
-    """Split ``index`` into parts small enough to go through the network at once."""
-    for low in range(0, len(index), _MAX_CHUNK):
-        yield index[low : low + _MAX_CHUNK]
 
 
 def has_bfloat16(device: torch.device) -> bool:
