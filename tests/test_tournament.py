@@ -111,10 +111,6 @@ def test_same_on_ray(tmp_path: Path) -> None:
     np.testing.assert_equal(here.results, there.results)
 
 
-def test_a_cluster_imports_from_the_checkout() -> None:
-    assert (scheduler.ROOT / "bao_agents" / "arena" / "scheduler.py").samefile(scheduler.__file__)
-
-
 def test_no_cluster_at_the_address(tmp_path: Path, fails: Fails) -> None:
     pytest.importorskip("ray")
     error = fails(*COMMAND, str(tmp_path), "--ray", "127.0.0.1:1")
@@ -345,7 +341,6 @@ def test_folder_in_use(tmp_path: Path, fails: Fails) -> None:
     command = [*program, "tournament", "--out", str(out), "--threads", "2"]
     with subprocess.Popen(
         [*command, "a=mcts:200", "b=mcts:201", "--pairs", "1000"],
-        cwd=scheduler.ROOT,
         stderr=subprocess.PIPE,
     ) as first:
         try:

@@ -226,14 +226,24 @@ def test_invalid_settings(setting: str, message: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_every_config_loads() -> None:
-    for path in (ROOT / "configs").iterdir():
-        load_config(path)
+def test_configs_are_found_by_name_in_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert bao(["train"]) == 0
+    listed = re.findall(r"^bao train (\w+) +\S.*[:.]", capsys.readouterr().out, re.M)
+    assert listed == sorted(path.stem for path in (ROOT / "configs").iterdir())
+    for name in listed:
+        assert load_config(name) == load_config(f"configs/{name}.toml")
+    with pytest.raises(ConfigError, match=r"'quik' \(did you mean 'quick'\?\): expected a TOML"):
+        load_config("quik")
+    (tmp_path / "quick").write_text("steps = 7")
+    assert load_config("quick")[0].steps == 7 != load_config("configs/quick.toml")[0].steps
 
 
 def test_config_files(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
-    with pytest.raises(ConfigError, match="cannot read"):
+    with pytest.raises(ConfigError, match="there is no configuration"):
         load_config(path)
     path.write_text("steps = = 2")
     with pytest.raises(ConfigError, match="not valid TOML"):

@@ -2,8 +2,8 @@
 
 Settings come in tables. The common ones, :class:`TrainConfig`, are the keys at the top of a TOML
 file. Each method has its own table (``[ppo]``, ``[alphazero]``), declared beside its algorithm as a
-:class:`MethodConfig`. Defaults are in the code; a TOML file in ``configs/`` overrides them, and
-``--set key=value`` (``--set ppo.epochs=1``) overrides the file.
+:class:`MethodConfig`. Defaults are in the code; a TOML file, your own or one that comes with the
+package, overrides them, and ``--set key=value`` (``--set ppo.epochs=1``) overrides the file.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
+
+_FOLDERS = (Path(__file__).parent, Path(__file__).parents[2])  # of a wheel, and of a checkout
+SHIPPED = {
+    path.stem: path for folder in _FOLDERS for path in sorted((folder / "configs").glob("*.toml"))
+}
+"""The configurations that come with the package, by name."""
 
 
 class ConfigError(ValueError):
@@ -175,8 +181,28 @@ def table_name(method: str) -> str:
     return method.rpartition(":")[2]
 
 
+def find_config(name: str | Path) -> Path:
+    """Return a configuration's file: your own, or a shipped one, as ``quick`` or as
+    ``configs/quick.toml``.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    if path in (Path(path.stem), Path("configs", f"{path.stem}.toml")) and path.stem in SHIPPED:
+        return SHIPPED[path.stem]
+    close = difflib.get_close_matches(path.stem, SHIPPED, 1)
+    meant = f" (did you mean {close[0]!r}?)" if close else ""
+    raise ConfigError(
+        f"there is no configuration {str(name)!r:.200}{meant}: expected a TOML file, or one of "
+        f"{', '.join(SHIPPED)}"
+    )
+
+
 def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str, Any]:
-    """Read the settings of a TOML file, overridden by ``key=value`` strings with TOML values.
+    """Read the settings of a configuration, overridden by ``key=value`` strings with TOML values.
 
     A key may be in a table: ``ppo.epochs=1``. A value that is not TOML counts as a string.
 
@@ -186,7 +212,7 @@ def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str
     settings: dict[str, Any] = {}
     if path is not None:
         try:
-            settings = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+            settings = tomllib.loads(find_config(path).read_text(encoding="utf-8-sig"))
         except OSError as error:
             raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

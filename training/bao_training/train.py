@@ -1,6 +1,6 @@
 """Train a Bao policy by self-play.
 
-    bao train configs/quick.toml
+    bao train quick
 
 ``method`` chooses the method: masked PPO (:mod:`bao_training.ppo`), self-play guided by search
 (:mod:`bao_training.alphazero`), or your own, ``package.module:name``. In each update every worker,
@@ -19,7 +19,7 @@ finite, it stops and leaves the last checkpoint as it was.
 Under torchrun the processes share the run's workers (:mod:`bao_training.distributed`), with the
 same result::
 
-    torchrun --nproc-per-node 2 -m -- bao_training train configs/zanzibar.toml
+    torchrun --nproc-per-node 2 -m -- bao_training train zanzibar
 
 If one of them dies, the others stop, and ``--resume`` continues from the last checkpoint.
 """
@@ -50,6 +50,7 @@ from bao_env.options import Run, add_options
 from bao_training import distributed
 from bao_training.alphazero import AlphaZeroTrainer
 from bao_training.config import (
+    SHIPPED,
     ConfigError,
     MethodConfig,
     TrainConfig,
@@ -295,7 +296,11 @@ def command(parser: argparse.ArgumentParser) -> Run:
     """``bao train``: train an agent by self-play."""
     parser.epilog = describe_settings()
     parser.add_argument(
-        "config", nargs="?", type=Path, metavar="FILE", help="TOML file, e.g. configs/quick.toml"
+        "config",
+        nargs="?",
+        type=Path,
+        metavar="CONFIG",
+        help="a TOML file, or a name such as quick; bao train alone lists the names",
     )
     parser.add_argument(
         "--set",
@@ -311,6 +316,10 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if not (args.config or args.set or args.run or args.resume):
+        for name, path in SHIPPED.items():
+            print(f"bao train {name:10} {path.read_text(encoding='utf-8').splitlines()[0][2:]}")
+        return 0
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     name = args.run or (args.config.stem if args.config else "default")
     with distributed.process_group():

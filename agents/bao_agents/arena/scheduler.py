@@ -13,6 +13,7 @@ import inspect
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
@@ -31,9 +32,6 @@ from bao_agents.progress import Progress
 from bao_agents.provenance import current_commit
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
-
-ROOT = Path(__file__).resolve().parents[2]
-"""The checkout."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +195,7 @@ class LocalPool(ProcessPoolExecutor):
 
 
 class RayPool(Executor):
-    """The cores of a Ray cluster. Each of its machines must have this checkout at the same path.
+    """The cores of a Ray cluster, whose machines must have the same packages at the same paths.
 
     At the end of the context running work is lost. A cluster that was started for the pool ends.
 
@@ -224,7 +222,8 @@ class RayPool(Executor):
                 raise ConnectionError(f"there is no Ray cluster at {address}: {error}") from error
         ray.init(
             address or None,
-            runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}},
+            # Its processes import what this one does: a checkout, your own modules.
+            runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}},
             logging_level="WARNING",
         )
         self._ray = ray

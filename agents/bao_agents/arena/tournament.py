@@ -86,7 +86,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         const="",
         metavar="ADDRESS",
         help="play on the cores of a Ray cluster: the one at ADDRESS (host:port; 'local' starts "
-        "one here), or the one that Ray finds; all its machines must have this checkout and the "
+        "one here), or the one that Ray finds; all its machines must have this package and the "
         "players' files at the same paths (pip install ray)",
     )
     add_options(parser, "ruleset", "seed", "threads", out=Path("runs/tournament"))
