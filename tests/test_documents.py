@@ -16,7 +16,7 @@ from tests.conftest import Capsys
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted(
     path
-    for folder in (".", "bao_env", "agents", "training", "tests")
+    for folder in (".", "bao_env", "agents", "training", "docs", "tests")
     for path in (ROOT / folder).glob("*.md" if folder == "." else "**/*.md")
 )
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in DOCUMENTS}

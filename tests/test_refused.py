@@ -48,8 +48,6 @@ from tests.conftest import Fails
         ("dataset --count 0 new.npz", "'0': expected a whole number of at least 1"),
         ("dataset --count 4 --players nobody greedy new.npz", "unknown player 'nobody'"),
         ("curve . --blunders", "fewer than two generations"),
-        ("versus greedy --other .", "is no checkout of bao_env"),
-        ("versus gready", "gready of .* has ended"),
         ("play --no-browser --port 99999999", "cannot listen on 127.0.0.1 port 99999999"),
         ("play --no-browser --host 203.0.113.1", "cannot listen on 203.0.113.1"),
         ("play --no-browser --checkpoints nowhere", "nowhere is not a folder"),

@@ -132,7 +132,8 @@ class PlayerKind:
     name: str
     spelling: str
     """A string with fields in braces, each at most once: ``checkpoint``, a path or the name of a
-    shipped one; ``budget``, a number with a unit; ``model``; ``module`` and ``function``."""
+    shipped one; ``budget``, a number with a unit; ``model``; ``command``; ``module`` and
+    ``function``."""
     examples: Mapping[str, str]
     """One or more names, each with its meaning."""
     load: Callable[[LoadRequest], NamedPlayer]
@@ -187,6 +188,7 @@ _FIELDS = {
     "checkpoint": r".+",
     "budget": r"[0-9]{1,9} ?",
     "model": r".+",
+    "command": r".+",
     "module": r"[A-Za-z_][\w.]*",
     "function": r"[A-Za-z_]\w*",
 }

@@ -131,6 +131,14 @@ def _load_function(request: LoadRequest) -> NamedPlayer:
     return NamedPlayer(request.name, agent)
 
 
+def _load_pipe(request: LoadRequest) -> NamedPlayer:
+    from bao_agents.pipe import PipeAgent, split_limit
+
+    seconds, command = split_limit(request.spec.name.removeprefix("pipe:"))
+    agent = PipeAgent(command, request.ruleset, request.seed, request.threads, seconds)
+    return NamedPlayer(agent.name, agent)
+
+
 # --- the table ----------------------------------------------------------------------------------
 
 _SEARCH_UNITS = ("", "ms", "n")
@@ -213,6 +221,15 @@ KINDS = (
             "chat:MODEL?legal=false": "the same without a list of the legal moves",
         },
         _load_chat,
+    ),
+    PlayerKind(
+        "pipe",
+        "pipe:{command}",
+        {
+            "pipe:COMMAND": "a program that speaks the protocol of docs/engine-protocol.md",
+            "pipe:2s:COMMAND": "the same with 2 seconds a move, or 500ms; by default it has 60",
+        },
+        _load_pipe,
     ),
     PlayerKind(
         "function",

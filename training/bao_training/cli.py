@@ -20,6 +20,7 @@ GROUPS = {
     "play": {
         "play": "play in a browser, against anyone",
         "players": "list the players",
+        "engine": "play as a program, over stdin and stdout",
         "replay": "check a game move by move, or draw it",
         "explain": "print what a move does",
         "show": "print a position as a board",
@@ -44,7 +45,6 @@ GROUPS = {
         "bench train": "measure the speed of training",
         "bench first-step": "measure compiling at first use",
         "bench peers": "measure other libraries",
-        "versus": "play against another checkout",
         "fit": "fit an evaluation of alpha-beta",
     },
 }
@@ -78,6 +78,8 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
             from bao_agents.arena.blunders import command
         case "curve":
             from bao_training.curve import command
+        case "engine":
+            from bao_agents.engine import command
         case "players":
             from bao_agents.registry import command
         case "solve":
@@ -104,8 +106,6 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
             from bao_training.bench_first_step import command
         case "bench peers":
             from bao_training.bench_peers import command
-        case "versus":
-            from bao_training.versus import command
         case "fit":
             from bao_training.fit.evaluations import command
         case _:

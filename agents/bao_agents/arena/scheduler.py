@@ -15,10 +15,13 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,10 +31,14 @@ from bao_agents import registry
 from bao_agents.arena.match import play_openings
 from bao_agents.arena.openings import MatchOpenings
 from bao_agents.base import NamedPlayer
+from bao_agents.pipe import end_all
 from bao_agents.progress import Progress
 from bao_agents.provenance import current_commit
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
+
+_PATIENCE = 2.0
+"""Seconds that worker processes get to end the programs that play for them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +89,9 @@ class Record(BaseModel):
 def fingerprint(spec: str, player: NamedPlayer) -> str | None:
     """Return a hash of a player, 16 hex digits; empty for a bot that comes with the project.
 
-    It covers a checkpoint's file, or the source file of ``module:function`` and the fingerprint of
-    its agent. None if the agent has no fingerprint: its weights, or the modules it imports, may
-    change unnoticed.
+    It covers a checkpoint's file, the version that a program gives, or the source file of
+    ``module:function`` and the fingerprint of its agent. None if there is no version or no
+    fingerprint: the program, its weights, or the modules it imports, may change unnoticed.
 
     Raises:
         ValueError: the agent's fingerprint is not a text.
@@ -92,11 +99,13 @@ def fingerprint(spec: str, player: NamedPlayer) -> str | None:
     found = registry.parse(spec)
     if found.path is not None:
         return hashlib.sha256(found.path.read_bytes()).hexdigest()[:16]
-    if found.kind.name not in ("function", "chat"):
+    if found.kind.name not in ("function", "chat", "pipe"):
         return ""
     if player.fingerprint is None:
         return None
-    source = inspect.getsourcefile(importlib.import_module(spec.partition(":")[0]))
+    source = None
+    if found.kind.name == "function":
+        source = inspect.getsourcefile(importlib.import_module(spec.partition(":")[0]))
     code = Path(source).read_bytes() if source else b""
     return hashlib.sha256(code + player.fingerprint.encode()).hexdigest()[:16]
 
@@ -162,17 +171,20 @@ def play_units(
 # --- pools ----------------------------------------------------------------------------------------
 
 
-def _start_worker() -> None:
-    """Ignore Ctrl-C, which the parent handles; end as soon as the parent ends for any reason."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    assert parent is not None  # this is a process of a pool
+def _start_worker(parent: Connection) -> None:
+    """Ignore Ctrl-C, which the parent handles; end as soon as the parent closes the connection.
 
-    def wait() -> None:
-        parent.join()
+    It also closes when the parent ends for any reason.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def end_with_parent() -> None:
+        with suppress(EOFError, OSError):
+            parent.recv()
+        end_all()
         os._exit(1)
 
-    threading.Thread(target=wait, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 class LocalPool(ProcessPoolExecutor):
@@ -186,10 +198,20 @@ class LocalPool(ProcessPoolExecutor):
     def __init__(self, processes: int) -> None:
         for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(name, "1")  # the workers inherit it
-        super().__init__(processes, mp_context=get_context("spawn"), initializer=_start_worker)
+        context = get_context("spawn")
+        receiver, self._sender = context.Pipe(duplex=False)
+        super().__init__(
+            processes, mp_context=context, initializer=_start_worker, initargs=(receiver,)
+        )
 
     def __exit__(self, *exception: object) -> None:
-        for process in list((self._processes or {}).values()):
+        self._sender.close()
+        processes = list((self._processes or {}).values())
+        running = {process.sentinel for process in processes}
+        deadline = time.monotonic() + _PATIENCE
+        while running and (left := deadline - time.monotonic()) > 0:
+            running -= {*wait(list(running), left)}
+        for process in processes:
             process.terminate()
         self.shutdown(wait=False, cancel_futures=True)
 

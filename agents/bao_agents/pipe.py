@@ -1,0 +1,324 @@
+"""A program as a player: it answers lines on its stdin with lines on its stdout.
+
+``pipe:COMMAND`` starts the program, ``pipe:2s:COMMAND`` allows it two seconds a move.
+``docs/engine-protocol.md`` describes the lines. :mod:`bao_agents.engine` is the other end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import shlex
+import signal
+import subprocess
+import threading
+import time
+import weakref
+from collections import deque
+from contextlib import suppress
+from typing import IO, Any, NoReturn
+
+import numpy as np
+
+from bao_env.engine.action import actions_of
+from bao_env.engine.array_checks import as_batch
+from bao_env.engine.position import Actions, Words, unpack
+from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.notation.positions import format_position
+
+PROTOCOL = 1
+MOVE_SECONDS = 60.0
+"""Default time limit of a move."""
+START_SECONDS = 300.0
+"""Time until a program must be ready: ours may have to compile first."""
+MAX_LINE = 4096
+"""Longest line of a program, in bytes."""
+_PATIENCE = 0.5
+"""Seconds that a program gets to end after ``quit``, and again after it was told to terminate."""
+_SLICE = 0.1
+"""Seconds between two looks for Ctrl-C, which does not interrupt a longer wait on Windows."""
+_WAITING = 16
+"""Chunks of output that wait to be read; then the program has to wait."""
+
+
+def split_limit(words: str) -> tuple[float, str]:
+    """Split ``2s:COMMAND`` or ``500ms:COMMAND`` into the seconds a move and the command.
+
+    Raises:
+        ValueError: the time is 0.
+    """
+    found = re.fullmatch(r"(?:([0-9]{1,7})(ms|s):)?(.+)", words, re.DOTALL)
+    assert found is not None  # a command has at least one character
+    number, unit, command = found.groups()
+    seconds = int(number) / (1000 if unit == "ms" else 1) if number else MOVE_SECONDS
+    if seconds == 0:
+        raise ValueError(f"player pipe:{words[:80]}: expected a time limit of more than 0")
+    return seconds, command
+
+
+class PipeAgent:
+    """Play what a program answers. It runs until the agent is closed or no longer referenced.
+
+    After an error or Ctrl-C it is ended, and started again for the next move.
+
+    Args:
+        command: the program and its arguments, split as a shell does; no shell runs it.
+        ruleset: the rules.
+        seed: the seed of its random choices.
+        threads: the number of threads it may use; None for all cores.
+        seconds: time limit of a move.
+
+    Attributes:
+        name: what the program calls itself, or ``pipe:COMMAND``.
+        fingerprint: the version that it gives, or None.
+
+    Raises:
+        ValueError: the program cannot be started, or is not ready in time.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        ruleset: Ruleset,
+        seed: int = 0,
+        threads: int | None = None,
+        seconds: float = MOVE_SECONDS,
+    ) -> None:
+        self._arguments = command, ruleset, seed, threads, seconds
+        self.name = f"pipe:{command}"
+        self.fingerprint: str | None = None
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._program: _Program | None = None
+        self._program = self._start()
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return PipeAgent, self._arguments  # a copy has a program of its own
+
+    def act(self, positions: Words, legal: Words) -> Actions:
+        """Choose actions, one position after the other; see :meth:`bao_env.bots.Agent.act`.
+
+        Raises:
+            ValueError: the program gave no legal action in time; the message says what it did.
+        """
+        positions, legal = as_batch(positions, legal)
+        actions = np.zeros(len(legal), np.int64)
+        with self._lock:
+            try:
+                program = self._program = self._program or self._start()
+                for i in np.flatnonzero(legal):
+                    actions[i] = self._choose(program, positions[i], actions_of(legal[i]))
+            except BaseException:  # an answer may be on its way
+                self.close()
+                raise
+        return actions
+
+    def close(self) -> None:
+        """End the program."""
+        if self._program is not None:
+            self._program.end()
+        self._program = None
+
+    def _start(self) -> _Program:
+        command, ruleset, seed, threads, _ = self._arguments
+        program = _Program(command)
+        named = RULESETS.get(ruleset.name) == ruleset
+        program.send(
+            f"bao {PROTOCOL}",
+            f"ruleset {ruleset.name if named else json.dumps(ruleset.to_dict())}",
+            f"seed {seed}",
+            f"threads {threads or os.cpu_count() or 1}",
+            "isready",
+        )
+        while True:
+            word, rest = program.read(START_SECONDS)
+            if word == "ready":
+                return program
+            if word == "name":
+                self.name = "".join(c for c in rest if c.isprintable())[:40] or self.name
+            elif word == "version":
+                self.fingerprint = rest
+            else:
+                program.fail_unexpected("name, version, info or ready")
+
+    def _choose(self, program: _Program, words: Words, legal: list[int]) -> int:
+        """Return the program's action in a position, uint64[6]."""
+        program.send(
+            f"position {format_position(unpack(words))}",
+            f"legal {' '.join(map(str, legal))}",
+            f"go movetime {round(1000 * self._seconds)}",
+        )
+        word, rest = program.read(self._seconds)
+        if word != "move" or not re.fullmatch("[0-9]{1,2}", rest):
+            program.fail_unexpected("move N")
+        if int(rest) not in legal:
+            program.fail(f"chose action {rest}, which is illegal: expected one of {legal}")
+        return int(rest)
+
+
+class _Program:
+    """A running program, and the lines that it has written.
+
+    Raises:
+        ValueError: it cannot be started.
+    """
+
+    def __init__(self, command: str) -> None:
+        self._name = f"player pipe:{command:.80}"
+        try:
+            # Windows splits the words itself.
+            words = command if os.name == "nt" else shlex.split(command)
+            if not words:
+                raise ValueError("the command is empty")
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                # Ctrl-C in the terminal is for this process, which ends the program.
+                start_new_session=True,
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+            )
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{self._name} cannot be started: {error}") from error
+        assert self._process.stdout is not None
+        self._output: queue.Queue[list[bytes]] = queue.Queue(_WAITING)
+        self._lines: deque[bytes] = deque()
+        self._last = ""
+        reader = threading.Thread(
+            target=_pass_on, args=(self._process.stdout, self._output), daemon=True
+        )
+        reader.start()
+        self.end = weakref.finalize(self, _end, self._process, self._output, reader)
+        _RUNNING.add(self)
+
+    def send(self, *lines: str) -> None:
+        """Write lines.
+
+        Raises:
+            ValueError: the program has ended, or wrote something unasked.
+        """
+        with suppress(queue.Empty):
+            while True:
+                self._take(self._output.get_nowait())
+        while self._lines:
+            if self._next()[0] != "info":
+                self.fail(f"wrote {self._quoted()} without being asked")
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+            self._process.stdin.flush()
+        except OSError:
+            self._fail_ended()
+
+    def read(self, seconds: float) -> tuple[str, str]:
+        """Return the first word and the rest of the next line that is not for information.
+
+        Raises:
+            ValueError: the program is too late, has ended, writes too long a line, or reports an
+                error.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self.fail(
+                    f"gave no answer within {seconds:g} s: does it flush every line that it writes?"
+                )
+            if not self._lines:
+                with suppress(queue.Empty):
+                    self._take(self._output.get(timeout=min(left, _SLICE)))
+                continue
+            word, rest = self._next()
+            if word == "error":
+                self.fail(f"says: {rest[:300]}")
+            if word != "info":
+                return word, rest
+
+    def _take(self, lines: list[bytes]) -> None:
+        if not lines:
+            self._fail_ended()
+        self._lines.extend(lines)
+
+    def _next(self) -> tuple[str, str]:
+        line = self._lines.popleft()
+        self._last = line.decode("utf-8", "backslashreplace").strip()
+        if len(line) > MAX_LINE:
+            self.fail(f"wrote a line of more than {MAX_LINE} bytes: {self._quoted()}")
+        word, _, rest = self._last.partition(" ")
+        return word, rest.strip()
+
+    def _quoted(self) -> str:
+        return ascii(self._last[:60]) + ("..." if len(self._last) > 60 else "")
+
+    def fail_unexpected(self, expected: str) -> NoReturn:
+        """End the program because of its last line."""
+        self.fail(f"wrote {self._quoted()}: expected {expected}")
+
+    def _fail_ended(self) -> NoReturn:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_PATIENCE)
+        status = self._process.returncode
+        self.fail("has closed its output" if status is None else f"has ended with status {status}")
+
+    def fail(self, what: str) -> NoReturn:
+        """End the program, and raise ValueError with what it did."""
+        self.end()
+        raise ValueError(f"{self._name} {what}")
+
+
+_RUNNING: weakref.WeakSet[_Program] = weakref.WeakSet()
+
+
+def end_all() -> None:
+    """End all programs that run, before this process ends without cleaning up."""
+    for program in list(_RUNNING):
+        program.end()
+
+
+def _pass_on(stream: IO[bytes], output: queue.Queue[list[bytes]]) -> None:
+    """Pass on the lines of a program in chunks; an empty one says that there are no more."""
+    rest = b""
+    # Lines written together come in one chunk, so that a second answer is not taken for the next.
+    while len(rest) <= MAX_LINE and (chunk := os.read(stream.fileno(), 1 << 16)):
+        *lines, rest = (rest + chunk).split(b"\n")
+        if lines:
+            output.put(lines)
+    output.put([rest] if rest else [])
+    if rest:
+        output.put([])
+
+
+def _end(
+    process: subprocess.Popen[bytes], output: queue.Queue[list[bytes]], reader: threading.Thread
+) -> None:
+    """End a program: ask it, tell it, kill it. Close its pipes."""
+
+    def ended() -> bool:
+        deadline = time.monotonic() + _PATIENCE
+        while process.poll() is None and time.monotonic() < deadline:
+            with suppress(queue.Empty):
+                output.get(timeout=0.02)  # it may wait for somebody to read
+        return process.poll() is not None
+
+    assert process.stdin is not None and process.stdout is not None
+    with suppress(OSError):
+        process.stdin.write(b"quit\n")
+    with suppress(OSError):
+        process.stdin.close()
+    for name in ("SIGTERM", "SIGKILL"):
+        if ended():
+            break
+        with suppress(OSError):
+            if hasattr(os, "killpg"):  # with what it has started
+                os.killpg(process.pid, getattr(signal, name))
+            else:
+                process.kill()
+    process.wait()
+    deadline = time.monotonic() + _PATIENCE
+    while reader.is_alive() and time.monotonic() < deadline:
+        with suppress(queue.Empty):
+            output.get(timeout=0.02)
+    if not reader.is_alive():  # else a child of the program still holds the pipe
+        process.stdout.close()

@@ -1,0 +1,202 @@
+"""Programs as players: ours, an example in plain Python, and hostile ones."""
+
+from __future__ import annotations
+
+import copy
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bao_agents import pipe
+from bao_agents.arena.match import play_match
+from bao_agents.arena.round_robin import TournamentSettings, run
+from bao_agents.pipe import PipeAgent
+from bao_agents.registry import load
+from bao_training.cli import main as bao
+
+from bao_env.board import Board
+from bao_env.engine.action import mask_of
+from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.envs.single import BaoEnv
+from tests.conftest import Capsys, Fails
+
+ROOT = Path(__file__).parent.parent
+EXAMPLE = f"{sys.executable} {ROOT / 'docs' / 'engine_example.py'}"
+OURS = f"{sys.executable} -m bao_training engine"
+ZANZIBAR = RULESETS["zanzibar"]
+
+READY = "import sys, time; line = sys.stdin.readline\nwhile line() != 'isready\\n': pass\n"
+PLAY = READY + "print('ready', flush=True); line(); legal = line().split()[1:]; line()\n"
+HOSTILE = {
+    "late": (PLAY + "time.sleep(60)", "gave no answer within 0.5 s: does it flush"),
+    "mute": ("import time; time.sleep(60)", "gave no answer within 0.5 s"),
+    "unflushed": (READY + "print('ready'); line()", "gave no answer"),
+    "chatty": (PLAY + "while True: print('info', 'x' * 50)", "gave no answer within 0.5 s"),
+    "twice": (
+        PLAY + "print('move ' + legal[0] + '\\nmove ' + legal[0], flush=True); line(); line()",
+        "wrote 'move 20' without being asked",
+    ),
+    "illegal": (PLAY + "print('move 63', flush=True); line()", "chose action 63, which is illegal"),
+    "garbage": (PLAY + "print('best\\x1b[31m\\a', flush=True); line()", r"wrote 'best\\x1b"),
+    "words": (PLAY + "print('move A5L', flush=True); line()", "'move A5L': expected move N"),
+    "long": (
+        PLAY + "sys.stdout.buffer.write(bytes(10**9))",
+        r"wrote a line of more than 4096 bytes: '\\x00",
+    ),
+    "utf16": (
+        READY + "sys.stdout.buffer.write('ready\\n'.encode('utf-16')); sys.stdout.flush(); line()",
+        r"wrote '\\\\xff\\\\xfer\\x00",
+    ),
+    "dies": (PLAY + "sys.exit(3)", "has ended with status 3"),
+    "closes": (PLAY + "import os; os.close(1); time.sleep(60)", "has closed its output"),
+    "refuses": (READY + "print('error only kibao', flush=True); line()", "says: only kibao"),
+    "stubborn": (
+        "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        + PLAY
+        + "while True: time.sleep(1)",
+        "gave no answer",
+    ),
+}
+
+
+def first_moves(agent: PipeAgent, count: int = 1) -> list[int]:
+    """Return the agent's actions in copies of the first position."""
+    board = Board()
+    positions = np.repeat(board.words[None], count, axis=0)
+    return agent.act(positions, np.full(count, mask_of(board.legal_actions), np.uint64)).tolist()
+
+
+def children() -> set[str]:
+    """Return the processes that this one has started, with the zombies."""
+    return set(Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split())
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_programs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each gets one short error that names it; nothing of it stays."""
+    code, message = HOSTILE[name]
+    file = tmp_path / "bot.py"
+    file.write_text(code)
+    monkeypatch.setattr(pipe, "START_SECONDS", 0.5 if name in ("mute", "unflushed") else 30.0)
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    before = children(), len(os.listdir("/proc/self/fd")), threading.active_count()
+    begun = time.monotonic()
+    with pytest.raises(ValueError, match=message) as error:
+        first_moves(PipeAgent(f"{sys.executable} {file}", ZANZIBAR, seconds=0.5), 2)
+    assert str(error.value).startswith(f"player pipe:{sys.executable}"[:40])
+    assert len(str(error.value)) < 400 and str(error.value).isprintable()
+    assert time.monotonic() - begun < 10
+    assert (children(), len(os.listdir("/proc/self/fd")), threading.active_count()) == before
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("pipe:no-such-program x", "cannot be started: .*no-such-program"),
+        ("pipe:'open", "cannot be started: No closing quotation"),
+        ("pipe: ", "cannot be started: the command is empty"),
+        ("pipe:0s:x", "more than 0"),
+        ("pipe:", "expected something like pipe:COMMAND, pipe:2s:COMMAND"),
+    ],
+)
+def test_commands_that_cannot_start(spec: str, message: str, fails: Fails) -> None:
+    with pytest.raises(ValueError, match=message):
+        load(spec)
+    assert "error: " in fails("match", spec, "greedy", "--pairs", "1")
+
+
+def test_time_limit() -> None:
+    assert pipe.split_limit("bao engine alphabeta:100ms") == (60.0, "bao engine alphabeta:100ms")
+    assert pipe.split_limit("2s:a 'b c'") == (2.0, "a 'b c'")
+    assert pipe.split_limit("50ms:5ms:x") == (0.05, "5ms:x")
+
+
+@pytest.mark.parametrize("spec", ["alphabeta:2", "zanzibar"])
+def test_our_players_answer_as_in_this_process(spec: str) -> None:
+    here, there = load(spec), load(f"pipe:{OURS} {spec}")
+    match = play_match(here, load("greedy"), pairs=4, seed=1)
+    again = play_match(there, load("greedy"), pairs=4, seed=1)
+    np.testing.assert_array_equal(match.actions, again.actions)
+    assert there.name == spec
+
+
+def test_rules_of_your_own() -> None:
+    rules = Ruleset(name="mine", house_min=4)
+    match = play_match(
+        load("greedy", ruleset=rules),
+        load(f"pipe:{OURS} greedy", ruleset=rules),
+        ruleset=rules,
+        pairs=3,
+    )
+    assert match.score.pair_counts == (0, 0, 3, 0, 0)
+    agent = PipeAgent(f"{OURS} greedy", ZANZIBAR)
+    board = Board()
+    with pytest.raises(ValueError, match="says: other rules: the legal actions of"):
+        agent.act(board.words[None], np.array([1 << board.legal_actions[0]], np.uint64))
+    with pytest.raises(ValueError, match="says: unknown player 'nobody'"):
+        PipeAgent(f"{OURS} nobody", ZANZIBAR)
+
+
+def test_the_example_of_the_documents(tmp_path: Path, capsys: Capsys) -> None:
+    games = tmp_path / "games.txt"
+    words = ["match", f"pipe:{EXAMPLE}", "random", "--pairs", "3", "--games", str(games)]
+    assert bao(words) == 0
+    assert "Front row" in capsys.readouterr().out
+    assert games.read_text().count("Front row") == 6
+
+
+def test_opponent_in_an_environment() -> None:
+    """A copy of the environment has a program of its own."""
+    env = BaoEnv(opponent=f"pipe:{EXAMPLE}")
+    env.reset(seed=1)
+    other = copy.deepcopy(env)
+    for one in (env, other):
+        one.step(one.action_masks().argmax())
+        one.close()
+
+
+def test_tournament_on_two_processes_and_continued(tmp_path: Path) -> None:
+    """The version says that the program is the same, so its games are not played again."""
+    players = {"front": f"pipe:{EXAMPLE}", "greedy": "greedy", "random": "random"}
+    settings = TournamentSettings(players=players, ruleset=ZANZIBAR, pairs=60)
+    standing = run(settings, tmp_path, 2, False)
+    assert {points.shape for points in standing.results.values()} == {(60, 2)}
+    again = run(settings, tmp_path, 1, False)
+    np.testing.assert_equal(again.results, standing.results)
+    assert again.milliseconds == standing.milliseconds
+
+
+@pytest.mark.parametrize("command", ["match", "tournament"])
+def test_ctrl_c(command: str, tmp_path: Path) -> None:
+    """It takes two seconds, and takes the program along, even a stubborn one."""
+    file = tmp_path / "stubborn.py"
+    file.write_text(
+        f"import os; open({str(tmp_path / 'pid')!r}, 'a').write(str(os.getpid()) + ' ')\n"
+        + HOSTILE["stubborn"][0]
+    )
+    out = ["--out", str(tmp_path / "out"), "--threads", "1"] if command == "tournament" else []
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bao_training", command, f"pipe:{sys.executable} {file}", "greedy"]
+        + ["--pairs", "2", *out],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    started = 1 if command == "match" else 2  # the first one only says what it is
+    while not (tmp_path / "pid").exists() or len((tmp_path / "pid").read_text().split()) < started:
+        time.sleep(0.1)
+        assert process.poll() is None
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    begun = time.monotonic()
+    _, error = process.communicate(timeout=20)
+    assert time.monotonic() - begun < 4 and "stopped" in error and process.returncode == 130
+    for pid in (tmp_path / "pid").read_text().split():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid), 0)
