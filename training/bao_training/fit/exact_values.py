@@ -3,7 +3,8 @@
     bao dataset kujifunza.npz --ruleset kujifunza --count 100000
 
 Half of the positions are from random games, half from games between two searches. The solver proves
-what each action leads to. ``training/EXACT.md`` describes the file.
+what each action leads to. The file is one of
+:class:`~bao_agents.arena.solved_positions.SolvedPositions`.
 """
 
 from __future__ import annotations
