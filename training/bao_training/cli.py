@@ -36,6 +36,7 @@ GROUPS = {
         "rate": "rate a player on a ladder of bots, in Elo",
         "tournament": "play a round robin",
         "blunders": "count won games given away",
+        "questions": "write questions with exact answers, for language models",
     },
     "for developers": {
         "warm-up": "compile everything beforehand",
@@ -76,6 +77,8 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
             from bao_agents.arena.tournament import command
         case "blunders":
             from bao_agents.arena.blunders import command
+        case "questions":
+            from bao_agents.questions import command
         case "curve":
             from bao_training.curve import command
         case "engine":
