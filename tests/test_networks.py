@@ -31,6 +31,7 @@ from bao_env.engine.action import is_legal, mask_of
 from tests.networks import EVERY_KIND, make_network
 from tests.positions import STUCK, random_play
 
+SHIPPED = Path(bao_agents.__file__).parent / "checkpoints"
 NONE = torch.zeros(0)
 ZANZIBAR = RULESETS["zanzibar"].kernel_rules()
 
@@ -215,3 +216,17 @@ def test_players_with_a_network_evaluate_a_board(kind: str, tmp_path: Path) -> N
         bao_agents.load(file).evaluate(Board.from_text(STUCK))
     with pytest.raises(ValueError, match="player greedy has no network"):
         bao_agents.load("greedy").evaluate(board)
+
+
+@pytest.mark.parametrize("ruleset", RULESETS)
+@pytest.mark.parametrize("folder", ["", "guides/"])
+def test_a_position_alone_is_cheap_and_gets_the_same_action(ruleset: str, folder: str) -> None:
+    """The network reads the rows of that position, and few more."""
+    positions, masks = (array[:200] for array in random_play(ruleset))
+    loaded = checkpoint.load(SHIPPED / f"{folder}{ruleset}.safetensors")
+    agent = NetworkAgent(loaded.network, loaded.ruleset)
+    rows: list[int] = []
+    loaded.network.trunk.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
+    alone = [agent.act(positions[i : i + 1], masks[i : i + 1])[0] for i in range(200)]
+    assert all(read - mask.bit_count() < 8 for read, mask in zip(rows, masks.tolist(), strict=True))
+    np.testing.assert_array_equal(agent.act(positions, masks), alone)

@@ -26,16 +26,20 @@ from bao_env.observation.actions import Workspace, write_actions
 from bao_env.observation.board import OBSERVATION_SIZE, observe_compiled, observe_one
 
 ENCODING_STEP = 512
-"""Arrays of encodings have a multiple of this many rows; see :func:`padded_encodings`."""
+"""In training, arrays of encodings have a multiple of this many rows (:func:`padded_encodings`)."""
+PLAYING_STEP = 8
+"""The same for players, whose batches may be of one position."""
 
 
-def padded_encodings(count: int, size: int = ENCODING_SIZE) -> Uint8Array:
-    """Return zeros for ``count`` encodings of ``size`` bytes, uint8[R, size], R rounded up.
+def padded_encodings(
+    count: int, size: int = ENCODING_SIZE, step: int = ENCODING_STEP
+) -> Uint8Array:
+    """Return zeros for ``count`` encodings of ``size`` bytes, uint8[R, size].
 
-    Torch prepares a matrix product for each new shape, which takes longer than the product;
+    R is rounded up to a multiple of ``step``. Torch prepares a matrix product for each new shape;
     rounding leaves it few shapes.
     """
-    return np.zeros((-(-count // ENCODING_STEP) * ENCODING_STEP, size), np.uint8)
+    return np.zeros((-(-count // step) * step, size), np.uint8)
 
 
 class AfterstateMemory(NamedTuple):
@@ -202,6 +206,7 @@ def encode(
     positions: Words,
     masks: Words,
     kind: str,
+    step: int = ENCODING_STEP,
 ) -> tuple[Uint8Array, Int64Array, Int64Array]:
     """Encode a batch of positions for a network.
 
@@ -210,6 +215,7 @@ def encode(
         positions: uint64[B, 6].
         masks: uint64[B], their legal actions.
         kind: the kind of the network (:mod:`bao_agents.nets.network`).
+        step: the number of rows of the encodings is a multiple of this.
 
     Returns:
         encodings uint8[R, size], R being B for ``board``, else K, and more
@@ -218,7 +224,8 @@ def encode(
     """
     indptr, legal_actions = list_legal_actions(masks)
     count = len(positions) if kind == "board" else len(legal_actions)
-    encodings = padded_encodings(count, REPLIES_SIZE if kind == "replies" else ENCODING_SIZE)
+    size = REPLIES_SIZE if kind == "replies" else ENCODING_SIZE
+    encodings = padded_encodings(count, size, step)
     if kind == "board":
         _encode_positions(rules, positions, encodings)
     else:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from bao_agents.array_types import Float32Array, Int64Array
-from bao_agents.nets.encoding import encode
+from bao_agents.nets.encoding import PLAYING_STEP, encode
 from bao_agents.nets.legal_actions import (
     best_legal_actions,
     list_legal_actions,
@@ -75,7 +75,7 @@ class NetworkAgent:
             for low in range(0, max(1, len(positions)), _MAX_POSITIONS):
                 part = slice(low, low + _MAX_POSITIONS)
                 encodings, legal_actions, indptr = encode(
-                    self._rules, positions[part], masks[part], config.kind
+                    self._rules, positions[part], masks[part], config.kind, PLAYING_STEP
                 )
                 inputs = Inputs(
                     torch.from_numpy(encodings), torch.from_numpy(legal_actions).to(device)
