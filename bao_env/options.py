@@ -23,32 +23,37 @@ from typing import Any, TypeAlias
 Run: TypeAlias = Callable[[argparse.Namespace], int | None]
 
 
-def at_least(least: float, kind: type[int] | type[float] = int) -> Callable[[str], Any]:
-    """Return a type of arguments: numbers of at least ``least``, whole ones by default."""
+def at_least(
+    least: float, kind: type[int] | type[float] = int, most: float = 2**63 - 1
+) -> Callable[[str], Any]:
+    """Return a type of arguments: numbers from ``least`` to ``most``, whole ones by default."""
 
     def parse(text: str) -> int | float:
         try:
             number = kind(text)
         except ValueError:
             number = kind(least) - 1
-        if not least <= number < 2**63:
+        if not least <= number <= most:
             whole = "a whole number" if kind is int else "a number"
-            raise argparse.ArgumentTypeError(
-                f"{text[:40]!r}: expected {whole} of at least {least} and less than 2**63"
-            )
+            limits = f"of at least {least} and less than 2**63"
+            if most < 2**63 - 1:
+                limits = f"from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"{text[:40]!r}: expected {whole} {limits}")
         return number
 
     return parse
 
 
 def new_file(text: str) -> str:
-    """Return the name of a file to write, a type of arguments: its folder must exist.
+    """Return the name of a file to write, a type of arguments; its folder must exist.
 
     Without this check the work would be done before the file cannot be written.
     """
     folder = os.path.dirname(text) or "."
     if not os.path.isdir(folder):
         raise argparse.ArgumentTypeError(f"there is no folder {folder[:200]}: make it first")
+    if not os.path.basename(text) or (os.path.exists(text) and not os.path.isfile(text)):
+        raise argparse.ArgumentTypeError(f"{text[:200]!r}: expected the name of a file")
     return text
 
 
@@ -69,7 +74,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "zanzibar, kibao, kujifunza, malawi, dutch, or a .toml file of switches",
     },
     "seed": {"type": at_least(0), "default": 1, "help": "seed of everything that is random"},
-    "threads": {"type": at_least(1), "default": os.cpu_count() or 1, "help": "cores to use"},
+    "threads": {
+        "type": at_least(1, most=1024),
+        "default": os.cpu_count() or 1,
+        "help": "cores to use",
+    },
     "json": {
         "type": new_file,
         "metavar": "FILE",

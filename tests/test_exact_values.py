@@ -144,6 +144,10 @@ def test_files_that_are_refused(
         "nested": good | {"metadata": np.array("[" * 100_000)},
         "rules": good | {"metadata": np.array("{}")},
         "object": good | {"source": np.array([{}] * len(data))},
+        "negative": good | {"plies": data.plies - np.int16(999)},
+        "control": good | {"source": np.full(len(data), "\x1b[31m")},
+        "empty": {name: array[:0] for name, array in data.arrays().items()}
+        | {"metadata": good["metadata"]},
     }
     for name, arrays in wrong.items():
         np.savez(tmp_path / f"{name}.npz", **arrays)
@@ -172,3 +176,7 @@ def test_in_a_terminal(tmp_path: Path, capsys: Capsys, fails: Fails) -> None:
     new = ["dataset", "--count", "4", str(tmp_path / "new.npz"), "--plies"]
     assert "plies=(9, 8)" in fails(*new, "9", "8")
     assert not list(tmp_path.glob("new*"))
+    (tmp_path / "mine.txt").write_text("precious")
+    error = fails("dataset", "--count", "4", str(tmp_path / "mine.txt"))
+    assert "mine.txt exists and is not a file of exact values: choose another name" in error
+    assert (tmp_path / "mine.txt").read_text() == "precious"

@@ -254,6 +254,8 @@ def test_shipped_anchors_play_as_when_they_were_rated() -> None:
         ({"openings": ("east 1",)}, "needs a seat"),
         ({"anchors": ()}, "anchors: "),
         ({"rules": {"house_min": "x"}}, "not a ladder"),
+        ({"rules": {"opening_front": 5}}, "not a ladder"),
+        ({"openings": ("south 0", f"south {10**30}")}, "not a ladder"),
         ({"engine_signature": "0" * 16}, "made with other rules"),
         ({"surprise": 1}, "surprise: "),
     ],

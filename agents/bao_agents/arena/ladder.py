@@ -113,7 +113,10 @@ class Ladder(_Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        _ = self.starts
+        try:
+            _ = self.starts
+        except (TypeError, OverflowError) as error:
+            raise ValueError(str(error)) from error
         return self
 
     def load(self, player: str, seed: int = 0) -> NamedPlayer:

@@ -36,6 +36,7 @@ from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.envs.openings import MAX_OPENING_PLIES
 from bao_env.files import write_atomically
 from bao_env.notation.transcript import format_transcript, rules_head, transcribe
 from bao_env.options import Run, add_options, add_player_options, at_least, new_file, write_json
@@ -290,7 +291,7 @@ def add_openings(parser: argparse.ArgumentParser) -> None:
     """Add the options ``--opening-plies`` and ``--balance`` to a parser."""
     parser.add_argument(
         "--opening-plies",
-        type=at_least(0),
+        type=at_least(0, most=MAX_OPENING_PLIES),
         default=OPENING_PLIES,
         help="random plies of an opening (default: %(default)s)",
     )

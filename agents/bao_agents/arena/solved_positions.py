@@ -330,7 +330,13 @@ def _read(file: Path, types: Mapping[str, type[np.generic]], *others: str) -> Ar
 
 
 def _check_content(arrays: Arrays, ruleset: Ruleset) -> None:
-    """Check that the masks are those of the positions, and contain the winning actions."""
+    """Check that there are positions, the masks are theirs, and contain the winning actions."""
+    if not len(arrays["masks"]):
+        raise ValueError("it has no positions")
+    if (arrays["plies"] < 0).any():
+        raise ValueError("a number of plies is negative")
+    if not all(name.isprintable() for name in np.unique(arrays["source"]).tolist()):
+        raise ValueError("the name of a source has control characters")
     masks = np.empty(len(arrays["masks"]), np.uint64)
     Engine(ruleset).legal_masks(arrays["positions"], masks, np.empty(len(masks), np.int8))
     if (arrays["masks"] != masks).any() or not masks.all() or (arrays["winning"] & ~masks).any():

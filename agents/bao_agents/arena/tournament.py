@@ -14,6 +14,7 @@ for example to tell apart two checkpoints with the same file name.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,18 +34,30 @@ def parse_players(words: Sequence[str]) -> dict[str, str]:
     players: dict[str, str] = {}
     for word in words:
         name, equals, spec = word.partition("=")
-        if not equals or registry.checkpoint_of(word) is not None:
+        if not equals or _is_player(word):
             name = spec = word
             if word.endswith(".safetensors"):
                 name = Path(word).stem
-        if not name or not spec or "," in name:
-            raise TournamentError(f"player {word!r}: expected PLAYER or NAME=PLAYER")
+        if not name or not spec or not name.isprintable() or {*name} & {*",|"}:
+            raise TournamentError(
+                f"player {word[:80]!r}: expected PLAYER or NAME=PLAYER; a name has no comma, bar "
+                "or control character"
+            )
         if file_name(name) in map(file_name, players):
             raise TournamentError(f"two players are called {name!r}: give one as NAME=PLAYER")
         players[name] = spec
     if len(players) < 2:
         raise TournamentError(f"a tournament needs two players or more, not {len(players)}")
     return players
+
+
+def _is_player(word: str) -> bool:
+    """Return whether a word is a player as a whole, although it has an equals sign."""
+    try:
+        registry.parse(word)
+    except ValueError:
+        return False
+    return True
 
 
 def parse_pairs_of(words: Sequence[str], players: dict[str, str]) -> dict[str, int]:
@@ -56,10 +69,10 @@ def parse_pairs_of(words: Sequence[str], players: dict[str, str]) -> dict[str, i
     found = {}
     for word in words:
         name, _, count = word.rpartition("=")
+        if not name or not re.fullmatch("0*[1-9][0-9]{0,8}", count):
+            raise TournamentError(f"--pairs-of {word[:80]!r}: expected NAME=N, N at least 1")
         if name not in players:
-            raise TournamentError(f"--pairs-of {word}: no player is called {name!r}")
-        if not count.isdigit() or int(count) < 1:
-            raise TournamentError(f"--pairs-of {word}: expected NAME=N, N at least 1")
+            raise TournamentError(f"--pairs-of {word[:80]!r}: no player is called {name!r}")
         found[name] = int(count)
     return found
 

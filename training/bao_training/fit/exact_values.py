@@ -30,7 +30,7 @@ from bao_agents.progress import Progress
 from bao_agents.provenance import provenance
 
 from bao_env.engine.ruleset import Ruleset
-from bao_env.options import Run, add_options, add_player_options, at_least
+from bao_env.options import Run, add_options, add_player_options, at_least, new_file
 
 CHUNK = 500
 """Positions of a part. Parts are by turns of random games and of games between searches."""
@@ -82,17 +82,24 @@ def generate(
     Args:
         settings: the choice of positions.
         count: number of positions to sample. Unsolved and repeated ones are dropped.
-        path: file to write; it is replaced.
+        path: file to write; one that :meth:`SolvedPositions.save` wrote is replaced.
         threads: number of threads; the file does not depend on it.
 
     Returns:
         the content of the file.
 
     Raises:
-        ValueError: a setting is out of range.
+        ValueError: a setting is out of range, or ``path`` is a file of another kind.
         OSError: a file cannot be written.
     """
     # Refuse wrong settings before anything is written.
+    if path.exists():
+        try:
+            SolvedPositions.load(path)
+        except ValueError as error:
+            raise ValueError(
+                f"{path} exists and is not a file of exact values: choose another name"
+            ) from error
     check_arguments(count, OPENING_PLIES, settings.plies)
     for name in settings.players:
         registry.load(name, ruleset=settings.ruleset)
@@ -140,7 +147,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "Write positions with their exact values and best actions, to learn from. If it is "
         "stopped, the same command continues; a larger --count adds to what is there."
     )
-    parser.add_argument("file", type=Path, metavar="FILE", help="an .npz file")
+    parser.add_argument("file", type=new_file, metavar="FILE", help="an .npz file")
     parser.add_argument(
         "--count", type=at_least(1), default=100_000, help="to sample (default: 100000)"
     )
@@ -175,10 +182,10 @@ def _run(args: argparse.Namespace) -> None:
     plies = tuple(args.plies or (lowest, 999))
     settings = DatasetSettings(args.ruleset, args.seed, args.nodes, plies, tuple(args.players))
     try:
-        data = generate(settings, args.count, args.file, args.threads)
+        data = generate(settings, args.count, Path(args.file), args.threads)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("the same command continues") from None
-    print(describe(args.file, data))
+    print(describe(Path(args.file), data))
 
 
 def describe(path: Path, data: SolvedPositions) -> str:
