@@ -12,7 +12,7 @@ EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 
 
 def make_network(
-    kind: str = "moves", hidden: tuple[int, ...] = (32, 16), architecture: str = "mlp"
+    kind: str = "afterstate", hidden: tuple[int, ...] = (32, 16), architecture: str = "mlp"
 ) -> PolicyNetwork:
     """Make an untrained network whose outputs differ."""
     torch.manual_seed(3)

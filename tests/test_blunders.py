@@ -245,7 +245,7 @@ def test_the_curve_of_a_run(found: Solved, tmp_path: Path, capsys: Capsys, fails
     paths = [run / f"step-{steps}.safetensors" for steps in (500, 10_000)]
     for seed, path in enumerate(paths):
         torch.manual_seed(seed)
-        network = PolicyNetwork(NetworkConfig(kind="moves", hidden=(16,)))
+        network = PolicyNetwork(NetworkConfig(kind="afterstate", hidden=(16,)))
         torch.nn.init.normal_(network.head.weight)
         info = {"steps": int(path.stem[5:]), "seconds": 1.0}
         checkpoint.save(path, checkpoint.Checkpoint(network, KUJIFUNZA, info))

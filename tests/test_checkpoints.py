@@ -32,7 +32,7 @@ from tests.networks import make_network
 from tests.positions import random_play
 
 
-@pytest.fixture(params=["board", "moves"])
+@pytest.fixture(params=["position", "afterstate"])
 def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     path = tmp_path / "net.safetensors"
     network = make_network(request.param)
@@ -137,8 +137,8 @@ def rewrite(path: Path, header: object) -> None:
         ({"network": {"hidden": [-1]}}, "1 to 64 layers of 1 to 65536"),
         ({"network": {"hidden": []}}, "1 to 64 layers of 1 to 65536"),
         ({"network": {"hidden": 64}}, "expected 1 to 64 layers"),
-        ({"network": {"kind": ["board"]}}, "expected one of board, moves"),
-        ({"network": {"kind": "x" * 2_000_000}}, "expected one of board, moves"),
+        ({"network": {"kind": ["board"]}}, "expected one of position, afterstate"),
+        ({"network": {"kind": "x" * 2_000_000}}, "expected one of position, afterstate"),
         ({"network": {"architecture": "mine:Net"}}, r"safetensors: architecture='mine:Net' is"),
         ({"network": {"x" * 2_000_000: 1}}, "not as expected"),
         ({"ruleset": {"name": "x", "house_minimum": 3}}, "unknown rule switch 'house_minimum'"),
@@ -167,6 +167,13 @@ def test_headers_without_versions(saved: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(checkpoint, "INPUTS_VERSION", 2)
     with pytest.raises(CheckpointError, match=r"has inputs_version 1; .* reads 2"):
         checkpoint.load(saved)
+
+
+def test_older_names_of_kinds_are_read(saved: Path) -> None:
+    header, kind = read_header(saved), checkpoint.load(saved).network.config.kind
+    header["network"]["kind"] = {"position": "board", "afterstate": "moves"}[kind]
+    rewrite(saved, header)
+    assert checkpoint.load(saved).network.config.kind == kind
 
 
 def test_rules_of_the_same_name_that_differ_raise(saved: Path) -> None:
@@ -286,7 +293,7 @@ ARRAYS: checkpoint.Arrays = {
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Save a checkpoint with a trainer's arrays, of which tests make damaged copies."""
     path = tmp_path_factory.mktemp("damaged") / "whole.safetensors"
-    made = Checkpoint(make_network("moves", (4,)), RULESETS["zanzibar"], {"steps": 5}, ARRAYS)
+    made = Checkpoint(make_network("afterstate", (4,)), RULESETS["zanzibar"], {"steps": 5}, ARRAYS)
     checkpoint.save(path, made)
     return path
 

@@ -53,12 +53,12 @@ DIGESTS = {
 def encode_texts() -> np.ndarray:
     """Encode POSITIONS as boards, then as moves, rule set by rule set, without padding."""
     parts = []
-    for kind in ("board", "moves"):
+    for kind in ("position", "afterstate"):
         for name, texts in POSITIONS.items():
             arrays = pack_texts(list(texts), RULESETS[name])
             rules = RULESETS[name].kernel_rules()
             encodings, legal_actions, _ = encode(rules, *arrays, kind)
-            parts.append(encodings[: len(texts) if kind == "board" else len(legal_actions)])
+            parts.append(encodings[: len(texts) if kind == "position" else len(legal_actions)])
     return np.concatenate(parts)
 
 
@@ -76,7 +76,7 @@ def digest(array: np.ndarray) -> str:
 
 def test_encoding_of_a_position_is_the_board() -> None:
     positions, masks = random_play("zanzibar")
-    encodings, legal_actions, indptr = encode(ZANZIBAR, positions, masks, "board")
+    encodings, legal_actions, indptr = encode(ZANZIBAR, positions, masks, "position")
     actions = [actions_of(mask) for mask in masks]
     assert legal_actions.tolist() == [i * 64 + a for i, legal in enumerate(actions) for a in legal]
     assert np.diff(indptr, prepend=0).tolist() == [0, *map(len, actions)]
@@ -92,7 +92,7 @@ def test_encoding_of_an_action() -> None:
     The reply has the seeds that each start captures, a win at once, or that there is no move.
     """
     positions, masks = random_play("zanzibar")
-    encodings, legal_actions, _ = encode(ZANZIBAR, positions, masks, "moves")
+    encodings, legal_actions, _ = encode(ZANZIBAR, positions, masks, "afterstate")
     viewers = movers(positions).astype(np.int8)
     seen = np.empty((1, OBSERVATION_SIZE), np.uint8)
     wins = stuck = several = 0

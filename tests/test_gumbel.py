@@ -37,7 +37,7 @@ EITHER = pytest.mark.parametrize("name", ["zanzibar", "dutch"])
 ZANZIBAR = RULESETS["zanzibar"].kernel_rules()
 
 
-def network(kind: str = "moves") -> PolicyNetwork:
+def network(kind: str = "afterstate") -> PolicyNetwork:
     """Make an untrained network that is exact on any batch."""
     return make_network(kind).double()
 
@@ -118,7 +118,7 @@ def test_roots_have_the_logits_and_values_of_the_network(kind: str, name: str) -
         rows = [index[64 * g + int(action)] for action in edges[going, ACTION]]
         found = tree.logits[below][going]
         np.testing.assert_allclose(found, policy.logits[rows], atol=1e-4)
-        if kind != "board":
+        if kind != "position":
             found = tree.qvalues[below][going]
             np.testing.assert_allclose(found, policy.values[rows], atol=1e-5)
         elif going.all():
@@ -135,7 +135,7 @@ def test_values_and_policies_worked_out_literally(name: str) -> None:
     The policy is by Danihelka et al. (2022), equation 11, and the mixed value of its appendix D.
     """
     positions, _ = batch_of(name, 40, 24)
-    search = search_of(name, "board", 40, 60)
+    search = search_of(name, "position", 40, 60)
     found = search.search(positions)
     tree, discount = search._tree, float(search._workspace.discount)
     edges_compared = policies_compared = 0

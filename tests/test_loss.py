@@ -61,7 +61,7 @@ def test_ppo_statistics() -> None:
     assert 0.1 < (slopes == 0.0).mean() < 0.9
 
 
-@pytest.mark.parametrize("kind", ["board", "moves"])
+@pytest.mark.parametrize("kind", ["position", "afterstate"])
 def test_what_a_worker_learns_from(kind: str) -> None:
     """Before the first step, the network's outputs are those of the rollout."""
     settings = ["envs=16", "workers=1", "rollout=8", "minibatch=128", "hidden=[16]"]
@@ -79,7 +79,7 @@ def test_what_a_worker_learns_from(kind: str) -> None:
     np.testing.assert_allclose(batch.advantages, (advantages[index] - 0.25) / 2.0, rtol=1e-6)
     log_probs = batch.log_probs.detach()
     np.testing.assert_allclose(log_probs[batch.chosen], batch.old_log_probs, atol=1e-5)
-    if kind == "board":
+    if kind == "position":
         np.testing.assert_allclose(batch.values.detach(), values, atol=1e-5)
     loss, stats = worker.loss(index)
     policy_loss, value_loss, entropy = stats[:3].tolist()

@@ -46,14 +46,14 @@ def inputs(network: PolicyNetwork, count: int) -> Inputs:
 def test_head() -> None:
     """The logits of actions follow their values, but give those no gradient."""
     outputs = torch.randn(200, 2, requires_grad=True)
-    logits, values = logits_and_values(outputs, NONE.long(), "moves", NONE)
+    logits, values = logits_and_values(outputs, NONE.long(), "afterstate", NONE)
     torch.testing.assert_close(values, outputs[:, 1].tanh())
     torch.testing.assert_close(logits, outputs[:, 0] + TRUST * values)
     logits.sum().backward()
     assert outputs.grad is not None and outputs.grad.tolist() == [[1.0, 0.0]] * 200
     outputs = torch.randn(3, num_outputs(False))
     legal_actions = torch.tensor([5, 63, 64, 2 * 64 + 7])
-    logits, values = logits_and_values(outputs, legal_actions, "board", NONE)
+    logits, values = logits_and_values(outputs, legal_actions, "position", NONE)
     torch.testing.assert_close(logits, outputs[[0, 0, 1, 2], [5, 63, 0, 7]])
     torch.testing.assert_close(values, outputs[:, 64].tanh())
 
@@ -209,7 +209,7 @@ def test_players_with_a_network_evaluate_a_board(kind: str, tmp_path: Path) -> N
         policy, value = bao_agents.load(name).evaluate(board)
         assert list(policy) == board.legal_actions
         np.testing.assert_allclose(list(policy.values()), shares, rtol=1e-5)
-        assert value == pytest.approx(float(values @ shares if kind != "board" else values[0]))
+        assert value == pytest.approx(float(values @ shares if kind != "position" else values[0]))
     with pytest.raises(ValueError, match="'kibao' is not the network's, 'zanzibar'"):
         bao_agents.load(file).evaluate(Board(ruleset="kibao"))
     with pytest.raises(ValueError, match="the game is over"):

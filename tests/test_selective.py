@@ -42,7 +42,7 @@ from tests.searches import minimax
 ZANZIBAR = RULESETS["zanzibar"].kernel_rules()
 
 
-def network(kind: str = "moves") -> PolicyNetwork:
+def network(kind: str = "afterstate") -> PolicyNetwork:
     """Make a small untrained network."""
     return make_network(kind, (16, 8))
 
@@ -109,7 +109,7 @@ def test_actions_are_in_the_order_of_the_policy(kind: str) -> None:
         found = node.order(words, 1 + i, tt_move_last=True)
         if len(found) == 1 or found[:, RESULT].any():
             continue
-        assert node.cost == ENCODING_NODES * (1 if kind == "board" else len(found))
+        assert node.cost == ENCODING_NODES * (1 if kind == "position" else len(found))
         logits = policy.logits[policy.indptr[i] : policy.indptr[i + 1]]
         actions = actions_of(masks[i])
         np.testing.assert_allclose(gaps[actions] / GAP_UNIT, logits.max() - logits, atol=0.1)
@@ -122,7 +122,7 @@ def test_actions_are_in_the_order_of_the_policy(kind: str) -> None:
 def test_network_is_used_once_for_a_node() -> None:
     """Its answer is kept for the search; at the root, which may lack actions, it is not."""
     one, other = batch_of("zanzibar", 40, 16, seed=7)[0][:2]
-    node = Node("moves")
+    node = Node("afterstate")
     node.order(one, 1)
     assert node.cost
     gaps, scores = node.memory["gaps"][0, 3].copy(), node.memory["scores"][0].copy()

@@ -96,7 +96,9 @@ def test_encodings_for_replies_are_afterstates(ruleset: str) -> None:
     """They are the observations of whoever moves next, as the environment lists them."""
     rules = RULESETS[ruleset]
     positions, masks = (array[:300] for array in random_play(ruleset))
-    encodings, legal_actions, indptr = encode(rules.kernel_rules(), positions, masks, "replies")
+    encodings, legal_actions, indptr = encode(
+        rules.kernel_rules(), positions, masks, "afterstate+replies"
+    )
     observer = get_observer("replies", rules, np.uint8)
     after = list_afterstates(Engine(rules), observer, positions, masks)
     np.testing.assert_array_equal(legal_actions & 63, after.actions)
@@ -129,7 +131,7 @@ def test_encodings_for_replies_are_afterstates(ruleset: str) -> None:
 
 def test_values_are_those_of_who_chooses() -> None:
     torch.manual_seed(1)
-    network = PolicyNetwork(NetworkConfig("replies", (8,)))
+    network = PolicyNetwork(NetworkConfig("afterstate+replies", (8,)))
     encodings = torch.zeros((4, REPLIES_SIZE), dtype=torch.uint8)
     encodings[:, -1] = torch.tensor([OPPONENT_NEXT, SAME_NEXT, HAS_WON, HAS_LOST])
     torch.nn.init.normal_(network.head.weight)
@@ -139,7 +141,7 @@ def test_values_are_those_of_who_chooses() -> None:
     assert values[2:].tolist() == [1.0, -1.0]
 
 
-@pytest.mark.parametrize("kind", ["moves", "replies"])
+@pytest.mark.parametrize("kind", ["afterstate", "afterstate+replies"])
 def test_what_a_worker_records(kind: str) -> None:
     """The network values each recorded action as high as it was when it was chosen."""
     trainer = small(f"network_kind={kind}", "bfloat16=false", "max_plies=60")
@@ -158,7 +160,7 @@ def test_what_a_worker_records(kind: str) -> None:
 
 
 def test_the_policy_is_the_values() -> None:
-    trainer = small("network_kind=moves")
+    trainer = small("network_kind=afterstate")
     trainer.train_update()
     agent = NetworkAgent(trainer.network, trainer.ruleset)
     positions, masks = (array[:50] for array in random_play("zanzibar"))
@@ -168,11 +170,11 @@ def test_the_policy_is_the_values() -> None:
 
 def test_a_board_network_is_refused() -> None:
     with pytest.raises(ConfigError, match="td needs a network that values each legal action"):
-        load_config(None, ["method=td", "network_kind=board"])
+        load_config(None, ["method=td", "network_kind=position"])
 
 
 def test_resumed_run_is_the_same_run(tmp_path: Path) -> None:
-    whole, resumed = (small("network_kind=replies", "steps=512") for _ in range(2))
+    whole, resumed = (small("network_kind=afterstate+replies", "steps=512") for _ in range(2))
     for _ in range(2):
         whole.train_update()
     whole.save(tmp_path / "half.safetensors")
@@ -186,7 +188,13 @@ def test_resumed_run_is_the_same_run(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_it_learns() -> None:
-    settings = ["network_kind=replies", "hidden=[64]", "envs=256", "steps=200000", "gamma=1.0"]
+    settings = [
+        "network_kind=afterstate+replies",
+        "hidden=[64]",
+        "envs=256",
+        "steps=200000",
+        "gamma=1.0",
+    ]
     trainer = make_trainer(*load_config(None, ["method=td", *settings, "minibatch=1024"]))
     while trainer.steps < trainer.config.steps:
         trainer.train_update()

@@ -65,7 +65,7 @@ def weights(trainer: Trainer[Any, Any]) -> bytes:
     return b"".join(t.numpy().tobytes() for t in trainer.network.state_dict().values())
 
 
-@pytest.mark.parametrize("network", ["board", "moves"])
+@pytest.mark.parametrize("network", ["position", "afterstate"])
 @every_ruleset("zanzibar")
 def test_resumed_run_is_the_same_run(tmp_path: Path, network: str, ruleset: str) -> None:
     settings = [f"network_kind={network}", f"ruleset={ruleset}"]
@@ -146,7 +146,7 @@ def kill_and_resume(folder: Path, settings: Sequence[str]) -> None:
 
 @pytest.mark.slow
 def test_resume_after_kills(tmp_path: Path) -> None:
-    kill_and_resume(tmp_path, [*TINY, "network_kind=moves"])
+    kill_and_resume(tmp_path, [*TINY, "network_kind=afterstate"])
     assert metrics(tmp_path / "alone") == metrics(tmp_path / "killed")
     assert [int(row["update"]) for row in metrics(tmp_path / "alone")] == list(range(1, 13))
 
@@ -167,7 +167,13 @@ def test_interrupt_saves_the_run(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_it_learns() -> None:
     """After 200,000 steps the policy beats random clearly, and far better than untrained."""
-    settings = ["network_kind=moves", "hidden=[64]", "envs=512", "minibatch=2048", "ppo.epochs=2"]
+    settings = [
+        "network_kind=afterstate",
+        "hidden=[64]",
+        "envs=512",
+        "minibatch=2048",
+        "ppo.epochs=2",
+    ]
     trainer = PpoTrainer(*load_config(None, [*settings, "steps=196608", "learning_rate=0.003"]))
     before = trainer.evaluate()["score_against_random"]
     while trainer.steps < trainer.config.steps:
@@ -297,7 +303,7 @@ def test_existing_run_is_not_overwritten(saved_run: Path, tmp_path: Path, run: F
     for content in (b"something dear", saved_run.read_bytes()[:-1]):
         last.write_bytes(content)
         assert "already holds a run: continue it with --resume" in run()
-        assert f"{last} is no bao_env checkpoint" in run("--resume")
+        assert f"{last} is not a bao_env checkpoint" in run("--resume")
         assert last.read_bytes() == content
 
 

@@ -56,7 +56,7 @@ class AlphaZeroConfig(MethodConfig):
     """How often the network learns from each position, on average."""
     search_value: float = Field(0.3, ge=0, le=1)
     """Share of the search's own value in the target result; the rest is who won. Also the weight of
-    the search's values of actions that were not played (``network_kind = "moves"``)."""
+    the search's values of actions that were not played (not with ``network_kind = "position"``)."""
 
     @override
     def check(self, config: TrainConfig) -> None:

@@ -31,7 +31,7 @@ from bao_training.train import load_config, make_trainer
 from bao_training.trainer import Trainer
 
 REFERENCE = (
-    "network_kind=board",
+    "network_kind=position",
     "hidden=[256, 256]",
     "envs=4096",
     "minibatch=8192",

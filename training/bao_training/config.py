@@ -65,9 +65,9 @@ class TrainConfig(Settings):
     """Training method: ``td``, ``ppo``, ``alphazero`` (guided by search), or your own
     (``package.module:name``, a ``bao_training.trainer.Trainer``). The table of that name (for
     your own, ``[name]``) holds its settings; tables of other methods are checked but not used."""
-    network_kind: str = "moves"
-    """Input of the network: the ``board``; the board after each of the legal ``moves``; or the same
-    with what the next player's moves and the ``replies`` to them capture."""
+    network_kind: str = "afterstate"
+    """Input of the network: the ``position``; the ``afterstate`` of each legal action; or
+    ``afterstate+replies``, with what the next player's moves and the replies to them capture."""
     hidden: Annotated[tuple[int, ...], Field(strict=False)] = (256, 256)
     """Units of each hidden layer."""
     architecture: str = "mlp"
@@ -139,9 +139,10 @@ class TrainConfig(Settings):
         except TypeError as error:
             raise ValueError(f"rules: {error}") from error
         try:
-            self.network_config()
+            kind = self.network_config().kind
         except ValueError as error:
             raise ValueError(f"network_kind, hidden: {error}") from error
+        object.__setattr__(self, "network_kind", kind)  # an old name becomes the new one
         return self
 
     @property

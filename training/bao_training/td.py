@@ -54,7 +54,7 @@ class TdConfig(MethodConfig):
         if not config.network_config().per_action:
             raise ConfigError(
                 f"network_kind={config.network_kind!r}: td needs a network that values each legal "
-                'action: "moves" or "replies"'
+                'action: "afterstate" or "afterstate+replies"'
             )
 
 

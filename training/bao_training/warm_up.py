@@ -35,8 +35,8 @@ def training() -> None:
     """Compile an update of each training method."""
     small = ["envs=64", "rollout=8", "minibatch=512", "hidden=[8]", "workers=1", "device='cpu'"]
     for method, kind in (
-        ("td", "replies"),
-        *product(("ppo", "alphazero"), ("board", "moves")),
+        ("td", "afterstate+replies"),
+        *product(("ppo", "alphazero"), ("position", "afterstate")),
     ):
         settings = [*small, f"method={method}", f"network_kind={kind}", "alphazero.simulations=4"]
         make_trainer(*load_config(None, settings)).train_update()

@@ -43,7 +43,7 @@ def padded_encodings(
 
 
 class AfterstateMemory(NamedTuple):
-    """Memory to encode up to R successors for a network of the kind ``replies``."""
+    """Memory to encode up to R successors for a network of the kind ``afterstate+replies``."""
 
     words: Words
     """uint64[R, 6], the successors."""
@@ -57,7 +57,7 @@ class AfterstateMemory(NamedTuple):
 
 def afterstate_memory(rows: int, kind: str) -> AfterstateMemory | None:
     """Return memory for ``rows`` successors; None if networks of this kind need none."""
-    if kind != "replies":
+    if kind != "afterstate+replies":
         return None
     return AfterstateMemory(
         np.zeros((rows, WORDS), np.uint64),
@@ -97,14 +97,14 @@ def encode_position(rules, words, viewer, is_over, encodings, k):
 def encode_successors(rules, per_action, after, position, successors, first, last, encodings, k):
     """Encode a position, or its successors if the network reads those.
 
-    For ``replies``, :func:`finish_encodings` then writes the rest of all encodings together.
+    For ``afterstate+replies``, :func:`finish_encodings` then writes the rest of all encodings.
 
     Args:
         rules: the :class:`KernelRules`.
         per_action: 1 to encode the board after each action, seen by the player who chooses it;
             0 to encode the position.
-        after: an :class:`AfterstateMemory`, filled, for a network of the kind ``replies``; else
-            None.
+        after: an :class:`AfterstateMemory`, filled, for a network of the kind
+            ``afterstate+replies``; else None.
         position: uint64[5 or more], contiguous.
         successors: uint64[N, 8]; those of the position are ``first`` to ``last`` - 1
             (:func:`bao_env.engine.successors.successors`). Decided ones are left out. If one turns
@@ -141,7 +141,8 @@ def encode_successors(rules, per_action, after, position, successors, first, las
 
 @jit
 def finish_encodings(rules, after, encodings, count):
-    """Write the boards and actions of the first ``count`` encodings, if they are for ``replies``.
+    """Write the boards and actions of the first ``count`` encodings, if they are for
+    ``afterstate+replies``.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -172,8 +173,8 @@ def _encode_afterstates(rules, positions, legal_actions, after, encodings):
         rules: the :class:`KernelRules`.
         positions: uint64[B, 6].
         legal_actions: int64[K], position * 64 + action.
-        after: an :class:`AfterstateMemory`, filled, for a network of the kind ``replies``; else
-            None.
+        after: an :class:`AfterstateMemory`, filled, for a network of the kind
+            ``afterstate+replies``; else None.
         encodings: uint8[K or more, size], filled.
     """
     words = np.empty(WORDS, np.uint64)
@@ -218,15 +219,15 @@ def encode(
         step: the number of rows of the encodings is a multiple of this.
 
     Returns:
-        encodings uint8[R, size], R being B for ``board``, else K, and more
+        encodings uint8[R, size], R being B for ``position``, else K, and more
         (:func:`padded_encodings`); legal actions int64[K] (position * 64 + action) and indptr
         int64[B + 1].
     """
     indptr, legal_actions = list_legal_actions(masks)
-    count = len(positions) if kind == "board" else len(legal_actions)
-    size = REPLIES_SIZE if kind == "replies" else ENCODING_SIZE
+    count = len(positions) if kind == "position" else len(legal_actions)
+    size = REPLIES_SIZE if kind == "afterstate+replies" else ENCODING_SIZE
     encodings = padded_encodings(count, size, step)
-    if kind == "board":
+    if kind == "position":
         _encode_positions(rules, positions, encodings)
     else:
         after = afterstate_memory(count, kind)

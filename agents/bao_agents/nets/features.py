@@ -19,9 +19,9 @@ Its *features* are :data:`FEATURES` numbers::
     375..406   for each start whether it captures
     407..438   for each start the seeds that it captures, in units of eight
 
-A network of the kind ``replies`` reads other bytes, :data:`REPLIES_SIZE` of them: the observation
-``"replies"`` (:mod:`bao_env.observation.actions`) of the player who moves next, and how the action
-ends::
+A network of the kind ``afterstate+replies`` reads other bytes, :data:`REPLIES_SIZE` of them: the
+observation ``"replies"`` (:mod:`bao_env.observation.actions`) of the player who moves next, and how
+the action ends::
 
     0..51     the observation of the board
     52..307   for each of that player's 64 actions: the seeds that it captures; whether it wins; the
@@ -70,7 +70,7 @@ ENCODING_SIZE = OBSERVATION_SIZE + CAPTURE_FEATURES
 """Bytes of an encoding."""
 
 REPLIES_SIZE = OBSERVATION_SIZE + REPLY_COLUMNS + 1
-"""Bytes of an encoding for ``replies``."""
+"""Bytes of an encoding for ``afterstate+replies``."""
 
 _PITS = 32
 _COUNTS = 34
@@ -79,7 +79,7 @@ _CAPTURES = _FLAGS + OBSERVATION_SIZE - _COUNTS
 FEATURES = _CAPTURES + START_CAPTURES + 2 * NUM_STARTS
 """Features of an encoding."""
 REPLIES_FEATURES = _CAPTURES + REPLY_COLUMNS
-"""Features of an encoding for ``replies``."""
+"""Features of an encoding for ``afterstate+replies``."""
 
 # bfloat16 is the upper half of a float32.
 _ONE = np.int16(0x3F80)

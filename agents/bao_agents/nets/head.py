@@ -1,23 +1,24 @@
 """Turn the outputs of a network's last layer into logits and expected results.
 
-A network that reads the board (``board``) has 65 outputs a position::
+A network that reads positions (``position``) has 65 outputs a position::
 
     out[a]    the logit of action a
     out[64]   the position's expected result, before its tanh
 
-A network that reads the board after each action (``moves``) has two outputs an action::
+A network that reads the board after each action (``afterstate``) has two outputs an action::
 
     out[0]    the preference for the action, apart from its expected result
     out[1]    the action's expected result, before its tanh
     logit = out[0] + TRUST * tanh(out[1])
 
-A network of the kind ``replies`` has the same two outputs. It reads the board from the side of the
-player who moves next. So the sign of its last output changes if that is the opponent, and if the
-action ends the game the result is known (:data:`OPPONENT_NEXT` and the constants after it).
+A network of the kind ``afterstate+replies`` has the same two outputs. It reads the board from the
+side of the player who moves next. So the sign of its last output changes if that is the opponent,
+and if the action ends the game the result is known (:data:`OPPONENT_NEXT` and the constants after
+it).
 
-So the policy of a ``moves`` network starts from its own expected results, and the first output
-learns only the rest. Searches compute this in compiled functions and training in torch; both are
-here, so that the formula stays the same.
+So the policy of a network that reads afterstates starts from its own expected results, and the
+first output learns only the rest. Searches compute this in compiled functions and training in
+torch; both are here, so that the formula stays the same.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ if TYPE_CHECKING:  # torch is slow to import, and the compiled part needs none o
     from torch import Tensor
 
 TRUST = 6.0
-"""Weight of an action's expected result in its logit, for ``moves``."""
+"""Weight of an action's expected result in its logit, if the network reads afterstates."""
 
 OPPONENT_NEXT = 0
 SAME_NEXT = 1
 HAS_WON = 2
 HAS_LOST = 3
-"""The end of an action, in the last byte of an encoding for ``replies``."""
+"""The end of an action, in the last byte of an encoding for ``afterstate+replies``."""
 SIGN_AND_RESULT = np.array([[-1, 0], [1, 0], [0, 1], [0, -1]], np.float32)
-"""For each of them, the factor of the next player's expected result, and the term to add to it, to
-get the expected result of the player who chose the action."""
+"""For each ending (sign, result): the chooser expects sign times the next player's value, plus
+result."""
 
 
 def num_outputs(per_action: bool) -> int:
@@ -59,7 +60,7 @@ def expected_result(output):
 
 @jit_inline
 def action_logit(preference, value):
-    """Return the logit of an action for ``moves``.
+    """Return the logit of an action, for a network that reads afterstates.
 
     Args:
         preference: float32, the first output.
@@ -75,18 +76,18 @@ def logits_and_values(
 
     Args:
         outputs: float[R, 65 or 2], outputs of the head.
-        legal_actions: int64[K], position * 64 + action; used for ``board`` only.
+        legal_actions: int64[K], position * 64 + action; used for ``position`` only.
         kind: the kind of the network.
-        encodings: uint8[R, size], its inputs; used for ``replies`` only.
+        encodings: uint8[R, size], its inputs; used for ``afterstate+replies`` only.
 
     Returns:
         logits, float[K], or float[R] if it reads actions, and expected results, float[R]. The
         gradient of a logit does not flow into the expected result that it trusts.
     """
     values = outputs[:, -1].tanh()
-    if kind == "board":
+    if kind == "position":
         return outputs[:, :-1].reshape(-1)[legal_actions], values
-    if kind == "replies":
+    if kind == "afterstate+replies":
         result = values.new_tensor(SIGN_AND_RESULT[encodings[:, -1].numpy(), 1])
         values = values.where(result == 0, result)
     return outputs[:, 0] + TRUST * values.detach(), values

@@ -140,10 +140,10 @@ def gather_encodings(source, starts, counts, out):
     """Copy runs of encodings one after another.
 
     Args:
-        source: uint8[R, ENCODING_SIZE].
+        source: uint8[R, size].
         starts: int64[N], the first encoding of each run.
         counts: int64[N], the number of encodings of each run.
-        out: uint8[sum of counts, ENCODING_SIZE], filled.
+        out: uint8[sum of counts, size], filled.
     """
     k = 0
     for i in range(starts.shape[0]):

@@ -2,17 +2,17 @@
 
 Its kind determines its inputs for a position:
 
-``board``
+``position``
     The board as it is. The outputs are a logit for each of the 64 actions and one expected result.
     This takes one encoding a position, so it is the fastest.
 
-``moves``
+``afterstate``
     The board after each legal action. The outputs are a logit and an expected result for every
     legal action. This takes about four encodings a position.
 
-``replies``
+``afterstate+replies``
     The board after each legal action, from the side of the next player, with the captures of each
-    of their actions and of the replies to it. The outputs are those of ``moves``. It is the
+    of their actions and of the replies to it. The outputs are those of ``afterstate``. It is the
     strongest kind without a search, and the slowest.
 
 Everything else is the same for all kinds: inputs are :class:`Inputs`, outputs flat arrays over
@@ -44,7 +44,9 @@ from bao_agents.nets.features import (
 from bao_agents.nets.head import OPPONENT_NEXT, logits_and_values, num_outputs
 from bao_agents.nets.trunks import MultilayerPerceptron, Residual
 
-KINDS = ("board", "moves", "replies")
+KINDS = ("position", "afterstate", "afterstate+replies")
+OLD_KINDS = {"board": "position", "moves": "afterstate", "replies": "afterstate+replies"}
+"""What older checkpoints and configurations call the kinds."""
 
 ARCHITECTURES: dict[str, Callable[[int, tuple[int, ...]], nn.Module]] = {
     "mlp": MultilayerPerceptron,
@@ -87,14 +89,16 @@ class NetworkConfig:
             each; also if they are of another type.
     """
 
-    kind: str = "board"
-    """The inputs of the network: ``board``, ``moves`` or ``replies``."""
+    kind: str = "position"
+    """The inputs of the network: one of :data:`KINDS`, or its old name."""
     hidden: tuple[int, ...] = (256, 256)
     """Units of each hidden layer."""
     architecture: str = "mlp"
     """Name of the trunk in :data:`ARCHITECTURES`."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.kind, str):
+            object.__setattr__(self, "kind", OLD_KINDS.get(self.kind, self.kind))
         own = self.architecture
         if plugins.is_own(own) and own not in ARCHITECTURES:
             raise ValueError(
@@ -122,17 +126,22 @@ class NetworkConfig:
     @property
     def per_action(self) -> bool:
         """Whether each encoding is of a legal action rather than of a position."""
-        return self.kind != "board"
+        return self.kind != "position"
+
+    @property
+    def reads_replies(self) -> bool:
+        """Whether an encoding has the captures of the next player and of the replies to them."""
+        return self.kind == "afterstate+replies"
 
 
 class Inputs(NamedTuple):
     """A batch for the network; see :func:`bao_agents.nets.encoding.encode`."""
 
     encodings: Tensor
-    """uint8[R, ENCODING_SIZE] on the CPU: those of B positions or, for ``moves``, of K legal
-    actions."""
+    """uint8[R, encoding_size] on the CPU: those of B positions or, if the network reads
+    afterstates, of K legal actions."""
     legal_actions: Tensor
-    """int64[K], position * 64 + action of each legal action; ``moves`` does not read it."""
+    """int64[K], position * 64 + action of each legal action; read for ``position`` only."""
 
 
 class PolicyNetwork(nn.Module):
@@ -153,17 +162,17 @@ class PolicyNetwork(nn.Module):
     @property
     def num_features(self) -> int:
         """Return the inputs of the first layer."""
-        return REPLIES_FEATURES if self.config.kind == "replies" else FEATURES
+        return REPLIES_FEATURES if self.config.reads_replies else FEATURES
 
     @property
     def encoding_size(self) -> int:
         """Return the bytes of an encoding."""
-        return REPLIES_SIZE if self.config.kind == "replies" else ENCODING_SIZE
+        return REPLIES_SIZE if self.config.reads_replies else ENCODING_SIZE
 
     def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """Return logits float[K] of the legal actions and expected results float[R] of encodings.
 
-        Both cover all R encodings, padding included, unless the kind is ``board``. An expected
+        Both cover all R encodings, padding included, unless the kind is ``position``. An expected
         result lies between -1 and 1, for the player who chooses the action.
         """
         outputs = self.head_outputs(inputs.encodings)
@@ -179,7 +188,7 @@ class PolicyNetwork(nn.Module):
         features = torch.from_numpy(expand(encodings.numpy())).view(torch.bfloat16)
         features = features.to(weight.device, weight.dtype)
         outputs = self.head(self.trunk(features)).float()
-        if self.config.kind == "replies":
+        if self.config.reads_replies:
             signs = torch.ones(outputs.shape)
             signs[encodings[:, -1] == OPPONENT_NEXT, 1] = -1.0
             outputs = outputs * signs.to(weight.device)

@@ -68,7 +68,7 @@ class PolicyGuide(NamedTuple):
     encodings: Uint8Array
     """uint8[64, size], the network's inputs."""
     after: AfterstateMemory | None
-    """Memory for the encodings of a network of the kind ``replies``."""
+    """Memory for the encodings of a network of the kind ``afterstate+replies``."""
     outputs: Float32Array
     """float32[64, 65 or 2], its outputs."""
     logits: Float32Array

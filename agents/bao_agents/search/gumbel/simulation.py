@@ -67,7 +67,7 @@ class SearchWorkspace(NamedTuple):
     encodings: Uint8Array
     """uint8[R, size], the encodings of the leaves."""
     after: AfterstateMemory | None
-    """Memory for the encodings of a network of the kind ``replies``."""
+    """Memory for the encodings of a network of the kind ``afterstate+replies``."""
     improved: Float32Array
     """float32[64], the improved policy of a node."""
 
@@ -189,7 +189,8 @@ def _set_priors(tree, node, outputs, k, workspace):
     """Fill in the network's outputs for a node and its edges; return the node's value, float32.
 
     Args:
-        tree: the :class:`Tree`; the node's logits and, for ``moves``, its q-values are filled.
+        tree: the :class:`Tree`; the node's logits and, if the network reads afterstates, its
+            q-values are filled.
         node: the node.
         outputs: float32[R, 65 or 2], outputs of the head (:mod:`bao_agents.nets.head`).
         k: the first row of the node.
