@@ -1,9 +1,17 @@
-"""Replace files atomically."""
+"""Replace files atomically, lock folders, and describe faults in files."""
 
 from __future__ import annotations
 
 import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # slow to import, and few need it
+    from pydantic import ValidationError
 
 
 def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
@@ -39,3 +47,50 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+class HeldError(ValueError):
+    """Another process is writing into the folder."""
+
+
+@contextmanager
+def hold(folder: Path) -> Iterator[None]:
+    """Hold the lock on ``folder`` until the end of the block.
+
+    The operating system releases the lock of a process that has ended for any reason.
+
+    Args:
+        folder: the folder; it is made if it is missing.
+
+    Raises:
+        HeldError: another process holds it; the message says which.
+        OSError: the folder cannot be made or written.
+    """
+    from filelock import FileLock, Timeout
+
+    folder.mkdir(parents=True, exist_ok=True)
+    holder = folder / ".holder"
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        try:
+            who = holder.read_text(encoding="utf-8", errors="replace").strip()[:200]
+        except OSError:
+            who = "another process"
+        raise HeldError(
+            f"{folder} is in use by {who}: wait until it has ended, or choose another folder"
+        ) from None
+    try:
+        now = datetime.now().isoformat(" ", "seconds")
+        holder.write_text(f"process {os.getpid()} on {platform.node()}, since {now}\n")
+        yield
+    finally:
+        holder.unlink(missing_ok=True)
+        lock.release()
+
+
+def fault(error: ValidationError) -> str:
+    """Return where the first validation error of a file's content is, and what it says."""
+    first = error.errors()[0]
+    return ": ".join(map(str, (*first["loc"], first["msg"])))

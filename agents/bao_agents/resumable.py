@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bao_agents.files import hold
-from bao_env.files import write_atomically
+from bao_env.files import hold, write_atomically
 
 T = TypeVar("T")
 
@@ -24,7 +23,7 @@ def parts_of(folder: Path, settings: dict[str, Any]) -> Iterator[None]:
 
     Raises:
         ValueError: the folder holds parts of other settings.
-        bao_agents.files.HeldError: another process works in the folder.
+        bao_env.files.HeldError: another process works in the folder.
         OSError: the folder cannot be written.
     """
     text = json.dumps(settings, indent=1) + "\n"

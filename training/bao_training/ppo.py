@@ -23,7 +23,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from bao_agents.array_types import Float32Array, Int64Array, Uint8Array
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.nets.encoding import encode, padded_encodings
 from bao_agents.nets.legal_actions import find_legal_actions, gather_encodings, sample_actions
@@ -32,6 +31,7 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
+from bao_env.engine.array_types import Float32Array, Int64Array, Uint8Array
 from bao_env.engine.compile import jit
 from bao_env.engine.position import Words
 from bao_training.config import MethodConfig, TrainConfig

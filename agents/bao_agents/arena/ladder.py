@@ -17,12 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from bao_agents import registry
 from bao_agents.arena.openings import MatchOpenings, draw_openings
-from bao_agents.array_types import Float64Array
 from bao_agents.base import NamedPlayer
-from bao_agents.files import fault
+from bao_env.engine.array_types import Float64Array
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import Ruleset
+from bao_env.files import fault
 from bao_env.signature import signature
 
 LADDERS = Path(__file__).with_name("ladders")

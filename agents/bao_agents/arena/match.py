@@ -29,9 +29,9 @@ from bao_agents.arena.games import (
     tally_text,
 )
 from bao_agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
-from bao_agents.array_types import Float64Array, Int64Array, Uint8Array
 from bao_agents.provenance import provenance
 from bao_env.bots import Agent
+from bao_env.engine.array_types import Float64Array, Int64Array, Uint8Array
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import opening

@@ -29,11 +29,10 @@ from bao_agents import registry
 from bao_agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
 from bao_agents.arena.report import Standing
 from bao_agents.arena.scheduler import LocalPool, RayPool, Record, Unit, fingerprint, play_units
-from bao_agents.files import fault, hold
 from bao_agents.progress import Progress
 from bao_agents.provenance import provenance
 from bao_env.engine.ruleset import Ruleset
-from bao_env.files import write_atomically
+from bao_env.files import fault, hold, write_atomically
 
 PART_PAIRS = 50
 """Pairs that are played, and saved, at a time."""

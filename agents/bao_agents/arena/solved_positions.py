@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from bao_agents.array_types import Int8Array, Int16Array
 from bao_agents.search.alphabeta import evaluation
 from bao_agents.search.solver import solver
 from bao_agents.search.solver.proof_number import LOSS, WIN
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.action import is_legal, unpack_masks
+from bao_env.engine.array_types import Int8Array, Int16Array
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import BYTE
 from bao_env.engine.position import META, MOVER_IS_NORTH, PLY, WORDS, Flags, Words

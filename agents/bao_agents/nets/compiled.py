@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bao_agents.array_types import Float32Array, Int64Array
-from bao_agents.compile import jit_float
 from bao_agents.nets.features import REPLIES_SIZE, expand
 from bao_agents.nets.head import OPPONENT_NEXT
 from bao_agents.nets.vectors import WIDTH, add, add_product, load_vector, store_vector
+from bao_env.engine.array_types import Float32Array, Int64Array
+from bao_env.engine.compile import jit_float
 
 if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
     from bao_agents.nets.network import PolicyNetwork

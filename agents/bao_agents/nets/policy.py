@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from bao_agents.array_types import Float32Array, Int64Array
 from bao_agents.nets.encoding import PLAYING_STEP, encode
 from bao_agents.nets.legal_actions import (
     best_legal_actions,
@@ -18,6 +17,7 @@ from bao_agents.nets.network import Inputs, PolicyNetwork, check_finite
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
 from bao_env.engine.array_checks import as_batch
+from bao_env.engine.array_types import Float32Array, Int64Array
 from bao_env.engine.position import Actions, Words
 from bao_env.engine.ruleset import Ruleset
 

@@ -30,7 +30,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from bao_agents.array_types import Int16Array, Int32Array
 from bao_agents.progress import Progress
 from bao_agents.resumable import made_once, parts_of
 from bao_agents.search.alphabeta import evaluation, value_network
@@ -39,6 +38,7 @@ from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.value_network import ROW_LIMIT, ROW_SCALE, SIGNS, load_network
 from torch import Tensor
 
+from bao_env.engine.array_types import Int16Array, Int32Array
 from bao_env.engine.position import Words
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.files import write_atomically

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.compile import uncounted
 from bao_agents.search.alphabeta.ordering import pick_best, remember_cutoff, score_successors
 from bao_agents.search.alphabeta.policy_order import (
     is_worth_asking,
@@ -41,7 +40,7 @@ from bao_agents.search.alphabeta.value_network import evaluate
 from bao_agents.search.alphabeta.workspace import MAX_PLIES
 from bao_agents.search.limits import is_late
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
-from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.compile import jit, jit_inline, uncounted
 from bao_env.engine.kernel import CHOICE, INFINITE, candidates, simulate
 from bao_env.engine.position import META, mover_of, read_at, same_mover
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
