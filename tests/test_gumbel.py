@@ -97,7 +97,7 @@ def test_policies_are_of_the_legal_actions(name: str, kind: str) -> None:
             assert (np.abs(found.values) <= 1).all()
             assert np.isnan(found.qvalues[~legal]).all()
             assert (~np.isnan(found.qvalues)).any(axis=1).all()  # actions that were visited
-            assert (search._tree.node_visits[search._tree.roots[:count]] == 20).all()
+            assert (search.tree.node_visits[search.tree.roots[:count]] == 20).all()
 
 
 @EVERY_KIND
@@ -107,7 +107,7 @@ def test_roots_have_the_logits_and_values_of_the_network(kind: str, name: str) -
     positions, masks = batch_of(name, 200, 24)
     search = search_of(name, kind, 200, 2)
     search.search(positions)
-    tree = search._tree
+    tree = search.tree
     policy = NetworkAgent(network(kind), RULESETS[name]).evaluate(positions, masks)
     index = {action: i for i, action in enumerate(policy.legal_actions.tolist())}
     compared = decided = 0
@@ -137,7 +137,7 @@ def test_values_and_policies_worked_out_literally(name: str) -> None:
     positions, _ = batch_of(name, 40, 24)
     search = search_of(name, "position", 40, 60)
     found = search.search(positions)
-    tree, discount = search._tree, float(search._workspace.discount)
+    tree, discount = search.tree, float(search.workspace.discount)
     edges_compared = policies_compared = 0
     for g in range(40):
         for node in range(tree.roots[g] + 1, tree.nodes[g]):
@@ -234,7 +234,7 @@ def test_known_results_are_true(name: str, kind: str) -> None:
     actions = search.search(positions, random_states(150, 7)).actions
     checked = deep = 0
     for g in range(150):
-        edges = search._tree.words[edges_of_root(search._tree, g)]
+        edges = search.tree.words[edges_of_root(search.tree, g)]
         known = {int(row[ACTION]): row[RESULT] for row in edges if row[RESULT]}
         for action, result in known.items():
             right, wrong = judged.winning[g], judged.losing[g]
@@ -259,14 +259,14 @@ def many_actions() -> tuple[np.ndarray, np.ndarray]:
 def test_plays_another_action_if_all_considered_ones_lose(kind: str) -> None:
     search = search_of("zanzibar", kind, 1, 20)
     output = search.search(many_actions()[0])
-    tree = search._tree
+    tree = search.tree
     edges = tree.words[edges_of_root(tree, 0)]
     considered = tree.considered[0, : len(edges)]
     edges[:, RESULT] = np.where(considered, LOST, 0)
-    root_outputs(tree, search._workspace, output, 1)
+    root_outputs(tree, search.workspace, output, 1)
     assert output.actions[0] in edges[~considered, ACTION]
     edges[:, RESULT] = LOST
-    root_outputs(tree, search._workspace, output, 1)
+    root_outputs(tree, search.workspace, output, 1)
     assert output.actions[0] in edges[:, ACTION]
 
 

@@ -191,9 +191,10 @@ class GumbelSearch:
         self._games = games
         self._lock_step = lock_step
         trees = games if lock_step else 1
-        self._tree: Tree = make_tree(trees, simulations)
+        self.tree: Tree = make_tree(trees, simulations)
+        """The trees of the latest search; in lock step one for each game, else the last game's."""
         leaves = trees * (MAX_SUCCESSORS if per_action else 1)
-        self._workspace = SearchWorkspace(
+        self.workspace = SearchWorkspace(
             rules=rules,
             schedule=np.stack([visit_schedule(n, simulations) for n in range(MAX_CONSIDERED + 1)]),
             discount=np.float32(discount),
@@ -202,6 +203,7 @@ class GumbelSearch:
             after=afterstate_memory(leaves, network.config.kind),
             improved=np.empty(MAX_SUCCESSORS, np.float32),
         )
+        """Constants of the search, and arrays that it overwrites."""
         if not lock_step:
             weights = weights or compile_network(network)
             self._compiled = CompiledNetwork(
@@ -257,9 +259,9 @@ class GumbelSearch:
             self._search_together(positions, rng, output)
         else:
             self.encodings_read += _search_each(
-                self._tree,
+                self.tree,
                 self._compiled,
-                self._workspace,
+                self.workspace,
                 self.deadline,
                 positions,
                 rng,
@@ -271,7 +273,7 @@ class GumbelSearch:
     def _search_together(self, positions: Words, rng: Words, output: SearchOutput) -> None:
         """Do what :func:`_search_each` does, in lock step."""
         games = len(positions)
-        tree, workspace = self._tree, self._workspace
+        tree, workspace = self.tree, self.workspace
         init_roots(tree, positions, workspace)
         expand_and_backup(tree, self._evaluate_batch(positions), workspace, games)
         consider_root_edges(tree, rng)
@@ -288,12 +290,12 @@ class GumbelSearch:
         ``positions``, uint64[B, 6], are the roots.
         """
         games = len(positions)
-        encode_leaves(self._tree, positions, self._workspace, games)
-        count = int(self._tree.starts[games])
+        encode_leaves(self.tree, positions, self.workspace, games)
+        count = int(self.tree.starts[games])
         if not count:
             return np.zeros((1, 2), np.float32)
         step = ENCODING_STEP if count > ENCODING_STEP else 64
-        encodings = self._workspace.encodings[: -(-count // step) * step]
+        encodings = self.workspace.encodings[: -(-count // step) * step]
         start = time.perf_counter()
         with torch.inference_mode():
             outputs = self.network.head_outputs(torch.from_numpy(encodings)).cpu().numpy()
