@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from bao_agents.arena.elo import Sprt, score_pairs, wilson_interval
 from bao_agents.arena.games import GAME_OVER
-from bao_agents.arena.match import SPRT_PAIRS, play_match
+from bao_agents.arena.match import SPRT_PAIRS, play_match, table
 from bao_agents.arena.openings import draw_openings
 from bao_agents.search.alphabeta.evaluation import SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
@@ -147,3 +149,11 @@ def test_sequential_test_stops_early() -> None:
     assert whole.verdict is None
     losing = play_match(*players[::-1], pairs=1000, seed=1, sprt=Sprt(0, 10))
     assert losing.verdict == "H0"
+
+
+def test_the_table_fits_a_terminal() -> None:
+    match = play_match(GreedyAgent(), RandomAgent(1), pairs=2)
+    points = np.random.default_rng(0).choice([0.0, 0.5, 1.0], (4000, 2))
+    match = replace(match, score=score_pairs(points), seconds=(1e5, 1e-3))
+    lines = table([("search:zanzibar:16", match)]).splitlines()
+    assert len(lines) == 4 and max(map(len, lines)) <= 80

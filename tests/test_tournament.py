@@ -268,7 +268,7 @@ def test_tables() -> None:
     text = " ".join(markdown(to_dict(standing, described, anchor="b")).split())
     assert "8 games in pairs" in text
     assert re.search(r"\| a \| \+\d+ \| [^|]+ \| 81\.2% \| 8 \| 0\.123 \|", text)
-    assert "| b | +0 | | 12.5% | 4 | 12.3 |" in text and "| c | 25.0 | | |" in text
+    assert "| b | +0 | | 12.5% | 4 | 12.3 |" in text and "| 2 c | 25.0 | | |" in text
 
 
 OWN = """

@@ -255,23 +255,26 @@ def tables(report: dict[str, Any]) -> str:
         for name, stages in counts.items()
         for stage, count in stages.items()
     ]
-    rows = []
+    moves, choices, perfect = [], [], []
     for result in report["results"]:
-        found, perfect = result["blunders"]["all"]["all"], result["against_perfect_play"]
-        row = [result["player"], f"{found['moves']:,}", *percent(found["of_moves"])]
-        row += [f"{found['choices']:,}", *percent(found["of_choices"])]
-        rows.append([*row, f"{perfect['games']:,}", *percent(perfect["share"])])
-    head = ["player", "moves", "give the win away, %", "95 % interval", "moves that could"]
-    head += ["give it away, %", "95 % interval", "games against perfect play", "won, %"]
+        name, found = result["player"], result["blunders"]["all"]["all"]
+        played = result["against_perfect_play"]
+        moves.append([name, f"{found['moves']:,}", *percent(found["of_moves"])])
+        choices.append([name, f"{found['choices']:,}", *percent(found["of_choices"])])
+        perfect.append([name, f"{played['games']:,}", *percent(played["share"])])
     paragraphs = [
         "Positions, by the player to move:",
         markdown_table(["source", "stage", "won", "lost", "not solved"], sizes),
     ]
-    if rows:
+    if moves:
+        away = ["player", "moves", "give the win away, %", "95 % interval"]
         paragraphs += [
-            "All moves from won positions; those among them that could give the win away; and "
-            "games from won positions against perfect play:",
-            markdown_table([*head, "95 % interval"], rows),
+            "All moves from won positions:",
+            markdown_table(away, moves),
+            "The moves among them that could give it away, because some legal action does:",
+            markdown_table(away, choices),
+            "Games from won positions against perfect play:",
+            markdown_table(["player", "games", "won, %", "95 % interval"], perfect),
             *(
                 f"{result['player']}: {tally_text(result['answers'])}"
                 for result in report["results"]

@@ -216,21 +216,22 @@ def milliseconds(match: Match) -> tuple[float, float]:
 
 
 def table(matches: list[tuple[str, Match]]) -> str:
-    """Format the results against each opponent."""
+    """Format the results against each opponent, in two lines of up to 80 characters."""
     from bao_agents.arena.report import markdown_table  # play_match needs no tabulate
 
-    head = ["opponent", "games", "won", "drawn", "lost", "score", "95 % interval"]
-    head += ["Elo", "95 % interval", "LOS", "ms a move"]
+    head = ["opponent", "won", "drawn", "lost", "score", "Elo", "LOS", "ms"]
     rows = []
     for name, match in matches:
         score = match.score
-        elo, low, high = (f"{value:+.0f}" for value in score.elo)
+        elo, low, high = (f"{value:.0f}" for value in score.elo)
+        own_time, other_time = (f"{ms:.{3 if ms < 1 else 1}f}" for ms in milliseconds(match))
         rows.append(
             [
-                *(name, score.games, score.wins, score.draws, score.losses),
-                *(f"{score.rate:.2%}", f"{score.low:.2%} to {score.high:.2%}"),
-                *(elo, f"{low} to {high}", f"{score.los:.1%}"),
-                "{:.3f} : {:.3f}".format(*milliseconds(match)),
+                *(name, score.wins, score.draws, score.losses),
+                f"{100 * score.rate:.1f}\n{100 * score.low:.1f} to {100 * score.high:.1f}",
+                f"{elo}\n{low} to {high}",
+                f"{100 * score.los:.1f}",
+                f"{own_time}\n{other_time}",
             ]
         )
     return markdown_table(head, rows, style="simple")
@@ -339,7 +340,8 @@ def _report(
     if args.json != "-":
         print(
             f"{player}, rule set {ruleset.name}: up to {args.pairs} balanced openings of "
-            f"{args.opening_plies} random plies, each from both seats, seed {args.seed}"
+            f"{args.opening_plies} random\nplies, each from both seats, seed {args.seed}. Score "
+            "and LOS in percent, ms a move;\nsecond lines: 95 % intervals, the opponent's time.\n"
         )
         print(table(rows))
         for name, match in rows:

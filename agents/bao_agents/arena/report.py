@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tabulate import tabulate
+import tabulate
 
 from bao_agents.arena.elo import score_pairs
 from bao_agents.arena.ratings import cycles, rate
@@ -19,6 +19,8 @@ from bao_env.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+tabulate.MIN_PADDING = 0  # the tables have to fit a terminal of 80 columns
 
 
 @dataclass(frozen=True)
@@ -111,18 +113,18 @@ def markdown(report: Mapping[str, Any]) -> str:
         ]
         for row in players
     ]
-    names = [row["player"] for row in players]
+    # Numbers as heads: with names it would be too wide for a terminal.
     against = [
-        [name, *("" if np.isnan(points) else f"{points:.1f}" for points in line)]
-        for name, line in zip(names, _crosstable(report), strict=True)
+        [f"{i} {row['player']}", *("" if np.isnan(points) else f"{points:.1f}" for points in line)]
+        for i, (row, line) in enumerate(zip(players, _crosstable(report), strict=True), 1)
     ]
     paragraphs = [
         f"Rule set {settings['ruleset']['name']}; {_games(report):,} games in pairs, each opening "
-        f"of {settings['opening_plies']} random plies from both seats; seed {settings['seed']}; "
+        f"of {settings['opening_plies']} random plies from both seats;\nseed {settings['seed']}; "
         f"{report['mean_plies']:.1f} plies a game. Elo 0 is {zero}.",
         markdown_table(["player", "Elo", "95 % interval", "points", "games", "ms a move"], rows),
         "Points of the row against the column, in percent:",
-        markdown_table(["", *names], against),
+        markdown_table(["", *map(str, range(1, len(players) + 1))], against),
     ]
     if report["cycles"]:
         cycle_texts = [" beats ".join([*cycle, cycle[0]]) for cycle in report["cycles"]]
@@ -143,7 +145,7 @@ def markdown_table(
             aligned to the right.
     """
     align = ["left"] * texts + ["right"] * (len(head) - texts)
-    return tabulate(rows, head, tablefmt=style, colalign=align, disable_numparse=True)
+    return tabulate.tabulate(rows, head, tablefmt=style, colalign=align, disable_numparse=True)
 
 
 def plot(report: Mapping[str, Any]) -> bytes:
