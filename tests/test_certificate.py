@@ -111,7 +111,6 @@ UNPLAYED = next(iter(legal_moves(NORTH, KUJIFUNZA).values()))
 @pytest.mark.parametrize(
     "change, message",
     [
-        (without(1), "is not listed, but can follow"),
         (without(300), "is not listed, but can follow"),
         (without(-1), "is not listed, but can follow"),
         (opening_move("A6L"), "is not listed, but can follow"),
@@ -121,12 +120,9 @@ UNPLAYED = next(iter(legal_moves(NORTH, KUJIFUNZA).values()))
             "the opening, .* is not listed",
         ),
         (opening_move("A1L"), "is illegal; legal: "),
-        (opening_move("A3R>"), "is illegal; legal: "),
-        (opening_move("a3R"), "is illegal; legal: "),
         (opening_move(""), "is illegal; legal: "),
         (more_plies(0, -2), "but what follows takes"),
         (more_plies(140, 1), "but what follows takes"),
-        (more_plies(350, -1), "but what follows takes"),
         (more_plies(-1, 2), "but what follows takes"),
         (lambda entries: {**entries, NORTH: entries[OPENING]}, "1 positions are listed that do"),
         (lambda entries: {**entries, UNPLAYED: Entry("A3R", 19)}, "do not arise, for example"),
@@ -153,11 +149,8 @@ def test_move_that_lets_the_other_player_win_raises(monkeypatch: pytest.MonkeyPa
     "text, message",
     [
         ("", "line 1: expected the columns"),
-        (f"position,move,plies\n{OPENING},A3R,21\n", "line 1: expected the columns"),
         (f"{HEAD}{OPENING}\tA3R\n", "line 2: 2 columns, expected 3"),
-        (f"{HEAD}\n{OPENING}\tA3R\t21\n", "line 2: 1 columns, expected 3"),
         (f"{HEAD}nonsense\tA3R\t21\n", "line 2: 'nonsense' is no position text"),
-        (f"{HEAD}{OPENING} \tA3R\t21\n", "line 2: .* is no position text"),
         (f"{HEAD}{OPENING.replace('2,', '02,', 1)}\tA3R\t21\n", "is no position text"),
         (f"{HEAD}{OPENING.replace(' S ', ' X ')}\tA3R\t21\n", "is no position text"),
         (f"{HEAD}{OPENING}\tA3R\t0\n", "line 2: '0' plies, expected 1 or more"),

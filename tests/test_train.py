@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from bao_agents import files
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
 from bao_training import train
@@ -35,6 +34,7 @@ from pydantic import BaseModel
 from safetensors.numpy import load_file
 from tensorboard.summary.writer.record_writer import RecordWriter
 
+from bao_env import files
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
 from tests.conftest import Capsys, Fails

@@ -18,8 +18,9 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from bao_agents import files
 from torch import Tensor
+
+from bao_env import files
 
 _TIMEOUT = timedelta(minutes=30)
 """The longest time that a process waits for the others, while the first one evaluates or saves."""
