@@ -6,7 +6,7 @@ import copy
 import operator
 from collections.abc import Iterable, Mapping
 
-from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import Position, Words, opening, to_words, turn_of, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
@@ -15,10 +15,9 @@ from bao_env.game import (
     Outcome,
     Stage,
     Termination,
-    legal_actions,
+    begin,
     play,
     stage_of,
-    stuck,
 )
 from bao_env.notation.moves import format_move, may_start, read_move, why_illegal
 from bao_env.notation.positions import (
@@ -81,10 +80,11 @@ class Board:
         self._ruleset = ruleset
         self._start = start
         self._words = to_words(start)
-        self._outcome = stuck(self._words, ruleset)
+        self._legal, self._outcome = begin(self._words, ruleset)
         self._actions: list[int] = []
-        self._past: list[Words] = []
-        """The words before each action of the stack. Stored arrays never change."""
+        self._past: list[tuple[Words, int]] = []
+        """The words and the legal actions, as bits, before each action of the stack. Stored arrays
+        never change."""
 
     @classmethod
     def from_text(
@@ -181,7 +181,7 @@ class Board:
     @property
     def legal_actions(self) -> list[int]:
         """The legal actions in ascending order; empty after the end."""
-        return [] if self._outcome else legal_actions(self._words, self._ruleset)
+        return actions_of(self._legal)
 
     @property
     def legal_moves(self) -> list[str]:
@@ -211,10 +211,10 @@ class Board:
                 return read_move(str(move), self._words, self._ruleset, strict=False)
             except NotationError as error:
                 reason = error.reason
-        elif action in self.legal_actions:
-            return action
         elif 0 <= action < NUM_ACTIONS:
-            reason = why_illegal(self._words, self._ruleset, action)
+            if self._legal >> action & 1:
+                return action
+            reason = str(why_illegal(self._words, self._ruleset, action))
         else:
             reason = f"an action is an integer from 0 to {NUM_ACTIONS - 1}"
         raise IllegalMoveError(f"{_shown(move)}: {reason}; legal: {' '.join(self.legal_moves)}")
@@ -236,9 +236,9 @@ class Board:
         """
         action = self.parse_move(move)
         after = self._words.copy()
-        self._outcome = play(after, self._ruleset, action)
-        self._past.append(self._words)
-        self._words = after
+        legal, outcome = play(after, self._ruleset, action)
+        self._past.append((self._words, self._legal))
+        self._words, self._legal, self._outcome = after, legal, outcome
         self._actions.append(action)
 
     def pop(self) -> int:
@@ -249,8 +249,7 @@ class Board:
         """
         if not self._actions:
             raise IndexError("no move to take back: the board is at its start")
-        self._words = self._past.pop()
-        self._outcome = None
+        (self._words, self._legal), self._outcome = self._past.pop(), None
         return self._actions.pop()
 
     def move_text(self, move: str | int, spelling: str = "donkers") -> str:
@@ -346,7 +345,7 @@ class Board:
         """
         marked = []
         if self._actions:
-            marked = [(turn_of(self._past[-1]), self._actions[-1] >> 2)]
+            marked = [(turn_of(self._past[-1][0]), self._actions[-1] >> 2)]
         holes = [(self.turn, action >> 2) for action in self.legal_actions] if legal else []
         return svg_board(
             self.position, marked=marked, legal=holes, status=self._status(), width=width

@@ -152,7 +152,7 @@ class GreedyAgent:
     """
 
     def __init__(self, ruleset: str | Ruleset = "zanzibar") -> None:
-        self._rules = get_ruleset(ruleset).kernel_rules()
+        self._rules = get_ruleset(ruleset).kernel
 
     def act(self, positions: Words, legal: Words) -> Actions:
         """Choose actions; see :meth:`Agent.act`."""

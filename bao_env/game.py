@@ -13,7 +13,6 @@ import numpy as np
 
 from bao_env.engine import kernel
 from bao_env.engine.action import actions_of
-from bao_env.engine.bits import ONE
 from bao_env.engine.position import Position, Words, turn_of
 from bao_env.engine.ruleset import Ruleset
 
@@ -57,31 +56,37 @@ def stage_of(position: Position) -> Stage:
     return Stage.NAMUA if position.store[position.mover] else Stage.MTAJI
 
 
-def legal_actions(words: Words, ruleset: Ruleset) -> list[int]:
-    """Return the legal actions in ``words``, uint64[6], in ascending order.
+def legal_bits(words: Words, ruleset: Ruleset) -> int:
+    """Return the legal actions in ``words``, uint64[6], as bits: bit a = action a.
 
     After a win by an empty front row there may be some: only :func:`play` reports that win.
     """
-    return actions_of(kernel.legal_mask(ruleset.kernel_rules(), words))
+    return int(kernel.legal_mask(ruleset.kernel, words))
 
 
-def play(words: Words, ruleset: Ruleset, action: int) -> Outcome | None:
+def legal_actions(words: Words, ruleset: Ruleset) -> list[int]:
+    """Return the legal actions in ``words``, uint64[6], in ascending order; see above."""
+    return actions_of(legal_bits(words, ruleset))
+
+
+def play(words: Words, ruleset: Ruleset, action: int) -> tuple[int, Outcome | None]:
     """Play a legal action on ``words``, uint64[6], in place.
 
-    The action is not validated: play only actions of :func:`legal_actions`.
+    The action is not validated: play only actions of :func:`legal_bits`.
 
-    Returns the outcome if the game has ended, else None.
+    Returns the next legal actions as bits, and the outcome if the game has ended, else None.
     """
-    mover = turn_of(words)
-    result = int(kernel.play(ruleset.kernel_rules(), words, np.uint64(action)))
-    if result:
-        winner = mover if result == int(ONE) else 1 - mover
-        return Outcome(winner, Termination.FRONT_ROW_EMPTY)
-    return stuck(words, ruleset)
+    legal, winner, stuck = kernel.advance(ruleset.kernel, words, np.uint64(action))
+    if winner < 0:
+        return int(legal), None
+    return 0, Outcome(int(winner), _ENDS[stuck])
 
 
-def stuck(words: Words, ruleset: Ruleset) -> Outcome | None:
-    """Return the outcome if the mover of ``words``, uint64[6], has no legal move, else None."""
-    if int(kernel.legal_mask(ruleset.kernel_rules(), words)):
-        return None
-    return Outcome(1 - turn_of(words), Termination.NO_LEGAL_MOVE)
+def begin(words: Words, ruleset: Ruleset) -> tuple[int, Outcome | None]:
+    """Return the legal actions of a position, uint64[6], as bits, and the outcome without any."""
+    legal = legal_bits(words, ruleset)
+    over = None if legal else Outcome(1 - turn_of(words), Termination.NO_LEGAL_MOVE)
+    return legal, over
+
+
+_ENDS = {False: Termination.FRONT_ROW_EMPTY, True: Termination.NO_LEGAL_MOVE}

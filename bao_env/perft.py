@@ -15,7 +15,7 @@ import numpy as np
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import ONE, ZERO, popcount, trailing_zeros
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.kernel import advance, legal_mask, play
 from bao_env.engine.position import WORDS, Words, pack, packed_opening
 from bao_env.engine.ruleset import KernelRules
 from bao_env.notation.positions import action_to_move, parse_position
@@ -43,9 +43,10 @@ def _perft(rules, stack, legal, depth):
         legal[level] &= legal[level] - ONE
         for word in range(WORDS):
             stack[level + 1, word] = stack[level, word]
-        if play(rules, stack[level + 1], action) == ZERO:
+        following, winner, stuck = advance(rules, stack[level + 1], action)
+        if winner < 0:
             level += 1
-            legal[level] = legal_mask(rules, stack[level])
+            legal[level] = following
     return leaves
 
 
@@ -89,7 +90,7 @@ def _run(args: argparse.Namespace) -> None:
     words = packed_opening(args.ruleset)
     if args.position is not None:
         pack(parse_position(args.position, args.ruleset), words)
-    rules = args.ruleset.kernel_rules()
+    rules = args.ruleset.kernel
     if args.divide:
         for action, leaves in divide(rules, words, args.depth).items():
             print(f"{action_to_move(action)}: {leaves}")

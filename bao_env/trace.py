@@ -13,11 +13,12 @@ import numpy as np
 
 from bao_env.engine import kernel
 from bao_env.engine.bits import ONE
+from bao_env.engine.compile import jit
 from bao_env.engine.kernel import Hand
 from bao_env.engine.layout import HOUSE, facing, ring_of_pit
 from bao_env.engine.position import PLY, Packed, Position, Words, unpack
 from bao_env.engine.ruleset import Ruleset
-from bao_env.game import SEAT_NAMES, Stage, stage_of, stuck
+from bao_env.game import SEAT_NAMES, Stage, legal_bits, stage_of
 from bao_env.notation.positions import hole_name
 
 
@@ -51,11 +52,11 @@ class EventKind(Enum):
     """The move ends at the hole that takasia bars."""
     EMPTY_STOP = "empty stop", "{hole} was empty: the move ends"
     """The move ends because its last seed fell into an empty hole."""
-    INFINITE = "infinite", "{seeds} sown and no end: the move is illegal"
+    INFINITE = "infinite", "{seeds} sown and the move has not ended: illegal"
     """The move has sown too many seeds and is illegal."""
     PAUSE = "pause", "{who} captures at {hole} and has to choose the side"
     """A capture waits for the player to choose its side (Dutch rule set)."""
-    HOUSE_LOST = "house lost", "{who} owns the house {hole} no longer"
+    HOUSE_LOST = "house lost", "{who} no longer owns the house {hole}"
     """A player has lost their house."""
     TAKASIA = "takasia", "takasia: {who} may not start from {hole}"
     """Takasia bars a hole of the next player."""
@@ -105,13 +106,12 @@ class Event:
         }
 
 
-_TWO_FROM_HOUSE = "Donkers 2.4b"
-
-
 class _Recorder:
     """Collects events, and keeps the seeds on the board up to date."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: Words, ruleset: Ruleset) -> None:
+        # The takasa of a lone house takes two seeds.
+        self.two_rule = "Donkers 2.4b" if ruleset.lone_house == "front" else "Dutch I.c"
         self.before = unpack(words)
         self.mover = self.before.mover
         self.namua = stage_of(self.before) is Stage.NAMUA
@@ -177,7 +177,7 @@ class _Recorder:
         there = self.pits[self.mover][pit]
         lifted = there if hand.tally & kernel.LOST else int(hand.seeds)
         rule = "Donkers 2.4" if self.namua else "Donkers 3.4" if captures else "Donkers 3.5"
-        self.take(EventKind.LIFT, _TWO_FROM_HOUSE if lifted < there else rule, pit, lifted)
+        self.take(EventKind.LIFT, self.two_rule if lifted < there else rule, pit, lifted)
 
     def sowing(self, before: Hand, hand: Hand) -> None:
         """Record a sowing and the event at its last pit."""
@@ -217,7 +217,7 @@ class _Recorder:
             self.hand = 0
         for seat in (self.mover, 1 - self.mover):
             if self.before.owns_house[seat] and not after.owns_house[seat]:
-                two_taken = any(event.rule == _TWO_FROM_HOUSE for event in self.events)
+                two_taken = any(event.rule == self.two_rule for event in self.events)
                 rule = "Dutch footnote 2" if seat == self.mover and two_taken else "Donkers 2.5a"
                 self.add(EventKind.HOUSE_LOST, rule, (HOUSE,), after.front[seat][HOUSE], seat)
 
@@ -233,18 +233,18 @@ def trace_move(words: Words, ruleset: Ruleset, action: int) -> list[Event]:
         ruleset: the rules in force.
         action: a legal action, or one that is illegal only because it is infinite.
     """
-    rules = ruleset.kernel_rules()
-    record = _Recorder(words)
+    rules = ruleset.kernel
+    record = _Recorder(words, ruleset)
     packed = Packed.of(words)
-    captures, hand = kernel.begin_action(rules, packed, np.uint64(action))
+    captures, hand = _begin(rules, packed, np.uint64(action))
     hand = _uint64(hand)
     record.start(action >> 2, captures, hand)
     while hand.seeds:
-        before, hand = hand, _uint64(kernel.relay(rules, hand))
+        before, hand = hand, _uint64(_relay(rules, hand))
         record.sowing(before, hand)
     if hand.tally & kernel.INFINITE:
         return record.events
-    packed_after, result = kernel.finish(rules, packed, captures, hand)
+    packed_after, result = _finish(rules, packed, captures, hand)
     words_after = np.array([*map(int, packed_after), int(words[PLY]) + 1], np.uint64)
     after = unpack(words_after)
     record.end(hand, after)
@@ -254,9 +254,24 @@ def trace_move(words: Words, ruleset: Ruleset, action: int) -> list[Event]:
         return record.events
     if after.barred is not None:
         record.add(EventKind.TAKASIA, "Donkers 4.1", (after.barred,), seat=after.mover)
-    if stuck(words_after, ruleset) is not None:
+    if not legal_bits(words_after, ruleset):
         record.add(EventKind.NO_LEGAL_MOVE, "Donkers 1.2", seat=after.mover)
     return record.events
+
+
+@jit
+def _begin(rules, packed, action):
+    return kernel.begin_action(rules, packed, action)
+
+
+@jit
+def _relay(rules, hand):
+    return kernel.relay(rules, hand)
+
+
+@jit
+def _finish(rules, packed, captures, hand):
+    return kernel.finish(rules, packed, captures, hand)
 
 
 def _uint64(hand: Hand) -> Hand:

@@ -91,7 +91,7 @@ def golden_game(ruleset: Ruleset) -> str:
 
 def perft_numbers(ruleset: Ruleset, depth: int) -> list[int]:
     """Return the engine's perft numbers of the opening for the depths 1 to `depth`."""
-    rules, words = ruleset.kernel_rules(), packed_opening(ruleset)
+    rules, words = ruleset.kernel, packed_opening(ruleset)
     return [perft(rules, words, length) for length in range(1, depth + 1)]
 
 

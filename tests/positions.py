@@ -306,7 +306,7 @@ def batch_of(ruleset: str | Ruleset, count: int, plies: int, seed: int = 3) -> t
     """
     from bao_agents.arena.openings import draw_openings
 
-    rules = get_ruleset(ruleset).kernel_rules()
+    rules = get_ruleset(ruleset).kernel
     positions = draw_openings(ruleset, count, plies, seed, None).positions
     return positions, np.array([legal_mask(rules, words) for words in positions], np.uint64)
 

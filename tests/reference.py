@@ -193,14 +193,37 @@ def house_is_full(position: Position, player: str, rules: Any) -> bool:
     return position.owned[player] and position.holes[HOUSE[player]] >= rules.house_min
 
 
-def namua_captures(position: Position, player: str) -> list[Start]:
+class Without:
+    """Rules with some of their paragraphs struck out, to see which one forbids a move."""
+
+    def __init__(self, rules: Any, *struck: str) -> None:
+        self.rules = rules
+        self.struck = struck
+
+    def __getattr__(self, switch: str) -> Any:
+        return getattr(self.rules, switch)
+
+
+CAN_BE_STRUCK = {
+    *("Donkers 1.4b", "Donkers 1.5a", "Donkers 1.7a", "Donkers 2.4a", "Donkers 2.4b"),
+    *("Donkers 2.4c", "Donkers 3.3", "Donkers 3.5a", "Donkers 3.5b", "Donkers 4.1"),
+    *("Dutch I.b", "Dutch II"),
+}
+
+
+def holds(rules: Any, paragraph: str) -> bool:
+    """Whether a paragraph is in force."""
+    return not isinstance(rules, Without) or paragraph not in rules.struck
+
+
+def namua_captures(position: Position, player: str, rules: Any) -> list[Start]:
     """The captures `player` could start with a seed from the store."""
     starts: list[Start] = []
     for hole in FRONT[player]:
         # Donkers 2.3: a filled front hole that faces a filled hole.
         if position.holes[hole] > 0 and position.holes[FACING[hole]] > 0:
             forced = forced_direction(hole)
-            if forced is not None:
+            if forced is not None and holds(rules, "Donkers 1.4b"):
                 # Donkers 1.4b: kichwa and kimbi leave no choice of side.
                 starts.append((hole, forced))
             else:
@@ -240,7 +263,7 @@ def mtaji_captures(position: Position, player: str, rules: Any) -> dict[Start, H
 def captures(position: Position, player: str, rules: Any) -> list[Start]:
     """The captures `player` could start in this position, whoever is to move."""
     if in_namua(position, player):
-        return namua_captures(position, player)
+        return namua_captures(position, player, rules)
     return list(mtaji_captures(position, player, rules))
 
 
@@ -248,7 +271,7 @@ def threatened_holes(position: Position, player: str, rules: Any) -> set[Hole]:
     """The player's holes that the opponent, were it their turn, could capture to begin a move."""
     opponent = OPPONENT[player]
     if in_namua(position, opponent):
-        return {FACING[hole] for hole, _ in namua_captures(position, opponent)}
+        return {FACING[hole] for hole, _ in namua_captures(position, opponent, rules)}
     return set(mtaji_captures(position, opponent, rules).values())
 
 
@@ -264,6 +287,7 @@ def both_ways(position: Position, player: str, holes: list[Hole], rules: Any) ->
                 and is_kichwa(hole)
                 and filled_front(position, player) == [hole]
                 and NEXT[direction][hole] not in FRONT_HOLES
+                and holds(rules, f"Donkers {'2.4a' if in_namua(position, player) else '3.5b'}")
             ):
                 continue
             starts.append((hole, direction))
@@ -272,6 +296,8 @@ def both_ways(position: Position, player: str, holes: list[Hole], rules: Any) ->
 
 def singleton_may_start(position: Position, player: str, rules: Any) -> bool:
     """Whether a front hole with one seed may start a takasa in namua."""
+    if not holds(rules, "Donkers 2.4c" if rules.singleton_takasa == "house" else "Dutch I.b"):
+        return True
     if rules.singleton_takasa == "house":
         # Donkers 2.4c: yes, while the house is owned (with however few seeds) ...
         if position.owned[player]:
@@ -293,7 +319,7 @@ def namua_takasas(position: Position, player: str, rules: Any) -> list[Start]:
     for hole in filled_front(position, player):
         if hole == HOUSE[player] and house_is_full(position, player, rules):
             # Donkers 2.4b: the owned, full house starts only if it is the only filled front hole.
-            if filled_front(position, player) == [hole]:
+            if filled_front(position, player) == [hole] or not holds(rules, "Donkers 2.4b"):
                 may_start.append(hole)
             continue
         if position.holes[hole] == 1 and not singleton_may_start(position, player, rules):
@@ -305,13 +331,14 @@ def namua_takasas(position: Position, player: str, rules: Any) -> list[Start]:
 def mtaji_takasas(position: Position, player: str, rules: Any) -> list[Start]:
     """The takasa starts of a player whose store is empty and who has no capture."""
     # Donkers 3.5a: from the front row if possible. Donkers 3.3: never from a single seed.
-    may_start = [hole for hole in FRONT[player] if position.holes[hole] >= 2]
-    if not may_start:
-        may_start = [hole for hole in BACK[player] if position.holes[hole] >= 2]
-    if rules.takasia == "zanzibar":
+    least = 2 if holds(rules, "Donkers 3.3") else 1
+    may_start = [hole for hole in FRONT[player] if position.holes[hole] >= least]
+    if not may_start or not holds(rules, "Donkers 3.5a"):
+        may_start += [hole for hole in BACK[player] if position.holes[hole] >= least]
+    if rules.takasia == "zanzibar" and holds(rules, "Donkers 4.1"):
         # Donkers 4.1: the hole under takasia may not be emptied.
         may_start = [hole for hole in may_start if hole != position.barred]
-    if rules.takasia == "dutch" and len(may_start) >= 2:
+    if rules.takasia == "dutch" and len(may_start) >= 2 and holds(rules, "Dutch II"):
         # Dutch II: with a choice of holes, the only threatened one has to stay.
         threatened = threatened_holes(position, player, rules)
         if len(threatened) == 1:
@@ -588,25 +615,22 @@ def moves_before_end(text: str, rules: Any) -> dict[int, str]:
     position = parse(text, rules)
     player = position.mover
 
-    capturing = True
     if position.pending is not None:
         # Dutch I.1a: the capture waits at this hole; only its side is open.
-        starts = [(position.pending, CLOCKWISE), (position.pending, ANTICLOCKWISE)]
+        capturing_starts = [(position.pending, CLOCKWISE), (position.pending, ANTICLOCKWISE)]
     else:
-        starts = captures(position, player, rules)
-        if not starts:
-            # Donkers 1.7a: takasa only if there is no capture, finite or not (rules page 8).
-            capturing = False
-            if in_namua(position, player):
-                starts = namua_takasas(position, player, rules)
-            else:
-                starts = mtaji_takasas(position, player, rules)
-    # Rules page, "Board, numbering, notation": the letter of a capture that begins with captured
-    # seeds names the kichwa; any other letter is the motion of the hand.
-    captured_first = position.pending is not None or (in_namua(position, player) and capturing)
+        capturing_starts = captures(position, player, rules)
+    starts = [(start, True) for start in capturing_starts]
+    if not starts or (position.pending is None and not holds(rules, "Donkers 1.7a")):
+        # Donkers 1.7a: takasa only if there is no capture, finite or not (rules page 8).
+        find = namua_takasas if in_namua(position, player) else mtaji_takasas
+        starts += [(start, False) for start in find(position, player, rules)]
 
     moves: dict[int, str] = {}
-    for start in starts:
+    for start, capturing in starts:
+        # Rules page, "Board, numbering, notation": the letter of a capture that begins with
+        # captured seeds names the kichwa; any other letter is the motion of the hand.
+        captured_first = position.pending is not None or (in_namua(position, player) and capturing)
         for house in (0, 1):
             move = Move(position, play_house=bool(house), rules=rules)
             after: str | None
@@ -618,7 +642,8 @@ def moves_before_end(text: str, rules: Any) -> dict[int, str]:
             except FrontRowEmpty as end:
                 after = WINS[end.winner]
             except InfiniteMove:
-                after = None  # Donkers 1.5a: illegal
+                # Donkers 1.5a: illegal
+                after = None if holds(rules, "Donkers 1.5a") else "never ends"
             if after is not None:
                 moves[action_number(start, house, captured_first)] = after
             # Rules page, "Action integer": house = 1 only where the choice arises.

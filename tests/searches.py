@@ -9,9 +9,10 @@ from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
 
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
-from bao_env.engine.kernel import candidates, legal_mask, play
+from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import META, Packed, movers, same_mover
 from bao_env.engine.ruleset import KernelRules, get_ruleset
+from bao_env.engine.starts import candidates
 
 
 def minimax(
@@ -63,6 +64,6 @@ def minimax(
 def wins_by(name: str, judge: AlphaBetaAgent, words: np.ndarray, action: int) -> bool:
     """Return whether an action wins at once, or a search proves that it does."""
     after = words.copy()
-    result = play(get_ruleset(name).kernel_rules(), after, U(action))
+    result = play(get_ruleset(name).kernel, after, U(action))
     sign = 1 if movers(after[None]) == movers(words[None]) else -1
     return bool(result == 1 or sign * judge.search(after).value > PROVEN)

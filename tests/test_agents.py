@@ -24,7 +24,7 @@ from tests.positions import STUCK, random_play, seeds_of
 @pytest.mark.parametrize("ruleset", RULESETS)
 def test_greedy_captures_most(ruleset: str) -> None:
     """Seeds gained by the move count, on the board and in the store."""
-    rules = RULESETS[ruleset].kernel_rules()
+    rules = RULESETS[ruleset].kernel
     positions, masks = random_play(ruleset)
     chosen = GreedyAgent(ruleset).act(positions, masks)
     captures = 0

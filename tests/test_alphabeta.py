@@ -21,7 +21,7 @@ from bao_agents.search.alphabeta.transposition import (
 from bao_env import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
-from bao_env.engine.kernel import candidates, legal_mask, play
+from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import (
     META,
     Packed,
@@ -29,6 +29,7 @@ from bao_env.engine.position import (
     unpack,
 )
 from bao_env.engine.ruleset import RULESETS
+from bao_env.engine.starts import candidates
 from bao_env.engine.successors import (
     ACTION,
     CAPTURED,
@@ -47,7 +48,7 @@ from tests.searches import minimax
 def test_successors_are_the_legal_moves(name: str) -> None:
     """Each successor is what play() makes of a legal action, and all of them are there."""
     ruleset = RULESETS[name]
-    rules = ruleset.kernel_rules()
+    rules = ruleset.kernel
     out = np.empty((3 + MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
     for words in mixed_batch(ruleset, 400, seed=1):
         rows = out[3 : 3 + successors(rules, Packed.of(words), out, 3)]
@@ -70,7 +71,7 @@ def test_successors_are_the_legal_moves(name: str) -> None:
 @every_ruleset("zanzibar", "dutch", name="name")
 def test_search_is_minimax(name: str) -> None:
     ruleset = RULESETS[name]
-    rules, tables = ruleset.kernel_rules(), load_tables(ruleset)
+    rules, tables = ruleset.kernel, load_tables(ruleset)
     agents = {depth: AlphaBetaAgent(ruleset, depth=depth, threads=1) for depth in (1, 2, 3, 4)}
     proven = 0
     for words in mixed_batch(ruleset, 60, seed=4):
@@ -86,7 +87,7 @@ def test_search_is_minimax(name: str) -> None:
 def test_line_leads_to_the_value() -> None:
     """The best line is legal, and leads to the end of a proven win."""
     ruleset = RULESETS["zanzibar"]
-    rules = ruleset.kernel_rules()
+    rules = ruleset.kernel
     agent = AlphaBetaAgent(ruleset, depth=7, threads=1)
     wins = 0
     for words in mixed_batch(ruleset, 100, seed=8):
@@ -178,7 +179,7 @@ def test_limits() -> None:
 def test_chooses_among_the_actions_of_the_mask() -> None:
     """Without the best action, it plays the best of the others."""
     ruleset = RULESETS["zanzibar"]
-    rules = ruleset.kernel_rules()
+    rules = ruleset.kernel
     agent, shallow = (AlphaBetaAgent(ruleset, depth=depth, threads=1) for depth in (3, 2))
     compared = 0
     for words in mixed_batch(ruleset, 40, seed=12):

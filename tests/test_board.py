@@ -80,7 +80,7 @@ def test_push_takes_all_kinds_of_names() -> None:
 @pytest.mark.parametrize(
     ("move", "complaint"),
     [
-        ("A1L", "'A1L': A1 is empty; legal: A6L A6R A7L A7R"),
+        ("A1L", "'A1L': A1 is empty \\(Donkers 2.3, 2.4\\); legal: A6L A6R A7L A7R"),
         ("A5R", "Donkers 2.4b"),
         (64, "64: an action is an integer from 0 to 63"),
         (-1, "-1: an action"),

@@ -96,7 +96,7 @@ def test_network_that_is_not_finite_does_not_play(saved: Path) -> None:
     positions, masks = random_play("zanzibar")
     network, ruleset = checkpoint.load(saved).network, RULESETS["zanzibar"]
     network.head.bias.data.fill_(torch.nan)
-    rules = ruleset.kernel_rules()
+    rules = ruleset.kernel
     for play in (
         NetworkAgent(network, ruleset).act,
         SearchAgent(network, ruleset, 8, threads=1).act,

@@ -22,7 +22,7 @@ from bao_env.engine.position import META, movers, turn_of
 from bao_env.observation import OBSERVATION_SIZE, observe
 from tests.positions import pack_texts, random_play, seeds_of
 
-ZANZIBAR = RULESETS["zanzibar"].kernel_rules()
+ZANZIBAR = RULESETS["zanzibar"].kernel
 
 POSITIONS = {
     "zanzibar": (
@@ -56,7 +56,7 @@ def encode_texts() -> np.ndarray:
     for kind in ("position", "afterstate"):
         for name, texts in POSITIONS.items():
             arrays = pack_texts(list(texts), RULESETS[name])
-            rules = RULESETS[name].kernel_rules()
+            rules = RULESETS[name].kernel
             encodings, legal_actions, _ = encode(rules, *arrays, kind)
             parts.append(encodings[: len(texts) if kind == "position" else len(legal_actions)])
     return np.concatenate(parts)

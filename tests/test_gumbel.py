@@ -34,7 +34,7 @@ from tests.positions import batch_of, pack_texts
 from tests.searches import wins_by
 
 EITHER = pytest.mark.parametrize("name", ["zanzibar", "dutch"])
-ZANZIBAR = RULESETS["zanzibar"].kernel_rules()
+ZANZIBAR = RULESETS["zanzibar"].kernel
 
 
 def network(kind: str = "afterstate") -> PolicyNetwork:
@@ -46,7 +46,7 @@ def search_of(
     name: str, kind: str, games: int, simulations: int, lock_step: bool | None = True
 ) -> GumbelSearch:
     """Make a search with an untrained network."""
-    rules = RULESETS[name].kernel_rules()
+    rules = RULESETS[name].kernel
     return GumbelSearch(rules, network(kind), games, simulations, lock_step=lock_step)
 
 
@@ -215,7 +215,7 @@ def test_finds_wins_without_a_network(name: str, kind: str) -> None:
     """The network's outputs are all alike, so that only the rules help."""
     blank = network(kind)
     torch.nn.init.zeros_(blank.head.weight)
-    search = GumbelSearch(RULESETS[name].kernel_rules(), blank, 300, 400)
+    search = GumbelSearch(RULESETS[name].kernel, blank, 300, 400)
     judge = AlphaBetaAgent(name, depth=3, threads=1)
     positions, masks = batch_of(name, 300, 22)
     positions = positions[judge.values(positions, masks) > PROVEN]
@@ -288,7 +288,7 @@ def test_no_move_in_a_waiting_capture_loses() -> None:
     """The player whose waiting capture is endless on both sides has lost (Donkers 1.5a)."""
     ruleset = RULESETS["dutch"].replace(sow_limit=64)
     text = "1,1,1,1,7,10,1,1/1,1,1,1,1,1,1,1/2,1,1,20,2,1,2,2/0,0,0,0,0,0,0,0 1,1 SN S -"
-    (words, _), rules = pack_texts([text], ruleset), ruleset.kernel_rules()
+    (words, _), rules = pack_texts([text], ruleset), ruleset.kernel
     value = AlphaBetaAgent(ruleset, depth=4, threads=1).search(words[0]).value
     for kind in KINDS:
         found = GumbelSearch(rules, network(kind), 1, 60).search(words)

@@ -22,7 +22,7 @@ from tests.searches import wins_by
 @pytest.mark.parametrize("name", RULESETS)
 def test_random_moves_are_the_legal_moves(name: str) -> None:
     """Moves drawn without a mask reach exactly the positions after the legal actions."""
-    rules = get_ruleset(name).kernel_rules()
+    rules = get_ruleset(name).kernel
     for plies in (4, 20):
         positions, masks = batch_of(name, 40 if plies > 4 else 3, plies)
         for words, mask in zip(positions, masks, strict=True):

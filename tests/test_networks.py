@@ -33,7 +33,7 @@ from tests.positions import STUCK, random_play
 
 SHIPPED = Path(bao_agents.__file__).parent / "checkpoints"
 NONE = torch.zeros(0)
-ZANZIBAR = RULESETS["zanzibar"].kernel_rules()
+ZANZIBAR = RULESETS["zanzibar"].kernel
 
 
 def inputs(network: PolicyNetwork, count: int) -> Inputs:

@@ -154,7 +154,7 @@ def test_features_of_networks_match_observations(ruleset: str) -> None:
     boards = observe("replies", ruleset, positions, legal)
     after = list_afterstates(Engine(ruleset), get_observer("board"), positions, legal)
     features = np.zeros(CAPTURE_FEATURES, np.uint8)
-    rules = RULESETS[ruleset].kernel_rules()
+    rules = RULESETS[ruleset].kernel
     replied = np.flatnonzero((after.results == 0) & (after.signs < 0))
     for row in replied:
         capture_features(rules, after.positions[row], features)

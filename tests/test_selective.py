@@ -39,7 +39,7 @@ from tests.networks import EVERY_KIND, make_network
 from tests.positions import batch_of
 from tests.searches import minimax
 
-ZANZIBAR = RULESETS["zanzibar"].kernel_rules()
+ZANZIBAR = RULESETS["zanzibar"].kernel
 
 
 def network(kind: str = "afterstate") -> PolicyNetwork:

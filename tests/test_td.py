@@ -97,7 +97,7 @@ def test_encodings_for_replies_are_afterstates(ruleset: str) -> None:
     rules = RULESETS[ruleset]
     positions, masks = (array[:300] for array in random_play(ruleset))
     encodings, legal_actions, indptr = encode(
-        rules.kernel_rules(), positions, masks, "afterstate+replies"
+        rules.kernel, positions, masks, "afterstate+replies"
     )
     observer = get_observer("replies", rules, np.uint8)
     after = list_afterstates(Engine(rules), observer, positions, masks)

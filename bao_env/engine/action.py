@@ -23,6 +23,7 @@ from bao_env.engine.position import NO_PIT, Actions, Words, pending_of, store_of
 
 NUM_ACTIONS = 64
 
+DOWN_STARTS_SHIFT = U(16)  # in a set of starts, those going down stand above
 RING_MASK = U(15)
 """Mask of the ring pit in a start; it also wraps a walk along the ring."""
 DOWN_SHIFT = U(4)

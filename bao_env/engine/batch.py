@@ -26,7 +26,7 @@ from bao_env.engine.array_checks import as_actions, check_output, length_of
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.kernel import candidates, is_capture, legal_mask
+from bao_env.engine.kernel import legal_mask
 from bao_env.engine.lanes import (
     BLOCK,
     FIND_LEGAL,
@@ -50,6 +50,7 @@ from bao_env.engine.position import (
 )
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import draw_actions
+from bao_env.engine.starts import candidates, is_capture
 
 _scratch = threading.local()
 """Each thread's scratch memory."""
@@ -184,7 +185,7 @@ class Engine:
         if operator.index(threads) < 1:
             raise ValueError(f"threads={threads}: expected at least 1")
         self.ruleset = get_ruleset(ruleset)
-        self.rules = self.ruleset.kernel_rules()
+        self.rules = self.ruleset.kernel
         self.threads = threads
         self._exclusive = Exclusive("Engine")
         self._pool: ThreadPoolExecutor | None = None

@@ -27,7 +27,6 @@ from bao_env.engine.kernel import (
     WON,
     Hand,
     begin,
-    cannot_play,
     captured_by,
     finish,
     legal_bits,
@@ -35,6 +34,7 @@ from bao_env.engine.kernel import (
     relay,
 )
 from bao_env.engine.position import PLY, Words, mover_of, other_store_of, read_at, write_at
+from bao_env.engine.starts import cannot_play
 
 LANES = 32
 BLOCK = 512

@@ -6,10 +6,13 @@ The rules themselves, with sources and rule numbers, are in ``bao_env/RULES.md``
 from __future__ import annotations
 
 import dataclasses
+from collections import namedtuple
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -18,33 +21,9 @@ from bao_env.engine.layout import HOUSE, NUM_SEEDS
 RULES_VERSION = 1
 """Must be raised when the same moves in the same rule set lead to a different position."""
 
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "lone_house": ("front", "side"),
-    "singleton_takasa": ("house", "singletons"),
-    "capture_side": ("running", "free"),
-    "lone_kichwa_takasa": ("illegal", "loses"),
-    "takasia": ("none", "zanzibar", "dutch"),
-    "first_player": ("south", "lot"),
-}
 MAX_SOW_LIMIT = 1_000_000
 NO_CAPTURE_LIMIT = 63
 """A ``capture_limit`` without effect: no hole can hold more seeds and still capture."""
-
-
-class KernelRules(NamedTuple):
-    """The switches for the kernel, uint64 each; a mask is all ones or all zeros."""
-
-    house_min: np.uint64
-    house_lost_below_min: np.uint64
-    house_stops_mtaji_takasa: np.uint64
-    lone_house_side: np.uint64
-    singletons_only: np.uint64
-    free_side: np.uint64
-    turns_mask: np.uint64
-    capture_limit: np.uint64
-    lone_kichwa_loses: np.uint64
-    takasia: np.uint64
-    sow_limit: np.uint64
 
 
 @dataclass(frozen=True)
@@ -70,47 +49,47 @@ class Ruleset:
     """An owned house ends for good when it falls below the minimum (Dutch footnote 2)."""
     house_stops_mtaji_takasa: bool = False
     """A takasa in mtaji also stops at the owned house with ``house_min`` seeds (kibao 1.6.2)."""
-    lone_house: str = "front"
+    lone_house: Literal["front", "side"] = "front"
     """``front``: a takasa from an active house that is the only filled front hole takes two seeds
     (Donkers 2.4b). ``side``: it does so only if the back row is empty, too; otherwise the house is
     an ordinary hole there (Dutch I.c)."""
-    singleton_takasa: str = "house"
+    singleton_takasa: Literal["house", "singletons"] = "house"
     """When a takasa in namua may start from a hole with one seed. ``house``: if no front hole has
     more, or the house is still owned (Donkers 2.4c). ``singletons``: if no front hole but an active
     house has more (Dutch I.b)."""
-    capture_side: str = "running"
+    capture_side: Literal["running", "free"] = "running"
     """A later capture in namua keeps the ``running`` direction (Donkers 1.4c), or the player is
     ``free`` to choose its side in a further action (Dutch I.a)."""
     endelea_turns: bool = False
     """In a capture move, endelea from a kichwa or kimbi turns inward (Dutch I.a)."""
     capture_limit: int = 15
     """Most seeds that may start a capture in mtaji (Donkers 3.4); 63 means no limit."""
-    lone_kichwa_takasa: str = "illegal"
+    lone_kichwa_takasa: Literal["illegal", "loses"] = "illegal"
     """A takasa from the only filled front hole, a kichwa, toward the back row is ``illegal``
     (Donkers 2.4a, 3.5b) or ``loses`` at once (deepblao)."""
-    takasia: str = "zanzibar"
+    takasia: Literal["none", "zanzibar", "dutch"] = "zanzibar"
     """``zanzibar`` (Donkers 4.1), ``dutch`` (Dutch II) or ``none``."""
     sow_limit: int = 1000
     """A move that sows more seeds than this is infinite, and so illegal (Donkers 1.5a)."""
-    first_player: str = "south"
+    first_player: Literal["south", "lot"] = "south"
     """Who begins: ``south``, or by ``lot``."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            kind = type(field.default)
-            if kind is not tuple and type(getattr(self, field.name)) is not kind:
+            kind, value = type(field.default), getattr(self, field.name)
+            if kind is not tuple and type(value) is not kind:
+                expected = {str: "a string", int: "an integer", bool: "a boolean"}[kind]
                 raise ValueError(
-                    f"{field.name}={getattr(self, field.name)!r}: expected a {kind.__name__}, "
-                    f"like {field.default!r}"
+                    f"{field.name}={value!r}: expected {expected}, such as {field.default!r}"
                 )
+            allowed = CHOICES.get(field.name, (value,))
+            if value not in allowed:
+                raise ValueError(f"{field.name}={value!r}: expected one of {', '.join(allowed)}")
         if not self.name.isprintable() or not 0 < len(self.name) <= 100:
             raise ValueError(f"name={self.name!r}: expected 1 to 100 printable characters")
-        for switch, allowed in _CHOICES.items():
-            value = getattr(self, switch)
-            if value not in allowed:
-                raise ValueError(f"{switch}={value!r}: expected one of {', '.join(allowed)}")
         for row in ("opening_front", "opening_back"):
-            pits = tuple(getattr(self, row))
+            value = getattr(self, row)
+            pits = tuple(value) if isinstance(value, (tuple, list)) else (value,)
             object.__setattr__(self, row, pits)
             if len(pits) != 8 or any(type(n) is not int or n < 0 for n in pits):
                 raise ValueError(f"{row}={pits!r}: expected eight counts of seeds, none negative")
@@ -153,8 +132,11 @@ class Ruleset:
         known = {field.name for field in dataclasses.fields(self)}
         for switch in switches:
             if switch not in known:
+                close = get_close_matches(switch, known, n=1)
+                meant = f" (did you mean {close[0]!r}?)" if close else ""
                 raise ValueError(
-                    f"unknown rule switch {switch!r}; the switches are {', '.join(sorted(known))}"
+                    f"unknown rule switch {switch!r}{meant}; the switches are "
+                    f"{', '.join(sorted(known))}"
                 )
         switches.setdefault("name", f"{self.name}+")
         return dataclasses.replace(self, **switches)
@@ -175,22 +157,39 @@ class Ruleset:
         """
         return cls().replace(**{"name": "custom", **switches})
 
-    def kernel_rules(self) -> KernelRules:
-        """Return the switches as compiled functions read them."""
-        switches = dict(
-            house_min=self.house_min,
-            house_lost_below_min=self.house_lost_below_min,
-            house_stops_mtaji_takasa=self.house_stops_mtaji_takasa,
-            lone_house_side=self.lone_house == "side",
-            singletons_only=self.singleton_takasa == "singletons",
-            free_side=self.capture_side == "free",
-            turns_mask=0xFFFFFFFFFFFFFFFF if self.endelea_turns else 0,
-            capture_limit=self.capture_limit,
-            lone_kichwa_loses=self.lone_kichwa_takasa == "loses",
-            takasia=_CHOICES["takasia"].index(self.takasia),
-            sow_limit=self.sow_limit,
-        )
-        return KernelRules(**{name: np.uint64(value) for name, value in switches.items()})
+    @cached_property
+    def kernel(self) -> KernelRules:
+        """The switches as compiled functions read them."""
+        return KernelRules(*(code(name, getattr(self, name)) for name in KERNEL_SWITCHES))
+
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    name: get_args(kind)
+    for name, kind in get_type_hints(Ruleset).items()
+    if get_origin(kind) is Literal
+}
+"""The values of each switch that is one of a few words."""
+
+
+def code(switch: str, value: str | int) -> np.uint64:
+    """Return the value of a switch as the kernel compares it.
+
+    A number is itself, False and True are 0 and 1, a word is its place in :data:`CHOICES`.
+    """
+    return np.uint64(CHOICES[switch].index(value) if isinstance(value, str) else value)
+
+
+_OPENING = ("name", "opening_front", "opening_back", "opening_store", "house", "first_player")
+KERNEL_SWITCHES = tuple(
+    field.name for field in dataclasses.fields(Ruleset) if field.name not in _OPENING
+)
+"""The switches that decide what a move does; the others decide how a game begins."""
+
+if TYPE_CHECKING:
+    KernelRules: TypeAlias = Any
+else:
+    KernelRules = namedtuple("KernelRules", KERNEL_SWITCHES)
+    """The :data:`KERNEL_SWITCHES` for compiled functions, uint64 each; see :func:`code`."""
 
 
 _ZANZIBAR = Ruleset()

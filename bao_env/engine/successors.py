@@ -9,14 +9,9 @@ from __future__ import annotations
 from bao_env.engine.action import action_of
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import (
-    CHOICE,
-    INFINITE,
-    candidates,
-    cannot_play,
-    simulate,
-)
+from bao_env.engine.kernel import CHOICE, INFINITE, simulate
 from bao_env.engine.position import same_mover, store_of, write_at
+from bao_env.engine.starts import candidates, cannot_play
 
 MAX_SUCCESSORS = 64
 """The most successors of a position: one for each action."""

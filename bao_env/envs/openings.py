@@ -14,7 +14,7 @@ import numpy as np
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import ONE, ZERO, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.kernel import advance, legal_mask
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import WORDS, Seats, Words, to_words
 from bao_env.engine.ruleset import Ruleset
@@ -76,8 +76,7 @@ def _play_randomly(rules, positions, legal, plies, states):
         while left > 0:
             state = xorshift(state)
             action = select_bit(legal[g], (state >> ONE) % popcount(legal[g]))
-            result = play(rules, positions[g], action)
-            legal[g] = legal_mask(rules, positions[g]) if result == ZERO else ZERO
+            legal[g], winner, stuck = advance(rules, positions[g], action)
             left -= 1
             if legal[g] == ZERO:
                 for word in range(WORDS):
@@ -96,7 +95,7 @@ class Openings:
 
     def __init__(self, ruleset: Ruleset, plies: tuple[int, int] = (0, 0)) -> None:
         self._ruleset = ruleset
-        self._rules = ruleset.kernel_rules()
+        self._rules = ruleset.kernel
         self.plies = plies
         starts = [Engine(ruleset).opening(seat) for seat in (SOUTH, NORTH)]
         self._positions = np.array([words for words, _ in starts])

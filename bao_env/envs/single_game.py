@@ -10,18 +10,14 @@ import numpy.typing as npt
 from gymnasium import logger
 
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of, unpack_masks
-from bao_env.engine.bits import ONE, ZERO, U
-from bao_env.engine.compile import jit
-from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.kernel import advance
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import (
-    META,
     NO_WINNER,
     PLY,
     WORDS,
     Position,
     Words,
-    mover_of,
     turn_of,
     unpack,
 )
@@ -35,25 +31,6 @@ from bao_env.observation.observer import Observer, make_observations, take_rows
 from bao_env.render.drawing import drawing
 from bao_env.render.raster import Window, rgb_array
 from bao_env.render.text import ascii_board
-
-
-@jit
-def _play(rules, positions, legal, action):
-    """Play a legal action; ``positions`` uint64[1, 6] and ``legal`` uint64[1] change in place.
-
-    Returns the winner or -1, and the seat to move.
-    """
-    actor = np.int64(mover_of(positions[0, META]))
-    result = play(rules, positions[0], U(action))
-    mover = np.int64(mover_of(positions[0, META]))
-    legal[0] = legal_mask(rules, positions[0]) if result == ZERO else ZERO
-    winner = np.int64(NO_WINNER)
-    if result != ZERO:
-        winner = actor if result == ONE else 1 - actor
-    elif legal[0] == ZERO:  # Donkers 1.2, 1.5a: no legal move
-        winner = 1 - mover
-    return winner, mover
-
 
 _NONE_LEGAL = np.zeros(1, np.uint64)
 
@@ -122,7 +99,7 @@ class SingleGame:
         """Seat and pit of the last action; None at the opening."""
         self.guard = Guard()
         """Whoever steps the game changes it in ``with`` blocks of this guard."""
-        self._rules = ruleset.kernel_rules()
+        self._rules = ruleset.kernel
         self._viewers = (np.array([SOUTH], np.int8), np.array([NORTH], np.int8))
 
     @property
@@ -209,7 +186,9 @@ class SingleGame:
             self.legal[0] = 0
             return
         self.last = self.mover, action >> 2
-        self.winner, self.mover = _play(self._rules, self.positions, self.legal, action)
+        words = self.positions[0]
+        self.legal[0], self.winner, _ = advance(self._rules, words, np.uint64(action))
+        self.mover = turn_of(words)
         self.truncated = self.winner < 0 and self.plies >= self.max_plies
 
     def _why_illegal(self, action: int) -> str:

@@ -14,20 +14,34 @@ Sources: Donkers part 5; the appendix of the kibao rules.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 
 from bao_env.engine import kernel
-from bao_env.engine.action import pack_action, start_of, unpack_action
+from bao_env.engine.action import pack_action, unpack_action
 from bao_env.engine.layout import HOUSE, LEFT, RIGHT
-from bao_env.engine.position import META, Packed, Position, Words, unpack
+from bao_env.engine.position import Position, Words, unpack
 from bao_env.engine.ruleset import Ruleset
-from bao_env.game import SEAT_NAMES, Stage, legal_actions, stage_of
+from bao_env.engine.starts import startable
+from bao_env.game import SEAT_NAMES, Stage, legal_actions, legal_bits, stage_of
 from bao_env.notation.positions import NotationError, action_to_move, hole_name, quoted
 
 _SIGNS = {"donkers": ("LR", ">"), "kibao": ("<>", "+")}
 """The signs for left and right, and for playing the house."""
 SPELLINGS = tuple(_SIGNS)
+
+
+class Reason(NamedTuple):
+    """Why a move is illegal; ``str()`` puts both parts together."""
+
+    words: str
+    """The reason in words."""
+    rule: str
+    """The rule, with its source (``bao_env/RULES.md``)."""
+
+    def __str__(self) -> str:
+        return f"{self.words} ({self.rule})"
 
 
 def may_start(words: Words, ruleset: Ruleset, action: int) -> bool:
@@ -39,60 +53,88 @@ def may_start(words: Words, ruleset: Ruleset, action: int) -> bool:
         ValueError: ``action`` is not in 0..63.
     """
     unpack_action(action)
-    captures, starts = kernel.candidates(ruleset.kernel_rules(), Packed.of(words))
-    return bool(int(starts) >> int(start_of(words[META], captures, np.uint64(action))) & 1)
+    return bool(int(startable(ruleset.kernel, words)[1]) >> (action & ~1) & 1)
 
 
-def why_illegal(words: Words, ruleset: Ruleset, action: int) -> str:
-    """Return the rule that an illegal action breaks, in words. ``words`` is uint64[6].
+def why_illegal(words: Words, ruleset: Ruleset, action: int) -> Reason:
+    """Return the rule that an illegal action breaks. ``words`` is uint64[6].
+
+    Where an action breaks several rules, it is the first that a player would name.
 
     Raises:
-        ValueError: ``action`` is not in 0..63.
+        ValueError: ``action`` is not in 0..63, or it is legal.
     """
     pit, direction, house = unpack_action(action)
     position = unpack(words)
-    mover = position.mover
-    name = hole_name(mover, pit)
+    mover, name = position.mover, hole_name(position.mover, pit)
     if position.pending not in (None, pit):
         waiting = hole_name(mover, position.pending or 0)
-        return f"the capture at {waiting} waits for its side, left or right (Dutch I.a)"
-    captures = bool(kernel.is_capture_turn(ruleset.kernel_rules(), words))
+        return Reason(f"the capture at {waiting} waits for its side, left or right", "Dutch I.a")
+    captures, starts = startable(ruleset.kernel, words)
     namua = stage_of(position) is Stage.NAMUA
-    seeds = position.pits(mover)[pit]
-    other_way = may_start(words, ruleset, pack_action(pit, 1 - direction))
-    if may_start(words, ruleset, action):
-        if house and action - 1 in legal_actions(words, ruleset):
-            return (
-                "the move comes to no house that may be played, or would never end if it were "
-                "(Donkers 2.5b, 1.5a)"
-            )
-        return f"the move never ends: it sows more than {ruleset.sow_limit} seeds (Donkers 1.5a)"
+    if int(starts) >> (action & ~1) & 1:
+        return _why_endless(words, ruleset, action)
     if namua and pit >= 8:
-        return "in namua a move starts in the front row (Donkers 2.3, 2.4)"
-    if seeds == 0:
-        return f"{name} is empty"
+        return Reason("in namua a move starts in the front row", "Donkers 2.3, 2.4")
+    if position.pits(mover)[pit] == 0:
+        return Reason(f"{name} is empty", "Donkers 2.3, 2.4" if namua else "Donkers 3.3")
+    other_way = bool(int(starts) >> pack_action(pit, 1 - direction) & 1)
     if captures and other_way and namua:
-        return f"at a kichwa or kimbi the side is forced, and {name} has the other (Donkers 1.4b)"
+        return Reason(
+            f"at a kichwa or kimbi the side is forced, and {name} has the other", "Donkers 1.4b"
+        )
     if captures:
         which = name if namua else f"{name} that way"
-        return f"a capture is possible and must be made; {which} makes none (Donkers 1.7a)"
-    if pit == position.barred:
-        return f"takasia bars {name} (Donkers 4.1)"
+        return Reason(f"a capture is possible and must be made; {which} makes none", "Donkers 1.7a")
     if other_way:
-        return (
-            "the only filled front hole, a kichwa, may not go to the back row (Donkers 2.4a, 3.5b)"
+        return Reason(
+            "the only filled front hole, a kichwa, may not go to the back row",
+            "Donkers 2.4a" if namua else "Donkers 3.5b",
         )
-    if not namua and seeds == 1:
-        return f"{name} holds one seed only (Donkers 3.3)"
+    return (_why_no_namua_takasa if namua else _why_no_mtaji_takasa)(position, ruleset, pit)
+
+
+def _why_endless(words: Words, ruleset: Ruleset, action: int) -> Reason:
+    """Return why an action is illegal whose hole and direction may start a move."""
+    legal = legal_bits(words, ruleset)
+    if legal >> action & 1:
+        raise ValueError(f"action {action} is legal")
+    if action & 1 and legal >> (action - 1) & 1:
+        return Reason(
+            "the move comes to no house that may be played, or would never end if it were",
+            "Donkers 2.5b, 1.5a",
+        )
+    return Reason(
+        f"the move never ends: it sows more than {ruleset.sow_limit} seeds", "Donkers 1.5a"
+    )
+
+
+def _why_no_namua_takasa(position: Position, ruleset: Ruleset, pit: int) -> Reason:
+    """Return why a filled front hole may not start a takasa in namua."""
+    name, seeds = hole_name(position.mover, pit), position.pits(position.mover)[pit]
+    least = ruleset.house_min
+    if pit == HOUSE and position.owns_house[position.mover] and seeds >= least:
+        return Reason(f"no takasa starts from the house with {least} seeds or more", "Donkers 2.4b")
+    if seeds == 1:
+        rule = {"house": "Donkers 2.4c", "singletons": "Dutch I.b"}[ruleset.singleton_takasa]
+        return Reason(f"{name} holds one seed only, and other front holes hold more", rule)
+    raise AssertionError(f"no rule forbids a takasa from {name}: {position}")
+
+
+def _why_no_mtaji_takasa(position: Position, ruleset: Ruleset, pit: int) -> Reason:
+    """Return why a filled hole may not start a takasa in mtaji."""
+    name = hole_name(position.mover, pit)
+    if pit == position.barred:
+        return Reason(
+            f"takasia bars {name}: the opponent threatens it, and no other hole", "Donkers 4.1"
+        )
+    if position.pits(position.mover)[pit] == 1:
+        return Reason(f"{name} holds one seed only", "Donkers 3.3")
     if pit >= 8:
-        return "a takasa starts in the front row if it can (Donkers 3.5a)"
-    if namua and pit == HOUSE and position.owns_house[mover] and seeds >= ruleset.house_min:
-        return (
-            f"no takasa starts from the house with {ruleset.house_min} seeds or more (Donkers 2.4b)"
-        )
-    if namua:
-        return f"{name} holds one seed only, and other front holes hold more (Donkers 2.4c)"
-    return f"{name} is the one hole that the opponent threatens (Dutch II)"
+        return Reason("a takasa starts in the front row if it can", "Donkers 3.5a")
+    if ruleset.takasia == "dutch":
+        return Reason(f"takasia: {name} is the one hole that the opponent threatens", "Dutch II")
+    raise AssertionError(f"no rule forbids a takasa from {name}: {position}")
 
 
 def stars(words: Words, ruleset: Ruleset, action: int) -> str:
@@ -100,8 +142,8 @@ def stars(words: Words, ruleset: Ruleset, action: int) -> str:
 
     ``words``, uint64[6], does not change.
     """
-    rules = ruleset.kernel_rules()
-    if kernel.is_capture_turn(rules, words):
+    rules = ruleset.kernel
+    if startable(rules, words)[0]:
         return ""
     after = words.copy()
     kernel.play(rules, after, np.uint64(action))
@@ -197,7 +239,7 @@ def _resolve(found: re.Match[str], sides: str, words: Words, ruleset: Ruleset, s
     row, hole, side, house, marks = found.groups()
     position = unpack(words)
     mover = position.mover
-    captures = bool(kernel.is_capture_turn(ruleset.kernel_rules(), words))
+    captures = bool(startable(ruleset.kernel, words)[0])
     if row and row not in ("AB", "ab")[mover]:
         owner, other = SEAT_NAMES[mover], SEAT_NAMES[1 - mover]
         raise NotationError(f"row {row} is {other}'s, but {owner} is to move")
@@ -215,7 +257,7 @@ def _resolve(found: re.Match[str], sides: str, words: Words, ruleset: Ruleset, s
         )
     action = pack_action(pit, direction, len(house))
     if action not in legal_actions(words, ruleset):
-        raise NotationError(why_illegal(words, ruleset, action))
+        raise NotationError(str(why_illegal(words, ruleset, action)))
     if strict and marks != (due := stars(words, ruleset, action)):
         kind = {
             "": "captures: no star",

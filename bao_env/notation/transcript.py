@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import Position, Words, opening, to_words, turn_of, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
-from bao_env.game import SEAT_NAMES, Outcome, play, stuck
+from bao_env.game import SEAT_NAMES, Outcome, begin, play
 from bao_env.notation.moves import SPELLINGS, check_spelling, format_move, read_move
 from bao_env.notation.positions import NotationError, hole_name, parse_position, quoted
 
@@ -225,7 +225,7 @@ def replay(
         raise error.located(file, None, None) from None
     words = to_words(start)
     actions: list[int] = []
-    outcome = stuck(words, rules)
+    _, outcome = begin(words, rules)
     for turn in transcript.turns:
         for index, text in enumerate(turn.text.split("/")):
             try:
@@ -235,7 +235,7 @@ def replay(
                 action = read_move(text, words, rules, spelling=spelling, strict=strict)
             except NotationError as error:
                 raise error.located(file, turn.line, turn.number, turn.text) from None
-            outcome = play(words, rules, action)
+            _, outcome = play(words, rules, action)
             actions.append(action)
     if outcome is not None and transcript.stated_winner() not in (None, outcome.winner):
         raise NotationError(f"the head names another winner, but {outcome}", file=file)

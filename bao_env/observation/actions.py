@@ -28,7 +28,7 @@ import numpy.typing as npt
 from bao_env.engine.action import NUM_ACTIONS, start_of
 from bao_env.engine.bits import ONE, ZERO, U, byte, sum_of_bytes, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import candidates, is_capture, legal_mask
+from bao_env.engine.kernel import legal_mask
 from bao_env.engine.lanes import (
     FIND_BEST,
     PLAY,
@@ -52,6 +52,7 @@ from bao_env.engine.position import (
     write_at,
 )
 from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.starts import candidates, is_capture
 from bao_env.observation.board import (
     OBSERVATION_SIZE,
     observe_compiled,
@@ -226,7 +227,7 @@ class BoardAndActions:
     """
 
     def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike, columns: int) -> None:
-        self._rules = ruleset.kernel_rules()
+        self._rules = ruleset.kernel
         self._columns = columns
         self.space = seed_space((OBSERVATION_SIZE + columns,), dtype)
         self._scale = seed_scale(dtype)

@@ -105,7 +105,7 @@ class OwnObserver:
         """
         position = packed_opening(ruleset, SOUTH)
         positions, viewers = np.array([position, position]), np.array([SOUTH, NORTH], np.int8)
-        legal = np.array([legal_mask(ruleset.kernel_rules(), position), 0], np.uint64)
+        legal = np.array([legal_mask(ruleset.kernel, position), 0], np.uint64)
         unwritten: Any = True
         for byte in (0x55, 0x2A):  # what fill leaves alone is one, then the other
             arrays = empty_arrays(self, 2)

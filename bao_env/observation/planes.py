@@ -111,7 +111,7 @@ class PlanesAndReplies:
 
     def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
         self._planes = Planes(ruleset, dtype)
-        self._rules = ruleset.kernel_rules()
+        self._rules = ruleset.kernel
         self._scale = seed_scale(dtype)
         self.space = spaces.Dict(
             {"planes": self._planes.space, "actions": seed_space((REPLY_COLUMNS,), dtype)}

@@ -13,16 +13,9 @@ import numpy as np
 
 from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import (
-    CHOICE,
-    INFINITE,
-    WON,
-    begin,
-    candidates,
-    captured_by,
-    play_out,
-)
+from bao_env.engine.kernel import CHOICE, INFINITE, WON, begin, captured_by, play_out
 from bao_env.engine.position import read
+from bao_env.engine.starts import candidates
 
 BEST_CAPTURE = 0
 CAN_WIN = 1

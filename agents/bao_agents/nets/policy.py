@@ -58,7 +58,7 @@ class NetworkAgent:
     def __init__(self, network: PolicyNetwork, ruleset: Ruleset) -> None:
         self.network = network.eval()
         self.ruleset = ruleset
-        self._rules = ruleset.kernel_rules()
+        self._rules = ruleset.kernel
 
     def evaluate(self, positions: Words, masks: Words) -> NetworkOutput:
         """Run the network on positions uint64[B, 6] with legal actions uint64[B].

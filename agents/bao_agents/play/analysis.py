@@ -202,7 +202,7 @@ def _by_network(
     if spec.budget:
         from bao_agents.search.gumbel.search import GumbelSearch
 
-        search = GumbelSearch(board.ruleset.kernel_rules(), network, 1, spec.budget)
+        search = GumbelSearch(board.ruleset.kernel, network, 1, spec.budget)
         searched = search.search(board.words[None])
         for action in after:
             shares[action] = float(searched.policies[0, action])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import takewhile
@@ -21,7 +20,6 @@ from bao_env.notation.positions import NotationError
 
 MAX_PLIES = 2000
 """The longest game: the board is for people."""
-_RULE = re.compile(r"(.*) \(([^()]*)\)")
 
 Data = dict[str, Any]
 Pit = Annotated[int, Field(ge=0, le=15)]
@@ -226,10 +224,7 @@ class Game:
             raise Refused(f"the game is over: {board.outcome()}")
         words = rule = ""
         if not {action, action + 1} & set(board.legal_actions):
-            words = why_illegal(board.words, board.ruleset, action)
-            found = _RULE.fullmatch(words)
-            if found:
-                words, rule = found.groups()
+            words, rule = why_illegal(board.words, board.ruleset, action)
         return {"words": words, "rule": rule, "rule_text": rule_text(rule.split(",")[0])}
 
     @check_types

@@ -39,9 +39,10 @@ from bao_env.engine.bits import (
 )
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.kernel import CHOICE, INFINITE, candidates, simulate
+from bao_env.engine.kernel import CHOICE, INFINITE, simulate
 from bao_env.engine.position import META, WORDS, Actions, Words, packed_opening, read_at, same_mover
 from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.starts import candidates
 from bao_env.engine.successors import (
     ACTION,
     MAX_SUCCESSORS,
@@ -338,7 +339,7 @@ class MctsAgent:
             simulations = check_whole("mcts: simulations", simulations, 2, MAX_SIMULATIONS)
         if seconds is not None:
             seconds = check_seconds("mcts", seconds)
-        self._rules = get_ruleset(ruleset).kernel_rules()
+        self._rules = get_ruleset(ruleset).kernel
         self._simulations = simulations if simulations is not None else MAX_SIMULATIONS
         self._seconds = seconds
         self._greedy = greedy

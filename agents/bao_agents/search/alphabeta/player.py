@@ -212,7 +212,7 @@ class AlphaBetaAgent:
         evaluator = _evaluator(rules, weights, guided=network is not None)
         guides = [None] * count if network is None else make_guides(network, count)
         self._threads = [
-            (rules.kernel_rules(), evaluator, guide, workspace)
+            (rules.kernel, evaluator, guide, workspace)
             for guide, workspace in zip(guides, self._workspaces, strict=True)
         ]
         # Compile before the clock runs, and before Ctrl-C may come.

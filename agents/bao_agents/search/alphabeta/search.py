@@ -41,8 +41,9 @@ from bao_agents.search.alphabeta.workspace import MAX_PLIES
 from bao_agents.search.limits import is_late
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline, uncounted
-from bao_env.engine.kernel import CHOICE, INFINITE, candidates, simulate
+from bao_env.engine.kernel import CHOICE, FREE, INFINITE, simulate
 from bao_env.engine.position import META, mover_of, read_at, same_mover
+from bao_env.engine.starts import candidates
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
 
 _INFINITY = WIN_VALUE + 1
@@ -148,7 +149,7 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
     # Step 2. Frontier node. Captures wait for their side only where the rules leave it free
     # (Dutch I.a). Elsewhere the other player moves after every action. So each successor is
     # decided or evaluated, none is searched, and the short form is exact.
-    if frame.depth == 1 and ply > 0 and rules.free_side == ZERO:
+    if frame.depth == 1 and ply > 0 and rules.capture_side != FREE:
         turn = candidates(rules, packed)
         if not is_extended_frontier(guided, turn[1], ply):
             return False, _search_frontier(rules, evaluator, work, packed, turn, ply, frame.beta)

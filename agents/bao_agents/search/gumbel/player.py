@@ -46,7 +46,7 @@ class SearchAgent:
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("player")
         games = max(1, min(_MAX_SEARCHES, _MAX_TREE_NODES // max(1, simulations)))
-        rules = ruleset.kernel_rules()
+        rules = ruleset.kernel
         self._searches: list[GumbelSearch] = []
         weights = None  # compiled by the first search for all
         for _ in range(self._threads):

@@ -78,7 +78,7 @@ class ProofSearch:
         self.table = Table.empty(table_bits, load_tables(ruleset).cells)
         self.nodes = 0
         """Positions visited for the answer."""
-        self._rules = ruleset.kernel_rules()
+        self._rules = ruleset.kernel
         self._limit: int | None = None
         self._memory = np.zeros(1, PROOF_MEMORY)
         self._rows = np.empty((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)

@@ -1,0 +1,297 @@
+"""The rules of Bao that say which moves may start.
+
+A player must capture if they can (1.7a); otherwise they takasa. :func:`candidates` finds the starts
+(:mod:`bao_env.engine.action`) that the rules allow, before infinite moves are excluded, which takes
+playing them out (:mod:`bao_env.engine.kernel`). Takasia, the one rule by which a move limits the
+next one, is in three functions: :func:`takasia_bar` finds the pit that a takasa bars,
+:func:`candidates` excludes it, and ``relay()`` of the kernel stops at it. The Dutch sheet's own
+takasia is in :func:`candidates` alone.
+
+Rule numbers are Donkers' unless another source is named; see ``bao_env/RULES.md``.
+"""
+
+from __future__ import annotations
+
+from bao_env.engine import layout
+from bao_env.engine.action import (
+    DOWN_STARTS_SHIFT,
+    RING_MASK,
+    action_of,
+    down_of,
+    enters,
+    ring_of,
+    start_of,
+)
+from bao_env.engine.bits import (
+    BYTE,
+    ONE,
+    ZERO,
+    U,
+    at_least_2,
+    byte,
+    byteswap,
+    nonzero,
+    trailing_zeros,
+)
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.position import (
+    NO_PIT,
+    barred_of,
+    other_store_of,
+    owns_house,
+    pending_of,
+    read,
+    store_of,
+)
+from bao_env.engine.ruleset import code
+
+HOUSE = U(layout.HOUSE)
+# Ring pits 0..7 are the front row, 8..15 the back row; a pit is a byte of its row's word.
+ROW = U(8)
+ROW_SHIFT = U(3)
+IN_ROW = U(7)
+PIT_BITS_SHIFT = U(3)
+RIGHT_KICHWA = U(7)
+_ROUND = U(16)  # a seed in each of the sixteen pits of the ring
+_NOT_LEFT_END = U(0xFC)  # kichwa and kimbi: ring pits 0 and 1 on the left, 6 and 7 on the right
+_NOT_RIGHT_END = U(0x3F)
+_TWO_OR_MORE = U(0xFEFEFEFEFEFEFEFE)  # bits of a count that are set only from two seeds on
+
+TAKASIA_ZANZIBAR = code("takasia", "zanzibar")
+_TAKASIA_DUTCH = code("takasia", "dutch")
+_LONE_KICHWA_ILLEGAL = code("lone_kichwa_takasa", "illegal")
+_SINGLETONS = code("singleton_takasa", "singletons")
+
+
+@jit_inline
+def _capture_pits(filled, prey, seeds):
+    """Return the own front pits, as bits, at which the last seed of a first sowing captures (3.4).
+
+    The pit must be filled before that seed falls, and prey must face it. Of 17 seeds or more the
+    first round has put a seed into every pit. The last of 16 falls into the pit that they left,
+    which is empty.
+
+    Args:
+        filled, prey: the own front pits that are filled, and that face a filled pit, as bits.
+        seeds: the number of seeds sown.
+    """
+    if seeds < _ROUND:
+        return filled & prey
+    return prey if seeds > _ROUND else ZERO
+
+
+@jit
+def first_captures(front, back, facing, capture_limit):
+    """Find where a first sowing in mtaji can capture (3.4).
+
+    Returns bit sets over ring pits: starts that capture going up, starts that capture going down,
+    and the own front pits at which they capture.
+    """
+    up = ZERO
+    down = ZERO
+    targets = ZERO
+    prey = nonzero(facing)
+    filled = nonzero(front)
+    if (filled & prey) == ZERO and (capture_limit < _ROUND or prey == ZERO):
+        return up, down, targets
+    starts = at_least_2(front) | (at_least_2(back) << ROW)
+    while starts != ZERO:
+        ring = trailing_zeros(starts)
+        starts &= starts - ONE
+        seeds = byte(back if ring >= ROW else front, ring & IN_ROW)
+        if seeds > capture_limit:
+            continue
+        hits = _capture_pits(filled, prey, seeds)
+        end = (ring + seeds) & RING_MASK
+        hit = (hits >> end) & ONE
+        up |= hit << ring
+        targets |= hit << end
+        end = (ring - seeds) & RING_MASK
+        hit = (hits >> end) & ONE
+        down |= hit << ring
+        targets |= hit << end
+    return up, down, targets
+
+
+@jit_inline
+def _namua_captures(front, facing):
+    """Return the own front pits, as bits, at which a seed from the store captures (2.3)."""
+    return nonzero(front) & nonzero(facing)
+
+
+@jit
+def capture_targets(rules, front, back, facing, store):
+    """Return the own front pits, as bits, at which a first sowing could capture."""
+    if store != ZERO:
+        return _namua_captures(front, facing)
+    up, down, targets = first_captures(front, back, facing, rules.capture_limit)
+    return targets
+
+
+@jit_inline
+def cannot_play(front, back, store):
+    """Return whether a player has no hole to play from, by their rows alone (1.2).
+
+    In namua a filled front hole is enough for a move, in mtaji a hole with two seeds. The only
+    players without a move that this misses are those whose moves are all infinite (1.5a).
+
+    Args:
+        front, back: their rows.
+        store: their seeds in store: at least one in namua.
+    """
+    return (front if store != ZERO else (front | back) & _TWO_OR_MORE) == ZERO
+
+
+@jit_inline
+def _single(bits):
+    """Return whether exactly one bit is set."""
+    return bits != ZERO and (bits & (bits - ONE)) == ZERO
+
+
+@jit_inline
+def candidates(rules, packed):
+    """Find the starts that the rules allow, before infinite moves are excluded.
+
+    Returns:
+        whether they capture; and the starts as bits, bit s for start s
+        (:mod:`bao_env.engine.action`).
+    """
+    front, back, meta = packed.front, packed.back, packed.meta
+    facing = byteswap(packed.other_front)
+    pending = pending_of(meta)
+    filled = nonzero(front)
+
+    if pending != NO_PIT:  # Dutch I.a: the sides of the waiting capture
+        return True, (ONE << pending) | (ONE << (pending + DOWN_STARTS_SHIFT))
+
+    if store_of(meta) != ZERO:
+        captures = _namua_captures(front, facing)
+        if captures != ZERO:  # 2.3b, 1.7a; side forced at kichwa and kimbi, 1.4b
+            going_down = (captures & _NOT_LEFT_END) << DOWN_STARTS_SHIFT
+            return True, (captures & _NOT_RIGHT_END) | going_down
+        starts = _namua_takasa(rules, front, back, filled, meta)
+    else:
+        up, down, targets = first_captures(front, back, facing, rules.capture_limit)
+        if targets != ZERO:  # 3.4, 1.7a
+            return True, up | (down << DOWN_STARTS_SHIFT)
+        starts = at_least_2(front)
+        barred = barred_of(meta)
+        if barred != NO_PIT:  # 4.1
+            starts &= ~(ONE << barred)
+        if rules.takasia == _TAKASIA_DUTCH:
+            starts = _dutch_takasia(rules, packed, starts)
+        if starts == ZERO:  # 3.5a: the back row only if the front row offers nothing
+            starts = at_least_2(back) << ROW
+            return False, starts | (starts << DOWN_STARTS_SHIFT)
+    up = starts
+    down = starts
+    if _single(filled) and rules.lone_kichwa_takasa == _LONE_KICHWA_ILLEGAL:  # 2.4a, 3.5b
+        up &= ~(ONE << RIGHT_KICHWA)
+        down &= ~ONE
+    return False, up | (down << DOWN_STARTS_SHIFT)
+
+
+@jit
+def _namua_takasa(rules, front, back, filled, meta):
+    """Return the front pits, as bits, from which a takasa in namua may start (2.4)."""
+    starts = filled
+    owned = owns_house(meta)
+    house = ONE << HOUSE
+    acts = owned and byte(front, HOUSE) >= rules.house_min
+    if acts and filled != house:  # 2.4b
+        starts &= ~house
+    if rules.singleton_takasa == _SINGLETONS:  # Dutch I.b
+        fuller = at_least_2(front)
+        if acts:
+            fuller &= ~house
+        if fuller != ZERO:
+            starts &= fuller
+    elif not owned:  # 2.4c
+        fuller = at_least_2(front)
+        if fuller != ZERO:
+            starts = fuller
+    return starts
+
+
+@jit
+def _dutch_takasia(rules, packed, starts):
+    """Remove the one threatened pit from ``starts``, if there is another (Dutch II)."""
+    if _single(starts) or starts == ZERO:
+        return starts
+    threats = capture_targets(
+        rules,
+        packed.other_front,
+        packed.other_back,
+        byteswap(packed.front),
+        other_store_of(packed.meta),
+    )
+    if not _single(threats):
+        return starts
+    return starts & ~(ONE << (IN_ROW - trailing_zeros(threats)))
+
+
+@jit
+def takasia_bar(rules, front, back, other_front, other_back, other_owned):
+    """Return the ring pit barred to the next player after a takasa in mtaji, or NO_PIT (4.1).
+
+    Args:
+        rules: the :class:`KernelRules`.
+        front, back: rows of the player who made the takasa.
+        other_front, other_back: rows of the next player.
+        other_owned: not zero if the next player owns their house.
+    """
+    up, down, targets = first_captures(
+        other_front, other_back, byteswap(front), rules.capture_limit
+    )
+    if targets != ZERO:
+        return NO_PIT  # they need not takasa
+    up, down, targets = first_captures(front, back, byteswap(other_front), rules.capture_limit)
+    if not _single(targets):
+        return NO_PIT
+    ring = IN_ROW - trailing_zeros(targets)
+    pit = ONE << ring
+    if ring == HOUSE and other_owned != ZERO:  # 4.1c
+        return NO_PIT
+    if nonzero(other_front) == pit or at_least_2(other_front) == pit:  # 4.1a
+        return NO_PIT
+    return ring
+
+
+@jit_inline
+def is_capture(rules, packed, action):
+    """Return whether a legal action captures.
+
+    The first sowing decides: if one legal start captures, all of them do (1.7a).
+    """
+    front = packed.front
+    facing = byteswap(packed.other_front)
+    start = start_of(packed.meta, False, action)
+    ring = ring_of(start)
+    in_back = ZERO - (ring >> ROW_SHIFT)
+    shift = (ring & IN_ROW) << PIT_BITS_SHIFT
+    seeds = (((front & ~in_back) | (packed.back & in_back)) >> shift) & BYTE
+    backward = ZERO - down_of(start)
+    end = (ring + ((seeds ^ backward) - backward)) & RING_MASK
+    entering = enters(packed.meta)
+    prey = nonzero(facing)
+    if entering != ZERO:  # 2.3: at the store seed's own pit
+        return ((prey >> ring) & ONE) != ZERO
+    hits = _capture_pits(nonzero(front), prey, seeds)
+    return seeds <= rules.capture_limit and ((hits >> end) & ONE) != ZERO  # 3.4
+
+
+@jit
+def startable(rules, words):
+    """Return how the mover of uint64[6] may begin, before infinite moves are excluded.
+
+    Returns:
+        whether they must capture (2.3b, 3.4), or a capture waits for its side (Dutch I.a); and the
+        actions that may start, as bits, each with house bit 0.
+    """
+    packed = read(words)
+    capture_turn, starts = candidates(rules, packed)
+    actions = ZERO
+    while starts != ZERO:
+        actions |= ONE << action_of(packed.meta, capture_turn, trailing_zeros(starts))
+        starts &= starts - ONE
+    return capture_turn, actions
