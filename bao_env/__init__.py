@@ -2,13 +2,14 @@
 
 ==============================  ======================================================
 ``bao_env.env``, ``raw_env``    PettingZoo: two agents (:mod:`bao_env.envs.aec`)
-``bao_env.BaoEnv``              Gymnasium: one learner against an opponent
+``bao_env.BaoEnv``              Gymnasium: one game, against an opponent or in self-play
 ``bao_env.BaoVectorEnv``        Gymnasium: thousands of games at once
 ``bao_env.Engine``              the batch engine below them: arrays in, arrays out
 ``bao_env.Board``               one game for people: moves by name, undo, pictures
 ==============================  ======================================================
 
-Importing the package registers ``bao/Bao-v0`` with Gymnasium and, if PettingZoo has a registry,
+Importing the package registers ``bao/Bao-v0`` and, in self-play, ``bao/BaoSelfPlay-v0`` with
+Gymnasium and, if PettingZoo has a registry,
 ``bao/bao-v0`` with PettingZoo. ``gymnasium.make("bao_env:bao/Bao-v0")`` does the import itself.
 """
 
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-gymnasium.register(
-    "bao/Bao-v0",
-    entry_point="bao_env.envs.single:BaoEnv",
-    vector_entry_point="bao_env.envs.vector:BaoVectorEnv",
-)
+for _name, _options in (("Bao", {}), ("BaoSelfPlay", {"opponent": None})):
+    gymnasium.register(
+        f"bao/{_name}-v0",
+        entry_point="bao_env.envs.single:BaoEnv",
+        vector_entry_point="bao_env.envs.vector:BaoVectorEnv",
+        kwargs=_options,
+    )
 if hasattr(pettingzoo, "register"):  # new in PettingZoo 1.27
     pettingzoo.register("aec", "bao/bao-v0", entry_point="bao_env.envs.aec:env")
 

@@ -94,7 +94,14 @@ def vector_case(
     ruleset: Ruleset, batch: int, threads: int, dtype: type, mode: AutoresetMode
 ) -> Case:
     """Make a case of the vector environment, which returns fresh arrays at each step."""
-    env = BaoVectorEnv(batch, ruleset=ruleset, threads=threads, dtype=dtype, autoreset_mode=mode)
+    env = BaoVectorEnv(
+        batch,
+        opponent=None,
+        ruleset=ruleset,
+        threads=threads,
+        dtype=dtype,
+        autoreset_mode=mode,
+    )
     env.reset(seed=1)
 
     def play(calls: int) -> int:

@@ -7,8 +7,16 @@ import operator
 from collections.abc import Iterable, Mapping
 
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
-from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import Position, Words, opening, to_words, turn_of, unpack
+from bao_env.engine.layout import NORTH, SOUTH, Seat, seat_number
+from bao_env.engine.position import (
+    NO_WINNER,
+    Position,
+    Words,
+    opening,
+    to_words,
+    turn_of,
+    unpack,
+)
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.game import (
     SEAT_NAMES,
@@ -64,17 +72,15 @@ class Board:
 
     Args:
         ruleset: name of a rule set, or one of your own.
-        first_player: SOUTH or NORTH. A board draws no lots, even under rules that do.
+        first_player: ``"south"`` or ``"north"``. A board draws no lots, even under rules that do.
 
     Raises:
         ValueError: the rule set or the first player is unknown.
     """
 
-    def __init__(self, ruleset: str | Ruleset = "zanzibar", first_player: int = SOUTH) -> None:
-        if first_player not in (SOUTH, NORTH):
-            raise ValueError(f"first_player={first_player!r}: expected SOUTH (0) or NORTH (1)")
+    def __init__(self, ruleset: str | Ruleset = "zanzibar", first_player: Seat = SOUTH) -> None:
         rules = get_ruleset(ruleset)
-        self._reset(rules, opening(rules, first_player))
+        self._reset(rules, opening(rules, seat_number(first_player, "first_player")))
 
     def _reset(self, ruleset: Ruleset, start: Position) -> None:
         self._ruleset = ruleset
@@ -96,7 +102,7 @@ class Board:
         """Return a board that starts from a position text, with ``moves`` played on it.
 
         Args:
-            text: see :mod:`bao_env.notation`; plies count from 0 here.
+            text: see :mod:`bao_env.notation`; plies count from 0 here. The game may be over there.
             ruleset: name of a rule set, or one of your own.
             moves: moves as :meth:`push` takes them, or one string with spaces between them.
 
@@ -106,9 +112,29 @@ class Board:
             ValueError: the rule set is unknown.
         """
         board = cls(ruleset)
-        board._reset(board._ruleset, parse_position(text, board._ruleset))
+        board._reset(board._ruleset, parse_position(text, board._ruleset, finished=True))
         for move in moves.split() if isinstance(moves, str) else moves:
             board.push(move)
+        return board
+
+    @classmethod
+    def from_words(
+        cls, words: Words, ruleset: str | Ruleset = "zanzibar", winner: int = NO_WINNER
+    ) -> Board:
+        """Return a board that starts from a packed position of a game.
+
+        Args:
+            words: uint64[6]; it is not validated.
+            ruleset: name of a rule set, or one of your own.
+            winner: the seat that has won there, or -1.
+
+        Raises:
+            ValueError: the rule set is unknown.
+        """
+        board = cls(ruleset)
+        board._reset(board._ruleset, unpack(words))
+        if winner >= 0 and board._outcome is None:
+            board._legal, board._outcome = 0, Outcome(winner, Termination.FRONT_ROW_EMPTY)
         return board
 
     @classmethod
@@ -166,15 +192,16 @@ class Board:
         return self.position.ply
 
     def text(self) -> str:
-        """Return the position text.
-
-        :meth:`from_text` reads it unless a front row is empty.
-        """
+        """Return the position text, which :meth:`from_text` reads."""
         return format_position(self.position)
 
     def outcome(self) -> Outcome | None:
         """Return the end of the game, or None while it runs."""
         return self._outcome
+
+    def is_game_over(self) -> bool:
+        """Return whether the game has ended."""
+        return self._outcome is not None
 
     # --- moves ---------------------------------------------------------------------------------
 
@@ -192,6 +219,16 @@ class Board:
     def move_stack(self) -> list[int]:
         """The actions played, first to last; a copy."""
         return list(self._actions)
+
+    def peek(self) -> int:
+        """Return the last action without undoing it.
+
+        Raises:
+            IndexError: no action has been played.
+        """
+        if not self._actions:
+            raise IndexError("no move to look at: the board is at its start")
+        return self._actions[-1]
 
     def parse_move(self, move: str | int) -> int:
         """Return the legal action that ``move`` means, without playing it.
@@ -333,22 +370,43 @@ class Board:
         return f"Board.from_text({format_position(self._start)!r}, {ruleset!r}, {moves!r})"
 
     def __str__(self) -> str:
-        """Return the board in plain characters."""
-        return ascii_board(self.position, status=self._status())
+        """Return the board in plain characters, seen from South."""
+        return self.ascii()
 
-    def svg(self, *, legal: bool = False, width: int = 760) -> str:
+    def ascii(self, viewer: Seat = SOUTH) -> str:
+        """Return the board in plain characters.
+
+        Args:
+            viewer: the seat at the bottom.
+
+        Raises:
+            ValueError: it is not a seat.
+        """
+        seat = seat_number(viewer, "viewer")
+        return ascii_board(self.position, status=self._status(), viewer=seat)
+
+    def svg(self, *, legal: bool = False, width: int = 760, viewer: Seat = SOUTH) -> str:
         """Return the board as an SVG document; the hole of the last action is marked.
 
         Args:
             legal: also mark the holes of the legal actions.
             width: the width of the picture, in pixels.
+            viewer: the seat at the bottom.
+
+        Raises:
+            ValueError: the viewer is not a seat.
         """
         marked = []
         if self._actions:
             marked = [(turn_of(self._past[-1][0]), self._actions[-1] >> 2)]
         holes = [(self.turn, action >> 2) for action in self.legal_actions] if legal else []
         return svg_board(
-            self.position, marked=marked, legal=holes, status=self._status(), width=width
+            self.position,
+            marked=marked,
+            legal=holes,
+            status=self._status(),
+            width=width,
+            viewer=seat_number(viewer, "viewer"),
         )
 
     def _repr_svg_(self) -> str:

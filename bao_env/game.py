@@ -13,7 +13,7 @@ import numpy as np
 
 from bao_env.engine import kernel
 from bao_env.engine.action import actions_of
-from bao_env.engine.position import Position, Words, turn_of
+from bao_env.engine.position import MOVER_FRONT, OTHER_FRONT, Position, Words, turn_of
 from bao_env.engine.ruleset import Ruleset
 
 SEAT_NAMES = ("South", "North")
@@ -83,7 +83,10 @@ def play(words: Words, ruleset: Ruleset, action: int) -> tuple[int, Outcome | No
 
 
 def begin(words: Words, ruleset: Ruleset) -> tuple[int, Outcome | None]:
-    """Return the legal actions of a position, uint64[6], as bits, and the outcome without any."""
+    """Return the legal actions of a position, uint64[6], as bits, and the outcome if it is over."""
+    for word, loser in ((MOVER_FRONT, turn_of(words)), (OTHER_FRONT, 1 - turn_of(words))):
+        if not words[word]:
+            return 0, Outcome(1 - loser, Termination.FRONT_ROW_EMPTY)
     legal = legal_bits(words, ruleset)
     over = None if legal else Outcome(1 - turn_of(words), Termination.NO_LEGAL_MOVE)
     return legal, over

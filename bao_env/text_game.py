@@ -19,11 +19,11 @@ import unicodedata
 import numpy as np
 
 from bao_env.board import Board
-from bao_env.engine import kernel
 from bao_env.engine.action import pack_action, unpack_action
 from bao_env.engine.layout import HOUSE, LEFT, RIGHT, SOUTH, ring_of_pit
 from bao_env.engine.position import Position, Words, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.starts import startable
 from bao_env.game import SEAT_NAMES, Stage, legal_actions, stage_of
 from bao_env.notation.moves import read_move, why_illegal
 from bao_env.notation.positions import NotationError, hole_name, quoted
@@ -84,7 +84,7 @@ def _names_end(words: Words, ruleset: Ruleset) -> bool:
     position = unpack(words)
     if position.pending is not None:
         return True
-    capture = bool(kernel.is_capture_turn(ruleset.kernel_rules(), words))
+    capture = bool(startable(ruleset.kernel, words)[0])
     return capture and stage_of(position) is Stage.NAMUA
 
 
@@ -204,7 +204,7 @@ def read_answer(answer: str, words: Words, ruleset: Ruleset) -> int:
         )
     action = pack_action(pit, others.index(other), 1 if found["play"] else 0)
     if action not in legal_actions(words, ruleset):
-        raise NotationError(why_illegal(words, ruleset, action))
+        raise NotationError(str(why_illegal(words, ruleset, action)))
     return action
 
 

@@ -10,9 +10,9 @@ from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import legal_mask, play
-from bao_env.engine.position import META, Packed, movers, same_mover
+from bao_env.engine.position import Packed, movers, unpack
 from bao_env.engine.ruleset import KernelRules, get_ruleset
-from bao_env.engine.starts import candidates
+from bao_env.engine.starts import startable
 
 
 def minimax(
@@ -43,14 +43,14 @@ def minimax(
     for action in legal:
         after = words.copy()
         result = int(play(rules, after, U(action)))
-        waits = same_mover(after[META])
+        waits = unpack(after).pending is not None
         plies = (depth - 1 if depth > 1 or not waits else 1) + saved // 2
         if result:
             value = WIN_VALUE - ply - 1 if result == 1 else ply + 1 - WIN_VALUE
         elif plies:
             value = minimax(rules, tables, after, plies, extends, saved % 2, ply + 1)[0]
             value = value if waits else -value
-        elif candidates(rules, Packed.of(after))[1]:
+        elif startable(rules, after)[1]:
             value = -int(evaluate_by_tables(tables, Packed.of(after)))
         else:
             value = WIN_VALUE - ply - 1

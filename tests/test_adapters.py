@@ -67,7 +67,7 @@ def test_sb3_plays_the_games_of_the_vector_environment() -> None:
     ours.seed(4)
     mine = ours.reset()
     theirs, infos = plain.reset(seed=4)
-    assert [info["player"] for info in ours.reset_infos] == infos["player"].tolist()
+    assert [info["seat"] for info in ours.reset_infos] == infos["seat"].tolist()
     ends, lengths = set(), np.zeros(6, np.int64)
     for _ in range(60):
         np.testing.assert_equal(mine, theirs)
@@ -97,7 +97,7 @@ def test_sb3_options_and_invalid_arguments() -> None:
     envs = make(3)
     envs.set_options({"seat": ["north", "south", "north"]})
     envs.reset()
-    assert [info["player"] for info in envs.reset_infos] == [1, 0, 1]
+    assert [info["seat"] for info in envs.reset_infos] == [1, 0, 1]
     envs.set_options([{"seat": "north"}, {}, {}])
     with pytest.raises(ValueError, match="one dict"):
         envs.reset()
@@ -134,7 +134,7 @@ def test_sb3_self_play_continues_from_a_saved_model(tmp_path: Path) -> None:
     for key, value in model.policy.state_dict().items():
         assert value.equal(again.policy.state_dict()[key])
 
-    plain = BaoVectorEnv(50)
+    plain = BaoVectorEnv(50, opponent=None)
     plain.reset(seed=1)
 
     def answers(pool: OpponentPool) -> Any:
@@ -252,7 +252,7 @@ def test_torchrl_plays_the_games_of_the_vector_environment(opponent: Opponent | 
     for t in range(90):
         now = steps[:, t]
         assert np.array_equal(now["observation"].numpy(), observation["observation"])
-        assert np.array_equal(now["player"][:, 0].numpy(), infos["player"])
+        assert np.array_equal(now["seat"][:, 0].numpy(), infos["seat"])
         observation, rewards, terminated, truncated, infos = plain.step(now["action"].numpy())
         assert np.array_equal(now["next", "reward"][:, 0].numpy(), rewards)
         over = terminated | truncated
@@ -294,7 +294,7 @@ def test_torchrl_actor_is_a_player(observation: str) -> None:
         in_keys={"logits": "logits", "mask": "action_mask"},
         distribution_class=MaskedCategorical,
     )
-    envs = BaoVectorEnv(20, observation=observation, opening_plies=4)
+    envs = BaoVectorEnv(20, observation=observation, opening_plies=4, opponent=None)
     seen, _ = envs.reset(seed=1)
     with torch.no_grad():
         scores = layers(torch.from_numpy(seen["observation"])).numpy()
@@ -392,7 +392,7 @@ def test_open_spiel_shows_observations(observation: str) -> None:
 
     environment = rl_environment.Environment("python_bao", observation=observation)
     step = environment.reset()
-    plain, _ = BaoVectorEnv(1, observation=observation).reset(seed=0)
+    plain, _ = BaoVectorEnv(1, observation=observation, opponent=None).reset(seed=0)
     assert environment.observation_spec()["info_state"] == (plain["observation"].size,)
     assert np.array_equal(step.observations["info_state"][0], plain["observation"].ravel())
     assert step.observations["legal_actions"][0] == [20, 22, 24, 26]

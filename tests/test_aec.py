@@ -38,7 +38,7 @@ def test_seed(ruleset: str) -> None:
 def test_games_are_those_of_board(ruleset: str, seed: int) -> None:
     """Turns, masks, illegal actions, rewards and the end, up to the dead steps."""
     rng = np.random.default_rng(seed)
-    game = raw_env(ruleset=ruleset)
+    game = raw_env(ruleset=ruleset, illegal="raise")
     for first_player in (0, 1):
         game.reset(options={"first_player": first_player})  # also amid dead steps
         assert game.agents == AGENTS

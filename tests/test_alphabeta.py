@@ -29,7 +29,7 @@ from bao_env.engine.position import (
     unpack,
 )
 from bao_env.engine.ruleset import RULESETS
-from bao_env.engine.starts import candidates
+from bao_env.engine.starts import startable
 from bao_env.engine.successors import (
     ACTION,
     CAPTURED,
@@ -64,7 +64,7 @@ def test_successors_are_the_legal_moves(name: str) -> None:
             if unpack(after).pending is None:
                 assert row[CAPTURED] >= gain if waits else row[CAPTURED] == gain
             if result == 0:
-                stuck = not candidates(rules, Packed.of(after))[1]
+                stuck = not startable(rules, after)[1]
                 assert is_stuck(Packed.of(after)) == stuck
 
 

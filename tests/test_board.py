@@ -47,7 +47,7 @@ def test_a_new_board() -> None:
     assert np.array_equal(board.words, packed_opening(board.ruleset))
     assert Board(first_player=NORTH).turn == NORTH
     assert Board("kujifunza").stage is Stage.MTAJI
-    wrong: list[Any] = [2, -1, "south", None]
+    wrong: list[Any] = [2, -1, "west", None, True]
     for first_player in wrong:
         with pytest.raises(ValueError, match="first_player"):
             Board(first_player=first_player)

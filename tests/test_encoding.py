@@ -17,6 +17,7 @@ from bao_agents.nets.features import (
 
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of, start_of
+from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import META, movers, turn_of
 from bao_env.observation import OBSERVATION_SIZE, observe
@@ -48,6 +49,11 @@ DIGESTS = {
     1: ("de3add131d5e1510", "a820805538d893b4"),
 }
 """Digests of the inputs of each INPUTS_VERSION; a change must raise the version."""
+
+
+@jit
+def _start_of(meta, action):  # type: ignore[no-untyped-def]
+    return start_of(meta, True, action)
 
 
 def encode_texts() -> np.ndarray:
@@ -115,7 +121,7 @@ def test_encoding_of_an_action() -> None:
             captured = seeds_of(words, side) - seeds_of(reply, side)
             best = max(best, captured)
             if captured:
-                start = int(start_of(words[META], True, np.uint64(action)))
+                start = int(_start_of(words[META], np.uint64(action)))
                 by_start[start] = max(by_start[start], captured + 1)
                 several += 1
         assert encoding[CAPTURES_AT:STARTS_AT].tolist() == [best, win, not replies]

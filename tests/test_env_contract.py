@@ -7,14 +7,17 @@ import pickle
 import sys
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium.error import DependencyNotInstalled, ResetNeeded
 from gymnasium.spaces import Box
 from gymnasium.vector import VectorEnv
 
+import bao_env.envs
 from bao_env import BaoEnv, BaoVectorEnv, IllegalMoveError, RandomAgent, raw_env
 from bao_env.engine.action import NUM_ACTIONS, actions_of
 from bao_env.engine.layout import NORTH, SOUTH
@@ -29,7 +32,7 @@ from tests.vector import NEXT, arrays_of, same
 pytestmark = pytest.mark.filterwarnings("error")
 
 Make = Callable[..., Any]
-BATCH = partial(BaoVectorEnv, num_envs=3, autoreset_mode=NEXT)
+BATCH = partial(BaoVectorEnv, num_envs=3, opponent=None)
 AGAINST: dict[str, Make] = {
     "single": partial(BaoEnv, opponent="greedy", seat="south", opening_plies=0),
     "vector-opponent": partial(BATCH, opponent="greedy", seat="south", opening_plies=0),
@@ -124,24 +127,91 @@ def test_invalid_options_raise_and_change_nothing(
     assert np.array_equal(env.positions, before)
 
 
-@EVERY_ENV
-def test_the_card_tells_the_truth(make: Make) -> None:
-    """The numbers of the class docstring are those of the code."""
-    env = make()
-    card = " ".join((type(env).__doc__ or "").split())
-    batch = "B, " if isinstance(env, VectorEnv) else ""
+def test_the_contract_tells_the_truth() -> None:
+    """Its numbers are those of the code."""
+    card = " ".join((bao_env.envs.__doc__ or "").split())
     board = get_observer("board").space
     assert isinstance(board, Box)
-    low, high = board.low.min(), board.high.max()
-    assert f"Discrete({NUM_ACTIONS})" in card
-    assert f"float32[{batch}{board.shape[0]}] from {low:g} to {high:g}" in card
-    assert f"int8[{batch}{NUM_ACTIONS}], 1 = legal" in card
-    assert f"fter {MAX_PLIES} plies" in card and "v0: first version" in card
-    assert batch or (SEED_UNIT == 8 and "of eight seeds" in card)
-    assert not isinstance(env, raw_env) or "``player_0`` (South) and ``player_1`` (North)" in card
+    shape, low, high = board.shape[0], board.low.min(), board.high.max()
+    assert f"float32[{shape}] from {low:g} to {high:g}, in units of eight seeds" in card
+    assert SEED_UNIT == 8 and f"Discrete({NUM_ACTIONS})" in card
+    assert f"int8[{NUM_ACTIONS}], 1 = legal" in card and f"after {MAX_PLIES} plies" in card
+
+
+def test_one_game_under_one_id() -> None:
+    """The ids, the classes and all modes of vectorization have the same defaults and games."""
+    defaults = [
+        {
+            name: parameter.default
+            for name, parameter in signature(kind).parameters.items()
+            if name not in ("num_envs", "autoreset_mode", "threads", "copy")
+        }
+        for kind in (BaoEnv, BaoVectorEnv)
+    ]
+    assert defaults[0] == defaults[1]
+    for name, parameter in signature(raw_env).parameters.items():
+        assert parameter.default == defaults[0][name] or name == "opening_plies"
+
+
+@pytest.mark.parametrize("name", ["bao/Bao-v0", "bao/BaoSelfPlay-v0"])
+def test_the_same_games_by_every_road(name: str) -> None:
+    """`make` and every mode of `make_vec` play alike, with Gymnasium's autoreset and a loss for an
+    illegal action."""
+    single: Any = gymnasium.make(f"bao_env:{name}", opening_plies=0)
+    fixed: dict[str, Any] = {"opening_plies": 0, "max_plies": 9}
+    if single.unwrapped.opponent is not None:
+        assert single.unwrapped.opponent == "random"
+        fixed |= {"opponent": "greedy", "seat": "south"}  # their seeds reach the modes differently
+    single = gymnasium.make(f"bao_env:{name}", **fixed)
+    sync: Any = gymnasium.make_vec(f"bao_env:{name}", 2, "sync", **fixed)
+    ours: Any = gymnasium.make_vec(f"bao_env:{name}", 2, **fixed)
+    assert sync.metadata["autoreset_mode"] is ours.metadata["autoreset_mode"] is NEXT
+    results = [env.reset(seed=1) for env in (sync, ours, single)]
+    running = True
+    for number in range(30):
+        assert same(results[0], results[1])
+        actions = results[0][-1]["action_mask"].argmax(axis=1)
+        if number == 20:
+            actions[:] = 63
+        results[:2] = [env.step(actions) for env in (sync, ours)]
+        if running:
+            results[2] = single.step(actions[0])
+            running = not (results[2][2] or results[2][3])
+            first = {key: array[0] for key, array in results[0][0].items()}
+            assert same(results[2][:4], (first, *(part[0] for part in results[0][1:4])))
+    assert not running
 
 
 # --- observations -------------------------------------------------------------------------------
+
+
+@EVERY_ENV
+def test_legal_actions_and_boards(make: Make) -> None:
+    """Masks, samples and boards agree with the positions, and sampling is seeded."""
+    env: Any = make()
+    draws = []
+    for _ in range(2):
+        env.reset(seed=3)
+        draws.append([np.ravel(env.sample_legal_actions()).tolist() for _ in range(9)])
+    assert draws[0] == draws[1] and len({*map(tuple, draws[0])}) > 1
+    for _ in range(4):
+        masks = np.atleast_2d(env.action_masks())
+        assert masks.dtype == np.bool_
+        for game, words in enumerate(env.positions):
+            board = env.board(game) if callable(env.board) else env.board
+            assert np.array_equal(board.words, words)
+            assert board.legal_actions == np.flatnonzero(masks[game]).tolist()
+        step(env, int(masks[0].argmax()))
+
+
+def test_the_board_of_an_ended_game() -> None:
+    env = BaoEnv(ruleset="kujifunza")
+    env.reset(seed=1)
+    while not env.board.is_game_over():
+        info = env.step(env.sample_legal_actions())[4]
+    outcome = env.board.outcome()
+    assert outcome is not None and outcome.winner == info["winner"]
+    assert not env.board.legal_actions and env.sample_legal_actions() == 0
 
 
 @EVERY_ENV
@@ -195,7 +265,7 @@ def test_invalid_actions_raise_and_change_nothing(make: Make, illegal: str, acti
 
 @pytest.mark.parametrize("actions", [[20, 22], [[20], [20], [20]], 20])
 def test_invalid_shapes_of_actions_raise(actions: Any) -> None:
-    env = BaoVectorEnv(3)
+    env = BaoVectorEnv(3, opponent=None)
     env.reset(seed=0)
     with pytest.raises(ValueError, match="expected 3 integers"):
         env.step(actions)
@@ -265,13 +335,13 @@ def test_the_lot_is_drawn(make: Make) -> None:
 @WITH_OPPONENT
 def test_seats(make: Make) -> None:
     env = make(seat=None)
-    drawn = [np.ravel(env.reset(seed=seed)[1]["player"]) for seed in range(20)]
+    drawn = [np.ravel(env.reset(seed=seed)[1]["seat"]) for seed in range(20)]
     assert {*np.concatenate(drawn)} == {SOUTH, NORTH}
     for seat, number in (("south", SOUTH), ("north", NORTH), (1, NORTH)):
-        assert np.all(make(seat=seat).reset(seed=1)[1]["player"] == number)
+        assert np.all(make(seat=seat).reset(seed=1)[1]["seat"] == number)
         fixed = make(seat="south")
-        assert np.all(fixed.reset(options={"seat": seat})[1]["player"] == number)
-        assert np.all(fixed.reset()[1]["player"] == SOUTH)
+        assert np.all(fixed.reset(options={"seat": seat})[1]["seat"] == number)
+        assert np.all(fixed.reset()[1]["seat"] == SOUTH)
 
 
 @EVERY_ENV
@@ -296,7 +366,7 @@ def test_a_step_needs_a_reset() -> None:
         with pytest.raises(ResetNeeded):
             env.step(20)
     with pytest.raises(ResetNeeded):
-        BaoVectorEnv(2).step([20, 20])
+        BaoVectorEnv(2, opponent=None).step([20, 20])
 
 
 # --- opponents ----------------------------------------------------------------------------------
@@ -421,11 +491,8 @@ def test_images(make: Make) -> None:
 def test_no_picture_without_a_render_mode(make: Make) -> None:
     env = make()
     env.reset(seed=0)
-    if isinstance(env, VectorEnv):
+    with pytest.warns(UserWarning, match="render_mode"):
         assert env.render() is None
-    else:
-        with pytest.warns(UserWarning, match="render_mode"):
-            assert env.render() is None
 
 
 @EVERY_ENV

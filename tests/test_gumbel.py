@@ -26,7 +26,7 @@ from bao_env.engine.action import actions_of, is_legal
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import FULL as LOST
 from bao_env.engine.kernel import legal_mask, play
-from bao_env.engine.position import META, same_mover
+from bao_env.engine.position import unpack
 from bao_env.engine.sampling import random_states
 from bao_env.engine.successors import ACTION, RESULT
 from tests.networks import EVERY_KIND, make_network
@@ -147,7 +147,7 @@ def test_values_and_policies_worked_out_literally(name: str) -> None:
                 continue  # a known result is backed up in place of a value
             assert tree.edge_visits[edge] == 1 + tree.edge_visits[below].sum()
             seen_there = tree.node_values[node] + tree.value_sums[below].sum()
-            sign = 1 if same_mover(tree.words[edge, META]) else -1
+            sign = 1 if unpack(tree.words[edge]).pending is not None else -1
             assert tree.value_sums[edge] == pytest.approx(sign * discount * seen_there, abs=1e-4)
             edges_compared += tree.edge_visits[edge] > 1
         edges = edges_of_root(tree, g)

@@ -217,7 +217,7 @@ def test_an_observers_output_is_tried(make: Callable[..., Any], fill: Any, space
 @pytest.mark.parametrize("mode", [NEXT, DISABLED])
 def test_a_waiting_game_is_shown_as_it_ended(mode: Any) -> None:
     """A truncated game keeps its legal actions while it waits, also when others are reset."""
-    env = BaoVectorEnv(2, autoreset_mode=mode, max_plies=3)
+    env = BaoVectorEnv(2, autoreset_mode=mode, max_plies=3, opponent=None)
     env.reset(seed=0)
     env.reset(options={"reset_mask": np.array([False, True])})
     for _ in range(3):

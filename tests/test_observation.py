@@ -195,7 +195,12 @@ def test_aec_shows_both_agents(kind: Any) -> None:
 @EVERY_RULESET
 def test_afterstates_are_where_the_actions_lead(ruleset: str) -> None:
     envs = BaoVectorEnv(
-        100, ruleset=ruleset, observation="captures", dtype=np.uint8, opening_plies=(20, 40)
+        100,
+        ruleset=ruleset,
+        observation="captures",
+        dtype=np.uint8,
+        opening_plies=(20, 40),
+        opponent=None,
     )
     envs.reset(seed=3)
     found = envs.afterstates()

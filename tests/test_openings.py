@@ -46,7 +46,9 @@ def test_against_an_opponent_games_differ_by_default(opponent: Any, ruleset: str
 
 def test_next_games_open_with_random_plies() -> None:
     for mode in ("SameStep", "NextStep"):
-        envs = BaoVectorEnv(50, ruleset="kujifunza", opening_plies=(5, 9), autoreset_mode=mode)
+        envs = BaoVectorEnv(
+            50, ruleset="kujifunza", opening_plies=(5, 9), autoreset_mode=mode, opponent=None
+        )
         envs.reset(seed=2)
         seen = set()
         for _ in range(60):
@@ -66,7 +68,7 @@ def test_invalid_opening_plies_raise(plies: Any) -> None:
 
 def test_openings_leave_something_to_play() -> None:
     with pytest.raises(ValueError, match="max_plies=5 would leave none"):
-        BaoVectorEnv(2, opening_plies=(0, 5), max_plies=5)
+        BaoVectorEnv(2, opening_plies=(0, 5), max_plies=5, opponent=None)
     env = BaoEnv("greedy", max_plies=3, seat="south")
     env.reset(seed=1)
     assert env.position.ply < 3

@@ -68,6 +68,7 @@ def test_games_of_the_vector_environment(ruleset: str, observation: str, seed: i
         max_plies=60,
         autoreset_mode="Disabled",
         illegal="lose",
+        opponent=None,
     )
     rng = np.random.default_rng(seed)
     for illegal in (0.0, 0.05):
@@ -78,7 +79,7 @@ def test_games_of_the_vector_environment(ruleset: str, observation: str, seed: i
         over = np.zeros(size, np.bool_)
         while not over.any():
             assert np.array_equal(positions_of(states), plain.positions)
-            assert np.array_equal(states.current_player, infos["player"] ^ south)
+            assert np.array_equal(states.current_player, infos["seat"] ^ south)
             assert np.array_equal(states.observation, seen["observation"])
             assert np.array_equal(states.legal_action_mask, plain.action_masks())
             actions = plain.sample_legal_actions()

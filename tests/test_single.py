@@ -33,6 +33,24 @@ def test_check_env(ruleset: str, flat: bool, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("ruleset", ["zanzibar", "dutch"])
+def test_self_play_is_that_of_the_aec_environment(ruleset: str, seed: int) -> None:
+    """The same actions lead to the same rewards, seen by the player who acts next."""
+    alone, board = BaoEnv(opponent=None, ruleset=ruleset), raw_env(ruleset=ruleset)
+    observation, info = alone.reset(seed=seed)
+    board.reset()
+    over = False
+    while not over:
+        agent = board.agent_selection
+        assert agent == f"player_{info['seat']}"
+        np.testing.assert_equal(observation, board.observe(agent))
+        action = alone.sample_legal_actions()
+        observation, reward, over, _, info = alone.step(action)
+        board.step(action)
+        assert (reward, over) == (board.rewards[agent], board.terminations[agent])
+    assert info["winner"] == (int(agent[-1]) if reward > 0 else 1 - int(agent[-1]))
+
+
+@pytest.mark.parametrize("ruleset", ["zanzibar", "dutch"])
 @pytest.mark.parametrize("seat", [0, 1])
 def test_games_are_those_of_the_aec_environment(ruleset: str, seat: int, seed: int) -> None:
     """The same actions lead to the same positions, rewards and observations."""
@@ -55,7 +73,7 @@ def test_games_are_those_of_the_aec_environment(ruleset: str, seat: int, seed: i
         observation, reward, over, truncated, info = learner.step(action)
         board.step(action)
         reply()
-        assert board.position == learner.position and info["player"] == learner.seat == seat
+        assert board.position == learner.position and info["seat"] == learner.seat == seat
         np.testing.assert_equal(observation, board.observe(agent))
         assert (reward, over, truncated) == (board.rewards[agent], board.terminations[agent], False)
 

@@ -65,7 +65,7 @@ def test_avoids_what_is_proven_to_lose() -> None:
 
 def test_nothing_is_kept_between_positions() -> None:
     """With a limit of nodes, later positions of the same games do not change a choice."""
-    env = BaoVectorEnv(16, opening_plies=0)
+    env = BaoVectorEnv(16, opening_plies=0, opponent=None)
     env.reset(seed=3)
     positions, masks = [], []
     for ply in range(44):

@@ -27,7 +27,9 @@ pytestmark = pytest.mark.filterwarnings("error")
 def test_an_illegal_action_changes_nothing(mode: AutoresetMode, opponent: Opponent | None) -> None:
     """Also while ended games wait for their next one: the run continues as without it."""
     env, twin = (
-        BaoVectorEnv(30, ruleset="kujifunza", opponent=opponent, autoreset_mode=mode)
+        BaoVectorEnv(
+            30, ruleset="kujifunza", opponent=opponent, autoreset_mode=mode, illegal="raise"
+        )
         for _ in range(2)
     )
     tried = []
@@ -50,7 +52,7 @@ def test_an_illegal_action_changes_nothing(mode: AutoresetMode, opponent: Oppone
 
 
 def test_sampled_actions() -> None:
-    env = BaoVectorEnv(200)
+    env = BaoVectorEnv(200, opponent=None)
     masks = env.reset(seed=1)[1]["action_mask"]
     drawn = [env.sample_legal_actions() for _ in range(40)]
     assert all(masks[np.arange(200), actions].all() for actions in drawn)
@@ -65,7 +67,7 @@ def test_sampled_actions() -> None:
 
 
 def test_games_that_are_over_need_a_reset() -> None:
-    env = BaoVectorEnv(6, autoreset_mode=DISABLED, max_plies=4)
+    env = BaoVectorEnv(6, autoreset_mode=DISABLED, max_plies=4, opponent=None)
     env.reset(seed=0)
     for _ in range(3):
         env.step(env.sample_legal_actions())
@@ -78,7 +80,7 @@ def test_games_that_are_over_need_a_reset() -> None:
 
 
 def test_invalid_reset_masks_raise() -> None:
-    env = BaoVectorEnv(3)
+    env = BaoVectorEnv(3, opponent=None)
     with pytest.raises(ResetNeeded, match="first reset"):
         env.reset(options={"reset_mask": np.array([True, False, True])})
     env.reset(options={"reset_mask": np.ones(3, bool)})
@@ -93,7 +95,7 @@ def test_invalid_reset_masks_raise() -> None:
 
 
 def test_options_per_game() -> None:
-    env = BaoVectorEnv(3)
+    env = BaoVectorEnv(3, opponent=None)
     for options, match in (
         ({"position": [OPENING]}, "expected one value or 3"),
         ({"seat": "south"}, "only against an opponent"),
@@ -107,16 +109,16 @@ def test_options_per_game() -> None:
     env.reset(options={"reset_mask": mask, "position": HOUSE_CHOICE})
     assert {format_position(unpack(words)) for words in env.positions} == {HOUSE_CHOICE}
     infos = env.reset(options={"first_player": ["north", "south", "north"]})[1]
-    assert infos["player"].tolist() == [NORTH, SOUTH, NORTH]
+    assert infos["seat"].tolist() == [NORTH, SOUTH, NORTH]
     infos = env.reset(options={"reset_mask": mask, "first_player": "north"})[1]
-    assert infos["player"].tolist() == [NORTH] * 3
-    env = BaoVectorEnv(3, first_player="north", max_plies=1)
+    assert infos["seat"].tolist() == [NORTH] * 3
+    env = BaoVectorEnv(3, first_player="north", max_plies=1, opponent=None)
     env.reset(options={"first_player": "south"})
     infos = env.step(env.sample_legal_actions())[4]
-    assert infos["player"].tolist() == [NORTH] * 3  # an option holds for one game
+    assert infos["seat"].tolist() == [NORTH] * 3  # an option holds for one game
     env = BaoVectorEnv(3, opponent="greedy", seat="north", opening_plies=0)
     infos = env.reset(options={"seat": [SOUTH, NORTH, SOUTH]})[1]
-    assert infos["player"].tolist() == [SOUTH, NORTH, SOUTH]
+    assert infos["seat"].tolist() == [SOUTH, NORTH, SOUTH]
     assert env.positions[:, PLY].tolist() == [0, 1, 0]
 
 
@@ -124,7 +126,8 @@ def test_options_per_game() -> None:
 
 
 def test_without_copies_two_buffers_alternate() -> None:
-    env, other = BaoVectorEnv(5, copy=False), BaoVectorEnv(5)
+    alone: dict[str, Any] = {"opponent": None, "illegal": "raise"}
+    env, other = BaoVectorEnv(5, copy=False, **alone), BaoVectorEnv(5, **alone)
     env.reset(seed=0)
     other.reset(seed=0)
     seen, kept = [], []
@@ -149,10 +152,10 @@ def test_make_vec() -> None:
     env: Any = gymnasium.make_vec(ID, num_envs=8)
     assert isinstance(env, BaoVectorEnv) and env.num_envs == 8
     assert env.spec is not None and env.spec.id == "bao/Bao-v0"
-    assert env.metadata["autoreset_mode"] is env.autoreset_mode is SAME
-    env = gymnasium.make_vec(ID, num_envs=3, opponent="greedy", autoreset_mode="NextStep")
-    assert env.metadata["autoreset_mode"] is NEXT
-    assert BaoVectorEnv.metadata["autoreset_mode"] is SAME
+    assert env.metadata["autoreset_mode"] is env.autoreset_mode is NEXT
+    env = gymnasium.make_vec(ID, num_envs=3, opponent="greedy", autoreset_mode="SameStep")
+    assert env.metadata["autoreset_mode"] is SAME
+    assert BaoVectorEnv.metadata["autoreset_mode"] is NEXT
 
 
 def test_a_fresh_process_plays_the_same_games() -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from bao_env import RULESETS, BaoEnv, BaoVectorEnv, raw_env
+from bao_env import RULESETS, BaoEnv, BaoVectorEnv
 from bao_env.bots import Opponent
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.observation import OBSERVATIONS
@@ -19,50 +18,25 @@ from tests.vector import EVERY_MODE, SAME, legal_actions, run, same
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-class SelfPlay(gymnasium.Env[Any, Any]):
-    """The AEC environment as one of Gymnasium's, seen by the agent that is to move."""
-
-    def __init__(self, **arguments: Any) -> None:
-        self.game = raw_env(**arguments)
-        self.observation_space = self.game.observation_space("player_0")
-        self.action_space = self.game.action_space("player_0")
-
-    def seen(self) -> tuple[Any, dict[str, Any]]:
-        """Return the observation and the infos."""
-        agent = self.game.agent_selection
-        observation = self.game.observe(agent)
-        return observation, {"action_mask": observation["action_mask"], "player": int(agent[-1])}
-
-    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
-        self.game.reset(seed, options)
-        return self.seen()
-
-    def step(self, action: Any) -> Any:
-        game, actor = self.game, self.game.agent_selection
-        game.step(action)
-        observation, infos = self.seen()
-        terminated, truncated = game.terminations[actor], game.truncations[actor]
-        if terminated or truncated:
-            winners = [seat for seat in (0, 1) if game.rewards[f"player_{1 - seat}"] < 0]
-            infos |= {"winner": (winners or [-1])[0], "plies": game.position.ply}
-        infos |= game.infos[actor]
-        return observation, game.rewards[actor], terminated, truncated, infos
-
-
 AGAINST = {"opponent": "greedy", "opening_plies": 0}
-CASES: list[tuple[type[gymnasium.Env[Any, Any]], dict[str, Any]]] = [
-    *((SelfPlay, {"ruleset": r, "first_player": f}) for r in RULESETS for f in ("south", "north")),
+SELF_PLAY = {"opponent": None}
+CASES: list[dict[str, Any]] = [
     *(
-        (BaoEnv, {**AGAINST, "ruleset": ruleset, "seat": seat})
+        {**SELF_PLAY, "ruleset": ruleset, "first_player": first}
+        for ruleset in RULESETS
+        for first in ("south", "north")
+    ),
+    *(
+        {**AGAINST, "ruleset": ruleset, "seat": seat}
         for ruleset in ("zanzibar", "dutch", "malawi")
         for seat in ("south", "north")
     ),
     *(
-        (BaoEnv, {**AGAINST, "seat": "south", "observation": kind, "flat": flat})
+        {**AGAINST, "seat": "south", "observation": kind, "flat": flat}
         for kind in OBSERVATIONS
         for flat in (False, True)
     ),
-    (SelfPlay, {"dtype": np.uint8}),
+    {**SELF_PLAY, "dtype": np.uint8},
 ]
 
 
@@ -73,14 +47,12 @@ def choose(masks: Any, rng: np.random.Generator) -> Any:
 
 
 @EVERY_MODE
-@pytest.mark.parametrize(("single", "arguments"), CASES)
-def test_equals_sync_vector_env(
-    mode: AutoresetMode, single: Any, arguments: dict[str, Any], seed: int
-) -> None:
+@pytest.mark.parametrize("arguments", CASES)
+def test_equals_sync_vector_env(mode: AutoresetMode, arguments: dict[str, Any], seed: int) -> None:
     """Game by game, key by key the results of Gymnasium's own batch of single environments."""
     arguments = {**arguments, "max_plies": 40, "illegal": "lose"}
     ours = BaoVectorEnv(8, autoreset_mode=mode, **arguments)
-    sync = SyncVectorEnv([lambda: single(**arguments)] * 8, autoreset_mode=mode)
+    sync = SyncVectorEnv([lambda: BaoEnv(**arguments)] * 8, autoreset_mode=mode)
     assert ours.observation_space == sync.observation_space
     assert ours.action_space == sync.action_space
     mine, theirs = (run(env, 160, seed, choose) for env in (ours, sync))
@@ -99,7 +71,7 @@ def test_equals_sync_vector_env(
             illegal |= "illegal" in one[4].get("final_info", one[4])
     assert terminated and truncated and illegal
     assert same(ours.action_masks(), mine[-1][-1]["action_mask"])
-    assert (ours.seats == (mine[-1][-1]["player"] if "opponent" in arguments else -1)).all()
+    assert (ours.seats == (mine[-1][-1]["seat"] if arguments["opponent"] else -1)).all()
 
 
 @every_ruleset("zanzibar", "dutch")
@@ -125,10 +97,10 @@ def test_games_do_not_depend_on_the_threads(ruleset: str, opponent: Opponent | N
 
 @EVERY_MODE
 def test_each_restart_draws_lots(mode: AutoresetMode) -> None:
-    env = BaoVectorEnv(64, ruleset="kujifunza", max_plies=1, autoreset_mode=mode)
+    env = BaoVectorEnv(64, ruleset="kujifunza", max_plies=1, autoreset_mode=mode, opponent=None)
     starts = []
     for result in run(env, 6):
         if len(result) == 2 or mode is SAME or not result[3].any():
-            starts.append(tuple(result[-1]["player"].tolist()))
+            starts.append(tuple(result[-1]["seat"].tolist()))
             assert set(starts[-1]) == {SOUTH, NORTH}
     assert len(set(starts)) == len(starts) >= 4

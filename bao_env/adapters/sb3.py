@@ -71,7 +71,7 @@ class SB3VecEnv(VecEnv):
         num_envs: number of games, B.
         opponent: as :class:`bao_env.BaoVectorEnv` takes it; for self-play an
             :class:`bao_env.self_play.OpponentPool`, with a :class:`SelfPlayCallback`.
-        options: more arguments of :class:`bao_env.BaoVectorEnv`.
+        options: more arguments of :class:`bao_env.BaoVectorEnv`, but for ``autoreset_mode``.
 
     Raises:
         ValueError: an argument is wrong, there is no opponent, or observations would be dicts
@@ -81,9 +81,8 @@ class SB3VecEnv(VecEnv):
     def __init__(self, num_envs: int, opponent: Opponent = "random", **options: Any) -> None:
         if opponent is None:
             raise ValueError("opponent=None: expected a name, an agent or an OpponentPool")
-        self.envs = BaoVectorEnv(num_envs, opponent=opponent, **options)
-        if self.envs.autoreset_mode is not AutoresetMode.SAME_STEP:
-            raise ValueError("autoreset_mode: Stable-Baselines3 needs SAME_STEP, the default")
+        mode = AutoresetMode.SAME_STEP
+        self.envs = BaoVectorEnv(num_envs, opponent=opponent, autoreset_mode=mode, **options)
         space = self.envs.single_observation_space
         if isinstance(space, spaces.Dict) and any(
             isinstance(s, spaces.Dict) for s in space.values()
@@ -143,7 +142,7 @@ class SB3VecEnv(VecEnv):
 
     def _split(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the infos of each game."""
-        return [{"player": int(player)} for player in infos["player"]]
+        return [{"seat": int(seat)} for seat in infos["seat"]]
 
     def close(self) -> None:
         """Close the games."""

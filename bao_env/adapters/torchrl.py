@@ -38,7 +38,7 @@ class BaoTorchEnv(EnvBase):
     """:class:`bao_env.BaoVectorEnv` as a TorchRL environment of batch size [B], on the CPU.
 
     Keys: ``"observation"`` float32[B, 52], or as ``observation=`` says; ``"action_mask"`` bool[B,
-    64], ``"player"`` int64[B, 1], ``"action"`` int64[B], ``"reward"`` float32[B, 1]; ``"done"``,
+    64], ``"seat"`` int64[B, 1], ``"action"`` int64[B], ``"reward"`` float32[B, 1]; ``"done"``,
     ``"terminated"`` and ``"truncated"`` bool[B, 1]. TorchRL's collectors, and
     ``rollout(break_when_any_done=False)``, restart ended games.
 
@@ -76,7 +76,7 @@ class BaoTorchEnv(EnvBase):
         self.observation_spec = Composite(
             observation=Bounded(0, 8, (num_envs, *space.shape), dtype=torch.float32),
             action_mask=Binary(NUM_ACTIONS, shape=(num_envs, NUM_ACTIONS), dtype=torch.bool),
-            player=Bounded(0, 1, shape, dtype=torch.int64),
+            seat=Bounded(0, 1, shape, dtype=torch.int64),
             shape=self.batch_size,
         )
         self.action_spec = Categorical(NUM_ACTIONS, shape=(num_envs,), dtype=torch.int64)
@@ -91,7 +91,7 @@ class BaoTorchEnv(EnvBase):
         return {
             "observation": torch.from_numpy(observation["observation"]),
             "action_mask": torch.from_numpy(observation["action_mask"]).bool(),
-            "player": torch.from_numpy(infos["player"].astype(np.int64))[:, None],
+            "seat": torch.from_numpy(infos["seat"].astype(np.int64))[:, None],
         }
 
     def _reset(self, tensordict: TensorDictBase | None = None, **_: Any) -> TensorDictBase:

@@ -37,7 +37,7 @@ from bao_env.engine.lanes import (
     play_job,
     run,
 )
-from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.layout import SOUTH, Seat, seat_number
 from bao_env.engine.position import (
     NO_WINNER,
     WORDS,
@@ -195,15 +195,13 @@ class Engine:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.ruleset, self.threads)
 
-    def opening(self, first_player: int = SOUTH) -> tuple[Words, np.uint64]:
+    def opening(self, first_player: Seat = SOUTH) -> tuple[Words, np.uint64]:
         """Return the start of a game, uint64[6], and its legal actions.
 
         Raises:
-            ValueError: ``first_player`` is not 0, South, or 1, North.
+            ValueError: ``first_player`` is not ``"south"`` or ``"north"``.
         """
-        if first_player not in (SOUTH, NORTH):
-            raise ValueError(f"first_player={first_player!r}: expected 0, South, or 1, North")
-        words = packed_opening(self.ruleset, first_player)
+        words = packed_opening(self.ruleset, seat_number(first_player, "first_player"))
         return words, np.uint64(legal_mask(self.rules, words))
 
     def new_games(self, count: int) -> tuple[Words, Words, Seats]:

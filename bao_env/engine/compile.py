@@ -140,9 +140,18 @@ def jit(function: F, **options: Any) -> F:
 def jit_inner(function: F, **options: Any) -> F:
     """Compile a function as :func:`jit` does, for functions that only compiled code calls.
 
-    They compile faster, because Python needs no way in.
+    They compile faster, because Python gets no way in: a call from Python raises TypeError.
     """
-    return jit(function, no_cpython_wrapper=True, **options)
+    compiled = jit(function, no_cpython_wrapper=True, **options)
+
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise TypeError(f"{function.__name__}() is for compiled code only: give it @jit")
+
+    if compiled is not function:
+        # Without these, numba would follow the missing way in, and crash.
+        compiled._insert = lambda *args, **kwargs: None  # type: ignore[attr-defined]
+        compiled._compile_for_args = refuse  # type: ignore[attr-defined]
+    return compiled
 
 
 def jit_inline(function: F) -> F:

@@ -25,8 +25,17 @@ Numbering from the left follows Donkers' diagram (2.1) and example game.
 
 from __future__ import annotations
 
+from typing import Literal
+
+import numpy as np
+
 SOUTH = 0
 NORTH = 1
+
+SeatName = Literal["south", "north"]
+Seat = SeatName | int
+"""A seat as callers give it: its name, or SOUTH or NORTH."""
+_SEATS = {"south": SOUTH, "north": NORTH, SOUTH: SOUTH, NORTH: NORTH}
 
 LEFT = 0
 RIGHT = 1
@@ -34,6 +43,23 @@ RIGHT = 1
 NUM_SEEDS = 64
 HOUSE = 4
 """Ring index and pit index of the nyumba, hole 5 of the front row."""
+
+
+def seat_number(seat: object, name: str) -> int:
+    """Return SOUTH or NORTH for a :data:`Seat`.
+
+    Args:
+        seat: the caller's value.
+        name: the argument's name, for the message.
+
+    Raises:
+        ValueError: it is neither a name nor a number of a seat.
+    """
+    plain = isinstance(seat, (str, int, np.integer)) and not isinstance(seat, bool)
+    found = _SEATS.get(seat) if plain else None
+    if found is None:
+        raise ValueError(f"{name}={seat!r}: expected 'south' or 'north'")
+    return int(found)
 
 
 def ring_of_pit(pit: int) -> int:

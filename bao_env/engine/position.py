@@ -122,8 +122,13 @@ def opening(ruleset: Ruleset, first_player: int = SOUTH) -> Position:
     )
 
 
-def validate(position: Position, ruleset: Ruleset) -> None:
+def validate(position: Position, ruleset: Ruleset, *, finished: bool = False) -> None:
     """Validate that a position can be played under a rule set.
+
+    Args:
+        position: the position.
+        ruleset: the rules.
+        finished: whether one front row may be empty.
 
     Raises:
         ValueError: it cannot be played; the message says what is wrong and what was expected.
@@ -134,7 +139,8 @@ def validate(position: Position, ruleset: Ruleset) -> None:
             raise ValueError(f"{who}: rows of {lengths} holes; expected 8 each")
         if min(*position.pits(seat), position.store[seat]) < 0:
             raise ValueError(f"{who}: a count of seeds is negative; expected 0 or more")
-        if not any(position.front[seat]):
+        lost = not any(position.front[seat])
+        if lost and not (finished and any(position.front[1 - seat])):
             raise ValueError(f"{who}'s front row is empty: the game is over (Donkers 1.2)")
         if not position.owns_house[seat]:
             continue

@@ -1,2 +1,79 @@
-"""The environments: :mod:`~bao_env.envs.aec` for PettingZoo, :mod:`~bao_env.envs.single` and
-:mod:`~bao_env.envs.vector` for Gymnasium."""
+"""The environments, and the contract that they share.
+
+:class:`bao_env.raw_env` (:mod:`~bao_env.envs.aec`) is PettingZoo's, :class:`bao_env.BaoEnv`
+(:mod:`~bao_env.envs.single`) Gymnasium's with one game, :class:`bao_env.BaoVectorEnv`
+(:mod:`~bao_env.envs.vector`) Gymnasium's with many. Each class says what differs. Arrays have one
+row for each game in the last and no such axis in the others.
+
+**Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pits 0..7 are the front row of
+the player to act, 8..15 the back row, both from their own left; direction 0 = left, 1 = right;
+house 1 = play the house.
+
+**Observation.** A dict of fresh arrays, the board from the side of the player who sees it:
+
+* ``"observation"``: float32[52] from 0 to 8, in units of eight seeds
+  (:mod:`bao_env.observation.board`). ``observation=`` chooses another kind
+  (:mod:`bao_env.observation.observer`).
+* ``"action_mask"``: int8[64], 1 = legal: exact, and all zero for a player who is not to act.
+
+``flat=True`` returns the first array alone. :meth:`action_masks` returns the mask as bool, and
+:meth:`sample_legal_actions` draws a legal action.
+
+**Opponent.** ``BaoEnv`` and ``BaoVectorEnv`` play against ``opponent``, by default ``"random"``:
+each step is the learner's ply and the opponent's answers, and observations and rewards are the
+learner's. With ``opponent=None`` they play themselves: each action is for the player to act, and
+the reward is for the player who *has just acted*. The observation that comes with it is the *next*
+player's. That is usually the other, so a value bootstrapped from it changes sign:
+``target = reward - discount * value(observation)``. In rule set ``dutch`` a capture may wait for
+its side; then the same player acts again, and the sign stays. Compare ``infos["seat"]``, the seat
+of the player who is shown the game, before and after the step.
+
+**Rewards.** +1 for a win and -1 for a loss, on the last ply, else 0.
+
+**End.** Terminated when the game is won: a front row is empty, or the player to act has no legal
+move. Truncated after 500 plies (``max_plies``, both players' plies together; in ``dutch`` each
+action of a turn is a ply). At the end ``infos["winner"]`` is the seat that won, -1 if the game was
+cut short, and ``infos["plies"]`` the length of the game.
+
+**Illegal actions** lose the game: the player who acted gets -1 and ``infos["illegal"]`` is True,
+as in PettingZoo's own environments. With ``illegal="raise"`` they raise
+:class:`bao_env.IllegalMoveError`, a ValueError that names the legal actions, and change nothing.
+
+**Openings.** Against an opponent a game opens with up to eight random plies (``opening_plies``),
+so an agent cannot win by memorising one line against a deterministic bot. Elsewhere it opens as the
+rules say.
+
+**Reset options.** ``{"first_player": "north"}`` lets North begin, ``{"position": text}`` starts at
+a position text (:mod:`bao_env.notation`) with ply 0, ``{"seat": "north"}`` gives the learner that
+seat. They hold for the games that this reset begins; None stands for the environment's argument.
+
+**Interruptions.** If an exception or Ctrl-C interrupts a step or a reset, because an opponent fails
+for example, the environment asks for a reset (``gymnasium.error.ResetNeeded``). Wrong actions and
+options raise before anything changes.
+
+**Arguments** of all of them:
+
+* ``ruleset``: a :class:`bao_env.Ruleset` or its name.
+* ``observation``: a name of :data:`bao_env.observation.observer.OBSERVATIONS`, or an
+  :class:`bao_env.Observer` of your own; ``dtype``, ``np.float32`` or ``np.uint8`` (counts of
+  seeds, faster), is that of observations by name.
+* ``opening_plies``: random legal plies before the first observation of a game, a number or the
+  lowest and the highest. They never end the game.
+* ``first_player``: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or by lot.
+* ``max_plies``: plies after which a game is cut short. ``max_cycles`` is another name for it.
+* ``illegal``: ``"lose"`` or ``"raise"``.
+* ``render_mode``: with ``"ansi"`` :meth:`render` returns the board in characters, with
+  ``"rgb_array"`` as an image, uint8[406, 820, 3]; with ``"human"`` (not in the vector environment)
+  a window shows it after each reset and step, at most two a second. The last two need pygame:
+  ``pip install 'bao_env[render]'``.
+
+and of those with an opponent:
+
+* ``opponent``: None, the name of a player such as ``"greedy"`` or ``"alphabeta:2"``, an object with
+  ``act(positions, legal)`` (:class:`bao_env.Agent`), or a function that does the same.
+  ``reset(seed=...)`` seeds named players; others have their own randomness.
+* ``seat``: the learner's, ``"south"`` or ``"north"``; None draws it at each reset.
+* ``flat``: return the observation without the dict around it.
+
+**Version history.** v0: first version.
+"""

@@ -12,12 +12,14 @@ from pettingzoo import AECEnv
 from pettingzoo.utils import wrappers
 
 from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.layout import Seat
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.arguments import (
-    MAX_PLIES,
+    Illegal,
     Infos,
     Options,
     check_illegal,
+    check_max_plies,
     check_options,
     check_render_mode,
     seat_or_none,
@@ -30,65 +32,31 @@ from bao_env.render.raster import Window
 Observation = dict[str, npt.NDArray[Any]]
 
 
-def env(*, illegal: str = "lose", **kwargs: Any) -> AECEnv[str, Observation, int]:
+def env(**kwargs: Any) -> AECEnv[str, Observation, int]:
     """Return :class:`raw_env` in PettingZoo's usual wrappers; the arguments are the same.
 
-    An illegal action loses by default, as PettingZoo's own environments have it. Actions out of
-    bounds and calls in the wrong order are errors. The wrappers cost much of the speed.
+    Actions out of bounds and calls in the wrong order are errors. The wrappers cost much of the
+    speed.
     """
-    wrapped = wrappers.AssertOutOfBoundsWrapper(raw_env(illegal=illegal, **kwargs))
+    wrapped = wrappers.AssertOutOfBoundsWrapper(raw_env(**kwargs))
     return wrappers.OrderEnforcingWrapper(wrapped)
 
 
 class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
     """Bao la Kiswahili for two agents, ``player_0`` (South) and ``player_1`` (North).
 
-    **Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pits 0..7 are the player's
-    front row, 8..15 the back row, both from the player's left; direction 0 = left, 1 = right;
-    house 1 = play the house. The mask says which actions are legal.
+    The contract of all environments holds (:mod:`bao_env.envs`). Here:
 
-    **Observation.** A dict of fresh arrays, for either agent at any time:
+    **Turns.** ``agent_selection`` follows the rules. :meth:`observe` works for either agent at any
+    time; the mask of the one that is not to act is all zero.
 
-    * ``"observation"``: float32[52] from 0 to 8, the board from the agent's own side, in units
-      of eight seeds (:mod:`bao_env.observation.board`). ``observation=`` chooses another kind
-      (:mod:`bao_env.observation.observer`).
-    * ``"action_mask"``: int8[64], 1 = legal; all zero for the agent that is not to move, and for
-      both once the game is won.
+    **Rewards.** When an agent plays illegally, it gets -1 and the other 0.
 
-    **Turns.** ``agent_selection`` follows the rules. In rule set ``dutch`` a capture may wait for
-    its side; then the same agent acts again.
-
-    **Rewards.** On the last ply +1 for the winner and -1 for the loser, 0 on all others.
-
-    **End.** Both agents terminate on the ply that wins: the opponent's front row is empty, or they
-    have no legal move. After 500 plies (``max_plies``) both are truncated with reward 0. In
-    ``dutch`` each action of a turn is a ply.
-
-    **Illegal actions** raise :class:`bao_env.IllegalMoveError`, a ValueError, and change nothing.
-    With ``illegal="lose"`` they end the game: the agent gets -1, the other 0, and the agent's
-    ``infos["illegal"]`` is True.
-
-    **Reset options.** ``{"first_player": "north"}`` lets North begin; ``{"position": text}`` starts
-    at a position text (:mod:`bao_env.notation`), and plies count from 0. Both hold for that game
-    only.
-
-    **Version history.** v0: first version.
+    **End.** Both agents terminate, or are truncated, on the same ply.
 
     Args:
-        ruleset: a :class:`bao_env.Ruleset` or its name.
-        observation: ``"board"``, ``"captures"``, ``"replies"``, ``"planes"``,
-            ``"planes+replies"``, or an :class:`bao_env.Observer` of your own.
-        dtype: ``np.float32`` or ``np.uint8``, for observations by name.
-        opening_plies: random legal plies before the first observation of a game: a number, or the
-            lowest and the highest. They never end the game.
-        first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or a
-            lot drawn by the environment's seeded generator.
-        max_plies: plies after which a game is cut short.
-        illegal: what an illegal action does, ``"raise"`` or ``"lose"``.
-        render_mode: with ``"ansi"`` :meth:`render` returns the board as text, with ``"rgb_array"``
-            as an image, uint8[406, 820, 3]; with ``"human"`` a window shows it after each reset and
-            ply, at most two a second (``metadata["render_fps"]``). The last two need pygame:
-            ``pip install 'bao_env[render]'``.
+        ruleset, observation, dtype, opening_plies, first_player, max_plies, max_cycles, illegal,
+            render_mode: see :mod:`bao_env.envs`.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.
@@ -108,9 +76,10 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         observation: str | Observer = "board",
         dtype: npt.DTypeLike = np.float32,
         opening_plies: OpeningPlies = 0,
-        first_player: str | int | None = None,
-        max_plies: int = MAX_PLIES,
-        illegal: str = "raise",
+        first_player: Seat | None = None,
+        max_plies: int | None = None,
+        max_cycles: int | None = None,
+        illegal: Illegal = "lose",
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
@@ -125,7 +94,8 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         }
         self.action_spaces = {agent: spaces.Discrete(NUM_ACTIONS) for agent in self.possible_agents}
         self._first_player = seat_or_none(first_player, "first_player")
-        self._game = SingleGame(self.ruleset, max_plies, self.observer, opening_plies)
+        plies = check_max_plies(max_plies, max_cycles)
+        self._game = SingleGame(self.ruleset, plies, self.observer, opening_plies)
         self._illegal = check_illegal(illegal)
         self._window = Window("Bao")
         self._np_random: np.random.Generator | None = None
@@ -151,6 +121,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         with game.guard:
             if seed is not None or self._np_random is None:
                 self._np_random, _ = seeding.np_random(seed)
+                self._seed_sampler(self._np_random)
             game.start(start, self._np_random)
             agents = list(self.possible_agents)
             self.agents = agents
@@ -163,6 +134,10 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
             self._skip_agent_selection: str | None = None
             if self.render_mode == "human":
                 self.render()
+
+    @property
+    def _viewer(self) -> int:
+        return self._game.mover
 
     def observe(self, agent: str) -> Observation:
         """Return what an agent sees now; see the class for its form."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
-
-from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.layout import Seat, seat_number
 from bao_env.render.raster import import_pygame
 
+Illegal = Literal["lose", "raise"]
+"""What an illegal action does."""
 Options = dict[str, Any]
 """The options of a reset."""
 Infos = dict[str, Any]
@@ -19,29 +19,21 @@ MAX_PLIES = 500
 """Plies after which an environment cuts a game short, by default. The longest of 100,000 random
 games took 254."""
 
-_SEATS = {"south": SOUTH, "north": NORTH, SOUTH: SOUTH, NORTH: NORTH}
 
-
-def seat_number(seat: str | int, name: str) -> int:
-    """Return SOUTH or NORTH for ``"south"``, ``"north"`` or the number itself.
-
-    Args:
-        seat: the caller's value.
-        name: the argument's name, for the message.
-
-    Raises:
-        ValueError: ``seat`` is none of these.
-    """
-    plain = isinstance(seat, (str, int, np.integer)) and not isinstance(seat, bool)
-    found = _SEATS.get(seat) if plain else None
-    if found is None:
-        raise ValueError(f"{name}={seat!r}: expected 'south' or 'north'")
-    return found
-
-
-def seat_or_none(seat: str | int | None, name: str) -> int | None:
+def seat_or_none(seat: Seat | None, name: str) -> int | None:
     """Return None for None, else :func:`seat_number`."""
     return None if seat is None else seat_number(seat, name)
+
+
+def check_seat(seat: Seat | None, opponent: object) -> int | None:
+    """Return the learner's seat as a number, or None.
+
+    Raises:
+        ValueError: it is not a seat, or there is no opponent.
+    """
+    if seat is not None and opponent is None:
+        raise ValueError(f"seat={seat!r}: self-play has none; give one only against an opponent")
+    return seat_or_none(seat, "seat")
 
 
 def check_render_mode(render_mode: str | None, metadata: dict[str, Any]) -> str | None:
@@ -59,19 +51,27 @@ def check_render_mode(render_mode: str | None, metadata: dict[str, Any]) -> str 
     return render_mode
 
 
-def check_max_plies(max_plies: int) -> int:
-    """Return ``max_plies`` if it is an integer from 1 to 2**31 - 1.
+def check_max_plies(max_plies: int | None, max_cycles: int | None = None) -> int:
+    """Return the length at which games are cut short, an integer from 1 to 2**31 - 1.
+
+    Args:
+        max_plies: the length; None stands for :data:`MAX_PLIES`.
+        max_cycles: the same, by the name that PettingZoo's environments have for it.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it is not such an integer, or both are given and differ.
     """
+    if max_plies is None:
+        max_plies = MAX_PLIES if max_cycles is None else max_cycles
+    elif max_cycles not in (None, max_plies):
+        raise ValueError(f"max_cycles={max_cycles!r}: another name for max_plies={max_plies!r}")
     integer = isinstance(max_plies, int) and not isinstance(max_plies, bool)
     if not integer or not 1 <= max_plies < 2**31:
         raise ValueError(f"max_plies={max_plies!r}: expected an integer from 1 to 2**31 - 1")
     return max_plies
 
 
-def check_illegal(illegal: str) -> str:
+def check_illegal(illegal: Illegal) -> Illegal:
     """Return ``illegal`` if it is ``"raise"`` or ``"lose"``.
 
     Raises:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import logger
 
+from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of, unpack_masks
 from bao_env.engine.kernel import advance
 from bao_env.engine.layout import NORTH, SOUTH
@@ -16,13 +17,14 @@ from bao_env.engine.position import (
     NO_WINNER,
     PLY,
     WORDS,
+    Flags,
     Position,
     Words,
     turn_of,
     unpack,
 )
 from bao_env.engine.ruleset import Ruleset
-from bao_env.envs.arguments import Options, check_max_plies, seat_or_none
+from bao_env.envs.arguments import Options, seat_or_none
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
 from bao_env.game import SEAT_NAMES
@@ -52,6 +54,12 @@ def result_line(position: Position, winner: int, truncated: bool) -> str | None:
     return f"cut short after {position.ply} plies" if truncated else None
 
 
+def warn_of_no_render_mode(metadata: dict[str, Any]) -> None:
+    """Warn that an environment cannot render, because it was made without a mode."""
+    modes = ", ".join(metadata["render_modes"])
+    logger.warn(f"render() needs a render_mode: make the environment with one of {modes}")
+
+
 class SingleGame:
     """One game, for an environment that plays one at a time.
 
@@ -65,7 +73,7 @@ class SingleGame:
         against_an_opponent: the same.
 
     Raises:
-        ValueError: ``max_plies`` is not an integer of at least 1, or ``opening_plies`` are wrong.
+        ValueError: ``opening_plies`` are wrong.
     """
 
     def __init__(
@@ -77,7 +85,8 @@ class SingleGame:
         *,
         against_an_opponent: bool = False,
     ) -> None:
-        self.max_plies = check_max_plies(max_plies)
+        self.max_plies = max_plies
+        self.ruleset = ruleset
         plies = check_opening_plies(
             opening_plies, max_plies, against_an_opponent=against_an_opponent
         )
@@ -220,10 +229,41 @@ class SingleGameEnv:
     _game: SingleGame
     _window: Window
 
+    _sampler: np.random.Generator
+
+    @property
+    def _viewer(self) -> int:
+        """The seat of the player who is shown the game."""
+        raise NotImplementedError
+
     @property
     def position(self) -> Position:
         """The position in plain Python."""
         return self._game.position
+
+    @property
+    def board(self) -> Board:
+        """The game as it stands as a :class:`bao_env.Board`, without its earlier moves; a copy."""
+        game = self._game
+        return Board.from_words(game.positions[0], game.ruleset, game.winner)
+
+    def action_masks(self) -> Flags:
+        """Return the legal actions of the player to act, a fresh bool[64]; MaskablePPO calls this.
+
+        They are all False at the end of the game.
+        """
+        return self._game.action_mask(self._viewer).view(np.bool_)
+
+    def sample_legal_actions(self) -> int:
+        """Draw a uniformly random legal action, 0 where there is none.
+
+        The draws have a generator of their own, which ``reset(seed=...)`` seeds.
+        """
+        legal = np.flatnonzero(self.action_masks())
+        return int(self._sampler.choice(legal)) if len(legal) else 0
+
+    def _seed_sampler(self, rng: np.random.Generator) -> None:
+        self._sampler = np.random.default_rng(int(rng.integers(2**63)))
 
     @property
     def positions(self) -> Words:
@@ -245,8 +285,7 @@ class SingleGameEnv:
         """
         game = self._game
         if self.render_mode is None:
-            modes = ", ".join(self.metadata["render_modes"])
-            logger.warn(f"render() needs a render_mode: make the environment with one of {modes}")
+            warn_of_no_render_mode(self.metadata)
             return None
         if self.render_mode == "ansi":
             return ascii_board(game.position, status=game.result_line)

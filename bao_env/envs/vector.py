@@ -12,28 +12,30 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from bao_env.board import Board
 from bao_env.bots import Opponent, get_agent
-from bao_env.engine.action import NUM_ACTIONS, check_legal, is_legal, unpack_masks
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, check_legal, is_legal, unpack_masks
 from bao_env.engine.array_checks import as_actions
+from bao_env.engine.layout import Seat, seat_number
 from bao_env.engine.position import PLY, Actions, Flags, Position, Seats, Words, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.envs.afterstates import Afterstates, list_afterstates
 from bao_env.envs.arguments import (
-    MAX_PLIES,
+    Illegal,
     Infos,
     Options,
     check_illegal,
     check_max_plies,
     check_options,
     check_render_mode,
-    seat_number,
+    check_seat,
     seat_or_none,
 )
 from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import MAX_DRAWS, OpeningPlies, Openings, check_opening_plies
-from bao_env.envs.single_game import result_line
+from bao_env.envs.single_game import result_line, warn_of_no_render_mode
 from bao_env.observation.observer import (
     Arrays,
     Observer,
@@ -50,91 +52,38 @@ Observation = Any
 
 
 class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
-    """Many games of Bao la Kiswahili side by side, in self-play or against an opponent.
+    """Many games of Bao la Kiswahili side by side, against an opponent or in self-play.
 
-    **Actions.** One a game, integers [B], coded as in :class:`bao_env.BaoEnv`: those of
-    ``Discrete(64)`` that the masks allow. :meth:`sample_legal_actions` draws some.
+    The contract of all environments holds (:mod:`bao_env.envs`). Every array has a row a game: B
+    actions and rewards, ``"observation"`` float32[B, 52], ``"action_mask"`` int8[B, 64], which is
+    also ``infos["action_mask"]``, and ``infos["seat"]`` int8[B]. ``infos["winner"]``,
+    ``infos["plies"]`` and ``infos["illegal"]`` hold where ``infos["_winner"]`` and so on are True.
 
-    **Observation.** A dict, always of the player who is to act next, from their own side:
+    **The next game** begins as ``autoreset_mode`` says, as in Gymnasium:
 
-    * ``"observation"``: float32[B, 52] from 0 to 8, or, with ``dtype=np.uint8``, uint8[B, 52] from
-      0 to 64 (faster). ``observation=`` chooses another kind
-      (:mod:`bao_env.observation.observer`).
-    * ``"action_mask"``: int8[B, 64], 1 = legal. ``infos["action_mask"]`` is the same array, and
-      :meth:`action_masks` returns it as bool.
-
-    With ``flat=True``, observations are the plain array, without the mask, for wrappers that expect
-    arrays. Gymnasium's vector wrappers that change observations also need
-    ``autoreset_mode="NextStep"``.
-
-    ``infos["player"]``, int8[B], is the seat of that player, 0 = South, 1 = North. When games end,
-    ``infos["winner"]``, int8[B], holds the seats that won, -1 where a game was cut short, and
-    ``infos["plies"]``, int64[B], their lengths, both where ``infos["_winner"]`` is True (in mode
-    ``SAME_STEP`` within ``infos["final_info"]``).
-
-    **Self-play** (``opponent=None``). Each action is for the player to move, and the reward is for
-    the player who *has just acted*. The observation that comes with it is the *next* mover's. That
-    is usually the opponent, so a value bootstrapped from it changes sign:
-    ``target = reward - discount * value(observation)``. In rule set ``dutch`` the same player may
-    act again, and then the sign stays: compare ``infos["player"]`` before and after the step.
-
-    The sum of a game's rewards, which loggers call its return, adds up those of both players and
-    says nothing about their strength; ``"winner"`` and ``"plies"`` say who won and how soon. For
-    algorithms that support only one learner, :class:`bao_env.OpponentPool` is an opponent made of
-    past policies.
-
-    **Against an opponent.** Each step is the learner's ply and the opponent's answers, as in
-    :class:`bao_env.BaoEnv`. Rewards and observations are the learner's, whose seat is drawn for
-    each game unless given. Games open with up to eight random plies (``opening_plies``), for the
-    reason given there.
-
-    **Rewards.** float64[B]: +1 for a win and -1 for a loss, on the last ply, else 0.
-
-    **End.** Terminated when the game is won; truncated after 500 plies (``max_plies``, both
-    players' plies together) with reward 0. ``autoreset_mode`` says when the next game begins, as in
-    Gymnasium:
-
-    * ``SAME_STEP`` (default): in the same step. ``infos["final_obs"]`` (objects [B]) and
-      ``infos["final_info"]`` hold the end, where ``infos["_final_obs"]`` is True.
-    * ``NEXT_STEP``: in the next step, which ignores that game's action; reward 0.
+    * ``NEXT_STEP`` (default): in the next step, which ignores that game's action; reward 0.
+    * ``SAME_STEP``: in the same step. ``infos["final_obs"]`` (objects [B]) and
+      ``infos["final_info"]`` hold the end, where ``infos["_final_obs"]`` is True. Gymnasium's
+      wrappers that change observations do not take this mode.
     * ``DISABLED``: by ``reset(options={"reset_mask": bool[B]})``; a step before that is an error.
 
-    **Illegal actions** raise :class:`bao_env.IllegalMoveError`, which names the game and its legal
-    actions, and change nothing. With ``illegal="lose"`` they lose the game instead: reward -1,
-    terminated, and ``infos["illegal"]``, bool[B], is True there (in mode ``SAME_STEP`` within
-    ``infos["final_info"]``).
+    **Reset options** are one value for all games or a sequence of B. ``"reset_mask"``, bool[B],
+    resets only some games.
 
-    **Reset options.** ``"seat"``, ``"first_player"`` and ``"position"`` as in
-    :class:`bao_env.BaoEnv`, each one value for all games or a sequence of B. They hold for the
-    games that this reset begins. ``"reset_mask"``, bool[B], resets only some games.
-
-    **Version history.** v0: first version.
+    **In self-play** the sum of a game's rewards, which loggers call its return, adds up those of
+    both players and says nothing about their strength; ``"winner"`` and ``"plies"`` say who won and
+    how soon. For algorithms that support only one learner, :class:`bao_env.OpponentPool` is an
+    opponent made of past policies.
 
     Args:
         num_envs: number of games, B.
-        opponent: None for self-play; ``"random"``, ``"greedy"`` or any other
-            player by name, such as ``"alphabeta:2"``; an object with ``act(positions, legal)``
-            (:class:`bao_env.Agent`), or a function that does the same, called for all games that
-            wait for it at once.
-        ruleset: a :class:`bao_env.Ruleset` or its name.
-        observation: ``"board"``, ``"captures"``, ``"replies"``, ``"planes"``,
-            ``"planes+replies"``, or an :class:`bao_env.Observer` of your own.
-        dtype: ``np.float32`` or ``np.uint8``, for observations by name.
-        flat: return the observation without the dict around it.
-        opening_plies: random legal plies before the first observation of a game: a number, or the
-            lowest and the highest. They never end the game. None: 0 in self-play, (0, 8) against
-            an opponent.
-        first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or by
-            lot.
-        seat: the learner's, ``"south"`` or ``"north"``; None draws it for each game.
-        max_plies: plies after which a game is cut short.
-        illegal: what an illegal action does, ``"raise"`` or ``"lose"``.
+        opponent, ruleset, observation, dtype, flat, opening_plies, first_player, seat, max_plies,
+            max_cycles, illegal, render_mode: see :mod:`bao_env.envs`. The opponent answers all
+            games that wait for it at once.
         autoreset_mode: an :class:`gymnasium.vector.AutoresetMode` or its value.
         threads: number of threads that share the work; the games do not depend on it.
         copy: return fresh arrays. False reuses two sets of observation arrays in turn: the second
             step or reset after a step overwrites what it returned.
-        render_mode: with ``"ansi"`` :meth:`render` returns the boards as texts, with
-            ``"rgb_array"``, which needs pygame, as images uint8[406, 820, 3].
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.
@@ -143,24 +92,25 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares it so
         "render_modes": ["ansi", "rgb_array"],
         "render_fps": 2,
-        "autoreset_mode": AutoresetMode.SAME_STEP,
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
     def __init__(
         self,
         num_envs: int = 1,
         *,
-        opponent: Opponent | None = None,
+        opponent: Opponent | None = "random",
         ruleset: str | Ruleset = "zanzibar",
         observation: str | Observer = "board",
         dtype: npt.DTypeLike = np.float32,
         flat: bool = False,
         opening_plies: OpeningPlies | None = None,
-        first_player: str | int | None = None,
-        seat: str | int | None = None,
-        max_plies: int = MAX_PLIES,
-        illegal: str = "raise",
-        autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
+        first_player: Seat | None = None,
+        seat: Seat | None = None,
+        max_plies: int | None = None,
+        max_cycles: int | None = None,
+        illegal: Illegal = "lose",
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         threads: int = 1,
         copy: bool = True,
         render_mode: str | None = None,
@@ -168,10 +118,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         super().__init__()
         if num_envs < 1:
             raise ValueError(f"num_envs={num_envs}: expected at least 1")
-        if seat is not None and opponent is None:
-            raise ValueError("seat: self-play has none; give one only against an opponent")
         self.num_envs = num_envs
-        self.max_plies = check_max_plies(max_plies)
+        self.max_plies = check_max_plies(max_plies, max_cycles)
         self.render_mode = check_render_mode(render_mode, self.metadata)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
@@ -196,7 +144,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self._openings = Openings(self.ruleset, plies)
         self._illegal = check_illegal(illegal)
         self._first_player = seat_or_none(first_player, "first_player")
-        self._fixed_seat = seat_or_none(seat, "seat")
+        self._fixed_seat = check_seat(seat, opponent)
         self._flat = flat
         self._awaiting_reset = np.zeros(num_envs, np.bool_)
         """Ended games that wait for their reset (NEXT_STEP, DISABLED)."""
@@ -245,6 +193,11 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         random_actions(self._shown.legal, self._sampler, actions)
         return actions
 
+    def board(self, game: int) -> Board:
+        """Return a game as it stands as a :class:`bao_env.Board`, without its earlier moves."""
+        state = self._batch.state
+        return Board.from_words(state.positions[game], self.ruleset, int(state.winners[game]))
+
     def afterstates(self) -> Afterstates:
         """Return the position after each legal action of each game, seen by who moves next.
 
@@ -263,6 +216,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             DependencyNotInstalled: pygame is missing, and the mode needs it.
         """
         if self.render_mode is None:
+            warn_of_no_render_mode(self.metadata)
             return None
         state = self._batch.state
         games = zip(state.positions, state.winners, self._awaiting_reset, strict=True)
@@ -331,9 +285,11 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         batch = self._batch
         actions = as_actions(actions, self.num_envs, "actions")
         illegal: Flags | None = None
-        if self._illegal == "raise":
+        try:
             check_legal(actions, batch.state.legal)
-        else:
+        except IllegalMoveError:
+            if self._illegal == "raise":
+                raise
             illegal = ~is_legal(actions, batch.state.legal)
         with self._guard:
             return self._step(actions, illegal, waiting)
@@ -350,7 +306,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """
         batch, buffer = self._batch, self._next_buffer()
         infos: Infos = {}
-        if illegal is not None and illegal.any():
+        if illegal is not None:
             batch.forfeit(np.flatnonzero(illegal))
             infos |= _where(illegal, illegal=illegal)
         result = batch.step(actions, self._shown.viewers, buffer)
@@ -453,9 +409,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Return what a reset's options say of ``games``; see :meth:`_begin`."""
         texts = self._per_game(options, "position", str)
         firsts = self._per_game(options, "first_player", lambda s: seat_number(s, "first_player"))
-        seats = self._per_game(options, "seat", lambda s: seat_number(s, "seat"))
-        if seats is not None and self.opponent is None:
-            raise ValueError("options['seat']: give a seat only against an opponent")
+        seats = self._per_game(options, "seat", lambda s: check_seat(s, self.opponent))
         return (
             None if seats is None else np.array(seats, np.int8)[games],
             None if firsts is None else np.array(firsts, np.int8)[games],
@@ -491,7 +445,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Return what is shown now, and ``infos`` with the masks and seats that go with it."""
         shown = self._shown
         everywhere = np.ones(self.num_envs, np.bool_)
-        seen = {"action_mask": shown.action_masks, "player": shown.viewers.copy()}
+        seen = {"action_mask": shown.action_masks, "seat": shown.viewers.copy()}
         return self._value(shown.arrays, shown.action_masks), infos | _where(everywhere, **seen)
 
     def _final_infos(self, games: GameIndices, ended: Flags, infos: Infos) -> Infos:
@@ -503,7 +457,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             final_obs[game] = self._value(take_rows(arrays, row), masks[row])
         action_masks = np.zeros((self.num_envs, NUM_ACTIONS), np.int8)
         action_masks[games] = masks
-        seen = _where(ended, action_mask=action_masks, player=shown.viewers * ended)
+        seen = _where(ended, action_mask=action_masks, seat=shown.viewers * ended)
         return _where(ended, final_obs=final_obs, final_info=infos | seen)
 
 

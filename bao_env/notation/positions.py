@@ -87,18 +87,26 @@ def quoted(text: str) -> str:
 # --- positions --------------------------------------------------------------------------------
 
 
-def parse_position(text: str, ruleset: Ruleset) -> Position:
+def parse_position(text: str, ruleset: Ruleset, *, finished: bool = False) -> Position:
     """Read a position text and validate that it can be played under ``ruleset``.
 
     Letters may be in upper or lower case, and a byte order mark may come first.
 
+    Args:
+        text: the position text.
+        ruleset: the rules.
+        finished: whether the game may be over there because a front row is empty.
+
     Raises:
-        NotationError: the text is malformed, or the position is impossible or has an empty front
-            row; the message says why.
+        NotationError: the text is malformed, or the position is impossible or the game is over
+            there; the message says why.
+        TypeError: ``text`` is not a string.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"position {text!r:.80}: expected a string, not {type(text).__name__}")
     try:
         position = _read_position(text.removeprefix("\ufeff"))
-        validate(position, ruleset)
+        validate(position, ruleset, finished=finished)
     except ValueError as error:
         raise NotationError(str(error), token=text) from None
     return position

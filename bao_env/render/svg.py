@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.sax.saxutils import escape
 
+from bao_env.engine.layout import SOUTH
 from bao_env.engine.position import Position
 from bao_env.render.drawing import HEIGHT, WIDTH, Circle, Shape, Text, drawing
 
@@ -16,15 +17,17 @@ def svg_board(
     legal: Iterable[tuple[int, int]] = (),
     status: str | None = None,
     width: int = 760,
+    viewer: int = SOUTH,
 ) -> str:
     """Return the board as an SVG document.
 
     Args:
         position: the position to show.
-        marked, legal, status: see :func:`bao_env.render.drawing.drawing`.
+        marked, legal, status, viewer: see :func:`bao_env.render.drawing.drawing`.
         width: the width in pixels.
     """
-    return svg_document(drawing(position, marked=marked, legal=legal, status=status), width)
+    shapes = drawing(position, marked=marked, legal=legal, status=status, viewer=viewer)
+    return svg_document(shapes, width)
 
 
 def svg_document(shapes: Iterable[Shape], width: int) -> str:

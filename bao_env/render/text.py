@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from bao_env.engine.layout import HOUSE
+from bao_env.engine.layout import HOUSE, SOUTH
 from bao_env.engine.position import Position
 from bao_env.game import SEAT_NAMES
 from bao_env.notation.positions import hole_name
 from bao_env.render.drawing import rows, status_line
 
 
-def ascii_board(position: Position, *, status: str | None = None) -> str:
-    """Return the board in plain characters, North on top, without a line break at the end.
+def ascii_board(position: Position, *, status: str | None = None, viewer: int = SOUTH) -> str:
+    """Return the board in plain characters, without a line break at the end.
 
     ``[6]`` is an owned house, ``(3)`` a hole that takasia bars, ``<4>`` a hole whose capture waits
     for its side.
@@ -18,9 +18,10 @@ def ascii_board(position: Position, *, status: str | None = None) -> str:
     Args:
         position: the position to show.
         status: the last line; by default, who is to move in which stage.
+        viewer: the seat at the bottom.
     """
     lines = ["       8    7    6    5    4    3    2    1"]
-    for seat, pits in rows():
+    for seat, pits in rows(viewer):
         cells = [_cell(position, seat, pit) for pit in pits]
         line = f"  {hole_name(seat, pits[0])[0]}  {' '.join(cells)}"
         if pits[0] >= 8:

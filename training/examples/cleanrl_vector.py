@@ -108,6 +108,7 @@ def train(steps: int = STEPS, games: int = GAMES, rollout: int = ROLLOUT) -> Cho
         observation=OBSERVATION,
         flat=True,  # the mask is in the infos
         opening_plies=(0, 8),
+        autoreset_mode="SameStep",
     )
     network = ActorCritic()
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE, eps=1e-5)

@@ -66,7 +66,11 @@ def main() -> None:
     torch.set_num_threads(1)  # so small networks gain nothing from more
     set_seed(SEED)
     games = gymnasium.make_vec(
-        "bao_env:bao/Bao-v0", num_envs=GAMES, opponent="greedy", observation=OBSERVATION
+        "bao_env:bao/Bao-v0",
+        num_envs=GAMES,
+        opponent="greedy",
+        observation=OBSERVATION,
+        autoreset_mode="SameStep",
     )
     env = wrap_env(games, wrapper="gymnasium")
     spaces = {

@@ -64,7 +64,13 @@ def train() -> nn.Module:
         *(nn.Linear(128, 1), nn.Tanh()),
     )
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE)
-    envs = bao_env.BaoVectorEnv(GAMES, observation=OBSERVATION, opening_plies=(0, 20))
+    envs = bao_env.BaoVectorEnv(
+        GAMES,
+        opponent=None,
+        observation=OBSERVATION,
+        opening_plies=(0, 20),
+        autoreset_mode="SameStep",
+    )
     envs.reset(seed=SEED)
     for _ in trange(UPDATES, unit="update"):
         boards = np.empty((ROLLOUT, GAMES, INPUTS), np.float32)

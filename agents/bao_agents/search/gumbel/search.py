@@ -145,6 +145,24 @@ def _search_each(tree, network, workspace, deadline, positions, rng, output):
     return encodings_read
 
 
+# For the search in lock step, which Python drives.
+
+
+@jit
+def _encode_leaves(tree, positions, workspace, games):
+    encode_leaves(tree, positions, workspace, games)
+
+
+@jit
+def _select(tree, simulation, workspace, games):
+    select(tree, simulation, workspace, games)
+
+
+@jit
+def _expand_and_backup(tree, outputs, workspace, games):
+    expand_and_backup(tree, outputs, workspace, games)
+
+
 class GumbelSearch:
     """Search up to ``games`` positions at a time with one network.
 
@@ -275,13 +293,13 @@ class GumbelSearch:
         games = len(positions)
         tree, workspace = self.tree, self.workspace
         init_roots(tree, positions, workspace)
-        expand_and_backup(tree, self._evaluate_batch(positions), workspace, games)
+        _expand_and_backup(tree, self._evaluate_batch(positions), workspace, games)
         consider_root_edges(tree, rng)
         for simulation in range(self.simulations):
             if nanoseconds() >= self.deadline[0]:
                 break
-            select(tree, simulation, workspace, games)
-            expand_and_backup(tree, self._evaluate_batch(positions), workspace, games)
+            _select(tree, simulation, workspace, games)
+            _expand_and_backup(tree, self._evaluate_batch(positions), workspace, games)
         root_outputs(tree, workspace, output, games)
 
     def _evaluate_batch(self, positions: Words) -> Float32Array:
@@ -290,7 +308,7 @@ class GumbelSearch:
         ``positions``, uint64[B, 6], are the roots.
         """
         games = len(positions)
-        encode_leaves(self.tree, positions, self.workspace, games)
+        _encode_leaves(self.tree, positions, self.workspace, games)
         count = int(self.tree.starts[games])
         if not count:
             return np.zeros((1, 2), np.float32)
