@@ -52,7 +52,7 @@ DIGESTS = {
 
 
 @jit
-def _start_of(meta, action):  # type: ignore[no-untyped-def]
+def _start_of(meta, action):
     return start_of(meta, True, action)
 
 
