@@ -1,12 +1,14 @@
-"""Make the recorded data of a rule set: a golden game, perft numbers and the signature.
+"""Make the recorded data of a rule set: a playthrough, perft numbers and the signature.
 
     python -m tests.make_golden kibao            # missing data only
     python -m tests.make_golden kibao --force    # again, overwriting
 
-It writes, under tests/data,
+It writes, under tests,
 
-    golden/NAME.txt    a random game to its end, as a transcript; its moves are the reference's
-    pinned.json        perft numbers of the opening, and the signature of `bao_env.bench`
+    playthroughs/NAME.txt    a random game to its end, ply by ply: the board, the observation, which
+                             actions are legal and which rules forbid the others, and the events of
+                             the move; its moves are the reference's
+    data/pinned.json         perft numbers of the opening, and the signature of `bao_env.bench`
 
 Draws are seeded. test_golden compares all of it with the reference and the engine.
 
@@ -22,15 +24,18 @@ import random
 from pathlib import Path
 from typing import TypedDict
 
-from bao_env import Board
-from bao_env.engine.layout import NORTH, SOUTH
+import numpy as np
+
+from bao_env import NUM_ACTIONS, Board, action_to_move, raw_env
 from bao_env.engine.position import packed_opening
 from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.notation.moves import why_illegal
 from bao_env.perft import perft
 from bao_env.signature import signature
 from tests import reference
 
 DATA = Path(__file__).parent / "data"
+PLAYTHROUGHS = Path(__file__).parent / "playthroughs"
 MAX_PERFT = 10_000
 """New perft numbers end with the first above this."""
 
@@ -53,9 +58,9 @@ class Case(TypedDict):
     """Every legal action by name, and the position after it, 'S wins' or 'N wins'."""
 
 
-def golden_file(name: str) -> Path:
-    """Return the path of a rule set's golden game."""
-    return DATA / "golden" / f"{name}.txt"
+def playthrough_file(name: str) -> Path:
+    """Return the path of a rule set's playthrough."""
+    return PLAYTHROUGHS / f"{name}.txt"
 
 
 def conformance_cases(name: str) -> list[Case]:
@@ -75,18 +80,47 @@ def pinned(name: str) -> Pinned:
     return all_pinned()[name]
 
 
-def golden_game(ruleset: Ruleset) -> str:
-    """Return the transcript of a random game, each move drawn from the reference's."""
+def playthrough(ruleset: Ruleset) -> str:
+    """Return a random game as text, ply by ply, each move drawn from the reference's."""
     rng = random.Random(f"golden game of {ruleset.name}")
     north_begins = ruleset.first_player == "lot" and rng.random() < 0.5
-    board = Board(ruleset, NORTH if north_begins else SOUTH)
+    env = raw_env(ruleset=ruleset, dtype=np.uint8)
+    env.reset(options={"first_player": int(north_begins)})
+    board = Board(ruleset, int(north_begins))
     text = reference.opening(ruleset, "SN"[north_begins])
+    lines = [f"# A random game of {ruleset.name}, written by python -m tests.make_golden."]
     while text not in reference.WINS.values():
         moves = reference.legal_moves(text, ruleset)
         action = rng.choice(sorted(moves))
+        assert board.legal_actions == sorted(moves), text
+        lines += _ply(board, env, action)
         text = moves[action]
         board.push(action)
-    return board.transcript({"title": f"a random game of {ruleset.name}", "final": board.text()})
+        env.step(action)
+    lines += ["", str(board), f"rewards: {env.rewards}", ""]
+    assert text == reference.WINS["SN"[board.outcome().winner]]  # type: ignore[union-attr]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _ply(board: Board, env: raw_env, action: int) -> list[str]:
+    """Return the lines on a position and the action played there."""
+    seen, *_ = env.last()
+    forbidden: dict[str, list[int]] = {}
+    for other in sorted({*range(NUM_ACTIONS)} - {*board.legal_actions}):
+        rule = why_illegal(board.words, board.ruleset, other).rule
+        forbidden.setdefault(rule, []).append(other)
+    assert np.flatnonzero(seen["action_mask"]).tolist() == board.legal_actions
+    legal = [f"{legal} {board.move_text(legal)}" for legal in board.legal_actions]
+    return [
+        f"\n--- ply {board.ply}: {env.agent_selection}",
+        str(board),
+        f"position: {board.text()}",
+        f"observation: {' '.join(map(str, seen['observation']))}",
+        f"legal: {', '.join(legal)}",
+        *(f"illegal by {rule}: {' '.join(map(str, other))}" for rule, other in forbidden.items()),
+        f"action: {action} ({action_to_move(action)}, written {board.move_text(action)})",
+        *(f"  {event}" for event in board.trace(action)),
+    ]
 
 
 def perft_numbers(ruleset: Ruleset, depth: int) -> list[int]:
@@ -123,10 +157,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite existing data")
     args = parser.parse_args(argv)
     for name in args.rulesets:
-        file = golden_file(name)
+        file = playthrough_file(name)
         if args.force or not file.exists():
             file.parent.mkdir(exist_ok=True)
-            file.write_text(golden_game(RULESETS[name]), encoding="ascii")
+            file.write_text(playthrough(RULESETS[name]), encoding="ascii")
             print(f"{file}: written")
         if args.force or name not in all_pinned():
             write_pinned(all_pinned() | {name: pin(RULESETS[name])})
