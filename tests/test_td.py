@@ -96,9 +96,7 @@ def test_encodings_for_replies_are_afterstates(ruleset: str) -> None:
     """They are the observations of whoever moves next, as the environment lists them."""
     rules = RULESETS[ruleset]
     positions, masks = (array[:300] for array in random_play(ruleset))
-    encodings, legal_actions, indptr = encode(
-        rules.kernel, positions, masks, "afterstate+replies"
-    )
+    encodings, legal_actions, indptr = encode(rules.kernel, positions, masks, "afterstate+replies")
     observer = get_observer("replies", rules, np.uint8)
     after = list_afterstates(Engine(rules), observer, positions, masks)
     np.testing.assert_array_equal(legal_actions & 63, after.actions)

@@ -56,6 +56,7 @@ _PLIES = (2, 4, 6, 10)
 """The upper bounds of levels 1 to 4."""
 
 _NO_CHOICE = "Donkers 2.5b, 1.5a"
+_LONE_KICHWA = "Donkers 2.4a, 3.5b"
 _RULES = {
     "Dutch I.a": (5, "another capture waits for its end"),
     _NO_CHOICE: (5, "it plays the house, but the move has no such choice"),
@@ -65,7 +66,7 @@ _RULES = {
     "Donkers 1.4b": (3, "at this hole captured seeds are sown from the other end"),
     "Donkers 1.7a": (3, "a capture is possible, and this is none"),
     "Donkers 4.1": (4, "takasia bars the hole"),
-    "Donkers 2.4a, 3.5b": (4, "the only filled front hole may not go to the back row"),
+    _LONE_KICHWA: (4, "the only filled front hole may not go to the back row"),
     "Donkers 3.3": (2, "the hole has a single seed, in mtaji"),
     "Donkers 3.5a": (2, "a takasa may not start in the back row while a front hole has two seeds"),
     "Donkers 2.4b": (4, "a takasa may not start from the house"),
@@ -151,9 +152,12 @@ def _on_legal_moves(board: Board) -> Question:
 
 
 def rule_of(board: Board, action: int) -> str:
-    """Return the source of the rule that forbids an action; empty for an empty hole."""
-    found = re.search(r"\(([^()]*)\)$", why_illegal(board.words, board.ruleset, action))
-    return found[1] if found else ""
+    """Return the row of :data:`_RULES` that forbids an action; empty for an empty hole."""
+    words, rule = why_illegal(board.words, board.ruleset, action)
+    if words.endswith(" is empty"):
+        return ""
+    same = {"Donkers 2.4a": _LONE_KICHWA, "Donkers 3.5b": _LONE_KICHWA, "Dutch I.b": "Donkers 2.4c"}
+    return same.get(rule, rule)
 
 
 def _on_a_rule(

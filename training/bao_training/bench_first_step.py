@@ -18,7 +18,7 @@ from bao_env.options import Run
 CASES = {
     "raw_env()": "env.step(int(env.last()[0]['action_mask'].argmax()))",
     "BaoEnv('greedy', observation='replies')": "env.step(int(env.action_masks().argmax()))",
-    "BaoVectorEnv(1024)": "env.step(env.sample_legal_actions())",
+    "BaoVectorEnv(1024, opponent=None)": "env.step(env.sample_legal_actions())",
     "BaoVectorEnv(1024, observation='replies')": "env.step(env.sample_legal_actions())",
 }
 """Environments, each with a first step."""
