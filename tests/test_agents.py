@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import bao_agents
 import numpy as np
 import pytest
+from bao_agents.arena.tournament import parse_players
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
-from bao_agents.registry import KINDS, PLAYERS, checkpoint_of, parse
+from bao_agents.registry import KINDS, PLAYERS, checkpoint_of, display_name, parse
 
 from bao_env import RULESETS, Board
 from bao_env.bots import Agent, GreedyAgent, RandomAgent, get_agent
@@ -108,7 +111,7 @@ def test_every_example_is_a_player() -> None:
     """It belongs to its row of the registry, and is spelled alike."""
     for kind in KINDS:
         for example in kind.examples:
-            if example != "runs/quick/final.safetensors":  # the user's own
+            if example != "runs/quick":  # the user's own
                 found = parse(example)
                 assert found.kind is kind and str(found) == example
     assert len({kind.name for kind in KINDS}) == len(KINDS)
@@ -180,7 +183,7 @@ def test_no_choice_after_the_end() -> None:
         kind.spelling.format(checkpoint="zanzibar", budget=f"2{unit}")
         for kind in KINDS
         for unit in kind.units
-        if kind.name != "function" and unit != "s"  # as good as ms, and slower
+        if kind.name not in ("chat", "pipe", "function") and unit != "s"  # slower than ms
     ],
 )
 def test_players_check_arrays(spec: str) -> None:
@@ -291,3 +294,27 @@ def act(bots: list[Agent], arrays: tuple[np.ndarray, ...]) -> list[np.ndarray]:
 
 def load_and_act(threads: int, arrays: tuple[np.ndarray, ...]) -> list[np.ndarray]:
     return act(load_all(threads), arrays)
+
+
+def test_run_is_a_player(tmp_path: Path) -> None:
+    """By its final network, else its last one, else its last generation; shown by its name."""
+    run = tmp_path / "a0"
+    run.mkdir()
+    with pytest.raises(ValueError, match="a0' has no checkpoint"):
+        parse(str(run))
+    for stem, title in (
+        ("step-900", "a0/step-900"),
+        ("step-1000", "a0/step-1000"),
+        ("step-99", "a0/step-1000"),
+        ("last", "a0/last"),
+        ("final", "a0"),
+    ):
+        shutil.copy(CHECKPOINTS / "zanzibar.safetensors", run / f"{stem}.safetensors")
+        assert display_name(str(run)) == bao_agents.load(run).name == title
+    assert display_name(f"search:{run}:64") == "search:a0:64"
+    assert display_name(f"guided:{run}/step-99.safetensors:3") == "guided:a0/step-99:3"
+    assert parse_players([f"{run}", f"{run}/last.safetensors", "b=zanzibar"]) == {
+        "a0": f"{run}",
+        "a0/last": f"{run}/last.safetensors",
+        "b": "zanzibar",
+    }

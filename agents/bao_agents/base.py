@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bao_agents.nets.checkpoint_files import title
 from bao_env.board import Board
 from bao_env.bots import Agent
 from bao_env.engine.action import mask_of
@@ -210,6 +211,13 @@ class PlayerSpec:
     """The option, or an empty string."""
     path: Path | None = None
     """The file of the checkpoint."""
+
+    @property
+    def title(self) -> str:
+        """The name for tables, in which a checkpoint is called by its run or its file."""
+        if self.checkpoint is None or self.path is None:
+            return self.name
+        return self.name.replace(self.checkpoint, title(self.path), 1)
 
     @property
     def count(self) -> int | None:

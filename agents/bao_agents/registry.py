@@ -1,4 +1,4 @@
-"""Load a player by name: ``"greedy"``, ``"alphabeta:6"``, ``"runs/quick/final.safetensors"``.
+"""Load a player by name: ``"greedy"``, ``"alphabeta:6"``, ``"runs/quick"``.
 
 :data:`KINDS` is the one table of players. It defines the names that :func:`load` takes, and the
 lists in help and errors. To add a bot, write it in a file of its own, and give it a loader and a
@@ -174,7 +174,7 @@ KINDS = (
         "{checkpoint}",
         {
             "zanzibar": "a shipped checkpoint by its name: its network alone",
-            "runs/quick/final.safetensors": "a checkpoint by its path, here and below",
+            "runs/quick": "that of a run by its folder, or a checkpoint by its path",
         },
         _load_network,
     ),
@@ -286,7 +286,8 @@ def parse(
                 f"{_closest(found.checkpoint, names)}; by name there are: {', '.join(names)}"
             )
     if checkpoints is None and (spec.endswith(".safetensors") or os.sep in spec):
-        raise ValueError(f"player {spec[:200]!r}: there is no such file")
+        folder = " has no checkpoint" if os.path.isdir(spec) else ": there is no such file"
+        raise ValueError(f"player {spec[:200]!r}{folder}")
     examples: list[str] = []
     for kind in akin or kinds:
         by_name = checkpoints is not None and kind.spelling == "{checkpoint}"
@@ -304,6 +305,14 @@ def _closest(word: str, names: Sequence[str], rest: str = "") -> str:
     """Return a hint, "did you mean ...?", or an empty string."""
     found = difflib.get_close_matches(word, names, 1)
     return f" (did you mean {found[0] + rest!r}?)" if found else ""
+
+
+def display_name(spec: str) -> str:
+    """Return a player's name for tables: ``search:quick:64`` for ``search:runs/quick:64``."""
+    try:
+        return parse(spec).title
+    except ValueError:
+        return spec
 
 
 def checkpoint_of(spec: str) -> Path | None:
@@ -360,7 +369,8 @@ def load(
     """Load the player that ``spec`` names; :data:`PLAYERS` has examples of every kind.
 
     Args:
-        spec: a bot with its limit, the path or name of a checkpoint, or ``module:function``.
+        spec: a bot with its limit; a checkpoint's path or name, or the folder of its run; or
+            ``module:function``.
         ruleset: the rules to play; a checkpoint trained under others is refused.
         seed: the seed of the player's random choices.
         threads: the number of threads of a search; all cores by default.
@@ -391,7 +401,4 @@ def make(
     rules = get_ruleset(ruleset)
     if not 0 <= operator.index(seed) < 1 << 64:
         raise ValueError(f"seed={seed}: expected 0 to 2**64 - 1")
-    name = str(spec)
-    if spec.path is not None and spec.checkpoint == name:
-        name = spec.path.stem
-    return spec.kind.load(LoadRequest(spec, name, rules, seed, threads, read))
+    return spec.kind.load(LoadRequest(spec, spec.title, rules, seed, threads, read))

@@ -220,7 +220,8 @@ def measure(
     victories = play_perfect(player, starts, args) if len(starts) else 0
     share = Share.of(victories, len(starts))
     return {
-        "player": spec,
+        "player": player.name,
+        "spec": spec,
         "fingerprint": fingerprint(spec, player),
         "blunders": {
             by: {name: found.to_dict() for name, found in classes.items()}

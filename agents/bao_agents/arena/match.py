@@ -1,6 +1,6 @@
 """Measure a player against others in paired games.
 
-    bao match runs/quick/final.safetensors random greedy
+    bao match runs/quick random greedy
 
 Every opening, a random legal prefix that a search finds balanced, is played twice, once from each
 seat. The table gives points a game (a draw counts a half) and the Elo difference, each with its

@@ -1,6 +1,6 @@
 """Rate a player on a ladder: one number for its strength.
 
-    bao rate runs/quick/final.safetensors
+    bao rate runs/quick
     bao rate mine:fullest --path FOLDER_OF_MINE --card card.md
 
 The player meets the ladder's anchors, bots of fixed ratings, from the ladder's openings, each from
@@ -15,6 +15,7 @@ import shlex
 import sys
 from typing import Any
 
+from bao_agents import registry
 from bao_agents.arena.blunders import Blunders
 from bao_agents.arena.elo import expected_score, finite, score_pairs
 from bao_agents.arena.games import tally_text
@@ -52,7 +53,8 @@ def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
             row = {"opponent": anchor.player, "elo": anchor.elo, "expected": expected}
             rows.append(row | score_pairs(points).to_dict())
     return {
-        "player": player,
+        "player": registry.display_name(player),
+        "spec": player,
         "rating": str(found),
         "elo": finite(found.elo),
         "low": finite(found.low),

@@ -35,9 +35,7 @@ def parse_players(words: Sequence[str]) -> dict[str, str]:
     for word in words:
         name, equals, spec = word.partition("=")
         if not equals or _is_player(word):
-            name = spec = word
-            if word.endswith(".safetensors"):
-                name = Path(word).stem
+            name, spec = registry.display_name(word), word
         if not name or not spec or not name.isprintable() or {*name} & {*",|"}:
             raise TournamentError(
                 f"player {word[:80]!r}: expected PLAYER or NAME=PLAYER; a name has no comma, bar "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 CHECKPOINTS = Path(__file__).parents[1] / "checkpoints"
@@ -17,10 +18,32 @@ def shipped() -> list[str]:
 
 
 def find_checkpoint(name: str) -> Path | None:
-    """Return a checkpoint's file, by its path or its shipped name; None if there is none."""
+    """Return a checkpoint's file; None if there is none.
+
+    Args:
+        name: its path; a shipped name; or the folder of a run, for its final network, else its last
+            one, else its last generation.
+    """
     if name in shipped():
         return CHECKPOINTS / f"{name}.safetensors"
+    if os.path.isdir(name):
+        files = {path.stem: path for path in Path(name).glob("*.safetensors") if path.is_file()}
+        steps = [stem for stem in files if re.fullmatch("step-[0-9]+", stem)]
+        newest = ["final", "last", *sorted(steps, key=lambda stem: int(stem[5:]), reverse=True)]
+        return next((files[stem] for stem in newest if stem in files), None)
     return Path(name) if os.path.isfile(name) else None  # also False if the path is invalid
+
+
+def title(path: Path) -> str:
+    """Return what a checkpoint is called in tables: its run's name, or its file's.
+
+    ``runs/quick/final.safetensors`` is ``quick``, ``runs/quick/step-600000.safetensors`` is
+    ``quick/step-600000``, and any other file is called by its own name.
+    """
+    run = path.absolute().parent.name
+    if path.stem == "final":
+        return run
+    return f"{run}/{path.stem}" if re.fullmatch("last|step-[0-9]+", path.stem) else path.stem
 
 
 def find_guide(ruleset: str) -> Path:
