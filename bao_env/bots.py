@@ -31,7 +31,11 @@ _WIN = U(1000)
 
 
 class Agent(Protocol):
-    """Anything that chooses actions for a batch of positions."""
+    """Anything that chooses actions for a batch of positions.
+
+    An agent whose attribute ``seeded`` is False says that its play depends on no seed; then a
+    reset of an environment does not load it by its name again.
+    """
 
     def act(self, positions: Words, legal: Words) -> Actions:
         """Choose one legal action for each position.
@@ -150,6 +154,9 @@ class GreedyAgent:
     Args:
         ruleset: a :class:`Ruleset` or its name.
     """
+
+    seeded = False
+    """Its play depends on no seed; see :class:`bao_env.Agent`."""
 
     def __init__(self, ruleset: str | Ruleset = "zanzibar") -> None:
         self._rules = get_ruleset(ruleset).kernel

@@ -397,6 +397,29 @@ def test_an_opponent_answers_all_games_at_once(make: Make) -> None:
         agent.sizes = ()
 
 
+@pytest.mark.parametrize("make", [BaoEnv, BaoVectorEnv])
+@pytest.mark.parametrize("seeded", [False, True])
+def test_an_opponent_by_name_is_loaded_when_needed(
+    make: Make, seeded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An environment loads it when it is made, so a wrong name raises there; a seed loads it again,
+    if its play depends on one."""
+    seeds = []
+
+    def load(name: str, ruleset: Any, seed: int, threads: int) -> Any:
+        seeds.append(seed)
+        agent = RandomAgent(seed)
+        agent.seeded = seeded  # type: ignore[attr-defined]
+        return agent
+
+    monkeypatch.setattr("bao_env.bots._load_by_name", load)
+    env = make(opponent="mine")
+    for number in (1, 1, None, 2):
+        env.reset(seed=number)
+    assert len(seeds) == (4 if seeded else 1)
+    assert not seeded or seeds[1] == seeds[2] != seeds[3]
+
+
 @WITH_OPPONENT
 @pytest.mark.parametrize(
     ("answer", "match"),

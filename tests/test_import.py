@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -40,8 +41,38 @@ def heavy_after(statement: str) -> set[str]:
 
 
 def test_import_is_light() -> None:
-    assert heavy_after("import bao_env") == set()
+    assert heavy_after("import bao_env; bao_env.Board; bao_env.BaoVectorEnv(2)") == set()
     assert {"bao_agents", "numba.cuda"} <= heavy_after("import bao_agents, numba.cuda")
+
+
+def test_a_debugger_steps_through_the_rules() -> None:
+    """With NUMBA_DISABLE_JIT=1 everything is plain Python, without a warning."""
+    program = """
+import numpy as np, bao_env
+from bao_env.engine.kernel import begin_action
+from bao_env.engine.position import Packed
+board = bao_env.Board("dutch")
+while not board.is_game_over() and board.ply < 40:
+    board.push(board.legal_actions[-1])
+for make in (bao_env.raw_env, bao_env.BaoEnv, lambda: bao_env.BaoVectorEnv(2, opponent="greedy")):
+    env = make()
+    env.reset(seed=1)
+    env.step(env.sample_legal_actions())
+position = Packed.of(bao_env.Board().words)
+print(position)
+print(begin_action(bao_env.get_ruleset("zanzibar").kernel, position, np.uint64(26))[1])
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    position, hand = done.stdout.splitlines()
+    assert position.startswith("front 0 0 0 0 6 2 2 0, back 0 0 0 0 0 0 0 0, other_front 0 0 0 0 6")
+    assert hand.endswith("3 seeds from pit 7 up")
 
 
 def test_version_is_that_of_the_changelog() -> None:

@@ -58,6 +58,11 @@ class NamedPlayer:
         return found
 
     @property
+    def seeded(self) -> bool:
+        """Whether the play depends on the seed that the player was loaded with."""
+        return bool(getattr(self._agent, "seeded", True))
+
+    @property
     def forfeits(self) -> Flags | None:
         """Where the agent has forfeited the game in its last call, bool[B].
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 from numba.core import cgutils, event, types
 from numba.extending import intrinsic, overload
 
@@ -66,6 +67,8 @@ def _say(text: str) -> None:
 
 
 event.register("numba:compile", _Notice())
+if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    np.seterr(over="ignore")  # the kernel computes modulo 2^64, of which NumPy would warn
 
 
 def _sources_digest(directory: Path) -> str:

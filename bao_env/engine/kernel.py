@@ -56,6 +56,7 @@ from bao_env.engine.position import (
     owns_house,
     pending_of,
     read,
+    row_of,
     sown_of,
     store_of,
     write,
@@ -125,6 +126,12 @@ class Hand(NamedTuple):
     """All ones to stop at a house that acts, zero to play it."""
     tally: np.uint64
     """Seeds sown in the move so far, and the flags above."""
+
+    def __str__(self) -> str:
+        """Return the rows and the hand, for a debugger."""
+        rows = [f"{row} {row_of(getattr(self, row))}" for row in ("front", "back", "facing")]
+        way = "down" if self.down else "up"
+        return ", ".join([*rows, f"{self.seeds} seeds from pit {self.pit} {way}"])
 
 
 class Played(NamedTuple):

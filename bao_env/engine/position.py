@@ -275,6 +275,17 @@ class Packed(NamedTuple):
         """
         return cls(*words[: META + 1])
 
+    def __str__(self) -> str:
+        """Return the rows and META, for a debugger."""
+        rows = ("front", "back", "other_front", "other_back")
+        shown = [f"{row} {row_of(getattr(self, row))}" for row in rows]
+        return ", ".join([*shown, f"meta {int(self.meta):#x}"])
+
+
+def row_of(word: int | np.uint64) -> str:
+    """Return the eight counts in a word of a position, for people: ring pits 0..7 or 8..15."""
+    return " ".join(map(str, int(word).to_bytes(8, "little")))
+
 
 @jit_inline
 def read(words):

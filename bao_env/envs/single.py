@@ -124,7 +124,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             if seed is not None or not self._seeded:
                 self._seeded = True
                 self._seed_sampler(rng)
-                if self.opponent is not None:
+                if self.opponent is not None and getattr(self._agent, "seeded", True):
                     self._agent = get_agent(self.opponent, self.ruleset, int(rng.integers(2**63)))
             self._seat = int(rng.integers(2)) if seat is None else seat
             for _ in range(1 if isinstance(start, tuple) else MAX_DRAWS):

@@ -397,7 +397,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Seed :meth:`sample_legal_actions` and the opponent."""
         sequences = np.random.SeedSequence(int(self.np_random.integers(2**63))).spawn(2)
         self._sampler = random_states(self.num_envs, sequences[0])
-        if self.opponent is not None:
+        if self.opponent is not None and getattr(self._batch.agent, "seeded", True):
             seed = int(sequences[1].generate_state(1, np.uint64)[0])
             threads = self._batch.engine.threads
             self._batch.agent = get_agent(self.opponent, self.ruleset, seed, threads)

@@ -55,6 +55,9 @@ class NetworkAgent:
         ruleset: the rules to play by.
     """
 
+    seeded = False
+    """Its play depends on no seed; see :class:`bao_env.Agent`."""
+
     def __init__(self, network: PolicyNetwork, ruleset: Ruleset) -> None:
         self.network = network.eval()
         self.ruleset = ruleset

@@ -179,6 +179,9 @@ class AlphaBetaAgent:
         ValueError: a limit is out of range, or ``weights`` have another shape or dtype.
     """
 
+    seeded = False
+    """Its play depends on no seed; see :class:`bao_env.Agent`."""
+
     def __init__(
         self,
         ruleset: str | Ruleset = "zanzibar",

@@ -34,6 +34,9 @@ class SearchAgent:
         ValueError: ``simulations`` is out of range.
     """
 
+    seeded = False
+    """Its play depends on no seed; see :class:`bao_env.Agent`."""
+
     def __init__(
         self,
         network: PolicyNetwork,

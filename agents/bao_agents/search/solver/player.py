@@ -44,6 +44,9 @@ class SolverAgent(Solver):
         ValueError: there is no limit, or one is out of range.
     """
 
+    seeded = False
+    """Its play depends on no seed; see :class:`bao_env.Agent`."""
+
     def __init__(
         self,
         ruleset: str | Ruleset = "zanzibar",
