@@ -1,0 +1,58 @@
+"""What the build adds to the metadata: addresses, and the README as a package index shows it.
+
+The repository's address has one place, ``repository-code`` in CITATION.cff. Without that line the
+package has no addresses, and its description neither links within the repository nor pictures.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+
+def repository(citation: str) -> str:
+    """Return the repository's address in CITATION.cff, or an empty string."""
+    found = re.search(r'^repository-code: *"?(https://[^\s"]+)', citation, re.MULTILINE)
+    return found[1].rstrip("/") if found else ""
+
+
+def description(readme: str, address: str, version: str) -> str:
+    """Return the README for readers who have no checkout.
+
+    Args:
+        readme: the README, whose links are relative to the repository's root.
+        address: the repository's address; empty if it has none.
+        version: the package's version, whose tag is in the links.
+    """
+    text = readme.partition("## Contribute\n")[0]
+    text = re.sub(r"<!-- \w+ -->\n", "", text)
+    text = re.sub(r"pip install -e '\.(\[\w+\])'", r"pip install 'bao_env\1'", text)
+    text = text.replace("pip install -e .", "pip install bao_env").replace("`'.[", "`'bao_env[")
+
+    def link(found: re.Match[str]) -> str:
+        image, words, target = found.groups()
+        if target.startswith(("http", "#")):
+            return found[0]
+        if not address:
+            return "" if image else words
+        return f"{image}[{words}]({address}/{'raw' if image else 'blob'}/v{version}/{target})"
+
+    return re.sub(r"(!?)\[([^\]]*)\]\(([^)]+)\)", link, text)
+
+
+class Metadata(MetadataHookInterface):
+    """Fill in ``readme`` and ``urls``."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Change the metadata in place."""
+        root = Path(self.root)
+        address = repository((root / "CITATION.cff").read_text(encoding="utf-8"))
+        version = metadata["version"]
+        text = description((root / "README.md").read_text(encoding="utf-8"), address, version)
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
+        if address:
+            changes = f"{address}/blob/v{version}/CHANGELOG.md"
+            metadata["urls"] = {"Repository": address, "Changelog": changes}
