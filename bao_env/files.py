@@ -42,7 +42,10 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
         raise
     finally:
         temporary.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)  # so that the new name lasts, too
+    try:
+        folder = os.open(path.parent, os.O_RDONLY)  # so that the new name lasts, too
+    except PermissionError:  # Windows opens no folder
+        return
     try:
         os.fsync(folder)
     finally:
@@ -83,7 +86,7 @@ def hold(folder: Path) -> Iterator[None]:
         ) from None
     try:
         now = datetime.now().isoformat(" ", "seconds")
-        holder.write_text(f"process {os.getpid()} on {platform.node()}, since {now}\n")
+        holder.write_text(f"process {os.getpid()} on {platform.node()}, since {now}\n", "utf-8")
         yield
     finally:
         holder.unlink(missing_ok=True)

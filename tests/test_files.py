@@ -74,6 +74,17 @@ def test_settings_of_any_content_are_refused(tmp_path: Path, content: str) -> No
         pass
 
 
+def test_a_folder_that_cannot_be_opened_as_on_windows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: object, *args: object) -> int:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "open", refuse)
+    write_atomically(tmp_path / "file", "new")
+    assert (tmp_path / "file").read_text() == "new"
+
+
 def test_damaged_parts_are_made_again(tmp_path: Path) -> None:
     file = tmp_path / "part.json"
     for content in ("", "[", "[" * 100_000):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -83,6 +84,28 @@ def test_compiled_clock_is_the_clock() -> None:
 
     before = nanoseconds()
     assert before <= compiled() <= nanoseconds()
+
+
+def test_compiled_clock_without_clock_gettime(tmp_path: Path) -> None:
+    """As on Windows, whose function is played by one of Python that counts nanoseconds."""
+    program = """
+import ctypes, time
+import llvmlite.binding
+
+@ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int64))
+def counter(count):
+    count[0] = time.perf_counter_ns()
+    return 1
+
+del time.CLOCK_MONOTONIC
+address = ctypes.cast(counter, ctypes.c_void_p).value
+llvmlite.binding.add_symbol("QueryPerformanceCounter", address)
+from bao_agents.search.limits import nanoseconds
+
+assert time.perf_counter_ns() < nanoseconds() < nanoseconds() < time.perf_counter_ns()
+"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
 @pytest.mark.parametrize("player", ["alphabeta:50ms", "mcts:50ms", "solver:50ms"])

@@ -122,7 +122,7 @@ class State(core.State):
         scale: float | None = None,
     ) -> None:
         """Write :meth:`to_svg` to a file."""
-        Path(filename).write_text(self.to_svg(color_theme=color_theme, scale=scale))
+        Path(filename).write_text(self.to_svg(color_theme=color_theme, scale=scale), "utf-8")
 
 
 class Bao(core.Env):

@@ -51,7 +51,7 @@ def players() -> None:
     """Players without a network."""
     assert "alphabeta:6" in bao("players")
     assert "greedy" in bao("match", "alphabeta:2", "greedy", "--pairs", "5")
-    assert json.loads(bao("rate", "greedy", "--seconds", "5", "--json", "-"))
+    assert json.loads(bao("rate", "greedy", "--precision", "200", "--json", "-"))
 
 
 def train() -> None:

@@ -29,11 +29,6 @@ NEVER = np.iinfo(np.int64).max
 
 SHORT = 0.5
 """Seconds that Ctrl-C may have to wait for a search in the calling thread."""
-_CLOCK = time.CLOCK_MONOTONIC
-_clock_gettime = types.ExternalFunction(
-    "clock_gettime", types.int32(types.int32, types.CPointer(types.int64))
-)
-"""The function of the C library: it writes seconds and nanoseconds."""
 _LOOK_NODES = 256
 """Nodes between two looks at the clock, some tens of microseconds."""
 
@@ -88,12 +83,33 @@ def check_threads(threads: object | None) -> int:
     return check_whole("threads", threads, 1, MAX_THREADS)
 
 
-@jit
-def nanoseconds():
-    """Return the time of a monotonic clock, int64, without Python's lock."""
-    now = np.empty(2, np.int64)
-    _clock_gettime(_CLOCK, now.ctypes)
-    return now[0] * 1_000_000_000 + now[1]
+if hasattr(time, "CLOCK_MONOTONIC"):
+    _CLOCK = time.CLOCK_MONOTONIC
+    # Of the C library: it writes seconds and nanoseconds.
+    _clock_gettime = types.ExternalFunction(
+        "clock_gettime", types.int32(types.int32, types.CPointer(types.int64))
+    )
+
+    @jit
+    def nanoseconds():
+        """Return the time of a monotonic clock, int64, without Python's lock."""
+        now = np.empty(2, np.int64)
+        _clock_gettime(_CLOCK, now.ctypes)
+        return now[0] * 1_000_000_000 + now[1]
+
+else:  # Windows
+    _query_counter = types.ExternalFunction(
+        "QueryPerformanceCounter", types.int32(types.CPointer(types.int64))
+    )
+    _TICK = round(1e9 * time.get_clock_info("perf_counter").resolution)
+    """Nanoseconds between two counts: 100 since Windows 10."""
+
+    @jit
+    def nanoseconds():
+        """Return the time of a monotonic clock, int64, without Python's lock."""
+        now = np.empty(1, np.int64)
+        _query_counter(now.ctypes)
+        return now[0] * _TICK
 
 
 @jit
