@@ -21,6 +21,9 @@ from bao_env.engine.ruleset import KernelRules
 from bao_env.notation.positions import action_to_move, parse_position
 from bao_env.options import Run, add_options, at_least
 
+_COMPILED_DEPTH = 7
+"""The most actions that compiled code plays without a look at Ctrl-C: milliseconds."""
+
 
 @jit
 def _perft(rules, stack, legal, depth):
@@ -60,6 +63,8 @@ def perft(rules: KernelRules, words: Words, depth: int) -> int:
         raise ValueError(f"depth {depth}: expected 0 or more")
     if depth == 0:
         return 1
+    if depth > _COMPILED_DEPTH:
+        return sum(divide(rules, words, depth).values())
     stack = np.zeros((depth, WORDS), np.uint64)
     stack[0] = words
     return int(_perft(rules, stack, np.zeros(depth, np.uint64), depth))

@@ -18,12 +18,15 @@ import numpy as np
 
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
+from bao_env.engine.compile import is_kept
 from bao_env.engine.sampling import random_states
 from bao_env.envs.aec import raw_env
 from bao_env.envs.single import BaoEnv
 from bao_env.envs.vector import BaoVectorEnv
 from bao_env.observation.observer import OBSERVATIONS
 from bao_env.options import Run
+
+_NOT_KEPT = "nothing compiled would last; set NUMBA_CACHE_DIR to a folder with space"
 
 
 def single_games() -> None:
@@ -64,11 +67,15 @@ def _run(args: argparse.Namespace) -> None:
         "many games": many_games,
     }
     for entry_point in entry_points(group="bao_env.warm_up"):
-        with suppress(ImportError):  # a wheel has neither players nor training
+        with suppress(ImportError):  # training needs torch
             parts[entry_point.name] = entry_point.load()
     os.environ["BAO_ENV_QUIET"] = "1"  # this says more
+    if not is_kept():
+        raise OSError(f"{_NOT_KEPT}: no folder can be written")
     for name, compile_part in parts.items():
         print(f"{name}: ", end="", flush=True)
         begun = time.perf_counter()
         compile_part()
         print(f"{time.perf_counter() - begun:.1f} s", flush=True)
+    if not is_kept():
+        raise OSError(f"{_NOT_KEPT}: a file could not be written")

@@ -51,6 +51,7 @@ def test_help_is_quick() -> None:
         (["perft", "x"], "argument depth: 'x': expected a whole number of at least 1"),
         (["perft", "3", "--ruleset", "chess"], "unknown rule set 'chess'"),
         (["perft", "3", "--ruleset", "no.toml"], "no.toml: No such file"),
+        (["bench", "--batches", str(10**15)], "too little memory: Unable to allocate"),
         (["replay", "none.txt"], "none.txt: No such file or directory"),
         (["match", "no/such.safetensors"], "there is no such file"),
         (["match", "greedy", "--path", "nowhere"], "--path nowhere: there is no such folder"),

@@ -171,6 +171,36 @@ def test_ctrl_c_stops_every_search() -> None:
     assert slowest < 4.0  # two seconds on an idle machine
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "perft(engine.rules, engine.opening()[0], 8 if short else 60)",
+        "engine.play_random(*engine.new_games(2), random_states(2, 1), 2 if short else 10**12)",
+    ],
+)
+def test_ctrl_c_stops_the_engine(call: str) -> None:
+    program = """
+from bao_env.engine.batch import Engine
+from bao_env.engine.sampling import random_states
+from bao_env.perft import perft
+engine = Engine()
+for short in (True, False):  # the first call may compile
+    if not short:
+        print("begin", flush=True)
+    try:
+        CALL
+    except KeyboardInterrupt:
+        print("stopped", flush=True)
+"""
+    program = program.replace("CALL", call)
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    with process:
+        try:
+            assert interrupt(process) < 4.0
+        finally:
+            process.kill()
+
+
 def test_ctrl_c_stops_bao_solve() -> None:
     command = "-m bao_training solve --ruleset zanzibar --seconds 600"
     process = subprocess.Popen(

@@ -56,16 +56,54 @@ def run(code: str, cache: Path, **environment: str) -> subprocess.CompletedProce
     )
 
 
+HASTE = "import time; now = time.monotonic; time.monotonic = lambda: 100 * now()"
+"""A clock that runs fast, so that there are notices."""
+
+
 def test_compiling_prints_notices(tmp_path: Path) -> None:
-    code = "import bao_env; bao_env.Board().push('A6L')"
+    code = f"{HASTE}; import bao_env; bao_env.Board().push('A6L')"
     cold, warm = (run(code, tmp_path / "cache").stderr for _ in range(2))
     first, *others = cold.splitlines()
     assert first.startswith("bao_env: compiling the engine (once")
-    counts = [int(line.split()[2]) for line in others]
-    assert others == [f"bao_env: compiling, {count} functions so far" for count in counts]
-    assert counts and counts == sorted(counts)
+    counts = [(int(line.split()[2]), int(line.split()[6])) for line in others]
+    said = [f"bao_env: compiling, {done} of at most {of} functions" for done, of in counts]
+    assert others == said and counts and counts == sorted(counts)
+    assert all(done <= of for done, of in counts)
     assert warm == ""
     assert run(code, tmp_path / "other cache", BAO_ENV_QUIET="1").stderr == ""
+
+
+def test_progress_bars_are_not_torn(tmp_path: Path) -> None:
+    code = f"{HASTE}; import tqdm, bao_env; bar = tqdm.tqdm(total=2); bao_env.Board().push('A6L')"
+    said = run(code, tmp_path).stderr
+    assert said.count("bao_env: compiling the engine (once") == 1 == said.count("bao_env:")
+
+
+POPCOUNT = "from bao_env.engine.bits import popcount; print(popcount(7))"
+
+
+@pytest.mark.parametrize("length", [0, 40])
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+def test_damaged_cache_is_written_again(suffix: str, length: int, tmp_path: Path) -> None:
+    run(POPCOUNT, tmp_path)
+    [file] = tmp_path.rglob(f"*popcount*.{suffix}")
+    file.write_bytes(file.read_bytes()[:length])
+    again, last = run(POPCOUNT, tmp_path), run(POPCOUNT, tmp_path)
+    assert again.stdout == "3\n" and "compiling" in again.stderr
+    assert last.stdout == again.stdout and last.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "refuse",
+    [  # a full disk, and no folder that can be written
+        "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (200, r.RLIM_INFINITY))",
+        "from numba.core.caching import CacheImpl; CacheImpl._locator_classes = []",
+    ],
+)
+def test_what_cannot_be_kept_is_played_all_the_same(refuse: str, tmp_path: Path) -> None:
+    warm_up = "from bao_env.warm_up import _run; _run(None)"
+    done = run(f"{refuse}\n{POPCOUNT}\ntry: {warm_up}\nexcept OSError as e: print(e)", tmp_path)
+    assert done.stdout.startswith("3\nnothing compiled would last; set NUMBA_CACHE_DIR")
 
 
 def test_after_warming_up_nothing_is_compiled(tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import draw_actions
 from bao_env.engine.starts import candidates, is_capture
 
+_PLIES = 1 << 17
+"""Random plies that compiled code plays without a look at Ctrl-C: some milliseconds."""
 _scratch = threading.local()
 """Each thread's scratch memory."""
 
@@ -301,9 +303,12 @@ class Engine:
 
         def work(part: slice) -> None:
             state = positions[part], legal[part], winners[part], rng[part]
-            ended.append(_play_random(self.rules, *state, *opening, plies, _thread_scratch()))
+            ended.append(_play_random(self.rules, *state, *opening, some, _thread_scratch()))
 
-        self.share(size, work)
+        at_once = max(1, _PLIES // max(1, size))
+        for played in range(0, plies, at_once):  # so that Ctrl-C is answered
+            some = min(at_once, plies - played)
+            self.share(size, work)
         return sum(ended)
 
     @staticmethod

@@ -2,7 +2,7 @@
 
 A kernel function is plain Python on integers and arrays: no objects, exceptions or growing lists.
 ``NUMBA_DISABLE_JIT=1`` runs it uncompiled, for example in a debugger. The first compilation prints
-a line to stderr, and another every five seconds; ``BAO_ENV_QUIET=1`` suppresses them.
+a line to stderr, and another every 15 seconds; ``BAO_ENV_QUIET=1`` suppresses them.
 """
 
 from __future__ import annotations
@@ -20,16 +20,44 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from numba.core import cgutils, event, types
+from numba.core.caching import FunctionCache
 from numba.extending import intrinsic, overload
 
 A = TypeVar("A")
 F = TypeVar("F", bound=Callable[..., Any])
 
-_EVERY = 5.0
+_EVERY = 15.0
 """Seconds between two lines on how far compiling is."""
 _checked: set[Path] = set()
 _functions: set[Callable[..., Any]] = set()
 """The functions that are compiled here."""
+_lost: set[Callable[..., Any]] = set()
+"""Those of them that could not be written to disk."""
+
+
+class _Cache(FunctionCache):
+    """Numba's cache of a function, which a damaged file or a full disk does not stop."""
+
+    def load_overload(self, *args: Any) -> Any:
+        """Load a compiled function; None if it is not there."""
+        try:
+            return super().load_overload(*args)
+        except Exception:  # the file may hold anything
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, *args: Any) -> None:
+        """Keep a compiled function, if possible."""
+        try:
+            super().save_overload(*args)
+        except OSError:
+            _lost.add(self._py_func)
+
+
+def is_kept() -> bool:
+    """Return whether all that was compiled in this process is on disk for the next one."""
+    return not _lost
 
 
 class _Notice(event.Listener):
@@ -39,7 +67,7 @@ class _Notice(event.Listener):
     """
 
     def __init__(self) -> None:
-        self._compiled = 0
+        self._compiled: set[Callable[..., Any]] = set()
         self._said: float | None = None
 
     def on_start(self, event: Any) -> None:
@@ -54,10 +82,14 @@ class _Notice(event.Listener):
 
     def on_end(self, event: Any) -> None:
         """Handle the end of a compilation."""
-        self._compiled += event.data["dispatcher"].py_func in _functions
+        function = event.data["dispatcher"].py_func
+        if function in _functions:
+            self._compiled.add(function)  # for one of perhaps several types of arguments
         if self._said is not None and time.monotonic() >= self._said + _EVERY:
             self._said = time.monotonic()
-            _say(f"compiling, {self._compiled} functions so far")
+            tqdm = sys.modules.get("tqdm")
+            if tqdm is None or not tqdm.tqdm._instances:  # no progress bar is shown
+                _say(f"compiling, {len(self._compiled)} of at most {len(_functions)} functions")
 
 
 def _say(text: str) -> None:
@@ -130,13 +162,15 @@ def jit(function: F, **options: Any) -> F:
     """
     options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     _functions.add(function)
-    try:
-        compiled = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # there is no folder that can be written
-        return cast(F, numba.njit(**options)(function))
+    compiled = numba.njit(**options)(function)
     if compiled is not function:  # as with NUMBA_DISABLE_JIT
-        sources = Path(function.__code__.co_filename).parent
-        _drop_stale_cache(sources, Path(compiled.stats.cache_path))
+        try:
+            compiled._cache = _Cache(function)
+        except RuntimeError:  # there is no folder that can be written
+            _lost.add(function)
+        else:
+            sources = Path(function.__code__.co_filename).parent
+            _drop_stale_cache(sources, Path(compiled.stats.cache_path))
     return cast(F, compiled)
 
 

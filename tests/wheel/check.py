@@ -77,7 +77,7 @@ def play() -> None:
 def render() -> None:
     """A game as an animated GIF."""
     with open("game.txt", "w") as file:
-        file.write("1. A6L\n")
+        file.write("1: 6L*;\n")
     bao("replay", "game.txt", "--gif", "game.gif")
 
 
@@ -87,7 +87,7 @@ def without(extra: str) -> Callable[[], None]:
 
     def check() -> None:
         with open("game.txt", "w") as file:
-            file.write("1. A6L\n")
+            file.write("1: 6L*;\n")
         words.extend(["--gif", "game.gif"] * (extra == "render"))
         done = subprocess.run(["bao", *words], capture_output=True, text=True)
         assert f"pip install 'bao_env[{extra}]'" in done.stderr, done.stderr

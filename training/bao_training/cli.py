@@ -136,6 +136,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"error: {advice}", file=sys.stderr)
         return 2
+    except MemoryError as error:
+        print(f"error: too little memory: {error}", file=sys.stderr)
+        return 2
     except OSError as error:
         place = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         print(f"error: {place}", file=sys.stderr)
