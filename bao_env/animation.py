@@ -17,8 +17,10 @@ from tqdm import tqdm
 from bao_env.board import Board, Event, EventKind
 from bao_env.engine.position import Position
 from bao_env.game import SEAT_NAMES
-from bao_env.render.drawing import Place, Shape, drawing, places, seed
+from bao_env.render.drawing import Place, drawing, places, seed
+from bao_env.render.marks import Mark, MarkKind
 from bao_env.render.raster import rgb_array
+from bao_env.render.shapes import Shape
 
 _COLOURS = 128
 _LIFTS = {EventKind.LIFT, EventKind.ENDELEA, EventKind.HOUSE_PLAYED}
@@ -71,14 +73,14 @@ def _event_frames(position: Position, event: Event, text: str) -> Iterator[Frame
     elif event.kind in _LIFTS or event.kind is EventKind.STORE_SEED:
         yield _frame(after, event.seat, event.pits[0], event.hand, text), 160
     elif event.kind is EventKind.CAPTURE:
-        prey = (event.seat, event.pits[0])
-        yield drawing(position, marked=[prey], status=text), 260
-        yield _frame(after, *prey, event.hand, text), 200
+        prey = Mark(MarkKind.PREY, event.seat, event.pits[0])
+        yield drawing(position, marks=[prey], status=text), 260
+        yield _frame(after, *prey[1:3], event.hand, text), 200
 
 
 def _frame(position: Position, seat: int, pit: int, hand: int, text: str) -> list[Shape]:
     """Draw a position with a hand above one of its pits."""
-    shapes = drawing(position, marked=[(seat, pit)], status=text)
+    shapes = drawing(position, marks=[Mark(MarkKind.NOW, seat, pit)], status=text)
     return shapes + _hand(_PLACES[seat, pit], hand)
 
 

@@ -6,7 +6,7 @@ import copy
 import operator
 from collections.abc import Iterable, Mapping
 
-from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of, unpack_action
 from bao_env.engine.layout import NORTH, SOUTH, Seat, seat_number
 from bao_env.engine.position import (
     NO_WINNER,
@@ -44,6 +44,7 @@ from bao_env.notation.transcript import (
     rules_head,
     transcribe,
 )
+from bao_env.render.marks import Mark, MarkKind
 from bao_env.render.svg import svg_board
 from bao_env.render.text import ascii_board
 from bao_env.trace import Event, EventKind, trace_move
@@ -386,24 +387,28 @@ class Board:
         return ascii_board(self.position, status=self._status(), viewer=seat)
 
     def svg(self, *, legal: bool = False, width: int = 760, viewer: Seat = SOUTH) -> str:
-        """Return the board as an SVG document; the hole of the last action is marked.
+        """Return the board as an SVG document; the hole and the way of the last action are marked.
 
         Args:
-            legal: also mark the holes of the legal actions.
+            legal: also mark the holes and the ways of the legal actions.
             width: the width of the picture, in pixels.
             viewer: the seat at the bottom.
 
         Raises:
             ValueError: the viewer is not a seat.
         """
-        marked = []
+        marks = []
+        if legal:
+            ways: dict[int, tuple[int, ...]] = {}
+            for pit, direction, _ in map(unpack_action, self.legal_actions):
+                ways[pit] = (*ways.get(pit, ()), direction)
+            marks = [Mark(MarkKind.LEGAL, self.turn, pit, both) for pit, both in ways.items()]
         if self._actions:
-            marked = [(turn_of(self._past[-1][0]), self._actions[-1] >> 2)]
-        holes = [(self.turn, action >> 2) for action in self.legal_actions] if legal else []
+            pit, direction, _ = unpack_action(self._actions[-1])
+            marks.append(Mark(MarkKind.LAST, turn_of(self._past[-1][0]), pit, (direction,)))
         return svg_board(
             self.position,
-            marked=marked,
-            legal=holes,
+            marks=marks,
             status=self._status(),
             width=width,
             viewer=seat_number(viewer, "viewer"),

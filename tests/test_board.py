@@ -19,7 +19,9 @@ from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.notation import NotationError
 from bao_env.notation.transcript import parse_transcripts
 from bao_env.render import ascii_board, svg_board
-from bao_env.render.drawing import Circle, drawing, places
+from bao_env.render.drawing import drawing, places
+from bao_env.render.marks import Mark, MarkKind
+from bao_env.render.shapes import Circle
 from tests.positions import (
     HOUSE_CHOICE,
     LONE_KICHWA,
@@ -248,9 +250,9 @@ def test_characters_and_pictures_show_every_seed(ruleset: str, seed: int) -> Non
         assert rows[0][::-1] + rows[1][::-1] == [*north[8:], *north[:8]]
         assert rows[2] + rows[3] == [*south]
         assert len(seeds_of(text, ruleset)) == 64
-        root = ElementTree.fromstring(svg_board(position, marked=[(NORTH, 3)]))
+        root = ElementTree.fromstring(svg_board(position, marks=[Mark(MarkKind.NOW, NORTH, 3)]))
         ringed = {(position.mover, pit) for pit in (position.barred, position.pending)}
-        assert len(root) == len(drawing(position)) + ((NORTH, 3) not in ringed)
+        assert len(root) == len(drawing(position)) + 2 * ((NORTH, 3) not in ringed)
 
 
 def test_pictures_mark_the_last_action_and_the_legal_ones() -> None:
@@ -259,6 +261,9 @@ def test_pictures_mark_the_last_action_and_the_legal_ones() -> None:
         tags = [tag.attrib for tag in ElementTree.fromstring(svg)]
         circles = [tag for tag in tags if "cx" in tag and tag["fill"] == "none"]
         return {(float(one["cx"]), float(one["cy"])): one["stroke"] for one in circles}
+
+    def arrows(svg: str) -> int:
+        return sum(tag.tag.endswith("polygon") for tag in ElementTree.fromstring(svg))
 
     board = Board()
     middles = {(place.seat, place.pit): (place.x, place.y) for place in places()}
@@ -270,6 +275,7 @@ def test_pictures_mark_the_last_action_and_the_legal_ones() -> None:
     legal = {middles[1, action >> 2] for action in board.legal_actions}
     assert found.keys() == {last} | legal
     assert {found[middle] for middle in legal}.isdisjoint({found[last]})
+    assert arrows(board.svg()) == 1 and arrows(board.svg(legal=True)) == 1 + 2 * len(legal)
 
 
 def test_seeds_lie_still_while_a_heap_grows() -> None:

@@ -22,8 +22,10 @@ from bao_env.envs.aec import env as aec_env
 from bao_env.envs.aec import raw_env
 from bao_env.envs.single import BaoEnv
 from bao_env.render import svg_board
-from bao_env.render.drawing import HEIGHT, WIDTH, Circle, Rect, Text, drawing
+from bao_env.render.drawing import HEIGHT, WIDTH, drawing
+from bao_env.render.marks import Mark, MarkKind
 from bao_env.render.raster import IMAGE_WIDTH, Window, rgb_array
+from bao_env.render.shapes import Circle, Rect, Text
 from tests.conftest import Capsys
 from tests.positions import OPENING
 
@@ -162,7 +164,8 @@ def make(kind: str, **how: Any) -> Any:
 def picture(game: Any, status: str | None = None) -> Any:
     """Return the board of an environment, with its last action marked."""
     last = game._game.last
-    return rgb_array(drawing(game.position, marked=[last] if last else [], status=status))
+    marks = [Mark(MarkKind.LAST, *last)] if last else []
+    return rgb_array(drawing(game.position, marks=marks, status=status))
 
 
 BOTH = pytest.mark.parametrize("kind", ["aec", "single"])
@@ -184,7 +187,7 @@ def test_the_last_action_is_marked() -> None:
     game = make("aec", render_mode="rgb_array")
     game.reset()
     game.step(20)
-    marked = drawing(game.position, marked=[(0, 5)])
+    marked = drawing(game.position, marks=[Mark(MarkKind.LAST, 0, 5, (0,))])
     assert np.array_equal(game.render(), rgb_array(marked))
 
 

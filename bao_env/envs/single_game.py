@@ -31,6 +31,7 @@ from bao_env.game import SEAT_NAMES
 from bao_env.notation.positions import action_to_move
 from bao_env.observation.observer import Observer, make_observations, take_rows
 from bao_env.render.drawing import drawing
+from bao_env.render.marks import Mark, MarkKind
 from bao_env.render.raster import Window, rgb_array
 from bao_env.render.text import ascii_board
 
@@ -104,8 +105,8 @@ class SingleGame:
         """The seat that has won, or -1."""
         self.truncated = False
         """Whether the game was cut short."""
-        self.last: tuple[int, int] | None = None
-        """Seat and pit of the last action; None at the opening."""
+        self.last: tuple[int, int, tuple[int]] | None = None
+        """Seat, pit and direction of the last action; None at the opening."""
         self.guard = Guard()
         """Whoever steps the game changes it in ``with`` blocks of this guard."""
         self._rules = ruleset.kernel
@@ -194,7 +195,7 @@ class SingleGame:
             self.winner = 1 - self.mover
             self.legal[0] = 0
             return
-        self.last = self.mover, action >> 2
+        self.last = self.mover, action >> 2, (action >> 1 & 1,)
         words = self.positions[0]
         self.legal[0], self.winner, _ = advance(self._rules, words, np.uint64(action))
         self.mover = turn_of(words)
@@ -289,8 +290,8 @@ class SingleGameEnv:
             return None
         if self.render_mode == "ansi":
             return ascii_board(game.position, status=game.result_line)
-        marked = [game.last] if game.last else []
-        shapes = drawing(game.position, marked=marked, status=game.result_line)
+        marks = [Mark(MarkKind.LAST, *game.last)] if game.last else []
+        shapes = drawing(game.position, marks=marks, status=game.result_line)
         if self.render_mode == "rgb_array":
             return rgb_array(shapes)
         self._window.show(shapes, self.metadata["render_fps"])

@@ -10,50 +10,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bao_env.engine.layout import HOUSE, SOUTH
+from bao_env.engine.layout import HOUSE, RIGHT, SOUTH
 from bao_env.engine.position import Position
 from bao_env.game import SEAT_NAMES, stage_of
 from bao_env.notation.positions import hole_name
-
-
-@dataclass(frozen=True)
-class Circle:
-    """A filled circle, with an outline if ``width`` is not 0."""
-
-    x: float
-    y: float
-    radius: float
-    fill: str
-    outline: str = "none"
-    width: float = 0
-
-
-@dataclass(frozen=True)
-class Rect:
-    """A filled rectangle with rounded corners, outlined if ``width`` is not 0."""
-
-    x: float
-    y: float
-    w: float
-    h: float
-    corner: float
-    fill: str
-    outline: str = "none"
-    width: float = 0
-
-
-@dataclass(frozen=True)
-class Text:
-    """A text centred at ``x``, its middle at ``y``."""
-
-    x: float
-    y: float
-    text: str
-    size: float
-    fill: str
-
-
-Shape = Circle | Rect | Text
+from bao_env.render.marks import Mark, MarkKind, arrow, ring
+from bao_env.render.shapes import Circle, Rect, Shape, Text
 
 # --- where everything lies --------------------------------------------------------------------
 
@@ -173,10 +135,10 @@ def places(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Place]:
 
 _PAPER = "#efe6d5"
 _SHADOW = "#d3c4aa"
-_WOOD = "#83532d"
+WOOD = "#83532d"
 _WOOD_LIGHT = "#b37d49"
 _WOOD_DARK = "#4f2f17"
-_GRAIN = ("#7b4c28", "#8c5b33", "#77492a", "#905f36")
+GRAIN = ("#7b4c28", "#8c5b33", "#77492a", "#905f36")
 _DEEP = (0x38, 0x20, 0x0F)
 _LIT = (0x74, 0x48, 0x26)
 _INK = "#2e1a0c"
@@ -184,9 +146,6 @@ _PALE = "#f3e3c3"
 _SEEDS = ("#b9c0b4", "#a3aca3", "#c9c7b5", "#95a19b")
 _SEED_EDGE = "#4f5752"
 _SEED_SHADOW = "#26150a"
-_MARK = "#f2c14e"
-_LEGAL = "#9cc46b"
-_BAR = "#d0492f"
 SEED_COLOURS = len(_SEEDS)
 """Number of colours of seeds."""
 
@@ -203,7 +162,7 @@ def ground(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Shape]:
     shapes: list[Shape] = [
         Rect(10, 10, right - 10, bottom - 10, 30, _WOOD_DARK),
         Rect(10, 10, right - 10, bottom - 15, 30, _WOOD_LIGHT),
-        Rect(10, 12, right - 10, bottom - 17, 30, _WOOD),
+        Rect(10, 12, right - 10, bottom - 17, 30, WOOD),
     ]
     lines = int((bottom - 40) / 6.5)
     for i in range(lines):  # the grain: each line in two parts, broken by a gap
@@ -211,8 +170,8 @@ def ground(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Shape]:
         gap = first + 60 + 173 * i % (layout.width - 260)
         last = layout.width - 38 - 41 * i * i % 53
         thick = 1 + i * 7 % 3 * 0.7
-        shapes.append(Rect(first, y, gap - first, thick, 0.7, _GRAIN[i % 4]))
-        shapes.append(Rect(gap + 26, y + 1.3, last - gap - 26, thick, 0.7, _GRAIN[(i + 1) % 4]))
+        shapes.append(Rect(first, y, gap - first, thick, 0.7, GRAIN[i % 4]))
+        shapes.append(Rect(gap + 26, y + 1.3, last - gap - 26, thick, 0.7, GRAIN[(i + 1) % 4]))
     ridge = layout.top + 2 * PIT + _MIDDLE / 2
     shapes += [
         Rect(17, 17, right - 24, bottom - 25, 25, "none", _WOOD_LIGHT, 1.2),
@@ -316,6 +275,23 @@ def _count(place: Place, count: int) -> list[Shape]:
     return [Circle(*place.label, 9, _INK), Text(*place.label, str(count), 11.5, _PALE)]
 
 
+def _marked(place: Place, mark: Mark, viewer: int) -> list[Shape]:
+    """Draw a mark on a pit."""
+    shapes = ring(mark.kind, place.x, place.y, RADIUS, place.is_house)
+    for direction in mark.directions:
+        side = 1 if (direction == RIGHT) == (place.seat == viewer) else -1
+        shapes += arrow(mark.kind, place.x, place.y, RADIUS, side)
+    return shapes
+
+
+def _name(x: float, y: float, seat: int, mover: int) -> list[Shape]:
+    """Draw the name of a player, golden and underlined for the one to move."""
+    if seat != mover:
+        return [Text(x, y, SEAT_NAMES[seat], 15, _PALE)]
+    gold = MarkKind.LEGAL.colour
+    return [Text(x, y, SEAT_NAMES[seat], 15, gold), Rect(x - 21, y + 8, 42, 2.5, 1.2, gold)]
+
+
 def status_line(position: Position, status: str | None) -> str:
     """Return the line below the board, with what the seeds do not show.
 
@@ -333,8 +309,7 @@ def status_line(position: Position, status: str | None) -> str:
 def drawing(
     position: Position,
     *,
-    marked: Iterable[tuple[int, int]] = (),
-    legal: Iterable[tuple[int, int]] = (),
+    marks: Iterable[Mark] = (),
     status: str | None = None,
     layout: Layout = WIDE,
     viewer: int = SOUTH,
@@ -343,8 +318,8 @@ def drawing(
 
     Args:
         position: the position to show.
-        marked: (seat, pit) of the holes with a yellow ring.
-        legal: (seat, pit) of the holes with a green ring, unless they are marked.
+        marks: marks of holes; a hole shows the last of its own, and first of all that it is barred
+            by takasia or awaits the side of a capture.
         status: see :func:`status_line`.
         layout: positions and sizes, and so the size of the drawing.
         viewer: the seat at the bottom.
@@ -354,26 +329,24 @@ def drawing(
         Rect(12, 16, layout.width - 22, layout.board - 12, 30, _SHADOW),
         *ground(layout, viewer),
     ]
-    rings = {pit: _LEGAL for pit in legal} | {pit: _MARK for pit in marked}
-    if position.barred is not None:
-        rings[position.mover, position.barred] = _BAR
-    if position.pending is not None:
-        rings[position.mover, position.pending] = _MARK
+    shown = {(mark.seat, mark.pit): mark for mark in marks}
+    for kind, hole in ((MarkKind.BARRED, position.barred), (MarkKind.NOW, position.pending)):
+        if hole is not None:
+            shown[position.mover, hole] = Mark(kind, position.mover, hole)
     for place in places(layout, viewer):
         seat, pit = place.seat, place.pit
         count = position.store[seat] if pit is None else position.pits(seat)[pit]
         if place.is_house and position.owns_house[seat]:
             shapes += owned_house(place)
-        if pit is not None and (seat, pit) in rings:
-            shapes.append(Circle(place.x, place.y, RADIUS + 2, "none", rings[seat, pit], 3))
         for spot in seed_spots(place, count):
             shapes += seed(*spot)
+        if pit is not None and (seat, pit) in shown:
+            shapes += _marked(place, shown[seat, pit], viewer)
         if count or pit is None:
             shapes += _count(place, count)
     for seat, (x, y, w, h) in ((1 - viewer, layout.far), (viewer, layout.near)):
-        name = _MARK if seat == position.mover else _PALE
         where = (x + w / 2, y - 16) if h > w else (x + 30, y + 16)
-        shapes.append(Text(*where, SEAT_NAMES[seat], 15, name))
+        shapes += _name(*where, seat, position.mover)
     line = status_line(position, status)
     shapes.append(Text(layout.width / 2, layout.height - 24, line, 18, _INK))
     return shapes

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.error import DependencyNotInstalled
 
-from bao_env.render.drawing import WIDTH, Shape, Text
+from bao_env.render.drawing import WIDTH
+from bao_env.render.shapes import Shape, Text
 from bao_env.render.svg import svg_document
 
 if TYPE_CHECKING:

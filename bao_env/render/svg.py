@@ -7,14 +7,15 @@ from xml.sax.saxutils import escape
 
 from bao_env.engine.layout import SOUTH
 from bao_env.engine.position import Position
-from bao_env.render.drawing import HEIGHT, WIDTH, Circle, Shape, Text, drawing
+from bao_env.render.drawing import HEIGHT, WIDTH, drawing
+from bao_env.render.marks import Mark
+from bao_env.render.shapes import Circle, Polygon, Rect, Shape, Text
 
 
 def svg_board(
     position: Position,
     *,
-    marked: Iterable[tuple[int, int]] = (),
-    legal: Iterable[tuple[int, int]] = (),
+    marks: Iterable[Mark] = (),
     status: str | None = None,
     width: int = 760,
     viewer: int = SOUTH,
@@ -23,11 +24,10 @@ def svg_board(
 
     Args:
         position: the position to show.
-        marked, legal, status, viewer: see :func:`bao_env.render.drawing.drawing`.
+        marks, status, viewer: see :func:`bao_env.render.drawing.drawing`.
         width: the width in pixels.
     """
-    shapes = drawing(position, marked=marked, legal=legal, status=status, viewer=viewer)
-    return svg_document(shapes, width)
+    return svg_document(drawing(position, marks=marks, status=status, viewer=viewer), width)
 
 
 def svg_document(shapes: Iterable[Shape], width: int) -> str:
@@ -53,10 +53,14 @@ def _svg(shape: Shape) -> str:
         )
     if isinstance(shape, Circle):
         where = f'<circle cx="{shape.x:.1f}" cy="{shape.y:.1f}" r="{shape.radius:.1f}"'
+    elif isinstance(shape, Polygon):
+        where = f'<polygon points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in shape.points)}"'
     else:
         where = (
             f'<rect x="{shape.x:.1f}" y="{shape.y:.1f}" width="{shape.w:.1f}" '
             f'height="{shape.h:.1f}" rx="{shape.corner:.1f}"'
         )
     outline = f' stroke="{shape.outline}" stroke-width="{shape.width:g}"' if shape.width else ""
+    if isinstance(shape, Circle | Rect) and shape.dash:
+        outline += f' stroke-dasharray="{shape.dash:g}"'
     return f'{where} fill="{shape.fill}"{outline}/>'

@@ -1,0 +1,91 @@
+"""Marks on pits: one vocabulary for every picture, and for the web board.
+
+Each kind has its own form, so that none is told by its colour alone, and a dark edge, so that it
+stands out from wood, hollows and seeds.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from bao_env.render.shapes import Circle, Polygon, Rect, Shape
+
+EDGE = "#1e1008"
+"""The dark edge of every mark."""
+
+
+class MarkKind(Enum):
+    """A kind of mark: its colour, the width of its ring, and the length of the ring's dashes."""
+
+    LEGAL = "legal", "#f2c14e", 3.0, 0.0
+    """A pit that may be played: a golden ring, with an arrowhead for each way."""
+    LAST = "last", "#fff6df", 3.0, 7.0
+    """The pit where the last action began: a dashed ring, with an arrowhead."""
+    NOW = "now", "#fff6df", 4.0, 0.0
+    """The pit where the hand is, or a capture that waits for its side: a thick pale ring."""
+    PREY = "prey", "#ffb59e", 4.0, 2.5
+    """A pit that is being captured: a dotted ring."""
+    HINT = "hint", "#a5e887", 5.0, 0.0
+    """A pit to play: a green ring with a long arrow."""
+    BARRED = "barred", "#ffb59e", 2.5, 0.0
+    """The pit that takasia bars: a cross in a thin ring."""
+
+    def __init__(self, label: str, colour: str, width: float, dash: float) -> None:
+        self.label = label
+        self.colour = colour
+        self.width = width
+        self.dash = dash
+
+
+class Mark(NamedTuple):
+    """A mark on a pit."""
+
+    kind: MarkKind
+    seat: int
+    """The owner of the pit."""
+    pit: int
+    """0..15."""
+    directions: tuple[int, ...] = ()
+    """The ways to play it, 0 for left and 1 for right as its owner sees them."""
+
+
+def ring(kind: MarkKind, x: float, y: float, radius: float, square: bool) -> list[Shape]:
+    """Draw a mark around a pit, round or square, whose radius is half its width."""
+    size = radius + 2.5
+
+    def outline(colour: str, width: float, dash: float) -> Shape:
+        if square:
+            box = (x - size, y - size, 2 * size, 2 * size, size / 3)
+            return Rect(*box, "none", colour, width, dash)
+        return Circle(x, y, size, "none", colour, width, dash)
+
+    shapes = [outline(EDGE, kind.width + 2.5, 0), outline(kind.colour, kind.width, kind.dash)]
+    if kind is MarkKind.BARRED:
+        shapes += _cross(x, y, 0.62 * radius)
+    return shapes
+
+
+def _cross(x: float, y: float, reach: float) -> list[Shape]:
+    """Draw a diagonal cross whose two bars reach so far to each side."""
+    half = 2.2  # of a bar's width, along each axis
+    bar = [(-reach, -reach + half), (-reach + half, -reach), (reach, reach - half)]
+    bar.append((reach - half, reach))
+    return [
+        Polygon(
+            tuple((x + side * dx, y + dy) for dx, dy in bar), MarkKind.BARRED.colour, EDGE, 1.2
+        )
+        for side in (-1, 1)
+    ]
+
+
+def arrow(kind: MarkKind, x: float, y: float, radius: float, side: int) -> list[Shape]:
+    """Draw the arrow of a mark to one side of the screen: -1 is left, 1 is right."""
+    if kind is MarkKind.HINT:
+        outline = [(-17, -4), (3, -4), (3, -10), (18, 0), (3, 10), (3, 4), (-17, 4)]
+        middle = x, y - radius - 3
+    else:
+        outline = [(-7, -9), (8, 0), (-7, 9)]
+        middle = x + 0.82 * side * radius, y - 0.82 * radius
+    points = tuple((middle[0] + side * dx, middle[1] + dy) for dx, dy in outline)
+    return [Polygon(points, kind.colour, EDGE, 1.8)]
