@@ -80,15 +80,16 @@ def test_invalid_players(client: TestClient, player: str, message: str) -> None:
 
 
 def test_checkpoints_come_from_the_named_folders(tmp_path: Path) -> None:
-    """One that cannot be read leaves the game as it is, and its path unsaid."""
+    """One that can no longer be read leaves the game as it is, and its path unsaid."""
     folder = tmp_path / "runs"
     (folder / "best").mkdir(parents=True)
-    shutil.copy(ZANZIBAR, folder / "best" / "final.safetensors")
-    (folder / "broken.safetensors").write_bytes(b"nothing")
+    for name in ("best/final", "broken"):
+        shutil.copy(ZANZIBAR, folder / f"{name}.safetensors")
     roster = Roster([folder])
     assert list(roster.files) == [*shipped(), "runs/best/final", "runs/broken"]
     client = make_client(roster)
     path, _ = start(client, seats=["runs/best/final", "runs/broken"])
+    (folder / "broken.safetensors").write_bytes(b"nothing")
     state = ask(client, f"{path}/bot", ply=0)["state"]
     error = ask(client, f"{path}/bot", 502, ply=1)["error"]
     assert "runs/broken cannot play" in error and str(tmp_path) not in error
@@ -142,22 +143,28 @@ def test_setup_lists_players_and_budgets(client: TestClient) -> None:
         )
     for choice in setup["players"]:
         before, after = choice["spec"]
+        rules = roster.rulesets[choice["rulesets"][0]]
         if choice["budget"] is None:
-            assert roster.check(before + after) == before
+            assert roster.check(before + after, rules) == before
             continue
         low, default, high = (choice["budget"][key] for key in ("low", "default", "high"))
         for budget in (low, default, high):
             name = f"{before}{budget}{after}"
-            assert roster.check(name) == name
+            assert roster.check(name, rules) == name
         for budget in (low - 1, high + 1):
             with pytest.raises(Refused, match=f"expected a budget from {low} to {high}"):
-                roster.check(f"{before}{budget}{after}")
+                roster.check(f"{before}{budget}{after}", rules)
     assert {"random", "greedy", "alphabeta", "alphabeta-ms", "mcts", "network:kibao"} < values
     first = setup["first_bots"] + setup["first_seats"]
-    assert list(map(roster.check, first)) == first
+    assert [roster.check(name, RULESETS["zanzibar"]) for name in first] == first
+    offered = {choice["value"]: choice["rulesets"] for choice in setup["players"]}
+    assert offered["network:kibao"] == ["kibao"] and len(offered["guided-ms"]) > 1
+    assert [level["spec"] for level in setup["levels"]][:2] == ["random", "greedy"]
+    seats = ["kibao", "human"]
+    assert "kibao cannot play zanzibar" in ask(client, "/api/games", 400, seats=seats)["error"]
     path, _ = start(client)
     for evaluator in setup["evaluators"]:
-        if "zanzibar" in evaluator["value"]:  # networks of other rules are errors
+        if "zanzibar" in evaluator["rulesets"]:  # networks of other rules are errors
             ask(client, f"{path}/hints", evaluator=evaluator["value"])
     for player in ("greedy", "guided:9ms", "guided:zanzibar:9ms"):
         assert "gives no hints" in ask(client, f"{path}/hints", 400, evaluator=player)["error"]

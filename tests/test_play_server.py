@@ -22,7 +22,8 @@ from starlette.testclient import TestClient
 
 from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS
-from bao_env.render.drawing import Circle, drawing, ground
+from bao_env.render.drawing import drawing, ground
+from bao_env.render.shapes import Circle
 from tests.conftest import Fails
 from tests.play import HOUSE, ask, post, start
 
@@ -224,7 +225,7 @@ def test_the_page_has_no_inline_code() -> None:
 def test_swahili_has_words_for_events_and_reasons(thorough: bool) -> None:
     assert {f"event {kind.value}" for kind in EventKind} <= SWAHILI.keys()
     rng = np.random.default_rng(1)
-    reasons = set()
+    reasons, rules = set(), set()
     for name in RULESETS:
         for _ in range(4 if thorough else 1):
             game = Game(Board(name), ("human", "human"))
@@ -233,13 +234,18 @@ def test_swahili_has_words_for_events_and_reasons(thorough: bool) -> None:
                     why = game.why_not(pit, direction)
                     if why["words"]:
                         reasons.add(f"reason {why['rule']}")
-                game.play(int(rng.choice(legal)), game.ply)
+                        rules.add(why["rule"])
+                played = game.play(int(rng.choice(legal)), game.ply)
+                rules |= {event["rule"] for event in played["events"]}
     assert len(reasons) > 8 and reasons <= SWAHILI.keys()
+    for rule in rules - {""}:  # as static/texts.js looks them up
+        whole = f"rule {rule.split(',')[0]}"
+        assert {whole, whole.rstrip("abc")} & SWAHILI.keys(), rule
 
 
 def test_both_languages_have_the_same_words() -> None:
     extra = SWAHILI.keys() - ENGLISH.keys()  # in English the server says these itself
-    assert extra and all(key.startswith(("event ", "reason ")) for key in extra)
+    assert extra and all(key.startswith(("event ", "reason ", "rule ")) for key in extra)
     for key, text in ENGLISH.items():
         if isinstance(text, str):
             fields, same = (set(re.findall(r"{(\w+)}", said)) for said in (text, SWAHILI[key]))
@@ -247,3 +253,19 @@ def test_both_languages_have_the_same_words() -> None:
         else:
             assert len(text) == len(SWAHILI[key])
     assert set(re.findall('data-text="([^"]+)"', PAGE)) <= ENGLISH.keys()
+
+
+def test_lessons_are_what_the_engine_says() -> None:
+    """Exactly the moves of a lesson's goal show its event, except where the best capture counts."""
+    lessons = json.loads((STATIC / "lessons.json").read_text(encoding="utf-8"))
+    assert len(lessons) == 8
+    for lesson in lessons:
+        board = Board.from_text(lesson["position"])
+        shown: dict[str, int] = {}
+        for move in board.legal_moves:
+            seen = [event for event in board.trace(move) if event.kind.value == lesson["shows"]]
+            if seen:
+                shown[board.move_text(move)] = sum(event.seeds for event in seen)
+        if set(lesson["goal"]) != shown.keys():
+            assert lesson["goal"] == [max(shown, key=shown.__getitem__)]
+        assert lesson["en"].keys() == lesson["sw"].keys() >= {"title", "text", "done"}

@@ -72,9 +72,7 @@ def _cross(x: float, y: float, reach: float) -> list[Shape]:
     bar = [(-reach, -reach + half), (-reach + half, -reach), (reach, reach - half)]
     bar.append((reach - half, reach))
     return [
-        Polygon(
-            tuple((x + side * dx, y + dy) for dx, dy in bar), MarkKind.BARRED.colour, EDGE, 1.2
-        )
+        Polygon(tuple((x + side * dx, y + dy) for dx, dy in bar), MarkKind.BARRED.colour, EDGE, 1.2)
         for side in (-1, 1)
     ]
 

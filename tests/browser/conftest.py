@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -13,16 +14,24 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from bao_env.engine.ruleset import RULESETS
+
 ROOT = Path(__file__).parents[2]
 expect.set_options(timeout=150_000)  # the first bot compiles, the first network loads torch
 
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where a server listens that offers, among others, a checkpoint that is broken."""
+    """Where a server listens that has, among others, checkpoints that are broken.
+
+    ``runs/damaged`` has a header that can be read, and nothing else.
+    """
     folder = tmp_path_factory.mktemp("checkpoints") / "runs"
     folder.mkdir()
     (folder / "broken.safetensors").write_bytes(b"nothing")
+    notes = json.dumps({"ruleset": RULESETS["zanzibar"].to_dict()})
+    header = json.dumps({"__metadata__": {"bao_env": notes}}).encode()
+    (folder / "damaged.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
     command = [sys.executable, "-m", "bao_training", "play", "--no-browser", "--port", "0"]
     command += ["--checkpoints", str(folder)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
@@ -49,12 +58,15 @@ def browser() -> Iterator[Browser]:
 def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     """Opens the board in a context of its own; anything on the console fails the test.
 
-    ``allowed`` is a pattern of what may be there. Other arguments are Playwright's.
+    ``allowed`` is a pattern of what may be there; ``new`` is for somebody who has not been here
+    before. Other arguments are Playwright's.
     """
     contexts = []
     said: list[str] = []
 
-    def start(allowed: str = r"(?!)", speed: int = 10, path: str = "", **how: Any) -> Page:
+    def start(
+        allowed: str = r"(?!)", speed: int = 10, path: str = "", new: bool = False, **how: Any
+    ) -> Page:
         how.setdefault("viewport", {"width": 1400, "height": 900})
         how.setdefault("locale", "en-GB")
         context = browser.new_context(**how)
@@ -62,6 +74,8 @@ def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
         context.add_init_script(
             f"localStorage.getItem('bao speed') ?? localStorage.setItem('bao speed', '{speed}')"
         )
+        if not new:
+            context.add_init_script("localStorage.setItem('bao met', 'true')")
         page = context.new_page()
         page.set_default_timeout(60_000)
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from playwright.sync_api import LocatorAssertions, Page, expect
 
 from bao_env.board import Board
-from bao_env.render.drawing import Circle, drawing, ground
+from bao_env.render.drawing import drawing, ground
+from bao_env.render.shapes import Circle
 
 Open = Callable[..., Page]
 Shoot = Callable[..., None]
@@ -67,12 +68,19 @@ def transcript(page: Page) -> str:
 
 
 def moves(page: Page) -> list[str]:
-    return page.locator("#moves button:not(.undone)").all_inner_texts()
+    return page.evaluate(
+        "[...document.querySelectorAll('#moves button:not(.undone)')].map((e) => e.dataset.move)"
+    )
 
 
 def peoples_turn(page: Page) -> None:
     over = "/wins/.test(document.getElementById('status').innerText)"
     until(page, f"document.querySelector('.pit.legal') || {over}")
+
+
+def at_rest(page: Page) -> None:
+    """Wait until no seed moves."""
+    until(page, "document.getElementById('skip').disabled")
 
 
 def click_any(page: Page, choice: int) -> None:
@@ -102,7 +110,8 @@ def test_a_whole_game_against_greedy_by_clicks(open_page: Open, shoot: Shoot) ->
     board = Board.from_transcript(transcript(page))
     outcome = board.outcome()
     assert outcome is not None
-    assert page.inner_text("#status").startswith(f"{('South', 'North')[outcome.winner or 0]} wins")
+    you = "You won!" if outcome.winner == 0 else "You lost."
+    assert page.inner_text("#status").startswith(f"{you} {('South', 'North')[outcome.winner or 0]}")
     assert len(moves(page)) == len(board.move_stack)
     see(page, ".pit.legal").to_have_count(0)
     see(page, "#hint").to_be_disabled()
@@ -136,7 +145,7 @@ def test_the_seeds_move_one_by_one(open_page: Open, shoot: Shoot) -> None:
     assert on_board == 64
     until(page, "document.querySelectorAll('.hand .seed').length == 1")
     page.click("#skip")
-    see(page, "#status").to_have_text("North to move · namua", timeout=900)
+    see(page, "#status").to_have_text("North to move", timeout=900)
     assert page.get_attribute("[data-pit=A5]", "aria-label") == "A5, house, 7 seeds"
     assert page.get_attribute("[data-pit=A4]", "aria-label") == "A4, 1 seed"
 
@@ -172,6 +181,7 @@ def test_the_house_choice(open_page: Open, shoot: Shoot) -> None:
     set_up(page, HOUSE)
     page.click("[data-pit=A8]", button="right")
     see(page, "#house").to_be_visible()
+    see(page, "#house").to_contain_text("It is then a pit like any other, for good.")
     shoot(page, "house-choice")
     page.keyboard.press("Escape")  # takes the move back
     expect(page.locator(".pit.legal").first).to_be_visible()
@@ -308,7 +318,7 @@ def test_names_for_screen_readers(open_page: Open) -> None:
     label = page.get_attribute("[data-pit=A6]", "aria-label")
     assert label == "A6, 2 seeds, can be played left and right"
     nameless = page.evaluate(
-        """[...document.querySelectorAll('button, select, input, textarea')]
+        """[...document.querySelectorAll('button:not([aria-hidden]), select, input, textarea')]
         .filter((e) => !(e.getAttribute('aria-label') || e.textContent.trim()
             || [...(e.labels ?? [])].some((l) => l.textContent.trim())))
         .map((e) => e.outerHTML)"""
@@ -323,14 +333,15 @@ def test_names_for_screen_readers(open_page: Open) -> None:
 def test_swahili(open_page: Open, shoot: Shoot) -> None:
     page = open_page()
     page.select_option("#language", "sw")
-    see(page, "#status").to_have_text("Zamu ya Kusini · namua")
+    see(page, "#status").to_have_text("Zamu ya Kusini")
+    see(page, "#why").to_contain_text("Huwezi kula: takasa.")
     assert page.get_attribute("html", "lang") == "sw"
     page.click("[data-pit=A5]")
     see(page, "#message").to_contain_text("takasa haianzi katika nyumba")
     shoot(page, "swahili")
     page.click("[data-pit=A6]")
     until(page, "document.querySelectorAll('#moves button').length == 2")
-    see(page, "#caption").to_contain_text("zamu inalala")
+    see(page, "#caption").to_contain_text("amekula kete 1")
     page.reload()
     expect(page.locator("#start, [type=submit]").first).to_have_text("Anza")
 
@@ -393,17 +404,18 @@ def test_the_example_game_is_told(open_page: Open, shoot: Shoot) -> None:
     )
     see(page, "#moves button").to_have_count(52)
     see(page, "#rule").to_contain_text("2.1, 2.2 Namua.")
-    until(page, "!document.querySelector('#skip:not([hidden])')")
+    at_rest(page)
     page.click("#step-on")
     see(page, "#events li.now").to_have_text("South lifts 3 seeds from A7 (Donkers 2.4)")
-    until(page, "!document.querySelector('#skip:not([hidden])')")
+    at_rest(page)
     page.click("#step-back")
     see(page, "#events li.now").to_contain_text("from the store")
     page.locator("#moves button").nth(23).click()  # 12: 7R*; END IN THE HOUSE
+    see(page, "#story").to_be_hidden()
     page.click("#explain")
     see(page, "#story-title").to_have_text("Ply 24, North: 7R*")
     for _ in range(20):
-        until(page, "!document.querySelector('#skip:not([hidden])')")
+        at_rest(page)
         if "the move ends in the house" in page.inner_text("#events li.now"):
             break
         page.click("#step-on")
@@ -435,11 +447,11 @@ def test_two_bots_play_and_can_be_stopped(open_page: Open) -> None:
     page.select_option("#seat-0", "alphabeta")
     page.fill("#budget-0", "2")
     page.click("#new-game [type=submit]")
-    until(page, "document.querySelectorAll('#moves button').length >= 3")
+    until(page, "document.querySelectorAll('#moves button').length >= 3", timeout=150)
     page.click("#pause")
     see(page, "#go-on").to_be_visible()
     page.wait_for_timeout(500)
-    until(page, "document.getElementById('skip').hidden")  # the move under way may end
+    at_rest(page)  # the move under way may end
     count = page.locator("#moves button").count()
     page.wait_for_timeout(700)
     assert page.locator("#moves button").count() == count
@@ -483,10 +495,10 @@ def test_a_person_as_north_sits_below(open_page: Open) -> None:
 
 def test_a_failing_bot(open_page: Open, shoot: Shoot) -> None:
     page = open_page(allowed="502")
-    page.select_option("#seat-1", "network:runs/broken")
+    page.select_option("#seat-1", "network:runs/damaged")
     page.click("#new-game [type=submit]")
     page.click("[data-pit=A6]")
-    see(page, "#message").to_contain_text("runs/broken cannot play")
+    see(page, "#message").to_contain_text("runs/damaged cannot play")
     shoot(page, "failing-bot")
     assert moves(page) == ["6L*"]
     page.select_option("#seat-1", "greedy")
@@ -495,10 +507,117 @@ def test_a_failing_bot(open_page: Open, shoot: Shoot) -> None:
     see(page, "#message").to_be_empty()
 
 
-def test_a_server_that_has_forgotten_the_game(open_page: Open) -> None:
+def test_players_are_those_of_the_rules(open_page: Open) -> None:
+    """A network is offered under its own rules only, and a broken checkpoint under none."""
+    page = open_page()
+    offered = page.locator("#seat-1 option").all_inner_texts()
+    assert "Network zanzibar" in offered and "Network kujifunza" not in offered
+    assert not any("broken" in name for name in offered)
+    assert "Level 2 · Elo 372" in offered
+    page.select_option("#ruleset", "kujifunza")
+    offered = page.locator("#seat-1 option").all_inner_texts()
+    assert "Network kujifunza" in offered and "Network zanzibar" not in offered
+    assert "Level 2" in offered  # its Elo is that of zanzibar
+    see(page, "#seat-1 option:checked").to_have_text("Level 2")
+
+
+def test_an_arrow_sows_as_it_points(open_page: Open) -> None:
+    """Elsewhere in the pit the button of the mouse decides, unless only one way is legal."""
+    page = open_page()
+    page.select_option("#seat-1", "human")
+    page.click("#new-game [type=submit]")
+    see(page, "#players").to_contain_text("North: A person")
+    pit = page.locator("[data-pit=A7]").bounding_box()
+    assert pit
+    left, middle, right = (pit["x"] + share * pit["width"] for share in (0.16, 0.5, 0.84))
+    top, centre = (pit["y"] + share * pit["height"] for share in (0.14, 0.5))
+
+    def undo() -> None:
+        at_rest(page)
+        page.click("#undo")
+        see(page, "#moves button:not(.undone)").to_have_count(0)
+
+    for x, y, move in ((right, top, "7R*"), (left, top, "7L*"), (middle, centre, "7L*")):
+        page.mouse.click(x, y)
+        see(page, f"#moves button:not(.undone)[data-move='{move}']").to_have_count(1)
+        undo()
+    page.mouse.click(middle, centre, button="right")
+    see(page, "#moves button:not(.undone)[data-move='7R*']").to_have_count(1)
+    set_up(page, HOUSE)
+    page.click("[data-pit=A8]")  # a capture at the end: only to the right, though this is left
+    see(page, "#house").to_be_visible()
+
+
+def test_looking_back_changes_nothing(open_page: Open, shoot: Shoot) -> None:
+    """A story, a move of the list and the arrow keys are views; only Play from here branches."""
+    page = open_page()
+    click_any(page, 0)
+    click_any(page, 1)
+    position, made = page.input_value("#position"), moves(page)
+    unfold(page, "panel-study")
+    page.click("#explain")
+    see(page, "#story-title").to_have_text(f"Ply 4, North: {made[3]}")
+    see(page, "#status").to_have_text("Looking back, ply 3: North to move")
+    page.click("[data-pit=A6]")
+    see(page, "#message").to_contain_text("You are looking back.")
+    shoot(page, "looking-back")
+    page.click("#back")
+    see(page, "#position").to_have_value(position)
+    for key in ("Home", "ArrowRight", "End", "ArrowLeft"):
+        page.keyboard.press(key)
+        page.wait_for_timeout(100)
+    see(page, "#status").to_have_text("Looking back, ply 3: North to move")
+    page.wait_for_timeout(500)  # the bot, which would be to move, isn't asked
+    assert moves(page) == made
+    page.click("#back")
+    see(page, "#status").to_have_text("South to move")
+    see(page, "#position").to_have_value(position)
+    page.locator("#moves button").first.click()
+    page.click("#play-from-here")
+    until(page, "document.querySelectorAll('#moves button:not(.undone)').length == 2")
+    assert len(made) == 4 and page.locator("#moves button").count() == 2
+
+
+def test_back_and_unknown_games(open_page: Open) -> None:
     page = open_page(allowed="404", path="#nothing")
-    see(page, "#status").to_have_text("South to move · namua")
+    see(page, "#message").to_have_text(
+        "That game is not on this server, or no longer: this is a new one."
+    )
     see(page, ".pit.legal").to_have_count(2)
+    click_any(page, 0)
+    made = moves(page)
+    page.click("#new-game [type=submit]")
+    see(page, "#moves button").to_have_count(0)
+    page.go_back()
+    see(page, "#moves button").to_have_count(2)
+    assert moves(page) == made
+
+
+def test_a_second_page_follows(open_page: Open) -> None:
+    page = open_page()
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.wait_for_selector("body[data-ready]")
+    page.bring_to_front()
+    click_any(page, 0)
+    see(other, "#moves button:not(.undone)").to_have_count(2)
+    assert moves(other) == moves(page)
+    page.click("#undo")
+    see(other, "#moves button:not(.undone)").to_have_count(0)
+    click_any(other, 1)
+    see(page, "#moves button:not(.undone)").to_have_count(2)
+
+
+def test_a_bot_that_thinks_says_so(open_page: Open) -> None:
+    page = open_page()
+    page.select_option("#seat-1", "alphabeta-ms")
+    page.fill("#budget-1", "3000")
+    page.click("#new-game [type=submit]")
+    page.click("[data-pit=A6]")
+    see(page, "#status").to_have_text("North thinks …")
+    see(page, "#live").to_have_text("North thinks …")
+    peoples_turn(page)
+    see(page, "#status").to_have_text("South to move")
 
 
 def test_dark_and_wide(open_page: Open, shoot: Shoot) -> None:

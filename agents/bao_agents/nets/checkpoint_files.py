@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
+
+from bao_env.engine.ruleset import Ruleset
 
 CHECKPOINTS = Path(__file__).parents[1] / "checkpoints"
 """Folder of the shipped checkpoints; they are loaded by name, without the suffix."""
 GUIDES = CHECKPOINTS / "guides"
 """Folder of the small networks that guide alpha-beta, one for each rule set, by its name."""
+
+_MAX_HEADER = 1 << 20
 
 
 def shipped() -> list[str]:
@@ -60,3 +65,14 @@ def find_guide(ruleset: str) -> Path:
             f"guides are shipped for {', '.join(guides)}"
         )
     return path
+
+
+def trained_under(path: Path) -> Ruleset | None:
+    """Return the rule set of a checkpoint; None if the file is not one that can be read."""
+    try:
+        with path.open("rb") as file:  # the length of the header, the header, the tensors
+            header = file.read(min(int.from_bytes(file.read(8), "little"), _MAX_HEADER))
+        metadata = json.loads(json.loads(header)["__metadata__"]["bao_env"])
+        return Ruleset.from_dict(metadata["ruleset"])
+    except (OSError, KeyError, TypeError, ValueError, RecursionError):
+        return None

@@ -14,7 +14,7 @@ import numpy as np
 from bao_agents.base import PlayerSpec
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
-from bao_agents.play.seated_game import move_texts
+from bao_agents.play.seated_game import move_texts, position_values
 from bao_agents.search.alphabeta.evaluation import SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
@@ -69,8 +69,8 @@ def _searcher(board: Board, nodes: int) -> AlphaBetaAgent:
 
 def evaluators(roster: Roster) -> list[dict[str, Any]]:
     """Return the evaluators that :func:`hints` accepts, each with the parts of its label."""
-    search = {"value": SEARCH, "kind": "hints", "checkpoint": "", "budget": ""}
-    return [search, *roster.evaluators()]
+    search: dict[str, Any] = {"value": SEARCH, "kind": "hints", "checkpoint": "", "budget": ""}
+    return [search | {"rulesets": list(roster.rulesets)}, *roster.evaluators()]
 
 
 def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
@@ -119,6 +119,7 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
     for action in (best, *lines[best])[:_MAX_LINE]:
         texts.append(move_texts(shown, action))
         shown.push(action)
+        texts[-1]["after"] = position_values(shown)
     return {
         "mover": board.turn,
         "win": win,

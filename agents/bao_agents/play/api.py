@@ -13,9 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
+import numpy as np
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
+from bao_agents.arena.solved_positions import shipped_won_positions
 from bao_agents.play import analysis
 from bao_agents.play.computing import Computing
 from bao_agents.play.geometry import LAYOUTS, board_parts
@@ -27,7 +29,9 @@ from bao_agents.play.sessions import Sessions
 from bao_agents.play.watch import MAX_BOARDS, Watch
 from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import Ruleset
+from bao_env.notation.positions import format_position
 
 EXAMPLE = Path(__file__).with_name("donkers-example.txt")
 """Donkers' example game, as a transcript."""
@@ -39,6 +43,9 @@ BOT_TIMEOUT = 120.0
 Few take long, but the first of its kind compiles, which takes a minute on a slow machine."""
 FIRST_BOTS = ("greedy", "alphabeta:4")
 """The players first offered for watching; the first of them also against a person."""
+PUZZLE_PLIES = 9
+"""The longest win of a puzzle, in plies; one-ply wins are no puzzle."""
+PUZZLE_BOT = "solver:300ms"
 _BYTE_ORDER_MARK = "\ufeff"
 """A mark that some editors put before a text."""
 
@@ -74,6 +81,7 @@ class Tables:
                 for rules in self.roster.rulesets.values()
             ],
             "players": self.roster.choices(),
+            "levels": self.roster.levels(),
             "evaluators": analysis.evaluators(self.roster),
             "first_seats": (HUMAN, next(iter(self.roster.further), FIRST_BOTS[0])),
             "first_bots": FIRST_BOTS,
@@ -109,40 +117,60 @@ class Tables:
                 board = Board(self._ruleset(ruleset), first[first_player])
         except ValueError as error:
             raise Refused(str(error)) from error
-        game = Game(board, self._checked(seats))
+        game = Game(board, self._checked(seats, board.ruleset))
         return {"id": self.games.add(game), **game.show()}
 
     @check_types
     def example(self) -> Data:
-        """Start Donkers' example game, at its first move; return its name and state."""
-        game = Game(Board.from_transcript(EXAMPLE.read_text(encoding="ascii")), (HUMAN, HUMAN))
-        return {"id": self.games.add(game), **game.go_to(0)}
+        """Start Donkers' example game; return its name and state."""
+        return self.new_game([HUMAN, HUMAN], transcript=EXAMPLE.read_text(encoding="ascii"))
+
+    @check_types
+    def puzzle(self, ruleset: str = "zanzibar") -> Data:
+        """Start a game from a position that its mover can win; return it, with the plies.
+
+        The other seat is the solver's, which resists as long as it can.
+        """
+        rules = self._ruleset(ruleset)
+        known = shipped_won_positions(rules)
+        if known is None:
+            raise Refused(f"no puzzles for {ruleset}: choose zanzibar or kujifunza")
+        fits = np.flatnonzero(
+            (known.winning != known.masks) & (known.plies > 1) & (known.plies <= PUZZLE_PLIES)
+        )
+        chosen = secrets.choice(fits.tolist())
+        position = format_position(unpack(known.positions[chosen]))
+        game = Game(Board.from_text(position, rules), (HUMAN, HUMAN))
+        seats = (HUMAN, PUZZLE_BOT) if game.board().turn == SOUTH else (PUZZLE_BOT, HUMAN)
+        game.take_seats(self._checked(list(seats), rules))
+        return {"id": self.games.add(game), "plies": int(known.plies[chosen]), **game.show()}
 
     @check_types
     def take_seats(self, name: str, seats: Players) -> Data:
         """Change who plays a game; return its state."""
-        return self.games.call(Game.take_seats, name, self._checked(seats))
+        rules = self.games.call(Game.board, name).ruleset
+        return self.games.call(Game.take_seats, name, self._checked(seats, rules))
 
     @check_types
-    def hints(self, name: str, evaluator: str = analysis.SEARCH) -> Data:
-        """Evaluate each move with a search or a checkpoint."""
-        return analysis.hints(self.games.call(Game.board, name), evaluator, self.roster)
+    def hints(self, name: str, evaluator: str = analysis.SEARCH, ply: int | None = None) -> Data:
+        """Evaluate each move with a search or a checkpoint, where the game stands or at a ply."""
+        return analysis.hints(self.games.call(Game.board, name, ply), evaluator, self.roster)
 
     @check_types
-    def evaluation(self, name: str) -> Data:
+    def evaluation(self, name: str, ply: int | None = None) -> Data:
         """Return South's chance, for the evaluation bar."""
-        board = self.games.call(Game.board, name)
+        board = self.games.call(Game.board, name, ply)
         return {"ply": len(board.move_stack), **analysis.south_chance(board)}
 
     @check_types
     def new_watch(self, players: Players, boards: int, ruleset: str = "zanzibar") -> Data:
         """Start games between two players; return their name and state."""
         rules, seed = self._ruleset(ruleset), secrets.randbelow(1 << 30)
-        watch = Watch(rules, self._checked(players), boards, seed)
+        watch = Watch(rules, self._checked(players, rules), boards, seed)
         return {"id": self.watches.add(watch), "state": watch.state()}
 
-    def _checked(self, players: list[str]) -> tuple[str, str]:
-        first, second = map(self.roster.check, players)
+    def _checked(self, players: list[str], rules: Ruleset) -> tuple[str, str]:
+        first, second = (self.roster.check(player, rules) for player in players)
         return first, second
 
     def _ruleset(self, name: str) -> Ruleset:
@@ -204,8 +232,10 @@ GAME = "/api/games/{name}"
 POSTS: dict[str, Handler] = {
     "/api/games": quick(Tables.new_game),
     "/api/example": quick(Tables.example),
+    "/api/puzzles": quick(Tables.puzzle),
     f"{GAME}/play": of_game(Game.play),
     f"{GAME}/goto": of_game(Game.go_to),
+    f"{GAME}/look": of_game(Game.look),
     f"{GAME}/seats": quick(Tables.take_seats),
     f"{GAME}/events": of_game(Game.events),
     f"{GAME}/choice": of_game(Game.choice),

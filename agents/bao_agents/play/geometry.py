@@ -19,6 +19,7 @@ from bao_env.render.drawing import (
     seed,
     seed_spots,
 )
+from bao_env.render.marks import MarkKind, arrow, ring
 from bao_env.render.svg import svg_shapes
 
 _ROWS_HEIGHT = WIDE.bottom - WIDE.top
@@ -37,7 +38,10 @@ LAYOUTS = {"wide": WIDE, "tall": TALL}
 
 @cache
 def board_parts(layout_name: str, viewer: int = SOUTH) -> dict[str, Any]:
-    """Return the empty board as SVG, a seed of each colour, and the spots of seeds in each place.
+    """Return the empty board as SVG, seeds and marks, and the spots of seeds in each place.
+
+    ``marks`` has, by kind, the ring of a round and of a square pit, and the arrow to the left and
+    to the right.
 
     Args:
         layout_name: ``wide`` or ``tall``.
@@ -48,10 +52,20 @@ def board_parts(layout_name: str, viewer: int = SOUTH) -> dict[str, Any]:
     return {
         "width": layout.width,
         "height": layout.board + 8,
+        "viewer": viewer,
         "pit": PIT,
         "radius": RADIUS,
         "ground": svg_shapes(ground(layout, viewer)),
         "seeds": [svg_shapes(seed(0, 0, colour)) for colour in range(SEED_COLOURS)],
+        "marks": {
+            kind.label: {
+                "round": svg_shapes(ring(kind, 0, 0, RADIUS, False)),
+                "square": svg_shapes(ring(kind, 0, 0, RADIUS, True)),
+                "left": svg_shapes(arrow(kind, 0, 0, RADIUS, -1)),
+                "right": svg_shapes(arrow(kind, 0, 0, RADIUS, 1)),
+            }
+            for kind in MarkKind
+        },
         "places": [
             {
                 "seat": place.seat,

@@ -7,6 +7,7 @@ the start of the server. The command line may offer any other player, and rules,
 
 from __future__ import annotations
 
+import json
 import stat
 import threading
 from collections.abc import Hashable, Iterable
@@ -17,8 +18,9 @@ import numpy as np
 from cachetools import LRUCache
 
 from bao_agents import plugins, registry
+from bao_agents.arena.ladder import DEFAULT, LADDERS
 from bao_agents.base import NamedPlayer, PlayerKind, PlayerSpec
-from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
+from bao_agents.nets.checkpoint_files import CHECKPOINTS, GUIDES, shipped, trained_under
 from bao_agents.play.refused import Refused
 from bao_agents.registry import read_network
 from bao_env.board import Board
@@ -82,6 +84,21 @@ OFFERS = [
 ``NAME`` are ``player NAME`` in ``static/en.json`` and in the files of other languages."""
 
 
+LEVELS = (
+    "random",
+    "greedy",
+    "alphabeta:1",
+    "mcts:100",
+    "alphabeta:2",
+    "alphabeta:4",
+    "alphabeta:6",
+    "alphabeta:10",
+)
+"""The opponents that the page offers first, from the weakest to the strongest: anchors of the
+ladder ``LADDER``."""
+LADDER = LADDERS / f"{DEFAULT}.json"
+
+
 class Roster:
     """The players and the rule sets that this server offers.
 
@@ -128,18 +145,24 @@ class Roster:
         """Idle players: a search reuses its memory, so only one game may use it at a time."""
         self._lock = threading.Lock()
 
+    def levels(self) -> list[dict[str, Any]]:
+        """Return LEVELS as plain values: each a ``spec`` with its ``elo``, measured in zanzibar."""
+        anchors = json.loads(LADDER.read_text(encoding="utf-8"))["anchors"]
+        elo = {anchor["player"]: anchor["elo"] for anchor in anchors}
+        return [{"spec": spec, "elo": round(elo[spec])} for spec in LEVELS]
+
     def choices(self) -> list[dict[str, Any]]:
         """Return all players but people, as plain values, for a list to choose from.
 
         Each has a unique ``value``; ``kind`` and ``checkpoint``, for its label, empty for a player
-        of the command line; its ``budget`` or None; and ``spec``: the parts of its name before and
-        after the budget.
+        of the command line; its ``budget`` or None; ``spec``: the parts of its name before and
+        after the budget; and ``rulesets``: the names of those that it can play.
         """
-        further = [
+        further: list[dict[str, Any]] = [
             {"value": name, "kind": "", "checkpoint": "", "spec": (name, ""), "budget": None}
             for name in self.further
         ]
-        return further + [
+        choices = further + [
             {
                 "value": offer.name + (name and f":{name}"),
                 "kind": offer.name,
@@ -153,6 +176,20 @@ class Roster:
             for kind, offer in _offered()
             if kind.has_checkpoint == bool(name)
         ]
+        for choice in choices:
+            least = str(choice["budget"]["low"]) if choice["budget"] else ""
+            spec = self.parse(least.join(choice["spec"]))
+            choice["rulesets"] = [
+                n for n, rules in self.rulesets.items() if self._plays(spec, rules)
+            ]
+        return choices
+
+    def _plays(self, spec: PlayerSpec, rules: Ruleset) -> bool:
+        """Return whether a player can play some rules: whether its network was trained for them."""
+        path = spec.path
+        if spec.kind.name == "guided":
+            path = GUIDES / f"{rules.name}.safetensors"
+        return path is None or trained_under(path) == rules
 
     def evaluators(self) -> list[dict[str, Any]]:
         """Return the players that give hints, each with its default budget, as plain values."""
@@ -161,7 +198,7 @@ class Roster:
             budget = str(choice["budget"]["default"]) if choice["budget"] else ""
             value = budget.join(choice["spec"])
             if self.gives_hints(self.parse(value)):
-                label = {key: choice[key] for key in ("kind", "checkpoint")}
+                label = {key: choice[key] for key in ("kind", "checkpoint", "rulesets")}
                 found.append({"value": value, "budget": budget, **label})
         return found
 
@@ -191,13 +228,21 @@ class Roster:
             raise Refused(f"player {spec!r}: expected a budget from {budget.low} to {budget.high}")
         return found
 
-    def check(self, spec: str) -> str:
-        """Return the name of a player that may play here; people included.
+    def check(self, spec: str, rules: Ruleset) -> str:
+        """Return the name of a player that may play some rules here; people included.
 
         Raises:
-            Refused: the player may not play here, or its budget is out of range.
+            Refused: the player may not play here, its budget is out of range, or it cannot play
+                these rules.
         """
-        return spec if spec == HUMAN else str(self.parse(spec))
+        if spec == HUMAN:
+            return spec
+        found = self.parse(spec)
+        if not self._plays(found, rules):
+            raise Refused(
+                f"{found} cannot play {rules.name}: choose another player, or other rules"
+            )
+        return str(found)
 
     def act(self, spec: str, board: Board) -> int:
         """Return the action that a player chooses on a board that is not over.

@@ -12,7 +12,7 @@ from pydantic import Field
 from bao_agents.play.refused import Refused, check_types
 from bao_agents.play.roster import HUMAN
 from bao_agents.play.rule_texts import rule_text
-from bao_env.board import Board, Event, IllegalMoveError
+from bao_env.board import Board, Event, EventKind, IllegalMoveError
 from bao_env.engine.action import pack_action, unpack_action
 from bao_env.game import SEAT_NAMES
 from bao_env.notation.moves import SPELLINGS, why_illegal
@@ -20,6 +20,14 @@ from bao_env.notation.positions import NotationError
 
 MAX_PLIES = 2000
 """The longest game: the board is for people."""
+_TOLD = {
+    EventKind.HOUSE_PLAYED,
+    EventKind.HOUSE_STOP,
+    EventKind.HOUSE_LOST,
+    EventKind.TAKASIA_STOP,
+    EventKind.TAKASIA,
+}
+"""The events that the summary of a move names, besides captures and the end of the game."""
 
 Data = dict[str, Any]
 Pit = Annotated[int, Field(ge=0, le=15)]
@@ -35,9 +43,15 @@ class Turn(NamedTuple):
 
 def event_values(event: Event) -> Data:
     """Return an event as plain values, with its words and the text of its rule."""
-    return asdict(event) | {
+    return asdict(event) | {"rule_text": rule_text(event.rule), **_event_words(event)}
+
+
+def _event_words(event: Event) -> Data:
+    """Return what a page needs to put an event into words, in any language."""
+    return {
         "kind": event.kind.value,
-        "rule_text": rule_text(event.rule),
+        "seat": event.seat,
+        "seeds": event.seeds,
         "names": event.names(),
         "words": str(event),
     }
@@ -47,8 +61,8 @@ def position_values(board: Board) -> Data:
     """Return the values that a drawing of a board needs."""
     position, before, last = board.position, board.copy(), None
     if board.move_stack:
-        pit = unpack_action(before.pop())[0]
-        last = {"seat": before.turn, "pit": pit}
+        pit, direction, _ = unpack_action(before.pop())
+        last = {"seat": before.turn, "pit": pit, "direction": direction}
     return {
         "ply": len(board.move_stack),
         "mover": position.mover,
@@ -56,6 +70,8 @@ def position_values(board: Board) -> Data:
         "store": position.store,
         "owns_house": position.owns_house,
         "last": last,
+        "barred": position.barred,
+        "pending": position.pending,
     }
 
 
@@ -66,9 +82,20 @@ def move_texts(board: Board, action: int) -> Data:
 
 
 def _move_values(board: Board, action: int) -> Data:
-    """Return a move for the list; ``joined`` says that it continues the last turn (Dutch I.a)."""
+    """Return a move for the list, with what it did.
+
+    ``joined`` says that it continues the last turn (Dutch I.a); ``seeds`` are the captured ones,
+    ``laps`` the sowings; ``told`` are the other events worth a word.
+    """
     joined = board.position.pending is not None and bool(board.move_stack)
-    return {**move_texts(board, action), "joined": joined}
+    events = board.trace(action)
+    return {
+        **move_texts(board, action),
+        "joined": joined,
+        "seeds": sum(event.seeds for event in events if event.kind is EventKind.CAPTURE),
+        "laps": sum(event.kind is EventKind.SOW for event in events),
+        "told": [_event_words(event) for event in events if event.kind in _TOLD],
+    }
 
 
 def _up_to(board: Board, ply: int) -> Board:
@@ -97,6 +124,8 @@ class Game:
         self.seats = seats
         self._board = board.copy()
         """The game with the moves that have been undone."""
+        self._version = 0
+        """Raised by each change, so that a page sees those made by another."""
         self.ply = len(board.move_stack)
         """Actions from the start to the position shown."""
         if self.ply > MAX_PLIES:
@@ -107,18 +136,35 @@ class Game:
             self._moves.append(_move_values(replayed, action))
             replayed.push(action)
 
-    def board(self) -> Board:
-        """Return a copy of the board as shown."""
-        return _up_to(self._board, self.ply)
+    def board(self, ply: int | None = None) -> Board:
+        """Return a copy of the board at a ply; None is the position where the game stands.
+
+        Raises:
+            Refused: the game has no such ply.
+        """
+        ply = self.ply if ply is None else ply
+        if not 0 <= ply <= len(self._moves):
+            raise Refused(f"ply {ply}: expected 0 to {len(self._moves)}")
+        return _up_to(self._board, ply)
 
     @check_types
     def show(self) -> Data:
-        """Return the game as shown."""
+        """Return the game where it stands."""
         return {"state": self.state()}
+
+    @check_types
+    def look(self, ply: int) -> Data:
+        """Return the game at any ply; it stays where it stands.
+
+        Raises:
+            Refused: the game has no such ply.
+        """
+        return {"state": self.state(ply)}
 
     def take_seats(self, seats: tuple[str, str]) -> Data:
         """Change the players."""
         self.seats = seats
+        self._version += 1
         return self.show()
 
     @check_types
@@ -140,6 +186,7 @@ class Game:
         self._moves[ply:] = [_move_values(board, action)]
         board.push(action)
         self._board, self.ply = board, ply + 1
+        self._version += 1
         return {"events": events, **self.show()}
 
     def _check_ply(self, ply: int) -> None:
@@ -179,22 +226,21 @@ class Game:
         Raises:
             Refused: the game has no such ply.
         """
-        if not 0 <= ply <= len(self._moves):
-            raise Refused(f"ply {ply}: expected 0 to {len(self._moves)}")
-        self.ply = ply
+        self.ply = len(self.board(ply).move_stack)
+        self._version += 1
         return self.show()
 
     @check_types
     def events(self, ply: int) -> Data:
-        """Return the events of the action played at ``ply``, at any point of the game.
+        """Return the events of the action played at ``ply``, and the state before it.
 
         Raises:
             Refused: no action was played there.
         """
         if not 0 <= ply < len(self._moves):
             raise Refused(f"ply {ply}: expected 0 to {len(self._moves) - 1}")
-        events = _up_to(self._board, ply).trace(self._board.move_stack[ply])
-        return {"events": [event_values(event) for event in events]}
+        events = self.board(ply).trace(self._board.move_stack[ply])
+        return {"events": [event_values(event) for event in events], "state": self.state(ply)}
 
     @check_types
     def choice(self, pit: Pit, direction: Direction) -> Data:
@@ -240,21 +286,30 @@ class Game:
         except NotationError as error:
             raise Refused(str(error)) from error
 
-    def state(self) -> Data:
-        """Return everything that a screen shows, as plain values."""
-        board = self.board()
-        position, outcome = board.position, board.outcome()
+    def state(self, ply: int | None = None) -> Data:
+        """Return everything that a screen shows at a ply, as plain values.
+
+        ``at`` is the ply where the game stands, and ``must`` says what the legal moves have in
+        common: they are captures, ``takasa``, or the ``side`` of a capture.
+        """
+        board = self.board(ply)
+        position, outcome, legal = board.position, board.outcome(), board.legal_actions
+        must = None
+        if legal:
+            takasa = board.move_text(legal[0]).endswith("*")
+            must = "takasa" if takasa else "capture" if position.pending is None else "side"
         return {
             **position_values(board),
+            "version": self._version,
+            "at": self.ply,
+            "must": must,
             "ruleset": board.ruleset.name,
             "seats": self.seats,
             "length": len(self._moves),
             "text": board.text(),
             "stage": board.stage.value,
-            "barred": position.barred,
-            "pending": position.pending,
             "outcome": outcome and {"winner": outcome.winner, "how": outcome.termination.value},
-            "legal": [_option(action) for action in board.legal_actions],
+            "legal": [_option(action) for action in legal],
             "moves": self._moves,
         }
 

@@ -23,10 +23,12 @@ function make(name, attributes = {}, parent = null, markup = "") {
 const key = (seat, pit) => `${seat}:${pit ?? "store"}`;
 
 export class Board {
-  // One board inside `container`. With `onPit(place, event)` each pit gets a button.
-  constructor(container, parts, onPit = null) {
+  // One board inside `container`. With `actions` each pit gets a button: `pit(place, how)` is called
+  // for a click in it, `sow(place, side)` for one on an arrow.
+  constructor(container, parts, actions = null) {
     this.parts = parts;
     this.container = container;
+    this.actions = actions;
     this.places = new Map();
     this.skipping = false;
     this.stepTime = () => 0;
@@ -35,9 +37,9 @@ export class Board {
     container.append(svg);
     make("g", {}, svg, parts.ground);
     this.frames = make("g", {}, svg);
-    this.glows = make("g", { class: "glows" }, svg);
-    this.marks = make("g", { class: "marks" }, svg);
     this.seedLayer = make("g", {}, svg);
+    this.legal = make("g", { class: "glows" }, svg);
+    this.marks = make("g", { class: "marks" }, svg);
     this.labelLayer = make("g", { class: "labels" }, svg);
     this.handLayer = make("g", { class: "hand" }, svg);
     this.handCount = make("text", { class: "hand-count" }, svg);
@@ -51,7 +53,7 @@ export class Board {
       entry.number = make("text", { x: place.label[0], y: place.label[1] + 4.3 }, entry.label);
       this.places.set(key(place.seat, place.pit), entry);
       if (place.pit === null) this.addName(entry);
-      else if (onPit) this.addButton(entry, onPit);
+      else if (actions) this.addButton(entry);
     }
   }
 
@@ -61,27 +63,44 @@ export class Board {
     entry.name = make("text", { x: at[0], y: at[1], class: "seat-name" }, this.labelLayer);
   }
 
-  addButton(entry, onPit) {
+  addButton(entry) {
+    const button = this.overlay(entry.owned ? "pit house" : "pit", entry.x, entry.y, this.parts.pit, this.parts.pit);
+    button.dataset.pit = entry.name;
+    this.listen(button, (side) => this.actions.pit(entry, side), () => this.actions.pit(entry, "choose"));
+    entry.button = button;
+  }
+
+  // A button over the drawing, with its middle at x and y.
+  overlay(className, x, y, width, height) {
+    const { parts } = this;
     const button = document.createElement("button");
     button.type = "button";
-    button.className = entry.owned ? "pit house" : "pit";
-    button.dataset.pit = entry.name;
+    button.className = className;
     button.tabIndex = -1;
-    const size = this.parts.pit;
-    button.style.left = `${(100 * (entry.x - size / 2)) / this.parts.width}%`;
-    button.style.top = `${(100 * (entry.y - size / 2)) / this.parts.height}%`;
-    button.style.width = `${(100 * size) / this.parts.width}%`;
-    button.style.height = `${(100 * size) / this.parts.height}%`;
+    button.style.left = `${(100 * (x - width / 2)) / parts.width}%`;
+    button.style.top = `${(100 * (y - height / 2)) / parts.height}%`;
+    button.style.width = `${(100 * width) / parts.width}%`;
+    button.style.height = `${(100 * height) / parts.height}%`;
+    this.container.append(button);
+    return button;
+  }
+
+  // Calls `click("left" or "right")` for a button of the mouse, `touch()` for a finger or a key.
+  listen(button, click, touch) {
     let pointer = "";
     button.addEventListener("pointerdown", (event) => { pointer = event.pointerType; });
     button.addEventListener("keydown", () => { pointer = ""; });
-    button.addEventListener("click", () => onPit(entry, pointer === "mouse" ? "left" : "choose"));
+    button.addEventListener("click", () => (pointer === "mouse" ? click("left") : touch()));
     button.addEventListener("contextmenu", (event) => {
       event.preventDefault();
-      onPit(entry, pointer === "mouse" ? "right" : "choose");
+      if (pointer === "mouse") click("right");
+      else touch();
     });
-    entry.button = button;
-    this.container.append(button);
+  }
+
+  // The side of the screen to which a seat's hand moves at first, 0 for its left.
+  side(seat, direction) {
+    return (direction === 0) === (seat === this.parts.viewer) ? "left" : "right";
   }
 
   place(seat, pit) {
@@ -103,14 +122,10 @@ export class Board {
     for (const seat of [0, 1]) {
       this.place(seat, 4).frame.setAttribute("visibility", state.owns_house[seat] ? "visible" : "hidden");
     }
-    this.mark([]);
-    if (state.last) this.mark([[state.last.seat, state.last.pit, "last"]]);
-    if (state.barred !== null && state.barred !== undefined) {
-      this.mark([[state.mover, state.barred, "barred"]], true);
-    }
-    if (state.pending !== null && state.pending !== undefined) {
-      this.mark([[state.mover, state.pending, "source"]], true);
-    }
+    const { mover, last, barred, pending } = state;
+    this.mark(last ? [[last.seat, last.pit, "last", [this.side(last.seat, last.direction)]]] : []);
+    if (barred !== null) this.mark([[mover, barred, "barred"]], true);
+    if (pending !== null) this.mark([[mover, pending, "now"]], true);
   }
 
   reconcile(counts, store) {
@@ -145,25 +160,36 @@ export class Board {
     entry.label.classList.toggle("none", entry.pit !== null && entry.heap.length === 0);
   }
 
-  // A ring around a pit, square for a house.
-  ring(place, size, kind, layer) {
-    const { x, y } = place;
-    if (place.owned) {
-      const box = { x: x - size, y: y - size, width: 2 * size, height: 2 * size, rx: size / 3 };
-      make("rect", { ...box, class: kind }, layer);
-    } else make("circle", { cx: x, cy: y, r: size, class: kind }, layer);
+  // A mark on a pit, with the arrows of some sides; its drawing comes from the server.
+  addMark(layer, place, kind, sides = []) {
+    const { marks } = this.parts;
+    const group = make("g", { class: kind, transform: `translate(${place.x} ${place.y})` }, layer);
+    make("g", {}, group, marks[kind][place.owned ? "square" : "round"]);
+    for (const side of sides) make("g", {}, group, marks[kind][side]);
   }
 
+  // Marks [seat, pit, kind, sides]; the kinds are those of bao_env.render.marks.
   mark(marks, keep = false) {
     if (!keep) this.marks.replaceChildren();
-    for (const [seat, pit, kind] of marks) {
-      this.ring(this.place(seat, pit), this.parts.radius + 3, kind, this.marks);
+    for (const [seat, pit, kind, sides] of marks) this.addMark(this.marks, this.place(seat, pit), kind, sides);
+  }
+
+  // Shows the pits that may be played, [place, sides]; each arrow is a target of its own.
+  showLegal(legal) {
+    this.legal.replaceChildren();
+    for (const way of this.container.querySelectorAll(".way")) way.remove();
+    for (const [place, sides] of legal) {
+      this.addMark(this.legal, place, "legal", sides);
+      for (const side of sides) this.addWay(place, side);
     }
   }
 
-  glow(places) {
-    this.glows.replaceChildren();
-    for (const place of places) this.ring(place, this.parts.radius + 2.5, "legal", this.glows);
+  addWay(place, side) {
+    const { pit } = this.parts;
+    const sign = side === "left" ? -1 : 1;
+    const way = this.overlay(`way ${side}`, place.x + 0.34 * sign * pit, place.y - 0.34 * pit, 0.44 * pit, 0.4 * pit);
+    way.setAttribute("aria-hidden", "true"); // the pit's own button does all of it
+    this.listen(way, () => this.actions.sow(place, side), () => this.actions.pit(place, "choose"));
   }
 
   clearHand() {
@@ -258,7 +284,7 @@ export class Board {
         this.mark([[pit.seat, pit.pit, "now"]]);
       }
     } else if (["lift", "endelea", "house played", "capture"].includes(event.kind)) {
-      this.mark([[event.seat, event.pits[0], event.kind === "capture" ? "prey" : "source"]]);
+      this.mark([[event.seat, event.pits[0], event.kind === "capture" ? "prey" : "now"]]);
       if (event.kind === "capture") this.mark([[1 - event.seat, event.at, "now"]], true);
       await this.wait(step);
       this.take(pits[0], event.seeds);
@@ -267,7 +293,7 @@ export class Board {
     } else if (event.kind === "side") {
       await this.handTo(pits[0], 2 * step);
     } else {
-      this.mark(event.pits.map((pit) => [event.seat, pit, "stop"]));
+      this.mark(event.pits.map((pit) => [event.seat, pit, "now"]));
       if (event.kind === "house lost") pits[0].frame?.setAttribute("visibility", "hidden");
       await this.wait(2 * step);
     }

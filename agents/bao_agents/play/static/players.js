@@ -1,29 +1,57 @@
-// The choice of a player and of how much it may think. The server lists the kinds.
+// The choice of a player: a level, or another kind with how much it may think. The server lists both.
 
 import { playerWords, t } from "./texts.js";
 
+const LEVEL = "level "; // and the name of its player: the value of a level in the list
+const RATED = "zanzibar"; // the rules under which the levels were rated
+
+function levelWords(levels, i, ruleset) {
+  return t(ruleset === RATED ? "level_elo" : "level", { number: i + 1, elo: levels[i].elo });
+}
+
+// The name of a player in words.
+export function specWords(setup, spec, ruleset) {
+  const level = setup.levels.findIndex((one) => one.spec === spec);
+  if (spec === "human") return t("person");
+  return level < 0 ? spec : levelWords(setup.levels, level, ruleset);
+}
+
 // A list and the number beside it, from and to the name of a player.
 export class PlayerInput {
-  constructor(select, input, choices, people) {
+  constructor(select, input, setup, people) {
     this.select = select;
     this.input = input;
-    this.choices = choices;
+    this.setup = setup;
     this.people = people;
+    this.ruleset = setup.rulesets[0].name;
     select.addEventListener("change", () => this.showBudget(false));
+    this.translate();
+  }
+
+  // Offers only players that can play these rules.
+  play(ruleset) {
+    this.ruleset = ruleset;
     this.translate();
   }
 
   translate() {
     const chosen = this.select.value;
-    const options = this.choices.map((choice) => new Option(playerWords(choice), choice.value));
-    if (this.people) options.unshift(new Option(t("person"), "human"));
-    this.select.replaceChildren(...options);
+    const levels = document.createElement("optgroup");
+    levels.label = t("levels");
+    levels.append(...this.setup.levels.map(({ spec }, i) =>
+      new Option(levelWords(this.setup.levels, i, this.ruleset), LEVEL + spec)));
+    const more = document.createElement("optgroup");
+    more.label = t("more_players");
+    const able = this.setup.players.filter((choice) => choice.rulesets.includes(this.ruleset));
+    more.append(...able.map((choice) => new Option(playerWords(choice), choice.value)));
+    this.select.replaceChildren(...(this.people ? [new Option(t("person"), "human")] : []), levels, more);
     if (chosen) this.select.value = chosen;
+    if (this.select.selectedIndex < 0) this.select.selectedIndex = 1;
     this.showBudget(true);
   }
 
   choice() {
-    return this.choices.find((choice) => choice.value === this.select.value);
+    return this.setup.players.find((choice) => choice.value === this.select.value);
   }
 
   // The number is there only for players that need one.
@@ -38,11 +66,17 @@ export class PlayerInput {
 
   get spec() {
     const choice = this.choice();
-    return choice ? choice.spec.join(choice.budget ? this.input.value : "") : this.select.value;
+    if (choice) return choice.spec.join(choice.budget ? this.input.value : "");
+    return this.select.value.replace(LEVEL, "");
   }
 
   set spec(spec) {
-    for (const choice of this.choices) {
+    if (spec === "human" || this.setup.levels.some((level) => level.spec === spec)) {
+      this.select.value = spec === "human" ? spec : LEVEL + spec;
+      this.showBudget(true);
+      return;
+    }
+    for (const choice of this.setup.players) {
       const [before, after] = choice.spec;
       const budget = spec.slice(before.length, spec.length - after.length);
       const fits = before + budget + after === spec && (choice.budget ? /^\d+$/ : /^$/).test(budget);
@@ -53,7 +87,6 @@ export class PlayerInput {
         return;
       }
     }
-    if (spec === "human") this.select.value = spec; // else a player that is not in the list
-    this.showBudget(true);
+    this.showBudget(true); // a player that is not in the list
   }
 }

@@ -1,13 +1,14 @@
 // Hints, the evaluation bar, and the story of a move, event by event.
 
 import { post } from "./api.js";
-import { eventWords, playerWords, plies, seatName, t } from "./texts.js";
+import { spelling } from "./moves.js";
+import { eventWords, playerWords, plies, ruleWords, seatName, t, withTerms } from "./texts.js";
 
 const $ = (id) => document.getElementById(id);
-const percent = (share) => `${Math.round(100 * share)} %`;
+export const percent = (share) => `${Math.round(100 * share)} %`;
 
 // A proven win, for example "South wins in 13 plies".
-function winWords(win) {
+export function winWords(win) {
   return t(win.exact ? "wins_in" : "wins_within", { who: seatName(win.winner), plies: plies(win.plies) });
 }
 
@@ -31,14 +32,17 @@ export class Study {
     $("step-back").addEventListener("click", () => this.step(-1));
   }
 
-  setup(setup) {
+  // Offers the evaluators that can judge some rules.
+  setup(setup, ruleset) {
     const select = $("evaluator");
     const chosen = select.value;
-    select.replaceChildren(...setup.evaluators.map((one) => {
+    const able = setup.evaluators.filter((one) => one.rulesets.includes(ruleset));
+    select.replaceChildren(...able.map((one) => {
       const budget = one.budget && `, ${one.budget}`;
       return new Option(playerWords(one) + budget, one.value);
     }));
     if (chosen) select.value = chosen;
+    if (select.selectedIndex < 0) select.selectedIndex = 0;
   }
 
   // A new position is shown: drop what was said about the old one.
@@ -54,8 +58,8 @@ export class Study {
     if (!on || !this.table.id) return;
     const asked = this.asked;
     try {
-      const found = await post(`/api/games/${this.table.id}/evaluation`);
-      if (asked !== this.asked || found.ply !== this.table.state.ply) return;
+      const found = await post(`/api/games/${this.table.id}/evaluation`, { ply: this.table.state.ply });
+      if (asked !== this.asked) return;
       $("evaluation-south").style.width = `${100 * found.south}%`;
       $("evaluation-text").textContent = found.win ? winWords(found.win)
         : t(found.proven ? "evaluation_proven" : "evaluation_text", {
@@ -68,23 +72,30 @@ export class Study {
   }
 
   async hint() {
-    $("panel-study").open = true;
+    const { table } = this;
+    if (table.state.outcome) return;
     const asked = ++this.asked;
     const box = $("hints");
     box.textContent = t("thinking");
     try {
-      const found = await post(`/api/games/${this.table.id}/hints`, { evaluator: $("evaluator").value });
+      const found = await post(`/api/games/${table.id}/hints`, { evaluator: $("evaluator").value, ply: table.state.ply });
       if (asked !== this.asked) return;
       this.showHints(box, found);
     } catch (error) {
       if (asked !== this.asked) return;
       box.replaceChildren();
-      this.table.complain(error);
+      table.complain(error);
     }
   }
 
+  // Shows a move on the board, with its way.
+  point(seat, action) {
+    const { board } = this.table;
+    board.mark([[seat, action >> 2, "hint", [board.side(seat, (action >> 1) & 1)]]]);
+  }
+
   showHints(box, found) {
-    const spelling = this.table.spelling();
+    const sign = spelling();
     const table = document.createElement("table");
     const policy = found.moves[0].probability !== null;
     const head = table.createTHead().insertRow();
@@ -97,7 +108,7 @@ export class Study {
     const body = table.createTBody();
     for (const move of found.moves) {
       const row = body.insertRow();
-      row.insertCell().textContent = move.texts[spelling];
+      row.insertCell().append(this.button(move.texts[sign], () => this.point(found.mover, move.action)));
       if (policy) this.showShare(row.insertCell(), move.probability);
       const cell = row.insertCell();
       if (move.win) {
@@ -106,7 +117,9 @@ export class Study {
       } else this.showShare(cell, move.value);
     }
     const line = document.createElement("p");
-    line.textContent = `${t("best_line")}: ${found.line.map((move) => move.texts[spelling]).join(" ")}`;
+    line.append(`${t("best_line")}: `, ...found.line.flatMap((move, i) => [
+      this.button(move.texts[sign], () => this.showLine(found.line, i)), " ",
+    ]));
     const note = document.createElement("p");
     note.className = "note";
     note.textContent = t(policy ? "hint_note_policy" : "hint_note");
@@ -114,11 +127,27 @@ export class Study {
     win.className = "win";
     win.hidden = !found.win;
     win.textContent = found.win ? winWords(found.win) : "";
-    box.replaceChildren(win, table, line, note);
+    box.replaceChildren(win, line, table, note);
     const best = found.moves[0];
-    this.table.board.mark([[found.mover, best.action >> 2, "hinted"]]);
-    const said = `${t("best_line")}: ${best.texts[spelling]}, ${moveWords(best, found.mover)}`;
+    this.point(found.mover, best.action);
+    const said = `${t("best_line")}: ${best.texts[sign]}, ${moveWords(best, found.mover)}`;
     this.table.announce(found.win ? `${winWords(found.win)}. ${said}` : said);
+  }
+
+  button(text, work) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "move";
+    button.textContent = text;
+    button.addEventListener("click", work);
+    return button;
+  }
+
+  // Shows the position after a move of the best line; it is a view, as every look back.
+  showLine(line, i) {
+    const { table } = this;
+    const said = line.slice(0, i + 1).map((move) => move.texts[spelling()]).join(" ");
+    table.peek(line[i].after, `${t("best_line")}: ${said}`);
   }
 
   showShare(cell, share) {
@@ -129,27 +158,26 @@ export class Study {
     cell.append(meter, ` ${percent(share)}`);
   }
 
-  // --- the story of a move ---
+  // --- the story of a move: a view, which changes nothing in the game ---
 
   async tell(ply) {
-    const { id, state } = this.table;
-    if (!state.length) {
-      this.table.complain(new Error("no_moves"));
+    const { table } = this;
+    if (!table.state.length) {
+      table.say(t("no_moves"));
       return;
     }
-    ply = Math.min(ply, state.length - 1);
-    this.table.stop();
+    ply = Math.min(ply, table.state.length - 1);
+    table.announce("");
     try {
-      await this.table.goTo(ply);
-      const { events } = await post(`/api/games/${id}/events`, { ply });
+      const { events, state } = await post(`/api/games/${table.id}/events`, { ply });
+      await table.showState({ ...state, inside: true });
       this.story = { ply, events, at: -1 };
     } catch (error) {
-      this.table.complain(error);
+      table.complain(error);
       return;
     }
-    $("panel-study").open = true;
     $("story").hidden = false;
-    this.showStory();
+    table.scrollToBoard();
     await this.step(1);
   }
 
@@ -165,51 +193,53 @@ export class Study {
 
   showStory() {
     const { ply, events, at } = this.story;
-    const move = this.table.state.moves[ply];
+    const move = this.table.game.moves[ply];
     $("story-title").textContent = t("story_title", {
       number: ply + 1,
       who: seatName(move.seat),
-      move: move.texts[this.table.spelling()],
+      move: move.texts[spelling()],
     });
     $("events").replaceChildren(...events.map((event, i) => {
       const item = document.createElement("li");
-      item.textContent = `${eventWords(event)} (${event.rule})`;
+      item.append(i === at ? withTerms(eventWords(event)) : eventWords(event), ` (${event.rule})`);
       item.className = i === at ? "now" : i < at ? "past" : "";
       if (i === at) item.setAttribute("aria-current", "step");
       return item;
     }));
-    $("events").children[at]?.scrollIntoView({ block: "nearest" });
+    const now = $("events").children[at];
+    if (now) $("events").scrollTop = now.offsetTop - $("events").offsetTop - 40;
     const event = events[at];
-    $("rule").textContent = event?.rule_text ?? "";
-    $("rule").lang = "en";
+    const rule = event ? ruleWords(event.rule, event.rule_text) : { text: "", lang: "en" };
+    $("rule").textContent = rule.text;
+    $("rule").lang = rule.lang;
   }
 
   // One event forward or back; past the last, to the next move.
   async step(by) {
     if (!this.story || this.table.busy) return;
-    const story = this.story;
+    const { story, table } = this;
     const at = story.at + by;
     if (at >= story.events.length) {
-      if (story.ply + 1 < this.table.state.length) await this.tell(story.ply + 1);
-      else await this.table.goTo(story.ply + 1);
+      if (story.ply + 1 < table.game.length) await this.tell(story.ply + 1);
+      else await table.back();
       return;
     }
     if (at < 0) {
       if (story.ply > 0) await this.tell(story.ply - 1);
       return;
     }
-    const board = this.table.board;
+    const { board } = table;
     story.at = at;
     this.showStory();
     const event = story.events[at];
-    this.table.caption(event);
+    table.caption(eventWords(event));
     if (by < 0) {
       board.clearHand();
       board.settle(event);
       board.mark(event.pits.map((pit) => [event.seat, pit, "now"]));
       return;
     }
-    await this.table.alone(() => board.animate([event]));
-    this.table.announce(eventWords(event));
+    await table.alone(() => board.animate([event]));
+    table.announce(eventWords(event));
   }
 }

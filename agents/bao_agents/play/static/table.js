@@ -1,63 +1,213 @@
 // The game on the page: sends clicks to the server, shows its moves, and lets bots move.
+//
+// `game` is the game where it stands, `state` what the board shows: the same, or another ply while
+// somebody looks back. Looking back changes nothing; only `playFromHere` does.
 
 import { get, post } from "./api.js";
-import { eventWords, reasonWords, seatName, t } from "./texts.js";
-import { View } from "./view.js";
+import { moveSummary, showMoves, spelling } from "./moves.js";
+import { Pits } from "./pits.js";
+import { eventWords, reasonWords, ruleWords, seatName, t, withTerms } from "./texts.js";
 
 const $ = (id) => document.getElementById(id);
 const TOLD = new Set([
   "capture", "house played", "house stop", "takasia", "takasia stop", "house lost", "pause",
   "front row empty", "no legal move",
 ]);
+const FOLLOW_MS = 2000; // how often a page looks for moves that another page made
 
-export class Table extends View {
-  constructor() {
-    super();
+export class Table {
+  // `nameOf(spec)` is a player in words.
+  constructor(nameOf) {
+    this.nameOf = nameOf;
     this.id = null;
+    this.game = null;
+    this.state = null;
+    this.frozen = false; // a lesson is done: no pit can be played
+    this.marks = {}; // what a review says of a move, by ply
     this.beginning = Promise.resolve(); // the last new game
     this.running = Promise.resolve(); // the last animation
+    this.busy = false; // seeds are moving
+    this.paused = false; // bots wait
     this.sending = false; // a person's move is on its way
     this.waiting = false; // a bot thinks
-    this.round = 0; // raised when pending requests and animations no longer count
+    this.round = 0; // raised when pending requests and animations of the game no longer count
+    this.glance = 0; // raised when a request to look elsewhere no longer counts
     this.changed = () => {};
-    $("undo").addEventListener("click", () => this.undo());
-    $("redo").addEventListener("click", () => this.redo());
-    $("skip").addEventListener("click", () => this.skip());
-    $("go-on").addEventListener("click", () => this.goOn());
-    $("pause").addEventListener("click", () => this.stop());
-    $("turn").addEventListener("click", () => this.turn());
-    $("spelling").addEventListener("change", () => this.showMoves());
-    $("board").addEventListener("keydown", (event) => this.onKey(event));
+    this.pits = new Pits({
+      pit: (place, how) => this.onPit(place, how),
+      sow: (place, side) => this.onArrow(place, side),
+      announce: (words) => this.announce(words),
+    });
+    const clicks = {
+      undo: () => this.undo(),
+      redo: () => this.redo(),
+      skip: () => this.skip(),
+      "go-on": () => this.goOn(),
+      pause: () => this.stop(),
+      turn: () => this.turn(),
+      replay: () => this.replay(),
+      first: () => this.look(0),
+      previous: () => this.look(this.state.ply - 1),
+      next: () => this.look(this.state.ply + 1),
+      last: () => this.look(this.state.length),
+      back: () => this.back(),
+      "play-from-here": () => this.playFromHere(),
+    };
+    for (const [id, work] of Object.entries(clicks)) $(id).addEventListener("click", work);
+    $("spelling").addEventListener("change", () => this.show());
     for (const input of $("house").querySelectorAll("button")) {
       input.addEventListener("click", () => $("house").close(input.value));
     }
+    setInterval(() => this.followOthers(), FOLLOW_MS);
+  }
+
+  get board() {
+    return this.pits.board;
+  }
+
+  get lookingBack() {
+    return this.state !== this.game;
+  }
+
+  stepTime() {
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return 0;
+    return 620 / Number($("speed").value) ** 1.25;
+  }
+
+  isHuman(seat) {
+    return this.state.seats[seat] === "human";
+  }
+
+  // The seat of the only person, if there is one.
+  person() {
+    return this.isHuman(0) === this.isHuman(1) ? null : this.isHuman(0) ? 0 : 1;
+  }
+
+  // --- what the page says ---
+
+  announce(words) {
+    $("live").textContent = words;
+  }
+
+  // `more` are further terms, each with what a click on it tells.
+  say(words, lang = "", more = {}) {
+    $("message").lang = lang || document.documentElement.lang;
+    $("message").replaceChildren(withTerms(words, more));
+  }
+
+  // Errors of the server are in English, unless the page has words for them.
+  complain(error) {
+    const words = t(error.message);
+    this.say(words, words === error.message ? "en" : "");
+    if (error.status === 404 || error.status === 409) this.refresh();
+  }
+
+  caption(words) {
+    $("caption").replaceChildren(withTerms(words));
+  }
+
+  statusWords() {
+    const { state } = this;
+    if (state.outcome) {
+      const { winner, how } = state.outcome;
+      const you = this.person();
+      const end = `${t("wins", { who: seatName(winner) })}: ${t(`end ${how}`)}`;
+      return you === null ? end : `${t(you === winner ? "you_won" : "you_lost")} ${end}`;
+    }
+    const who = seatName(state.mover);
+    if (this.lookingBack) return t("looking", { who, ply: state.ply });
+    return t(this.waiting ? "thinks" : "to_move", { who });
+  }
+
+  // Why only these pits may be played.
+  whyWords() {
+    const { state } = this;
+    if (state.outcome) return "";
+    const hole = (pit) => this.board.place(state.mover, pit).name;
+    const words = [t(`stage ${state.stage}`)];
+    if (state.pending !== null) words.push(t("pending", { hole: hole(state.pending) }));
+    else if (state.must) words.push(t(`must ${state.must}`));
+    if (state.barred !== null) words.push(t("barred", { hole: hole(state.barred) }));
+    return words.join(" ");
+  }
+
+  // --- showing ---
+
+  async layOut() {
+    if (await this.pits.layOut(() => this.stepTime()) && this.state) this.show();
+  }
+
+  show() {
+    const { state } = this;
+    if (!state) return;
+    this.board.show(state);
+    this.board.setNames([seatName(0), seatName(1)], state.outcome ? null : state.mover);
+    this.pits.choose(null);
+    this.showStatus();
+    this.showControls();
+    this.showMoves();
+    const move = state.moves[state.ply - 1];
+    this.caption(state.told ?? (move ? moveSummary(move) : ""));
+    $("position").value = state.text;
+  }
+
+  showStatus() {
+    $("status").textContent = this.statusWords();
+    $("why").replaceChildren(withTerms(this.whyWords()));
+    $("players").textContent = [0, 1].map((seat) => `${seatName(seat)}: ${this.nameOf(this.state.seats[seat])}`).join(" · ")
+      + ` · ${this.state.ruleset}`;
+    this.pits.show(this.state, this.playable());
+  }
+
+  playable() {
+    return !this.state.outcome && this.isHuman(this.state.mover) && !this.busy && !this.lookingBack && !this.frozen;
+  }
+
+  showMoves() {
+    showMoves(this.game, this.state.ply, this.marks, (ply) => this.look(ply));
+  }
+
+  showControls() {
+    const { state, game, lookingBack } = this;
+    const bots = !game.outcome && game.seats[game.mover] !== "human";
+    const alone = game.seats.includes("human");
+    $("row-game").hidden = lookingBack;
+    $("row-look").hidden = !lookingBack;
+    $("play-from-here").hidden = Boolean(state.told);
+    $("row-end").hidden = !game.outcome || lookingBack;
+    $("undo").disabled = game.at === 0;
+    $("redo").disabled = game.at === game.length;
+    $("replay").disabled = state.ply === 0 || this.busy;
+    $("hint").disabled = Boolean(state.outcome);
+    $("first").disabled = $("previous").disabled = state.ply === 0;
+    $("last").disabled = $("next").disabled = state.ply === state.length;
+    const shown = bots && this.paused && !this.busy ? "go-on" : bots && !this.paused && !alone ? "pause" : "skip";
+    for (const id of ["skip", "go-on", "pause"]) $(id).hidden = id !== shown;
+    $("skip").disabled = !this.busy;
   }
 
   // --- a game from the server ---
 
-  complain(error) {
-    $("message").textContent = t(error.message);
-    if (error.status === 404 || error.status === 409) this.refresh();
-  }
-
-  begin(promise) {
-    const begun = this.start(promise);
+  begin(promise, how = {}) {
+    const begun = this.start(promise, how);
     this.beginning = begun.catch(() => {}); // the caller who began the game handles a failure
     return begun;
   }
 
-  async start(promise) {
+  // `replace` keeps the address out of the browser's history.
+  async start(promise, { replace = false } = {}) {
     const round = ++this.round;
     this.skip();
     const made = await promise;
     if (round !== this.round) return;
     this.round += 1; // requests for the old game no longer count
     this.id = made.id;
-    location.hash = made.id;
-    this.paused = made.state.ply < made.state.length;
-    this.viewer = made.state.seats[0] !== "human" && made.state.seats[1] === "human" ? 1 : 0;
-    $("message").textContent = "";
-    this.caption(null);
+    const address = `#${made.id}`;
+    if (location.hash !== address) history[replace ? "replaceState" : "pushState"](null, "", address);
+    this.paused = made.state.at < made.state.length;
+    this.pits.viewer = made.state.seats[0] !== "human" && made.state.seats[1] === "human" ? 1 : 0;
+    this.say("");
+    this.marks = {};
     this.changed("game");
     await this.take(made.state);
   }
@@ -72,16 +222,42 @@ export class Table extends View {
     }
   }
 
-  async take(state) {
+  // Shows the game as it stands; bots answer unless another page asks them.
+  async take(game, { ask = true } = {}) {
     const round = this.round;
     this.skip();
     await this.running; // or it would continue over the new position
     if (round !== this.round) return;
-    this.state = state;
+    this.state = this.game = game;
     await this.layOut();
     this.show();
     this.changed("position");
-    this.letBotMove();
+    if (ask) this.letBotMove();
+  }
+
+  // Shows what another page of the same game has done meanwhile.
+  async followOthers() {
+    const free = () => this.id && !document.hidden && !this.busy && !this.sending && !this.waiting;
+    if (!free()) return;
+    const round = this.round;
+    let game;
+    try {
+      game = (await get(`/api/games/${this.id}`)).state;
+    } catch (error) {
+      if (error.status === 404 && round === this.round) {
+        this.say(t("game_gone"));
+        this.id = null;
+      }
+      return;
+    }
+    if (round !== this.round || !free() || game.version <= this.game.version) return;
+    if (this.lookingBack) {
+      this.game = game;
+      this.showControls();
+      this.showMoves();
+    } else if (game.at === this.game.at + 1 && game.length === game.at) {
+      await this.follow(post(`/api/games/${this.id}/events`, { ply: this.game.at }).then(({ events }) => ({ events, state: game })), 0, { ask: false });
+    } else await this.take(game, { ask: false });
   }
 
   // --- moving ---
@@ -89,9 +265,11 @@ export class Table extends View {
   // Runs an animation alone; false if it no longer counts.
   async alone(work) {
     const round = this.round;
+    this.skip();
+    await this.running; // of a replay
     this.busy = true;
     this.board.skipping = false;
-    this.showPits();
+    this.showStatus();
     this.showControls();
     try {
       this.running = work();
@@ -104,37 +282,46 @@ export class Table extends View {
     return round === this.round;
   }
 
+  animate(events) {
+    return this.alone(() => this.board.animate(events, (event) => this.caption(eventWords(event))));
+  }
+
   skip() {
     if (this.board) this.board.skipping = true;
   }
 
-  async onPit(place, how) {
+  // Whether a click at a pit may sow; else it says why not.
+  async mayPlay(place) {
     await this.beginning; // a click is meant for the new game, not the one it replaces
-    this.focus = place;
-    $("message").textContent = "";
-    if (this.busy) {
-      this.skip();
-      return;
-    }
-    if (!this.state || this.state.outcome) return;
-    if (!this.isHuman(this.state.mover)) {
-      $("message").textContent = t(this.paused ? "bot_paused" : "bot_moves");
-      return;
-    }
-    if (place.seat !== this.state.mover) {
-      $("message").textContent = t("not_yours", { who: seatName(this.state.mover) });
-      return;
-    }
-    const any = ["left", "right"].some((side) => this.options(place, side).length);
-    if (how === "choose" && any) this.choose(place);
+    this.pits.focus = place;
+    this.say("");
+    if (this.busy) this.skip();
+    else if (!this.state || this.frozen) return false;
+    else if (this.lookingBack) this.say(t("only_looking"));
+    else if (this.state.outcome) this.say(t("is_over"));
+    else if (!this.isHuman(this.state.mover)) this.say(t(this.paused ? "bot_paused" : "bot_moves"));
+    else if (place.seat !== this.state.mover) this.say(t("not_yours", { who: seatName(this.state.mover) }));
+    else return true;
+    return false;
+  }
+
+  // A click in a pit, outside its arrows: `how` is a side, or "choose" by touch and keyboard.
+  async onPit(place, how) {
+    if (!(await this.mayPlay(place))) return;
+    const ways = this.pits.ways(place);
+    if (ways.length === 1) await this.sow(place, ways[0]);
+    else if (how === "choose" && ways.length) this.pits.choose(place);
     else await this.sow(place, how === "choose" ? "left" : how);
+  }
+
+  async onArrow(place, side) {
+    if (place && (await this.mayPlay(place))) await this.sow(place, side);
   }
 
   async sow(place, side) {
     if (!place || this.busy || this.sending) return; // a double click is one click
-    const direction = this.direction(place.seat, side);
-    const options = this.options(place, side);
-    $("message").textContent = "";
+    const direction = [0, 1].find((way) => this.board.side(place.seat, way) === side);
+    const options = this.pits.options(place, side);
     this.sending = true;
     try {
       if (options.length === 0) await this.explainRefusal(place, direction);
@@ -149,18 +336,19 @@ export class Table extends View {
 
   async explainRefusal(place, direction) {
     const why = await post(`/api/games/${this.id}/why`, { pit: place.pit, direction });
-    const rule = why.rule ? ` (${why.rule})` : "";
+    const rule = why.rule && `(${why.rule})`;
     const words = reasonWords(why).replaceAll("{hole}", place.name);
-    $("message").textContent = `${t("illegal", { hole: place.name })}: ${words}${rule}`;
-    $("message").title = why.rule_text;
+    const { text } = ruleWords(why.rule, why.rule_text);
+    const said = [`${t("illegal", { hole: place.name })}: ${words}`, rule].filter(Boolean).join(" ");
+    this.say(said, "", rule && text ? { [rule]: text } : {});
     place.button.classList.remove("refused");
     requestAnimationFrame(() => place.button.classList.add("refused"));
   }
 
   async askHouse(place, direction, options) {
-    this.choose(null);
+    this.pits.choose(null);
     const { events } = await post(`/api/games/${this.id}/choice`, { pit: place.pit, direction });
-    if (!(await this.alone(() => this.board.animate(events, (event) => this.caption(event))))) return;
+    if (!(await this.animate(events))) return;
     const answer = await this.askInDialog();
     const option = options.find((o) => o.house === (answer === "play" ? 1 : 0));
     if (answer === "play" || answer === "stop") await this.play(option.action, events.length);
@@ -179,47 +367,53 @@ export class Table extends View {
   async play(action, shown) {
     const hadFocus = $("board").contains(document.activeElement);
     this.paused = false;
-    this.choose(null);
+    this.pits.choose(null);
     await this.follow(post(`/api/games/${this.id}/play`, { action, ply: this.state.ply }), shown);
-    if (hadFocus) this.focus?.button.focus({ preventScroll: true });
+    if (hadFocus) this.pits.focus?.button.focus({ preventScroll: true });
   }
 
   // Shows the events of a move that the server has made, all but the first `shown`.
-  async follow(promise, shown = 0) {
+  async follow(promise, shown = 0, how = {}) {
     const round = this.round;
     const { events, state } = await promise;
     if (round !== this.round) return;
-    const move = state.moves[state.ply - 1];
-    if (!shown) this.board.show(this.state); // a story may have left it inside a move
+    if (this.lookingBack) { // whoever looks back goes on doing so
+      this.game = state;
+      this.showControls();
+      this.showMoves();
+      return;
+    }
+    const move = state.moves[state.at - 1];
     this.changed("move");
     this.announce(this.moveWords(move, events));
-    const still = await this.alone(() =>
-      this.board.animate(events.slice(shown), (event) => this.caption(event)));
-    if (still) await this.take(state);
+    if (await this.animate(events.slice(shown))) await this.take(state, how);
   }
 
   moveWords(move, events) {
     const told = events.filter((event) => TOLD.has(event.kind)).map(eventWords);
-    return `${seatName(move.seat)}: ${[move.texts[this.spelling()], ...told].join(". ")}`;
+    return `${seatName(move.seat)}: ${[move.texts[spelling()], ...told].join(". ")}`;
   }
 
   async letBotMove() {
-    const { state } = this;
-    if (state.outcome) {
+    const { game } = this;
+    if (game.outcome) {
       this.announce(this.statusWords());
       return;
     }
-    if (this.isHuman(state.mover) || this.paused || this.busy || this.waiting) return;
+    if (game.seats[game.mover] === "human" || this.paused || this.busy || this.waiting) return;
     const round = this.round;
     this.waiting = true;
+    this.showStatus();
     $("board").classList.add("thinking");
+    const slow = setTimeout(() => this.announce(this.statusWords()), 1000);
     let failure = null;
-    const answer = post(`/api/games/${this.id}/bot`, { ply: state.ply });
+    const answer = post(`/api/games/${this.id}/bot`, { ply: game.at });
     try {
       await answer;
     } catch (error) {
       failure = error;
     }
+    clearTimeout(slow);
     this.waiting = false;
     $("board").classList.remove("thinking");
     if (round !== this.round) {
@@ -228,7 +422,7 @@ export class Table extends View {
     }
     if (failure) {
       this.paused = true;
-      this.showControls();
+      this.show();
       this.complain(failure);
       return;
     }
@@ -242,8 +436,7 @@ export class Table extends View {
 
   goOn() {
     this.paused = false;
-    $("message").textContent = "";
-    this.changed("go on");
+    this.say("");
     this.showControls();
     this.letBotMove();
   }
@@ -251,29 +444,91 @@ export class Table extends View {
   // --- back and forth ---
 
   async turn() {
-    this.viewer = 1 - this.viewer;
+    this.pits.viewer = 1 - this.pits.viewer;
     this.skip();
     await this.running;
     await this.layOut();
   }
 
-  async goTo(ply) {
+  // Shows another state of the game, and changes nothing.
+  async showState(state) {
+    const glance = ++this.glance;
+    this.skip();
+    await this.running;
+    if (glance !== this.glance) return;
+    if (!this.game.seats.includes("human")) this.paused = true;
+    this.state = state.ply === this.game.at && !state.inside ? this.game : state;
+    this.say("");
+    this.show();
+    this.changed("position");
+  }
+
+  // Shows a position that is not of the game, with some words below.
+  peek(position, told) {
+    this.state = { ...this.state, ...position, legal: [], must: null, outcome: null, told, inside: true };
+    this.show();
+  }
+
+  // Shows the game at a ply.
+  async look(ply) {
+    if (ply < 0 || ply > this.game.length) return;
+    const glance = ++this.glance;
+    this.changed("look");
+    try {
+      const { state } = await post(`/api/games/${this.id}/look`, { ply });
+      if (glance !== this.glance) return;
+      await this.showState(state);
+      this.announce(this.statusWords());
+    } catch (error) {
+      this.complain(error);
+    }
+  }
+
+  async back() {
+    this.changed("look");
+    await this.showState(this.game);
+    this.letBotMove();
+  }
+
+  // Moves the game itself to a ply.
+  async goTo(ply, paused) {
     this.round += 1;
     this.skip();
     const round = this.round;
-    const { state } = await post(`/api/games/${this.id}/goto`, { ply });
-    if (round !== this.round) return;
-    this.paused = true;
-    this.caption(null);
-    $("message").textContent = "";
-    await this.take(state);
+    this.changed("look");
+    try {
+      const { state } = await post(`/api/games/${this.id}/goto`, { ply });
+      if (round !== this.round) return;
+      this.paused = paused;
+      this.say("");
+      await this.take(state);
+      this.announce(this.statusWords());
+    } catch (error) {
+      this.complain(error);
+    }
   }
 
-  async jump(ply) {
-    this.changed("jump");
+  // A position of the best line is not of the game: then the game goes on from where one looked.
+  playFromHere() {
+    return this.goTo(Math.min(this.state.ply, this.state.length), false);
+  }
+
+  // On a small screen the board may be out of sight.
+  scrollToBoard() {
+    const { top, bottom } = $("board").getBoundingClientRect();
+    if (top < 0 || bottom > innerHeight) document.querySelector(".stage").scrollIntoView();
+  }
+
+  // Shows the last move once more.
+  async replay() {
+    const { ply } = this.state;
+    if (!ply || this.busy) return;
+    const glance = ++this.glance;
     try {
-      await this.goTo(ply);
-      this.announce(this.statusWords());
+      const { events, state } = await post(`/api/games/${this.id}/events`, { ply: ply - 1 });
+      if (glance !== this.glance) return;
+      this.board.show(state);
+      if (await this.animate(events)) this.show();
     } catch (error) {
       this.complain(error);
     }
@@ -281,16 +536,18 @@ export class Table extends View {
 
   // If a person plays, undo goes back to that person's last turn.
   undo() {
-    const { moves, ply } = this.state;
-    let target = ply - 1;
-    while (target > 0 && !this.isHuman(moves[target].seat) && this.isHuman(1 - moves[target].seat)) target -= 1;
-    this.jump(Math.max(0, target));
+    const { moves, at, seats } = this.game;
+    const bot = (seat) => seats[seat] !== "human" && seats[1 - seat] === "human";
+    let target = at - 1;
+    while (target > 0 && bot(moves[target].seat)) target -= 1;
+    if (at > 0) this.goTo(Math.max(0, target), true);
   }
 
   redo() {
-    const { moves, ply, length } = this.state;
-    let target = ply + 1;
-    while (target < length && !this.isHuman(moves[target].seat) && this.isHuman(1 - moves[target].seat)) target += 1;
-    this.jump(target);
+    const { moves, at, length, seats } = this.game;
+    const bot = (seat) => seats[seat] !== "human" && seats[1 - seat] === "human";
+    let target = at + 1;
+    while (target < length && bot(moves[target].seat)) target += 1;
+    if (at < length) this.goTo(target, true);
   }
 }

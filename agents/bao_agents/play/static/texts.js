@@ -70,3 +70,38 @@ export function reasonWords(why) {
   const key = `reason ${why.rule}`;
   return has(key) ? t(key) : why.words;
 }
+
+// The text of a rule that an event or a refusal names: the page's, else the server's in English.
+export function ruleWords(rule, english) {
+  const [number] = rule.split(",");
+  const key = [`rule ${number}`, `rule ${number.replace(/[a-c]$/, "")}`].find(has);
+  return key ? { text: t(key), lang: document.documentElement.lang } : { text: english, lang: "en" };
+}
+
+// Words in which each term of Bao is a button that explains it, and so is each key of `more`.
+export function withTerms(text, more = {}) {
+  const known = { ...t("terms"), ...more };
+  const names = Object.keys(known).sort((a, b) => b.length - a.length);
+  const escaped = names.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  const parts = text.split(new RegExp(`(?<![\\p{L}])(${escaped.join("|")})(?![\\p{L}])`, "giu"));
+  const fragment = document.createDocumentFragment();
+  parts.forEach((part, i) => fragment.append(i % 2 ? termButton(part, known[part] ?? known[part.toLowerCase()]) : part));
+  return fragment;
+}
+
+function termButton(name, meaning) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "term";
+  button.textContent = name;
+  button.addEventListener("click", () => {
+    const box = document.getElementById("explanation");
+    box.textContent = meaning;
+    box.showPopover();
+    const { left, bottom } = button.getBoundingClientRect();
+    box.style.left = `${Math.max(8, Math.min(left, innerWidth - box.offsetWidth - 8))}px`;
+    box.style.top = `${Math.min(bottom + 6, innerHeight - box.offsetHeight - 8)}px`;
+    document.getElementById("live").textContent = meaning;
+  });
+  return button;
+}

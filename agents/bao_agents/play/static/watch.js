@@ -16,9 +16,13 @@ export class Watch {
     for (const rules of setup.rulesets) $("watch-ruleset").add(new Option(rules.name, rules.name));
     $("watch-boards").max = setup.max_boards;
     this.players = [0, 1].map((i) => {
-      const player = new PlayerInput($(`watch-${i}`), $(`watch-budget-${i}`), setup.players, false);
+      const player = new PlayerInput($(`watch-${i}`), $(`watch-budget-${i}`), setup, false);
       player.spec = setup.first_bots[i];
       return player;
+    });
+    this.setup = setup;
+    $("watch-ruleset").addEventListener("change", () => {
+      for (const player of this.players) player.play($("watch-ruleset").value);
     });
     this.translate();
     $("watch-form").addEventListener("submit", (event) => {

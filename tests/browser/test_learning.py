@@ -1,0 +1,123 @@
+"""Lessons, puzzles and explanations, as a newcomer meets them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import bao_agents.play
+import numpy as np
+import pytest
+from bao_agents.search.solver.solver import Solver
+from playwright.sync_api import Page, expect
+
+from bao_env.board import Board
+from bao_env.engine.action import mask_of
+from bao_env.notation.positions import action_to_move
+from tests.browser.test_browser import Open, Shoot, at_rest, see, set_up
+
+STATIC = Path(bao_agents.play.__file__).with_name("static")
+LESSONS = json.loads((STATIC / "lessons.json").read_text(encoding="utf-8"))
+TAKASIA = "0,10,1,0,0,0,0,0/2,2,2,2,1,1,0,0/1,8,5,9,2,7,0,0/4,1,2,0,1,0,2,1 0,0 - S -"
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+BOTH_SIZES = pytest.mark.parametrize("size", [{}, PHONE], ids=["desk", "phone"])
+
+
+def play(page: Page, position: str, text: str) -> None:
+    """Make a move as people do: by the mouse or by touch."""
+    board = Board.from_text(position)
+    action = board.parse_move(text)
+    row = ("AB", "ab")[board.turn][action >> 5]
+    pit = page.locator(f"[data-pit={row}{(action >> 2) % 8 + 1}]")
+    side = "right" if action >> 1 & 1 else "left"
+    if page.evaluate("matchMedia('(hover: none)').matches"):
+        pit.tap()
+        arrow = page.locator(f".arrows:not([hidden]) .{side}")
+        if {action ^ 2, (action ^ 2) | 1} & set(board.legal_actions):
+            arrow.tap()
+    else:
+        pit.click(button="left" if side == "left" else "right")
+    if {action & ~1, action | 1} <= set(board.legal_actions):
+        page.click(f"#house button[value={'play' if action & 1 else 'stop'}]")
+    expect(page.locator("#moves button").first).to_be_visible()
+    at_rest(page)
+
+
+@BOTH_SIZES
+def test_all_lessons(open_page: Open, shoot: Shoot, size: dict[str, object]) -> None:
+    """Each is done by its move and says so; another move is told apart, and can be tried again."""
+    page = open_page(new=True, **size)
+    see(page, "#lesson").to_contain_text("New to Bao?")
+    page.click("#lesson button.main")
+    for number, lesson in enumerate(LESSONS, start=1):
+        see(page, "#lesson h2").to_have_text(f"Lesson {number} of 8: {lesson['en']['title']}")
+        shoot(page, f"lesson-{number}-{'phone' if size else 'desk'}")
+        legal = Board.from_text(lesson["position"])
+        others = {legal.move_text(move) for move in legal.legal_moves} - set(lesson["goal"])
+        if others:
+            play(page, lesson["position"], min(others))
+            see(page, "#lesson p").to_have_text(lesson["en"]["wrong"])
+            page.click("#lesson button.main")
+            see(page, "#moves button").to_have_count(0)
+        play(page, lesson["position"], lesson["goal"][0])
+        see(page, "#lesson p").to_have_text(lesson["en"]["done"])
+        see(page, ".pit.legal").to_have_count(0)
+        page.click("#lesson button.main")
+    see(page, "#players").to_contain_text("kujifunza")
+    see(page, "#why").to_contain_text("Mtaji")
+    see(page, "#lesson").to_be_hidden()
+
+
+def test_words_of_bao_are_explained_where_they_stand(open_page: Open, shoot: Shoot) -> None:
+    page = open_page()
+    see(page, "#why").to_have_text(
+        "Namua: a seed enters from the store. No capture is possible: takasa."
+    )
+    page.click("#why .term >> text=takasa")
+    see(page, "#explanation").to_contain_text("Takasa is a turn without a capture")
+    shoot(page, "term")
+    page.keyboard.press("Escape")
+    page.click("[data-pit=A5]")
+    page.click("#message .term >> text=Donkers 2.4b")
+    see(page, "#explanation").to_contain_text("2.4 Takasa.")
+    page.keyboard.press("Escape")
+    page.select_option("#language", "sw")
+    page.click("[data-pit=A5]")
+    page.click("#message .term >> text=Donkers 2.4b")
+    see(page, "#explanation").to_contain_text("nyumba")
+    expect(page.locator("#legend")).to_contain_text("upande ni wa lazima")
+
+
+def test_takasia_says_why_a_pit_is_barred(open_page: Open) -> None:
+    page = open_page()
+    set_up(page, TAKASIA)
+    play(page, TAKASIA, "A2L**")
+    see(page, "#why").to_contain_text("Takasia bars")
+    barred = page.locator(".pit[aria-label*='barred by takasia']")
+    expect(barred).to_have_count(1)
+    barred.click()
+    see(page, "#message").to_contain_text("the only pit that your opponent could capture")
+    see(page, "#board .marks .barred").to_have_count(1)
+
+
+def test_a_puzzle(open_page: Open, shoot: Shoot) -> None:
+    """A move that gives the proven win away is named; another one keeps it."""
+    page = open_page(allowed="409")  # the bot thinks while the move is taken back
+    page.evaluate("localStorage.setItem('bao lesson', '7')")
+    page.click("#tab-learn")
+    page.click("#lesson button:has-text('Puzzles')")
+    see(page, "#lesson h2").to_have_text(re.compile(r"Puzzle: (South|North) wins within \d plies"))
+    shoot(page, "puzzle")
+    position = page.input_value("#position")
+    board = Board.from_text(position)
+    mask = np.array([mask_of(board.legal_actions)], np.uint64)
+    judged = Solver(nodes=1_000_000).judge(board.words[None], mask)
+    wins = [action for action in board.legal_actions if int(judged.winning[0]) >> action & 1]
+    losses = [action for action in board.legal_actions if int(judged.losing[0]) >> action & 1]
+    play(page, position, action_to_move(losses[0]))
+    see(page, "#lesson p").to_have_text("That gives the win away: it is proved.")
+    page.click("#lesson button:has-text('Try again')")
+    see(page, "#moves button:not(.undone)").to_have_count(0)
+    play(page, position, action_to_move(wins[0]))
+    see(page, "#lesson p").to_have_text(re.compile("Good: the win is still there|Solved"))
