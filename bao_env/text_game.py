@@ -233,8 +233,8 @@ class TextGame:
     A player who has given ``retries + 1`` answers without a legal move in a row forfeits the game.
 
     Args:
-        ruleset: name of a rule set, or one of your own.
-        opening_plies: random moves before the game.
+        start: name of a rule set, or one of your own; or a board, of which a copy is played on.
+        opening_plies: random moves before the game; none on a board.
         seed: the seed of those moves.
         legal: whether prompts list the legal moves.
         history: the number of last moves that prompts list.
@@ -244,7 +244,7 @@ class TextGame:
 
     def __init__(
         self,
-        ruleset: str | Ruleset = "zanzibar",
+        start: str | Ruleset | Board = "zanzibar",
         *,
         opening_plies: int = 0,
         seed: int = 0,
@@ -253,7 +253,10 @@ class TextGame:
         retries: int = 2,
         max_plies: int = 1000,
     ) -> None:
-        self.board = random_board(ruleset, opening_plies, seed)
+        if isinstance(start, Board):
+            self.board = start.copy()
+        else:
+            self.board = random_board(start, opening_plies, seed)
         self.forfeited: int | None = None
         """The seat that has forfeited the game, if any."""
         self.illegal = [0, 0]

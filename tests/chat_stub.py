@@ -55,13 +55,19 @@ def greedy_move(words: Words, ruleset: Ruleset) -> str:
 # --- models: what they answer, as text or as (status, headers, body) ------------------------------
 
 
+def _shown(stub: Stub, messages: list[dict[str, str]]) -> Words:
+    """Return the last position that a conversation shows."""
+    shown = [message["content"] for message in messages if "Stores: South" in message["content"]]
+    return to_words(read_prompt(shown[-1], stub.ruleset))
+
+
 def _greedy(stub: Stub, messages: list[dict[str, str]]) -> str:
-    words = to_words(read_prompt(messages[1]["content"], stub.ruleset))
+    words = _shown(stub, messages)
     return f"A5 is full, so not A1 towards A2.\n\n**Move:** {greedy_move(words, stub.ruleset)}."
 
 
 def _illegal(stub: Stub, messages: list[dict[str, str]]) -> str:
-    words = to_words(read_prompt(messages[1]["content"], stub.ruleset))
+    words = _shown(stub, messages)
     legal = legal_actions(words, stub.ruleset)
     action = next(action for action in range(NUM_ACTIONS) if action not in legal)
     return f"Move: {say_move(words, stub.ruleset, action)}"
@@ -82,6 +88,17 @@ def _completion(content: object) -> bytes:
     message = {"role": "assistant", "content": content}
     usage = {"total_tokens": 100}
     return json.dumps({"choices": [{"index": 0, "message": message}], "usage": usage}).encode()
+
+
+def _stream(content: str) -> bytes:
+    """Return a completion as server-sent events, which Verifiers asks for."""
+    head = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "stub"}
+    parts = ({"role": "assistant", "content": content}, None), ({}, "stop")
+    events = [
+        head | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        for delta, finish in parts
+    ]
+    return "".join(f"data: {data}\n\n" for data in (*map(json.dumps, events), "[DONE]")).encode()
 
 
 MODELS: dict[str, Callable[[Stub, list[dict[str, str]]], Any]] = {
@@ -148,7 +165,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"HTTP/1.1 200 OK\r\n")
             while not self.server.ended.wait(0.1):
                 self.wfile.write(b"X-A: b\r\n")
-        if isinstance(answer, str):
+        if isinstance(answer, str) and body.get("stream"):
+            answer = 200, {"Content-Type": "text/event-stream"}, _stream(answer)
+        elif isinstance(answer, str):
             answer = 200, {}, _completion(answer)
         if isinstance(answer, tuple):
             status, headers, data = answer
