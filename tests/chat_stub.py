@@ -93,11 +93,9 @@ def _completion(content: object) -> bytes:
 def _stream(content: str) -> bytes:
     """Return a completion as server-sent events, which Verifiers asks for."""
     head = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "stub"}
-    parts = ({"role": "assistant", "content": content}, None), ({}, "stop")
-    events = [
-        head | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
-        for delta, finish in parts
-    ]
+    delta: dict[str, str] = {"role": "assistant", "content": content}
+    choices = {"index": 0, "delta": delta}, {"index": 0, "delta": {}, "finish_reason": "stop"}
+    events = [head | {"choices": [choice]} for choice in choices]
     return "".join(f"data: {data}\n\n" for data in (*map(json.dumps, events), "[DONE]")).encode()
 
 

@@ -117,9 +117,10 @@ def first_reason(text: str, rules: Any, move: str, legal: dict[str, Any]) -> str
         "F": namua and other_way in captures,
         "G": bool(captures),
         "H": hole == position.barred,
-        "I": reference.filled_front(position, mover) == [hole]
+        "I": not namua and seeds == 1,
+        "J": rules.lone_kichwa_takasa == "illegal"
+        and reference.filled_front(position, mover) == [hole]
         and NEXT[way][hole] not in FRONT[mover],
-        "J": not namua and seeds == 1,
         "K": back and any(position.holes[other] >= 2 for other in FRONT[mover]),
         "L": hole == HOUSE[mover] and reference.house_is_full(position, mover, rules),
         "M": namua and front and seeds == 1,
@@ -156,6 +157,7 @@ def check(question: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
         assert sorted(answer.split("; ")) == sorted(legal), question
     elif kind == "rule":
         assert move not in legal and first_reason(text, rules, move, legal) == answer, question
+        assert f"\n{answer}: " in question["prompt"]
     else:
         assert is_won(text, answer[0], rules, Solver(rules, nodes=2_000_000, table_bits=16)), (
             question

@@ -91,9 +91,7 @@ def episodes(stub: Stub, model: str, count: int, **env: Any) -> list[Any]:
     vf = pytest.importorskip("verifiers.v1")
     from verifiers.v1.utils.loaders import load_environment, resolve_env_config
 
-    runtime = {"type": "subprocess"}
-    seats = {seat: {"harness": {"id": "null"}, "runtime": runtime} for seat in ("south", "north")}
-    config = {"taskset": {"id": "verifiers-game", **env.pop("taskset", {})}, **seats, **env}
+    config = {"taskset": {"id": "verifiers-game", **env.pop("taskset", {})}, **env}
     environment = load_environment(resolve_env_config(config))
     context = vf.ModelContext(
         model=model, client=vf.EvalClientConfig(base_url=stub.url, api_key_var="STUB_KEY")
@@ -117,15 +115,17 @@ def test_rollouts_in_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:
         late = {"opening_plies": 24}  # few plies remain: each turn starts a process
         [both] = episodes(stub, GREEDY, 1, taskset=late)
         first, second = episodes(stub, GREEDY, 2, taskset=late, opponent="greedy")
-        [forfeit] = episodes(stub, "illegal", 1, opponent="greedy", retries=1)
+        [forfeit] = episodes(stub, "illegal", 1, opponent="greedy", illegal_retries=1)
         moves = episodes(stub, GREEDY, 2, taskset={"proven": True})
     for seed, episode in enumerate((both, second)):
         assert not episode.errors
         game = greedy_game(random_board("zanzibar", 24, seed))
+        outcome = game.outcome()
+        assert outcome is not None
         for trace in episode.traces:
             seat = trace.info["bao"]["seat"]
             assert Board.from_transcript(trace.info["bao"]["game"]) == game
-            assert trace.rewards["result"].score == (1 if seat == game.outcome().winner else -1)
+            assert trace.rewards["result"].score == (1 if seat == outcome.winner else -1)
             assert trace.metrics["illegal tries"] == trace.metrics["forfeit"] == 0
     assert sorted(trace.info["bao"]["seat"] for trace in both.traces) == [0, 1]
     assert [e.traces[0].info["bao"]["seat"] for e in (first, second)] == [0, 1]

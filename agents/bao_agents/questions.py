@@ -66,8 +66,8 @@ _RULES = {
     "Donkers 1.4b": (3, "at this hole captured seeds are sown from the other end"),
     "Donkers 1.7a": (3, "a capture is possible, and this is none"),
     "Donkers 4.1": (4, "takasia bars the hole"),
-    _LONE_KICHWA: (4, "the only filled front hole may not go to the back row"),
     "Donkers 3.3": (2, "the hole has a single seed, in mtaji"),
+    _LONE_KICHWA: (4, "the only filled front hole may not go to the back row"),
     "Donkers 3.5a": (2, "a takasa may not start in the back row while a front hole has two seeds"),
     "Donkers 2.4b": (4, "a takasa may not start from the house"),
     "Donkers 2.4c": (2, "the hole has a single seed, in namua"),
@@ -160,6 +160,17 @@ def rule_of(board: Board, action: int) -> str:
     return same.get(rule, rule)
 
 
+def _absent(ruleset: Ruleset) -> set[str]:
+    """Return the rules of :data:`_RULES` that a rule set does not have."""
+    absent = {"Donkers 4.1"} if ruleset.takasia != "zanzibar" else set()
+    absent |= {"Dutch II"} if ruleset.takasia != "dutch" else set()
+    absent |= {"Dutch I.a"} if ruleset.capture_side != "free" else set()
+    absent |= {_LONE_KICHWA} if ruleset.lone_kichwa_takasa == "loses" else set()
+    absent |= {_NO_CHOICE, "Donkers 2.4b"} if not ruleset.house else set()
+    namua = {"Donkers 2.3, 2.4", "Donkers 1.4b", "Donkers 2.4b", "Donkers 2.4c"}
+    return absent | (namua if not ruleset.opening_store else set())
+
+
 def _on_a_rule(
     board: Board, rng: np.random.Generator, made: Counter[tuple[object, ...]]
 ) -> Question | None:
@@ -175,7 +186,11 @@ def _on_a_rule(
         return None
     rule = min(illegal, key=lambda rule: (made["rule", _LETTERS[rule]], rule))
     move = say_move(board.words, board.ruleset, illegal[rule])
-    reasons = "\n".join(f"{_LETTERS[name]}: {words}" for name, (_, words) in _RULES.items())
+    reasons = "\n".join(
+        f"{_LETTERS[name]}: {words}"
+        for name, (_, words) in _RULES.items()
+        if name not in _absent(board.ruleset)
+    )
     asked = (
         f"{SEAT_NAMES[board.turn]} may not play {move}. Which is the first reason in this list "
         f"that applies?\n{reasons}\nGive its letter in one line:\nAnswer: LETTER"

@@ -37,6 +37,10 @@ except ModuleNotFoundError as error:
     raise
 
 
+_CHAT: dict[str, Any] = {"harness": {"id": "null"}, "runtime": {"type": "subprocess"}}
+"""An agent that only talks: it runs no code of the model, so this machine will do."""
+
+
 class BaoData(vf.TaskData):
     """What a game starts from."""
 
@@ -102,14 +106,14 @@ class BaoTaskset(vf.Taskset[BaoTask, BaoTasksetConfig]):
 class BaoEnvConfig(vf.EnvConfig):
     """Who plays, and how; set with ``--env.opponent`` and so on."""
 
-    south: vf.AgentConfig = vf.AgentConfig(harness={"id": "null"})
-    north: vf.AgentConfig = vf.AgentConfig(harness={"id": "null"})
+    south: vf.AgentConfig = vf.AgentConfig(**_CHAT)
+    north: vf.AgentConfig = vf.AgentConfig(**_CHAT)
     opponent: str = ""
     """The name of a player of ours; the model then plays South and North in turn. Empty: the model
     plays both seats."""
     legal: bool = True
     """Whether the legal moves are listed."""
-    retries: int = 2
+    illegal_retries: int = 2
     """Further tries after an answer that names no legal move."""
 
 
@@ -123,7 +127,10 @@ class BaoEnv(vf.Env[BaoEnvConfig]):
         move that keeps the win, else 0.
         """
         data: BaoData = task.data
-        options: dict[str, Any] = {"legal": self.config.legal, "retries": self.config.retries}
+        options: dict[str, Any] = {
+            "legal": self.config.legal,
+            "retries": self.config.illegal_retries,
+        }
         if data.winning:
             game = TextGame(Board.from_text(data.position, data.ruleset), **options)
             seats = [game.turn]

@@ -1,12 +1,11 @@
 """The game for Verifiers: ``bao_env.adapters.verifiers`` under a name that Verifiers finds.
 
-    cd training/examples
+    export PYTHONPATH=training/examples
     vf-eval verifiers-game -m MODEL -n 20 --env.opponent greedy --no-push
 
-With this folder as the current one, Verifiers imports the module by its name. The model is asked at
-the address of ``--client.base-url``. ``--env.opponent alphabeta:2`` names another opponent, and
-without one the model plays both seats. ``--env.taskset.proven true`` asks for one move in each
-position that is proved to be won, and rewards a move that keeps the win.
+The model is asked at the address of ``--client.base-url``. ``--env.opponent alphabeta:2`` names
+another opponent, and without one the model plays both seats. ``--env.taskset.proven true`` asks for
+one move in each position that is proved to be won, and rewards a move that keeps the win.
 """
 
 from __future__ import annotations
