@@ -166,7 +166,7 @@ def _absent(ruleset: Ruleset) -> set[str]:
     absent |= {"Dutch II"} if ruleset.takasia != "dutch" else set()
     absent |= {"Dutch I.a"} if ruleset.capture_side != "free" else set()
     absent |= {_LONE_KICHWA} if ruleset.lone_kichwa_takasa == "loses" else set()
-    absent |= {_NO_CHOICE, "Donkers 2.4b"} if not ruleset.house else set()
+    absent |= {"Donkers 2.4b"} if not ruleset.house else set()
     namua = {"Donkers 2.3, 2.4", "Donkers 1.4b", "Donkers 2.4b", "Donkers 2.4c"}
     return absent | (namua if not ruleset.opening_store else set())
 
