@@ -192,7 +192,10 @@ def test_sb3_saved_model_is_a_player(
     seen = envs.reset()
     masks = np.stack(envs.env_method("action_masks"))
     expected, _ = model.predict(seen, action_masks=masks, deterministic=True)
-    assert np.array_equal(player.act(envs.envs.positions, envs.envs.legal), expected)
+    for one in (player, sb3().player(model, ruleset="dutch")):
+        assert np.array_equal(one.act(envs.envs.positions, envs.envs.legal), expected)
+    with pytest.raises(FileNotFoundError, match="there is no model at none"):
+        sb3().player("none.zip")
     assert masks[np.arange(6), expected].all()
 
 

@@ -15,12 +15,14 @@ import pytest
 from bao_agents.arena.tournament import parse_players
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.registry import KINDS, PLAYERS, checkpoint_of, display_name, parse
+from bao_training.cli import main as bao
 
 from bao_env import RULESETS, Board
 from bao_env.bots import Agent, GreedyAgent, RandomAgent, get_agent
 from bao_env.engine.action import actions_of, is_legal
 from bao_env.engine.kernel import play
 from bao_env.engine.position import turn_of, unpack
+from tests.conftest import Capsys
 from tests.positions import STUCK, random_play, seeds_of
 
 
@@ -318,3 +320,11 @@ def test_run_is_a_player(tmp_path: Path) -> None:
         "a0/last": f"{run}/last.safetensors",
         "b": "zanzibar",
     }
+
+
+def test_players_are_listed_with_their_elo(capsys: Capsys) -> None:
+    assert bao(["players"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert {line.split()[0] for line in lines if line.strip()} >= set(PLAYERS)
+    assert any(line.split()[:2] == ["alphabeta:6", "1611"] for line in lines)

@@ -241,6 +241,18 @@ def test_shipped_ladder() -> None:
     assert len({position.tobytes() for position in ladder.starts.positions}) >= 500
 
 
+def test_older_ladder_means_the_guides(ladder_file: Path, small: Ladder, tmp_path: Path) -> None:
+    content = json.loads(ladder_file.read_text())
+    content["anchors"][1]["player"] = "guided:zanzibar:6"
+    for spellings, player in ((None, "guided:6"), (2, "guided:zanzibar:6")):
+        del content["spellings"]
+        content |= {} if spellings is None else {"spellings": spellings}
+        file = tmp_path / "older.json"
+        file.write_text(json.dumps(content))
+        assert load_ladder(str(file)).anchors[1].player == player
+        content["spellings"] = 2
+
+
 @pytest.mark.slow
 def test_shipped_anchors_play_as_when_they_were_rated() -> None:
     """If one does not, the ratings are void: make a new ladder, with a new number."""
@@ -328,7 +340,7 @@ def test_precision_out_of_reach(ladder_file: Path, capsys: Capsys) -> None:
     ("player", "message"),
     [
         ("mine:broken", "mine:broken failed against .*: TypeError: my mistake"),
-        ("mine:cheat", "mine:cheat failed against .*: the first player chose action 63"),
+        ("mine:cheat", "mine:cheat failed against .*: mine:cheat chose action 63"),
         ("mine:missing", "mine:missing cannot be imported"),
     ],
 )

@@ -22,5 +22,5 @@ def find(name: str) -> Any:
     except Exception as error:  # the module is not ours: it may raise anything
         raise ValueError(
             f"{name} cannot be imported: {type(error).__name__}: {error}; expected MODULE:NAME, "
-            "with the module's folder in PYTHONPATH"
+            "with --path FOLDER for the module's folder, or that folder in PYTHONPATH"
         ) from error

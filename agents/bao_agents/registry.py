@@ -7,7 +7,6 @@ row.
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import operator
 import os
@@ -21,7 +20,6 @@ from bao_agents.base import LoadRequest, NamedPlayer, PlayerKind, PlayerSpec
 from bao_agents.nets.checkpoint_files import find_checkpoint, find_guide, shipped
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.ruleset import Ruleset, get_ruleset
-from bao_env.options import Run
 
 if TYPE_CHECKING:
     from bao_agents.nets.network import PolicyNetwork
@@ -174,7 +172,7 @@ KINDS = (
         "{checkpoint}",
         {
             "zanzibar": "a shipped checkpoint by its name: its network alone",
-            "runs/quick": "that of a run by its folder, or a checkpoint by its path",
+            "runs/quick": "a run by its folder, or a checkpoint by its path",
         },
         _load_network,
     ),
@@ -333,18 +331,6 @@ def allow_architecture(name: str) -> None:
     from bao_agents.nets.network import allow_architecture
 
     allow_architecture(name)
-
-
-def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao players``: list the players."""
-    return _print_players
-
-
-def _print_players(args: argparse.Namespace) -> None:
-    width = max(map(len, PLAYERS))
-    for example, meaning in PLAYERS.items():
-        print(f"{example:{width}}  {meaning}")
-    print(f"\nshipped checkpoints: {', '.join(shipped())}")
 
 
 def read_network(path: Path, ruleset: Ruleset) -> PolicyNetwork:

@@ -33,7 +33,7 @@ import time
 import warnings
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,9 @@ from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.vector import BaoVectorEnv, Observation
 from bao_env.observation.observer import OBSERVATIONS, Observer, get_observer, masked_space
 from bao_env.self_play import OpponentPool, PolicyAgent
+
+if TYPE_CHECKING:
+    from sb3_contrib import MaskablePPO
 
 try:
     from stable_baselines3.common.callbacks import BaseCallback
@@ -299,18 +302,18 @@ def _predict(
 
 
 def player(
-    path: str | os.PathLike[str],
+    model: MaskablePPO | str | os.PathLike[str],
     *,
     ruleset: str | Ruleset = "zanzibar",
     observation: str | Observer | None = None,
 ) -> PolicyAgent:
-    """Make a player of a saved ``MaskablePPO``; it plays the most probable action.
+    """Make a player of a ``MaskablePPO``; it plays the most probable action.
 
     Loading a model of Stable-Baselines3 can run code that is in the file: load only files that you
     trust.
 
     Args:
-        path: the file that ``model.save`` wrote.
+        model: the model, or the file that ``model.save`` wrote.
         ruleset: the rules that the model was trained under, a :class:`bao_env.Ruleset` or its name.
         observation: the observation that it reads, if it is one of your own. One with a name is
             recognised by its space.
@@ -321,7 +324,10 @@ def player(
     """
     from sb3_contrib import MaskablePPO
 
-    model = MaskablePPO.load(path, device="cpu")
+    if isinstance(model, str | os.PathLike):
+        if not os.path.isfile(model) and not os.path.isfile(f"{os.fspath(model)}.zip"):
+            raise FileNotFoundError(f"there is no model at {os.fspath(model)}")
+        model = MaskablePPO.load(model, device="cpu")
     if observation is None:
         observation = _observer_of(model.observation_space, ruleset)
     return PolicyAgent(partial(_predict, model, deterministic=True), observation, ruleset)

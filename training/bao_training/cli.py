@@ -84,7 +84,7 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
         case "engine":
             from bao_agents.engine import command
         case "players":
-            from bao_agents.registry import command
+            from bao_agents.arena.players import command
         case "solve":
             from bao_agents.search.solver.command import command
         case "dataset":

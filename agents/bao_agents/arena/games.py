@@ -86,7 +86,7 @@ def play_games(
                 start = time.perf_counter()
                 chosen = players[i].act(positions[index], masks[index])
                 seconds[i] += time.perf_counter() - start
-                who = ("the first player", "the second player")[i]
+                who = getattr(players[i], "name", ("the first player", "the second player")[i])
                 actions[index] = check_actions(chosen, masks[index], who)
                 moves[i] += len(index)
                 forfeits = getattr(players[i], "forfeits", None)

@@ -8,9 +8,11 @@ name: if an anchor begins to play differently, a new ladder with a new number is
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -18,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from bao_agents import registry
 from bao_agents.arena.openings import MatchOpenings, draw_openings
 from bao_agents.base import NamedPlayer
+from bao_agents.nets.checkpoint_files import shipped as shipped_networks
 from bao_env.engine.array_types import Float64Array
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
@@ -62,6 +65,8 @@ class Ladder(_Table):
     """A scale to rate players on."""
 
     name: str
+    spellings: Literal[1, 2] = 1
+    """1 if the anchors have the names of players from before :func:`_respell`."""
     rules: dict[str, Any]
     """:meth:`Ruleset.to_dict` of the rule set."""
     engine_signature: str
@@ -162,6 +167,21 @@ def shipped() -> list[str]:
     return sorted(path.stem for path in LADDERS.glob("*.json"))
 
 
+def _respell(player: str) -> str:
+    """Return today's name of a player: ``guided:6`` for ``guided:zanzibar:6``.
+
+    There, the name of a shipped network meant the guide of that rule set.
+    """
+    found = re.fullmatch(r"guided:(\w+):([^:]+)", player)
+    return f"guided:{found[2]}" if found and found[1] in shipped_networks() else player
+
+
+def anchors_elo(name: str = DEFAULT) -> dict[str, float]:
+    """Return the Elo of the anchors of a shipped ladder, without checking the engine."""
+    content = json.loads((LADDERS / f"{name}.json").read_bytes())
+    return {anchor["player"]: anchor["elo"] for anchor in content["anchors"]}
+
+
 def load_ladder(name: str = DEFAULT) -> Ladder:
     """Load a ladder, and check that the engine still plays its rules.
 
@@ -183,6 +203,12 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
         raise LadderError(
             f"{path} is not a ladder with legal rules and openings: {fault(error)}"
         ) from error
+    if ladder.spellings == 1:
+        anchors = tuple(
+            anchor.model_copy(update={"player": _respell(anchor.player)})
+            for anchor in ladder.anchors
+        )
+        ladder = ladder.model_copy(update={"anchors": anchors, "spellings": 2})
     if signature(ladder.ruleset) != ladder.engine_signature:
         raise LadderError(
             f"{ladder.name} was made with other rules: under its name, the engine now plays "
@@ -229,6 +255,7 @@ def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
         )
     return Ladder(
         name=name,
+        spellings=2,
         rules=ruleset.to_dict(),
         engine_signature=settings["made_with"]["engine_signature"],
         tournament={key: settings[key] for key in settings if key != "ruleset"},

@@ -1,0 +1,35 @@
+"""The command ``bao players``: list the players, with their Elo if it is known."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+
+from bao_agents.arena.ladder import DEFAULT, anchors_elo
+from bao_agents.nets.checkpoint_files import shipped
+from bao_agents.registry import PLAYERS
+from bao_env.options import Run
+
+_WIDTH = 80
+
+
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao players``: list the players."""
+    return _print_players
+
+
+def _print_players(args: argparse.Namespace) -> None:
+    elo = {name: f"{rating:.0f}" for name, rating in anchors_elo().items()}
+    width = max(map(len, PLAYERS))
+    indent = " " * (width + 8)
+    print("To begin, play against greedy or alphabeta:2. guided:100ms is the strongest.\n")
+    print(f"{'player':{width}}   Elo  what it does")
+    for example, meaning in PLAYERS.items():
+        first = f"{example:{width}}  {elo.get(example, ''):>4}  "
+        print(textwrap.fill(meaning, _WIDTH, initial_indent=first, subsequent_indent=indent))
+    rated = ", ".join(f"{name} {rating}" for name, rating in elo.items())
+    for paragraph in (
+        f"Shipped checkpoints: {', '.join(shipped())}.",
+        f"Elo is that of {DEFAULT}: {rated}. bao rate PLAYER rates another.",
+    ):
+        print("\n" + textwrap.fill(paragraph, _WIDTH))
