@@ -150,8 +150,12 @@ class Board:
 
         Raises:
             NotationError: the text is not one game, or a move in it is wrong.
+            TypeError: ``transcript`` is neither a string nor a transcript.
             ValueError: the rule set is unknown.
         """
+        if not isinstance(transcript, (str, Transcript)):
+            kind = type(transcript).__name__
+            raise TypeError(f"transcript: expected a string or a Transcript, not {kind}")
         if isinstance(transcript, str):
             games = parse_transcripts(transcript)
             if len(games) != 1:

@@ -207,6 +207,27 @@ def test_from_text_raises_on_invalid_input() -> None:
         Board.from_text(TAKASIA, "kibao")
     with pytest.raises(IllegalMoveError, match="A1 is empty"):
         Board.from_text(OPENING, moves="A7L A5R A1L")
+    with pytest.raises(TypeError, match="position 5: expected a string"):
+        Board.from_text(5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="transcript: expected a string"):
+        Board.from_transcript(None)  # type: ignore[arg-type]
+
+
+@EVERY_RULESET
+def test_finished_positions_are_read(ruleset: str, seed: int) -> None:
+    """Every text that a game writes can be read again, the last one too."""
+    board = played(ruleset, seed)
+    outcome = board.outcome()
+    assert outcome is not None and board.is_game_over()
+    again = Board.from_text(board.text(), ruleset)
+    assert again.text() == board.text()
+    assert Board.from_words(board.words, ruleset, outcome.winner) == board
+    with pytest.raises(NotationError, match="front row is empty"):
+        both = "/".join(["0,0,0,0,0,0,0,0/32,0,0,0,0,0,0,0"] * 2)
+        Board.from_text(f"{both} 0,0 - S -", ruleset)
+    assert board.peek() == board.pop()
+    with pytest.raises(IndexError, match="at its start"):
+        Board().peek()
 
 
 # --- pictures ---------------------------------------------------------------------------------
@@ -230,6 +251,10 @@ def test_the_board_in_characters() -> None:
             "  South to move, namua",
         ]
     )
+    north = Board("malawi").ascii("north").splitlines()
+    assert north[1].strip().startswith("B") and north[4].strip().startswith("b")
+    with pytest.raises(ValueError, match="viewer='east'"):
+        Board().svg(viewer="east")  # type: ignore[arg-type]
     text = str(Board.from_text(TAKASIA))
     assert "(3)" in text and text.endswith("South to move, mtaji; takasia bars A2")
     text = str(Board.from_text(WAITING, "dutch"))

@@ -54,6 +54,7 @@ from bao_env.engine.starts import candidates, is_capture
 
 _PLIES = 1 << 17
 """Random plies that compiled code plays without a look at Ctrl-C: some milliseconds."""
+MAX_THREADS = 1024
 _scratch = threading.local()
 """Each thread's scratch memory."""
 
@@ -180,12 +181,12 @@ class Engine:
 
     Raises:
         TypeError: ``threads`` is not an integer.
-        ValueError: the rule set is unknown, or there is less than one thread.
+        ValueError: the rule set is unknown, or the number of threads is out of range.
     """
 
     def __init__(self, ruleset: str | Ruleset = "zanzibar", threads: int = 1) -> None:
-        if operator.index(threads) < 1:
-            raise ValueError(f"threads={threads}: expected at least 1")
+        if not 1 <= operator.index(threads) <= MAX_THREADS:
+            raise ValueError(f"threads={threads}: expected 1 to {MAX_THREADS}")
         self.ruleset = get_ruleset(ruleset)
         self.rules = self.ruleset.kernel
         self.threads = threads

@@ -18,12 +18,12 @@ import numpy as np
 from numba import types
 
 from bao_env.engine.array_types import Int64Array
+from bao_env.engine.batch import MAX_THREADS
 from bao_env.engine.compile import jit
 
 MAX_SECONDS = 3600.0
 """The most seconds that a move may take."""
 MAX_NODES = 1 << 62
-MAX_THREADS = 1024
 NEVER = np.iinfo(np.int64).max
 """The deadline of a search without a limit of time."""
 
