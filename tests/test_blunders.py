@@ -18,11 +18,10 @@ from bao_agents.arena.elo import wilson_interval
 from bao_agents.arena.sampling import Sample, random_play
 from bao_agents.arena.solved_positions import (
     SHIPPED,
-    Solved,
     SolvedPositions,
     shipped_won_positions,
-    solve,
 )
+from bao_agents.arena.solving import Solved, solve
 from bao_agents.nets import checkpoint
 from bao_agents.nets.network import NetworkConfig, PolicyNetwork
 from bao_agents.search.solver.player import PROOF_PART, SolverAgent

@@ -13,7 +13,6 @@ from bao_agents.arena.solved_positions import (
     SolvedPositions,
     is_for_tests,
     mirrored,
-    with_successors,
 )
 from bao_agents.search.solver.solver import Solver
 from bao_training.cli import main as bao
@@ -101,17 +100,6 @@ def test_finished_later_and_on_more_threads_it_is_the_same_file(
     assert path.read_bytes() == made[0].read_bytes()
     kept = {file: time for file, time in parts.items() if file.suffix == ".npz"}
     assert len(kept) == 2 and {file: file.stat().st_mtime_ns for file in kept} == kept
-
-
-def test_positions_after_the_actions_have_values_too(made: tuple[Path, SolvedPositions]) -> None:
-    for test in (False, True):
-        data = made[1].part(test=test)
-        positions, masks, values = with_successors(data)
-        assert len(positions) > (1 if test else 2) * len(data.values)
-        assert masks.all()
-        assert (is_for_tests(positions) == test).all()
-        found, _ = Solver("kujifunza").values(positions[::5], masks[::5])
-        np.testing.assert_array_equal(found, values[::5])
 
 
 def test_read_again(made: tuple[Path, SolvedPositions], tmp_path: Path) -> None:

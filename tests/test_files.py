@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bao_agents.resumable import made_once, parts_of
+from bao_agents.resumable import keep_part, part_file, read_part
 
 from bao_env.files import write_atomically
 
@@ -63,17 +63,6 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "pipe").is_fifo()
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "5", "null", "\0", "[" * 100_000, "{}"])
-def test_settings_of_any_content_are_refused(tmp_path: Path, content: str) -> None:
-    """A folder of finished parts says which settings they were made with."""
-    (tmp_path / "settings.json").write_text(content)
-    with (
-        pytest.raises(ValueError, match=r"settings.json is damaged|another run"),
-        parts_of(tmp_path, {"seed": 1}),
-    ):
-        pass
-
-
 def test_a_folder_that_cannot_be_opened_as_on_windows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,13 +74,18 @@ def test_a_folder_that_cannot_be_opened_as_on_windows(
     assert (tmp_path / "file").read_text() == "new"
 
 
-def test_damaged_parts_are_made_again(tmp_path: Path) -> None:
-    file = tmp_path / "part.json"
+def test_parts_are_kept_apart_and_damaged_ones_are_missing(tmp_path: Path) -> None:
+    def read(file: Path) -> int:
+        return int(json.loads(file.read_bytes()))
+
+    file, other = (part_file(tmp_path / "parts", "one", {"seed": i}, ".json") for i in range(2))
+    assert file != other and file.name.startswith("one-")
+    assert read_part(file, read) is None
+    keep_part(file, "7")
+    assert read_part(file, read) == 7 and read_part(other, read) is None
     for content in ("", "[", "[" * 100_000):
         file.write_text(content)
-        assert (
-            made_once(file, lambda f: json.loads(f.read_text()), lambda f: f.write_text("7")) == 7
-        )
+        assert read_part(file, read) is None
 
 
 FULL = """

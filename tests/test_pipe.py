@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from bao_agents import pipe
 from bao_agents.arena.match import play_match
-from bao_agents.arena.round_robin import TournamentSettings, run
+from bao_agents.arena.tournament import TournamentSettings, run
 from bao_agents.pipe import PipeAgent
 from bao_agents.registry import load
 from bao_training.cli import main as bao

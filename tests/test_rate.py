@@ -21,7 +21,7 @@ from bao_agents.arena.elo import score_pairs
 from bao_agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, make_ladder, shipped
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.placement import Part, Session, place
-from bao_agents.arena.round_robin import TournamentSettings
+from bao_agents.arena.tournament import TournamentSettings
 from bao_training.cli import main as bao
 
 from bao_env.engine.ruleset import RULESETS

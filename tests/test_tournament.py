@@ -16,19 +16,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bao_agents.arena import round_robin, scheduler
+from bao_agents.arena import scheduler, tournament
 from bao_agents.arena.match import play_match
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.report import Standing, markdown, to_dict
-from bao_agents.arena.round_robin import (
-    PART_PAIRS,
-    Part,
-    TournamentError,
-    TournamentSettings,
-    prepare,
-)
+from bao_agents.arena.tournament import PART_PAIRS, Part, TournamentSettings, kept
 from bao_agents.provenance import provenance
 from bao_agents.registry import load
+from bao_agents.resumable import keep_part
 from bao_training.cli import main as bao
 
 from bao_env.engine.ruleset import RULESETS
@@ -51,12 +46,12 @@ COMMAND = ["tournament", "random", "greedy", "--pairs", "5", "--threads", "1", "
 def run(
     settings: TournamentSettings, folder: Path, processes: int = 1, games: bool = False, **ray: str
 ) -> Standing:
-    return round_robin.run(settings, folder, processes, games, **ray)
+    return tournament.run(settings, folder, processes, games, **ray)
 
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(round_robin, "LocalPool", ThreadPoolExecutor)
+    monkeypatch.setattr(tournament, "LocalPool", ThreadPoolExecutor)
 
 
 def test_parts() -> None:
@@ -81,13 +76,16 @@ def test_resumed_tournament_is_the_same_on_any_processes(tmp_path: Path) -> None
     one = run(asked, tmp_path / "one")
     two = run(asked, tmp_path / "two", processes=2, games=True)
 
-    # Stopped after three units, in the middle of writing a fourth.
-    path = tmp_path / "one" / "results.jsonl"
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join(lines[:3]) + "\n" + lines[3][:40])
+    # As if stopped after three parts, with a damaged fourth.
+    files = sorted((tmp_path / "one" / "results").rglob("*.json"))
+    written = {file: file.stat().st_mtime_ns for file in files}
+    files[3].write_text(files[3].read_text()[:40])
+    for file in files[4:]:
+        file.unlink()
     resumed = run(asked, tmp_path / "one")
-    kept = [line for line in path.read_text().splitlines() if line.endswith("}")]
-    assert len(kept) == len(lines) == 6 and kept[:3] == lines[:3]  # not played again
+    assert len(files) == 6
+    again = [file.stat().st_mtime_ns != time for file, time in written.items()]
+    assert again == [False] * 3 + [True] * 3
     assert {points.shape for points in one.results.values()} == {(60, 2)}
     for other in (two, resumed):
         np.testing.assert_equal(other.results, one.results)
@@ -131,10 +129,43 @@ def test_resume_with_other_players_and_more_pairs(tmp_path: Path) -> None:
     np.testing.assert_array_equal(small.results[pair], large.results[pair][:50])
     assert len(large.results) == 3
     assert set(run(settings(*pair), tmp_path).results) == {pair}
-    # A player that is left out is still known.
-    impostor = settings(players={"greedy": "greedy", "random": "mcts:2"})
-    with pytest.raises(TournamentError, match="player random differ"):
-        run(impostor, tmp_path)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 2},
+        {"opening_plies": 10},
+        {"balance": None},
+        {"ruleset": RULESETS["kibao"]},
+        {"pairs": 4},
+        {"players": {"greedy": "alphabeta:1", "random": "random"}},
+    ],
+)
+def test_results_of_other_settings_are_not_taken(tmp_path: Path, change: Any) -> None:
+    first = run(FIVE_PAIRS, tmp_path)
+    other = run(replace(FIVE_PAIRS, **change), tmp_path)
+    alone = run(replace(FIVE_PAIRS, **change), tmp_path / "alone")
+    np.testing.assert_equal(other.results, alone.results)
+    again = run(FIVE_PAIRS, tmp_path)
+    assert again.milliseconds == first.milliseconds  # not played again
+
+
+@pytest.mark.parametrize("key", ["rules_version", "engine_signature"])
+def test_results_of_another_engine_are_not_taken(tmp_path: Path, key: str) -> None:
+    part = Part("greedy", "random", 0, 5)
+    changed = replace(FIVE_PAIRS)
+    changed.__dict__["description"] = {
+        **FIVE_PAIRS.description,
+        "made_with": FIVE_PAIRS.description["made_with"] | {key: 0},
+    }
+    assert changed.file_of(tmp_path, part) != FIVE_PAIRS.file_of(tmp_path, part)
+
+
+def test_folder_of_an_earlier_version(tmp_path: Path, fails: Fails) -> None:
+    (tmp_path / "results.jsonl").touch()
+    assert "results of an earlier version" in fails(*COMMAND, str(tmp_path))
 
 
 @pytest.mark.usefixtures("threads")
@@ -145,88 +176,41 @@ def test_tournament_of_two_is_a_match(tmp_path: Path) -> None:
     np.testing.assert_array_equal(standing.results["greedy", "alphabeta:3"], match.points)
 
 
-def other_code(kept: Any, key: str) -> Any:
-    """Return the description of a tournament that was made with other code."""
-    return kept | {"made_with": kept["made_with"] | {key: 0}}
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        (lambda _: b"\xff\xfe", "does not describe a tournament"),
-        (lambda _: b"[" * 100_000, "does not describe a tournament"),
-        (lambda _: b"1", "does not describe a tournament"),
-        (lambda kept: kept | {"known": [1]}, "does not describe a tournament"),
-        (
-            lambda kept: kept | {"format": 1},
-            r"tournament .*\(format: .* be 2\)",
-        ),
-        (lambda kept: other_code(kept, "engine_signature"), r"\(engine_signature differ\)"),
-        (lambda kept: other_code(kept, "rules_version"), r"\(rules_version differ\)"),
-        (lambda kept: kept | {"seed": 2}, r"\(seed differ\)"),
-        (lambda kept: kept | {"opening_plies": 10}, r"\(opening_plies differ\)"),
-        (lambda kept: kept | {"ruleset": RULESETS["kibao"].to_dict()}, r"\(ruleset differ\)"),
-        (
-            lambda kept: kept | {"known": {"greedy": ["mcts:2", ""]}},
-            r"another tournament \(player greedy differ\)",
-        ),
-        (lambda _: None, r"without their tournament\.json"),
-    ],
-)
-def test_other_description_raises(tmp_path: Path, change: Any, message: str) -> None:
-    prepare(tmp_path, FIVE_PAIRS)
-    (tmp_path / "results.jsonl").touch()
-    path = tmp_path / "tournament.json"
-    changed = change(json.loads(path.read_text()))
-    path.unlink()
-    if changed is not None:
-        path.write_bytes(changed if isinstance(changed, bytes) else json.dumps(changed).encode())
-    with pytest.raises(TournamentError, match=message) as caught:
-        prepare(tmp_path, FIVE_PAIRS)
-    assert len(str(caught.value)) < 500
-
-
-LINE = json.dumps(
+RESULT = json.dumps(
     {
-        "first": "random",
-        "second": "greedy",
-        "unit": 0,
-        "points": [[1.0, 0.0]],
-        "plies": [[30, 40]],
+        "points": [[1.0, 0.0]] * 5,
+        "plies": [[30, 40]] * 5,
         "moves": [30, 40],
         "seconds": [0.25, 0.5],
-        "commit": "unknown",
+        "commit": "older",
+        "tallies": [],
     }
-).encode()
-"""A result."""
+)
 
 
 @pytest.mark.parametrize(
     "old, new",
     [
-        (LINE, b"\xff\xfe" + LINE),
-        (LINE, b"[" * 100_000),
-        (LINE, b"7"),
-        (b"points", b"pints"),
-        (b"[[30, ", b"[[" + b"9" * 40 + b", "),
-        (b": [30, ", b": [1" + b"0" * 5000 + b", "),
-        (b": [30, ", b": [1e999, "),
-        (b": [30, ", b": [-30, "),
-        (b"[[1.0, ", b"[[NaN, "),
-        (b"[0.25, ", b"[Infinity, "),
-        (b'"unit": 0', b'"unit": []'),
-        (b'"first": "random"', b'"first": {}'),
+        (RESULT, "\xff\xfe" + RESULT),
+        (RESULT, "[" * 100_000),
+        (RESULT, "7"),
+        ("points", "pints"),
+        ("[[1.0, 0.0], ", "["),
+        ("[[30, ", "[[" + "9" * 40 + ", "),
+        (": [30, ", ": [1" + "0" * 5000 + ", "),
+        (": [30, ", ": [1e999, "),
+        (": [30, ", ": [-30, "),
+        ("[[1.0, ", "[[NaN, "),
+        ("[0.25, ", "[Infinity, "),
     ],
 )
-def test_invalid_results_raise(tmp_path: Path, old: bytes, new: bytes) -> None:
-    path = tmp_path / "results.jsonl"
-    path.write_bytes(LINE + b"\n" + LINE[:40])  # what a crash has cut short is ignored
-    [(part, result)] = round_robin.read_results(path).items()
-    assert part == ("random", "greedy", 0, 1)
-    assert result.model_dump() == json.loads(LINE)
-    path.write_bytes(LINE + b"\n" + LINE.replace(old, new) + b"\n")
-    with pytest.raises(TournamentError, match="line 2: not a result"):
-        round_robin.read_results(path)
+def test_damaged_results_are_not_taken(tmp_path: Path, old: str, new: str) -> None:
+    part = Part("greedy", "random", 0, 5)
+    file = FIVE_PAIRS.file_of(tmp_path, part)
+    keep_part(file, RESULT)
+    assert kept(FIVE_PAIRS, tmp_path, [part])[part].model_dump() == json.loads(RESULT)
+    keep_part(file, RESULT.replace(old, new, 1))
+    assert not kept(FIVE_PAIRS, tmp_path, [part])
 
 
 @pytest.mark.usefixtures("threads")
@@ -242,16 +226,15 @@ def test_command_line(tmp_path: Path, capsys: Capsys) -> None:
     assert report["players"][1]["elo"] == 0 and report["pairings"][0]["games"] == 40
     assert (tmp_path / "elo.png").read_bytes().startswith(b"\x89PNG")
 
-    kept = json.loads((tmp_path / "tournament.json").read_text())
     made_with = report["settings"]["made_with"]
-    assert made_with == kept["made_with"] == provenance(RULESETS["zanzibar"])
+    assert made_with == provenance(RULESETS["zanzibar"])
     assert made_with["engine_signature"] == pinned("zanzibar")["signature"]
     assert report["commits"] == [made_with["commit"]]
 
-    kept["made_with"]["commit"] = "older"
-    (tmp_path / "tournament.json").write_text(json.dumps(kept))
+    (file,) = (tmp_path / "results").rglob("*.json")
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"commit": "older"}))
     assert bao(words) == 0
-    assert "the last results are of commit older" in capsys.readouterr().err
+    assert "some results are of commit older, not" in capsys.readouterr().err
 
 
 def test_tables() -> None:
@@ -284,28 +267,27 @@ def make(ruleset, seed):
 def test_resume_with_an_own_player(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
-    """Without a fingerprint its games are played again; with one, a change raises."""
+    """Its games are played again without a fingerprint, and if the fingerprint changes."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    mine = LINE.replace(b"greedy", b"me")
+    part = Part("me", "random", 0, 5)
 
     def resume(attribute: str) -> int:
-        """Return how many of two results are kept."""
+        """Return how many results are kept, and keep one."""
         (tmp_path / "own_player.py").write_text(OWN.format(attribute=attribute))
         sys.modules.pop("own_player", None)
-        (tmp_path / "results.jsonl").write_bytes(mine + b"\n" + LINE + b"\n")
         asked = replace(FIVE_PAIRS, players={"me": "own_player:make", "random": "random"})
-        return len(prepare(tmp_path, asked))
+        found = kept(asked, tmp_path, [part])
+        keep_part(asked.file_of(tmp_path, part), RESULT)
+        return len(found)
 
-    prepare(tmp_path, FIVE_PAIRS)
-    assert resume("") == 2
-    assert resume("") == 1
+    assert resume("") == 0
+    assert resume("") == 0
     assert "games of me are played again" in capsys.readouterr().err
+    assert resume("agent.fingerprint = 'first'") == 0
     assert resume("agent.fingerprint = 'first'") == 1
-    assert resume("agent.fingerprint = 'first'") == 2
     for changed in ("agent.fingerprint = 'second'", "agent.fingerprint = 'first'  # and more"):
-        with pytest.raises(TournamentError, match=r"\(player me differ\)"):
-            resume(changed)
+        assert resume(changed) == 0
     with pytest.raises(ValueError, match="fingerprint of own_player:make is a int: expected a"):
         resume("agent.fingerprint = 3")
 
@@ -324,9 +306,7 @@ def test_files_that_cannot_be_written(
     def fail(*arguments: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    prepare(tmp_path, FIVE_PAIRS)
     with monkeypatch.context() as patch:
-        patch.setattr(round_robin, "prepare", lambda *_: {})
         patch.setattr(os, "fsync", fail)
         assert "No space left on device" in fails(*COMMAND, str(tmp_path))
     (tmp_path / "table.json").mkdir()  # no file can replace it
@@ -344,7 +324,7 @@ def test_folder_in_use(tmp_path: Path, fails: Fails) -> None:
         stderr=subprocess.PIPE,
     ) as first:
         try:
-            while not (out / "results.jsonl").exists():
+            while not (out / "results").exists():
                 assert first.poll() is None
                 time.sleep(0.05)
             error = fails(*COMMAND, str(out))

@@ -1,60 +1,53 @@
-"""A folder whose parts are made once: a stopped command continues with those that are there."""
+"""Results that survive a restart: each part of long work has a file, and is not computed again.
+
+A part's file is named for the part and for a digest of everything else that its content depends on.
+So parts made with other settings lie beside it, and none is mistaken for another.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from bao_env.files import hold, write_atomically
+from bao_env.files import write_atomically
 
 T = TypeVar("T")
 
 
-@contextmanager
-def parts_of(folder: Path, settings: dict[str, Any]) -> Iterator[None]:
-    """Hold a folder of parts that were made with the same settings, until the end of the block.
+def part_file(folder: Path, name: str, settings: object, suffix: str) -> Path:
+    """Return the file of a part.
 
     Args:
-        folder: the folder; it is created.
-        settings: everything the parts depend on, as plain values for JSON.
-
-    Raises:
-        ValueError: the folder holds parts of other settings.
-        bao_env.files.HeldError: another process works in the folder.
-        OSError: the folder cannot be written.
+        folder: folder of the parts.
+        name: name of the part.
+        settings: everything else that its content depends on, as plain values for JSON.
+        suffix: end of the file's name.
     """
-    text = json.dumps(settings, indent=1) + "\n"
-    with hold(folder):
-        file = folder / "settings.json"
-        if not file.exists():
-            write_atomically(file, text)
-        try:
-            kept = json.loads(file.read_bytes())
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{file} is damaged ({error!s:.100}): choose another --out") from error
-        if kept != json.loads(text):
-            raise ValueError(
-                f"{folder} holds another run, with settings {kept!s:.300}, not {settings!s:.300}: "
-                "give the same ones, or choose another --out"
-            )
-        yield
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+    return folder / f"{name}-{digest}{suffix}"
 
 
-def made_once(file: Path, read: Callable[[Path], T], make: Callable[[Path], object]) -> T:
-    """Read a part; make it if it is missing or damaged.
+def read_part(file: Path, read: Callable[[Path], T]) -> T | None:
+    """Return the content of a part; None if it is missing or damaged.
 
     Args:
         file: its file.
         read: reads the file; raises ValueError or RecursionError if it is damaged.
-        make: writes the file, atomically.
     """
-    if file.exists():
-        try:
-            return read(file)
-        except (ValueError, RecursionError):
-            pass
-    make(file)
-    return read(file)
+    try:
+        return read(file) if file.exists() else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def keep_part(file: Path, content: str | bytes) -> None:
+    """Write a part, and its folder if that is missing; a process that is killed leaves no half.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, content)

@@ -6,7 +6,7 @@
 
 The first form draws the metrics of several runs into one picture. The others play:
 generations are ``step-*.safetensors`` and ``final.safetensors``. For Elo, each plays as its network
-alone in one tournament with the bots (:mod:`bao_agents.arena.round_robin`), in ``RUN/curve/``,
+alone in one tournament with the bots (:mod:`bao_agents.arena.tournament`), in ``RUN/curve/``,
 which also gets ``curve.png``, against hours. A stopped tournament continues with the same command.
 
 With ``--blunders`` each chooses moves in won positions, as its network alone and with a search. The
@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 from bao_agents import registry
 from bao_agents.arena.blunders import Blunders, Share
 from bao_agents.arena.report import elos_of, errorbars, markdown_table, to_dict, write_report
-from bao_agents.arena.round_robin import TournamentSettings, run
 from bao_agents.arena.solved_positions import SolvedPositions, shipped_won_positions
+from bao_agents.arena.tournament import TournamentSettings, run
 from bao_agents.nets import checkpoint
 from bao_agents.progress import Progress
 

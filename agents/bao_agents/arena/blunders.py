@@ -33,7 +33,8 @@ from bao_agents.arena.games import play_games, tally_of, tally_text
 from bao_agents.arena.report import errorbars, markdown_table, png
 from bao_agents.arena.sampling import games, random_play
 from bao_agents.arena.scheduler import fingerprint
-from bao_agents.arena.solved_positions import Solved, SolvedPositions, solve
+from bao_agents.arena.solved_positions import SolvedPositions
+from bao_agents.arena.solving import Solved, solve
 from bao_agents.base import NamedPlayer
 from bao_agents.progress import Progress
 from bao_agents.provenance import provenance

@@ -1,6 +1,6 @@
 """Play units of games in parallel: on the cores of this machine, or of a Ray cluster.
 
-:mod:`bao_agents.arena.round_robin` and :mod:`bao_agents.arena.placement` decide which units are
+:mod:`bao_agents.arena.tournament` and :mod:`bao_agents.arena.placement` decide which units are
 played. A unit's result depends only on the unit: not on the number of processes or their speed
 (except for players limited by time).
 """

@@ -1,40 +1,33 @@
-"""Positions with their exact values and every winning action: solve them, save them, load them."""
+"""Positions with their exact values and every winning action: a data set, and its files."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from bao_agents.search.alphabeta import evaluation
-from bao_agents.search.solver import solver
 from bao_agents.search.solver.proof_number import LOSS, WIN
 from bao_env.bots import Agent, check_actions
-from bao_env.engine.action import is_legal, unpack_masks
+from bao_env.engine.action import is_legal
 from bao_env.engine.array_types import Int8Array, Int16Array
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import BYTE
 from bao_env.engine.position import META, MOVER_IS_NORTH, PLY, WORDS, Flags, Words
 from bao_env.engine.ruleset import RULES_VERSION, RULESETS, Ruleset
-from bao_env.envs.afterstates import list_afterstates
 from bao_env.files import write_atomically
 from bao_env.game import Stage
-from bao_env.observation.observer import get_observer
 
 FORMAT = 2
 """Version of the file format, raised whenever an array changes its meaning."""
 SHIPPED = Path(__file__).with_name("won")
 """Folder of the shipped files. They are loaded by name, without the suffix."""
-_PART = 256
-"""Positions that are solved, and kept in the cache, as one file."""
 _TEST_SHARE = 10
 """One position in ten is for tests."""
 
@@ -102,7 +95,7 @@ class SolvedPositions:
     @property
     def stages(self) -> npt.NDArray[np.str_]:
         """str[N], the :class:`~bao_env.game.Stage` of each position."""
-        return _stages(self.positions)
+        return stages_of(self.positions)
 
     @property
     def won(self) -> SolvedPositions:
@@ -136,9 +129,9 @@ class SolvedPositions:
         Raises:
             OSError: the file cannot be written.
         """
-        header = {"format": FORMAT, **_rules(self.ruleset)}
+        header = {"format": FORMAT, **rules_of(self.ruleset)}
         metadata = np.array(json.dumps(self.metadata | header))
-        write_atomically(path, _archive(self.arrays() | {"metadata": metadata}))
+        write_atomically(path, archive(self.arrays() | {"metadata": metadata}))
 
     @classmethod
     def load(cls, path: str | Path, ruleset: Ruleset | None = None) -> Self:
@@ -154,7 +147,8 @@ class SolvedPositions:
         """
         shipped = SHIPPED / f"{path}.npz"
         try:
-            arrays = dict(_read(shipped if shipped.is_file() else Path(path), _ARRAYS, "metadata"))
+            file = shipped if shipped.is_file() else Path(path)
+            arrays = dict(read_arrays(file, _ARRAYS, "metadata"))
             metadata = json.loads(str(arrays.pop("metadata")))
             found = metadata["format"], metadata["rules_version"]
             if found != (FORMAT, RULES_VERSION):
@@ -182,110 +176,6 @@ def shipped_won_positions(ruleset: Ruleset) -> SolvedPositions | None:
     return SolvedPositions.load(ruleset.name, ruleset)
 
 
-# --- solving --------------------------------------------------------------------------------------
-
-
-class Solved(NamedTuple):
-    """Result of solving a sample of positions."""
-
-    known: SolvedPositions
-    """The positions whose actions are all solved."""
-    counts: dict[str, dict[str, int]]
-    """Numbers of positions that are ``won``, ``lost`` and ``not solved``, by stage; ``not solved``
-    means that the limit was too low for the position or for one of its actions."""
-
-
-def solve(
-    positions: Words,
-    masks: Words,
-    ruleset: Ruleset,
-    *,
-    source: str,
-    nodes: int,
-    table_bits: int = solver.TABLE_BITS,
-    threads: int | None = None,
-    cache: Path | None = None,
-    progress: Callable[[int], object] = lambda count: None,
-) -> Solved:
-    """Solve positions. The result does not depend on the threads.
-
-    Args:
-        positions: uint64[N, 6].
-        masks: uint64[N], their legal actions, none of them 0.
-        ruleset: the rules.
-        source: name of the games the positions are from.
-        nodes: limit of positions to visit for each of them.
-        table_bits: size of the solver's table (:class:`~bao_agents.search.solver.solver.Solver`).
-        threads: number of threads; all cores by default.
-        cache: folder that keeps what has been solved for the next call; a damaged file in it is
-            made again.
-        progress: called with the number of positions that have just been solved.
-
-    Raises:
-        ValueError: a limit is out of range.
-        OSError: the cache cannot be written.
-    """
-    exact = solver.Solver(ruleset, nodes=nodes, table_bits=table_bits, threads=threads)
-    settings = json.dumps([_rules(ruleset), nodes, table_bits, _code()]).encode()
-    parts = []
-    for low in range(0, len(masks), _PART):
-        batch = positions[low : low + _PART], masks[low : low + _PART]
-        digest = hashlib.sha256(settings + batch[0].tobytes()).hexdigest()[:32]
-        file = cache and cache / f"{digest}.npz"
-        part = _cached(file, batch[1]) if file else None
-        if part is None:
-            part = _solve_part(exact, *batch)
-            if file:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(file, _archive(part))
-        parts.append(part)
-        progress(len(batch[1]))
-    known, winning, plies = (np.concatenate([part[name] for part in parts]) for name in _SOLVED)
-    stages, won = _stages(positions), known & (winning != 0)
-    results = {"won": won, "lost": known & ~won, "not solved": ~known}
-    counts = {
-        stage: {name: int((where & (stages == stage)).sum()) for name, where in results.items()}
-        for stage in (Stage.NAMUA.value, Stage.MTAJI.value)
-        if (stages == stage).any()
-    }
-    names = np.full(int(known.sum()), source)
-    solved = SolvedPositions(
-        ruleset, positions[known], masks[known], winning[known], plies[known], names
-    )
-    return Solved(solved, counts)
-
-
-def _solve_part(exact: solver.Solver, positions: Words, masks: Words) -> Arrays:
-    """Return the arrays of :data:`_SOLVED` for some positions."""
-    judged = exact.judge(positions, masks)
-    wins = np.empty(judged.plies.shape, np.bool_)
-    unpack_masks(judged.winning, wins)
-    quickest = np.where(wins, judged.plies, np.iinfo(np.int16).max).min(axis=1)
-    return {
-        "known": (judged.winning | judged.losing) == masks,
-        "winning": judged.winning,
-        "plies": np.where(judged.winning != 0, quickest, judged.plies.max(axis=1)),
-    }
-
-
-def _cached(file: Path, masks: Words) -> Arrays | None:
-    """Return a part from the cache; None if it is missing, damaged or of other positions."""
-    try:
-        arrays = _read(file, _SOLVED)
-    except Exception:  # see SolvedPositions.load
-        return None
-    winning = arrays["winning"]
-    return None if len(winning) != len(masks) or (winning & ~masks).any() else arrays
-
-
-@functools.cache
-def _code() -> str:
-    """Return a digest of the solver's source and weights, which decide what stays unsolved."""
-    folder = Path(solver.__file__).parent
-    files = [folder / "solver.py", *sorted(folder.glob("proof_*.py")), evaluation.FILE]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-
-
 # --- files ----------------------------------------------------------------------------------------
 
 _ARRAYS: dict[str, type[np.generic]] = {
@@ -296,26 +186,20 @@ _ARRAYS: dict[str, type[np.generic]] = {
     "source": np.str_,
 }
 """Arrays of a file and their types."""
-_SOLVED: dict[str, type[np.generic]] = {
-    "known": np.bool_,
-    "winning": np.uint64,
-    "plies": np.int16,
-}
-"""Arrays of a file in the cache and their types."""
 
 
-def _rules(ruleset: Ruleset) -> dict[str, Any]:
+def rules_of(ruleset: Ruleset) -> dict[str, Any]:
     return {"rules_version": RULES_VERSION, "ruleset": ruleset.to_dict()}
 
 
-def _archive(arrays: Arrays) -> bytes:
+def archive(arrays: Arrays) -> bytes:
     """Return the bytes of an ``.npz`` file."""
     file = io.BytesIO()
     np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     return file.getvalue()
 
 
-def _read(file: Path, types: Mapping[str, type[np.generic]], *others: str) -> Arrays:
+def read_arrays(file: Path, types: Mapping[str, type[np.generic]], *others: str) -> Arrays:
     """Read the arrays of ``types``, and ``others``, and check types, dimensions and lengths."""
     with np.load(file, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in (*types, *others)}
@@ -397,29 +281,6 @@ def is_for_tests(positions: Words) -> Flags:
     return np.frombuffer(digests, "<u8") % _TEST_SHARE == 0
 
 
-def with_successors(data: SolvedPositions) -> tuple[Words, Words, Int8Array]:
-    """Return the positions and those after each of their actions, whose values are known as well.
-
-    This makes about four times as many. Successors of positions for tests are dropped unless they
-    are for tests themselves, and the same holds for those to learn from. A position may come twice.
-
-    Returns:
-        positions uint64[M, 6], masks uint64[M] and values int8[M].
-    """
-    observer = get_observer("board", data.ruleset)
-    after = list_afterstates(Engine(data.ruleset), observer, data.positions, data.masks)
-    parents = np.repeat(np.arange(len(data)), np.diff(after.indptr))
-    wins = data.winning[parents] >> after.actions.astype(np.uint64) & np.uint64(1) != 0
-    values = np.where(wins, after.signs, -after.signs).astype(np.int8)
-    test = is_for_tests(data.positions)[parents]
-    kept = (after.results == 0) & (is_for_tests(after.positions) == test)
-    return (
-        np.concatenate([data.positions, after.positions[kept]]),
-        np.concatenate([data.masks, after.legal[kept]]),
-        np.concatenate([data.values, values[kept]]),
-    )
-
-
-def _stages(positions: Words) -> npt.NDArray[np.str_]:
+def stages_of(positions: Words) -> npt.NDArray[np.str_]:
     store = positions[:, META] & BYTE  # the mover's
     return np.where(store != 0, Stage.NAMUA.value, Stage.MTAJI.value)

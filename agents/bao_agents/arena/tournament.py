@@ -2,10 +2,13 @@
 
     bao tournament random greedy alphabeta:4 mcts:1000 --out runs/ladder
 
-All pairings play the same openings, each from both seats, on all cores
-(:mod:`bao_agents.arena.round_robin`). The result does not depend on the number of processes. To
-continue a tournament that was stopped, run the same command again. With ``--ray`` the work spreads
-over a Ray cluster.
+All pairings play the same openings, each from both seats. The work is cut into parts of up to
+:data:`PART_PAIRS` pairs of one pairing, which processes play, each search on one core
+(:mod:`bao_agents.arena.scheduler`); with ``--ray`` the work spreads over a Ray cluster. A part's
+result depends only on the seed, the openings and its two players. So the number of processes does
+not change a tournament, except for players limited by time, and the same command continues one that
+was stopped: ``results/`` in its folder has a file for each part. Players may be added or left out
+then, and numbers of pairs changed.
 
 Give a player as for :func:`bao_agents.load`, or as ``NAME=PLAYER`` to show it under another name,
 for example to tell apart two checkpoints with the same file name.
@@ -15,21 +18,258 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+import sys
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from bao_agents import registry
 from bao_agents.arena.match import add_openings
-from bao_agents.arena.report import to_dict, write_report
-from bao_agents.arena.round_robin import TournamentError, TournamentSettings, file_name, run
+from bao_agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
+from bao_agents.arena.report import Standing, to_dict, write_report
+from bao_agents.arena.scheduler import LocalPool, RayPool, Record, Unit, fingerprint, play_units
+from bao_agents.progress import Progress
+from bao_agents.provenance import current_commit, provenance
+from bao_agents.resumable import keep_part, part_file, read_part
+from bao_env.engine.ruleset import Ruleset
+from bao_env.files import hold
 from bao_env.options import Run, add_options, add_player_options, at_least
+
+PART_PAIRS = 50
+"""Pairs that are played, and kept, at a time."""
+
+
+class Part(NamedTuple):
+    """Some pairs of games between two players."""
+
+    first: str
+    second: str
+    number: int
+    """The part's place in its pairing, from 0."""
+    pairs: int
+
+    @property
+    def folder(self) -> str:
+        """The name of the pairing's folder."""
+        return f"{file_name(self.first)}--{file_name(self.second)}"
+
+
+@dataclass(frozen=True)
+class TournamentSettings:
+    """Settings of a tournament."""
+
+    players: dict[str, str]
+    """The players by name, each with what :func:`bao_agents.registry.load` takes."""
+    ruleset: Ruleset
+    pairs: int
+    """Number of openings that two players play, each from both seats."""
+    pairs_of: dict[str, int] = field(default_factory=dict)
+    """A smaller number for every pairing with one of these (slow) players, by name."""
+    opening_plies: int = OPENING_PLIES
+    balance: float | None = BALANCE
+    seed: int = 1
+    allow: tuple[str, ...] = ()
+    """Names for :func:`bao_agents.registry.allow_architecture`, in each process."""
+
+    def pairs_between(self, *names: str) -> int:
+        """Return the number of pairs of games between two players."""
+        return min(self.pairs, *(self.pairs_of.get(name, self.pairs) for name in names))
+
+    def units(
+        self, openings: MatchOpenings, keep_games: bool = False
+    ) -> Iterator[tuple[Part, Unit]]:
+        """Yield all parts of the tournament, each with its work.
+
+        Args:
+            openings: all openings of the tournament.
+            keep_games: keep the games as transcripts.
+        """
+        known = dict(self.description["known"].values())
+        for names in combinations(self.players, 2):
+            # Not Python's hash(), which differs from process to process.
+            words = [zlib.crc32(name.encode()) for name in names]
+            pairs = self.pairs_between(*names)
+            for number, low in enumerate(range(0, pairs, PART_PAIRS)):
+                some = openings[low : min(low + PART_PAIRS, pairs)]
+                first, second = (
+                    np.random.SeedSequence([self.seed, number, i, *words]) for i in range(2)
+                )
+                yield (
+                    Part(*names, number, len(some)),
+                    Unit(
+                        players=(self.players[names[0]], self.players[names[1]]),
+                        ruleset=self.ruleset,
+                        openings=some,
+                        seeds=(int(first.generate_state(1)[0]), int(second.generate_state(1)[0])),
+                        keep_as=names if keep_games else None,
+                        known=known,
+                        allow=self.allow,
+                    ),
+                )
+
+    @cached_property
+    def description(self) -> Mapping[str, Any]:
+        """The settings, the players' fingerprints and the code's versions, as values for JSON.
+
+        They are computed once.
+
+        Raises:
+            ValueError: a player is unknown or unusable.
+        """
+        for architecture in self.allow:
+            registry.allow_architecture(architecture)
+        return {
+            "made_with": provenance(self.ruleset),
+            "players": self.players,
+            "known": {
+                name: [spec, fingerprint(spec, registry.load(spec, ruleset=self.ruleset))]
+                for name, spec in self.players.items()
+            },
+            "ruleset": self.ruleset.to_dict(),
+            "pairs": self.pairs,
+            "pairs_of": self.pairs_of,
+            "opening_plies": self.opening_plies,
+            "balance": self.balance,
+            "seed": self.seed,
+        }
+
+    def file_of(self, folder: Path, part: Part) -> Path:
+        """Return the file of a part in the tournament's folder."""
+        found, made_with = self.description, self.description["made_with"]
+        settings = [
+            *(made_with[key] for key in ("rules_version", "engine_signature")),
+            *(found[key] for key in ("ruleset", "opening_plies", "balance", "seed")),
+            *([name, *found["known"][name]] for name in part[:2]),
+            part.pairs,
+        ]
+        return part_file(folder / "results" / part.folder, f"{part.number:04}", settings, ".json")
+
+    def has_unknown(self, part: Part) -> bool:
+        """Return whether nothing tells if a player of the part is still the same."""
+        return None in (self.description["known"][name][1] for name in part[:2])
+
+
+def kept(settings: TournamentSettings, folder: Path, parts: Sequence[Part]) -> dict[Part, Record]:
+    """Return the results that a folder has, with a note about those that it cannot use."""
+    results, unknown = {}, set()
+    for part in parts:
+        record = read_part(
+            settings.file_of(folder, part),
+            lambda file: Record.model_validate_json(file.read_bytes()),
+        )
+        if record is None or len(record.points) != part.pairs:
+            continue
+        if settings.has_unknown(part):
+            unknown |= {name for name in part[:2] if settings.description["known"][name][1] is None}
+        else:
+            results[part] = record
+    if unknown:
+        _note(
+            f"games of {', '.join(sorted(unknown))} are played again: nothing tells whether the "
+            "player is still the same; an attribute `fingerprint` of its agent, a string, can"
+        )
+    commits = {record.commit for record in results.values()} - {current_commit()}
+    if commits:
+        _note(f"some results are of commit {', '.join(sorted(commits))}, not {current_commit()}")
+    return results
+
+
+def _note(text: str) -> None:
+    print(f"note: {text}", file=sys.stderr)
+
+
+def standing(settings: TournamentSettings, results: Mapping[Part, Record]) -> Standing:
+    """Return the results so far; their order does not matter."""
+    moves = dict.fromkeys(settings.players, 0)
+    seconds = dict.fromkeys(settings.players, 0.0)
+    points: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
+    plies: list[list[int]] = []
+    for part in sorted(results):
+        record, names = results[part], part[:2]
+        points[names] += record.points
+        plies += record.plies
+        for i, name in enumerate(names):
+            moves[name] += record.moves[i]
+            seconds[name] += record.seconds[i]
+    return Standing(
+        results={names: np.array(of_first) for names, of_first in points.items()},
+        milliseconds={name: 1000 * seconds[name] / max(1, moves[name]) for name in moves},
+        mean_plies=float(np.mean(plies)) if plies else 0.0,
+        commits=sorted({record.commit for record in results.values()}),
+    )
+
+
+def run(
+    settings: TournamentSettings,
+    folder: Path,
+    processes: int,
+    keep_games: bool,
+    ray_address: str | None = None,
+) -> Standing:
+    """Play the remaining parts of a tournament; return all results.
+
+    Args:
+        settings: the tournament's settings.
+        folder: the folder of the results.
+        processes: number of processes on this machine.
+        keep_games: write every game as a transcript.
+        ray_address: play on the Ray cluster there instead
+            (:class:`bao_agents.arena.scheduler.RayPool`).
+
+    Raises:
+        HeldError: another process plays in the folder.
+        ValueError: a player is unknown or unusable, failed, or changed; there are too few
+            openings; the folder has results of an earlier version; or Ray is not installed.
+        OSError: a file cannot be written, or there is no Ray cluster at the address.
+    """
+    _ = settings.description  # refuse a wrong player before anything is written
+    openings = draw_openings(
+        settings.ruleset, settings.pairs, settings.opening_plies, settings.seed, settings.balance
+    )
+    with hold(folder):
+        if (folder / "results.jsonl").exists():
+            raise ValueError(
+                f"{folder} has results of an earlier version, which cannot continue: choose "
+                "another --out"
+            )
+        units = dict(settings.units(openings, keep_games))
+        results = kept(settings, folder, list(units))
+        left = [part for part in units if part not in results]
+        left.sort(key=lambda part: settings.pairs_between(part.first, part.second))  # slow first
+        pool: Executor = LocalPool(processes) if ray_address is None else RayPool(ray_address)
+        total, played = (2 * sum(part.pairs for part in parts) for parts in (units, results))
+        with pool, Progress(total=total, initial=played, unit="game") as bar:
+            for i, record in play_units([units[part] for part in left], pool, bar):
+                part = left[i]
+                if record.games:
+                    file = folder / "games" / part.folder / f"{part.number:04}.txt"
+                    keep_part(file, record.games)
+                keep_part(settings.file_of(folder, part), record.model_dump_json() + "\n")
+                results[part] = record
+    return standing(settings, results)
+
+
+def file_name(name: str) -> str:
+    """Return a player's name as part of a file name."""
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)[:100]
+
+
+# --- the command ----------------------------------------------------------------------------------
 
 
 def parse_players(words: Sequence[str]) -> dict[str, str]:
     """Return the name and specification of each player on the command line.
 
     Raises:
-        TournamentError: there are fewer than two, or two have the same name.
+        ValueError: there are fewer than two, or two have the same name.
     """
     players: dict[str, str] = {}
     for word in words:
@@ -37,15 +277,15 @@ def parse_players(words: Sequence[str]) -> dict[str, str]:
         if not equals or _is_player(word):
             name, spec = registry.display_name(word), word
         if not name or not spec or not name.isprintable() or {*name} & {*",|"}:
-            raise TournamentError(
+            raise ValueError(
                 f"player {word[:80]!r}: expected PLAYER or NAME=PLAYER; a name has no comma, bar "
                 "or control character"
             )
         if file_name(name) in map(file_name, players):
-            raise TournamentError(f"two players are called {name!r}: give one as NAME=PLAYER")
+            raise ValueError(f"two players are called {name!r}: give one as NAME=PLAYER")
         players[name] = spec
     if len(players) < 2:
-        raise TournamentError(f"a tournament needs two players or more, not {len(players)}")
+        raise ValueError(f"a tournament needs two players or more, not {len(players)}")
     return players
 
 
@@ -62,15 +302,15 @@ def parse_pairs_of(words: Sequence[str], players: dict[str, str]) -> dict[str, i
     """Parse the options ``--pairs-of NAME=N``.
 
     Raises:
-        TournamentError: no player has that name, or N is not a number of at least 1.
+        ValueError: no player has that name, or N is not a number of at least 1.
     """
     found = {}
     for word in words:
         name, _, count = word.rpartition("=")
         if not name or not re.fullmatch("0*[1-9][0-9]{0,8}", count):
-            raise TournamentError(f"--pairs-of {word[:80]!r}: expected NAME=N, N at least 1")
+            raise ValueError(f"--pairs-of {word[:80]!r}: expected NAME=N, N at least 1")
         if name not in players:
-            raise TournamentError(f"--pairs-of {word[:80]!r}: no player is called {name!r}")
+            raise ValueError(f"--pairs-of {word[:80]!r}: no player is called {name!r}")
         found[name] = int(count)
     return found
 
@@ -118,7 +358,7 @@ def _run(args: argparse.Namespace) -> None:
         allow=tuple(args.allow),
     )
     if args.anchor is not None and args.anchor not in players:
-        raise TournamentError(
+        raise ValueError(
             f"--anchor {args.anchor}: no player is called that; expected one of "
             f"{', '.join(players)}"
         )

@@ -24,14 +24,13 @@ import argparse
 import io
 import math
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from bao_agents.progress import Progress
-from bao_agents.resumable import made_once, parts_of
+from bao_agents.resumable import part_file, read_part
 from bao_agents.search.alphabeta import evaluation, value_network
 from bao_agents.search.alphabeta.evaluation import CELLS, LIMIT, PAIRS, SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
@@ -41,7 +40,7 @@ from torch import Tensor
 from bao_env.engine.array_types import Int16Array, Int32Array
 from bao_env.engine.position import Words
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
-from bao_env.files import write_atomically
+from bao_env.files import hold, write_atomically
 from bao_env.options import Run, add_options, at_least, new_file
 from bao_training.fit import search_games
 from bao_training.fit.search_games import SearchGames
@@ -218,11 +217,6 @@ def fit_tables(ruleset: Ruleset, args: argparse.Namespace) -> Int16Array:
     return weights
 
 
-def play_part(agent: AlphaBetaAgent, ruleset: Ruleset, games: int, seed: int, path: Path) -> None:
-    """Play the games of a part and write them."""
-    search_games.play(agent, ruleset, games, seed).write(path)
-
-
 def fit_network(ruleset: Ruleset, args: argparse.Namespace) -> Int16Array:
     """Play the parts that are missing and fit the network to all; return its rows.
 
@@ -236,13 +230,15 @@ def fit_network(ruleset: Ruleset, args: argparse.Namespace) -> Int16Array:
         raise ValueError(f"{ruleset.name} has no network yet: fit one with --teacher tables")
     agent = AlphaBetaAgent(ruleset, depth=args.depth, weights=teacher and teacher.rows)
     prefix = "" if args.teacher == "tables" else f"{args.teacher}-"
-    folder = args.out / ruleset.name
-    with parts_of(folder, {"ruleset": ruleset.to_dict()}):
+    folder, rules = args.out / ruleset.name, ruleset.to_dict()
+    with hold(folder):
         for i in Progress(range(args.parts), unit="part", desc=f"{ruleset.name}: self-play"):
             seed = args.seed + i
-            file = folder / f"{prefix}depth-{args.depth}-{args.games}-games-seed-{seed}.npz"
-            made_once(file, SearchGames.read, partial(play_part, agent, ruleset, args.games, seed))
-        files = sorted(folder.glob("*.npz"))
+            name = f"{prefix}depth-{args.depth}-{args.games}-games-seed-{seed}"
+            file = part_file(folder, name, rules, ".npz")
+            if read_part(file, SearchGames.read) is None:
+                search_games.play(agent, ruleset, args.games, seed).write(file)
+        files = sorted(folder.glob(part_file(folder, "*", rules, ".npz").name))
         data = SearchGames.join([SearchGames.read(file) for file in files])
         torch.manual_seed(args.seed)
         network = Evaluator(SHAPES["network"])

@@ -22,9 +22,9 @@ from bao_agents.arena.sampling import Sample, check_arguments, games, random_pla
 from bao_agents.arena.solved_positions import (
     SolvedPositions,
     is_for_tests,
-    solve,
     without_seats,
 )
+from bao_agents.arena.solving import solve
 from bao_agents.progress import Progress
 from bao_agents.provenance import provenance
 
