@@ -24,6 +24,7 @@ from tests.test_train import kill_and_resume, weights
 
 TINY = [
     "method=alphazero",
+    "network_kind=afterstate",
     "hidden=[32]",
     "alphazero.simulations=4",
     "envs=32",

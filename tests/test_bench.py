@@ -32,14 +32,21 @@ def test_training_bench_prints_a_table(capsys: Capsys) -> None:
 
     settings = ["--set", "envs=64", "--set", "minibatch=512", "--set", "hidden=[16]"]
     assert bao(["bench", "train", *settings, "--updates", "2", "--threads", "1"]) == 0
-    assert "board 16" in capsys.readouterr().out
+    assert "position 16" in capsys.readouterr().out
     assert bao(["bench", "train", "--set", "env=3"]) == 2
     assert "unknown key 'env'; did you mean 'envs'?" in capsys.readouterr().err
 
 
 def test_training_bench_tells_search_from_network(capsys: Capsys) -> None:
 
-    settings = ["method=alphazero", "envs=32", "rollout=4", "minibatch=128", "hidden=[16]"]
+    settings = [
+        "method=alphazero",
+        "network_kind=afterstate",
+        "envs=32",
+        "rollout=4",
+        "minibatch=128",
+        "hidden=[16]",
+    ]
     settings += ["alphazero.simulations=3", "alphazero.buffer=4000", "max_plies=100"]
     arguments = [part for setting in settings for part in ("--set", setting)]
     assert (

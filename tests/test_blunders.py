@@ -223,7 +223,14 @@ def test_ctrl_c_shows_what_there_is(
 def test_training_logs_it(found: Solved, tmp_path: Path) -> None:
     file = tmp_path / "won.npz"
     found.known.won.save(file)
-    settings = ["ruleset=kujifunza", "steps=1024", "hidden=[16]", "envs=64", "rollout=16"]
+    settings = [
+        "method=ppo",
+        "ruleset=kujifunza",
+        "steps=1024",
+        "hidden=[16]",
+        "envs=64",
+        "rollout=16",
+    ]
     settings += ["minibatch=512", "evaluate_pairs=2"]
     trainer = PpoTrainer(*load_config(None, [*settings, f"blunder_positions={file}"]))
     share = trainer.evaluate()["blunders"]

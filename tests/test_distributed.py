@@ -21,9 +21,10 @@ from bao_training.train import load_config
 from tests.test_train import metrics, options
 
 ROOT = Path(__file__).parent.parent
-SMALL = ["hidden=[16]", "envs=32", "rollout=8", "minibatch=256", "evaluate_pairs=2"]
+SMALL = ["method=ppo", "hidden=[16]", "envs=32", "rollout=8", "minibatch=256", "evaluate_pairs=2"]
 SEARCH = [
     "method=alphazero",
+    "network_kind=afterstate",
     "alphazero.simulations=3",
     "alphazero.buffer=4000",
     "max_plies=100",

@@ -48,6 +48,7 @@ number = 7
 )
 """The network and the method of the documentation, and a method with settings."""
 TINY = [
+    "network_kind=afterstate",
     "steps=2048",
     "hidden=[16, 8]",
     "envs=64",

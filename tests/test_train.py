@@ -25,6 +25,7 @@ from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
 from bao_training import train
 from bao_training.cli import main as bao
+from bao_training.command import SETTINGS
 from bao_training.config import ConfigError
 from bao_training.ppo import PpoConfig, PpoTrainer
 from bao_training.saved import digest
@@ -37,11 +38,15 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from bao_env import files
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
+from bao_env.rule_files import load_ruleset
 from tests.conftest import Capsys, Fails
 from tests.rulesets import every_ruleset
 
 ROOT = Path(__file__).parent.parent
+BOTS = PpoTrainer.OPPONENTS
 TINY = [
+    "method=ppo",
+    "network_kind=afterstate",
     "steps=12288",
     "hidden=[16]",
     "envs=64",
@@ -148,7 +153,7 @@ def kill_and_resume(folder: Path, settings: Sequence[str]) -> None:
 def test_resume_after_kills(tmp_path: Path) -> None:
     kill_and_resume(tmp_path, [*TINY, "network_kind=afterstate"])
     assert metrics(tmp_path / "alone") == metrics(tmp_path / "killed")
-    assert [int(row["update"]) for row in metrics(tmp_path / "alone")] == list(range(1, 13))
+    assert [int(row["update"]) for row in metrics(tmp_path / "alone")] == list(range(13))
 
 
 @pytest.mark.slow
@@ -168,6 +173,7 @@ def test_interrupt_saves_the_run(tmp_path: Path) -> None:
 def test_it_learns() -> None:
     """After 200,000 steps the policy beats random clearly, and far better than untrained."""
     settings = [
+        "method=ppo",
         "network_kind=afterstate",
         "hidden=[64]",
         "envs=512",
@@ -188,10 +194,7 @@ def test_match_prints_a_table_and_keeps_the_games(tmp_path: Path, capsys: Capsys
     words = ["match", str(net), "--pairs", "20", "--json", str(report), "--games", str(games)]
     assert bao(words) == 0
     out = capsys.readouterr().out
-    assert (
-        "net, rule set zanzibar: up to 20 balanced openings of 8 random plies, each from both"
-        in out
-    )
+    assert "net, rule set zanzibar: up to 20 balanced openings of 8" in out
     assert "random" in out and "greedy" in out and '"games": 40' in report.read_text()
     played = [replay(game) for game in parse_transcripts(games.read_text())]
     assert len(played) == 80 and all(game.outcome for game in played)
@@ -209,7 +212,7 @@ def test_match_stops_early(capsys: Capsys) -> None:
         ("learning_rat=1", "unknown key 'learning_rat'; did you mean 'learning_rate'?"),
         ("entropy_weight=0.1", "unknown key 'entropy_weight'; did you mean 'ppo.entropy_weight'"),
         ("ppo.gama=1", "unknown key 'ppo.gama'; did you mean 'gamma'?"),
-        ("colour=red", "unknown key 'colour'; --help lists all keys"),
+        ("colour=red", "unknown key 'colour'; bao train --settings lists all keys"),
         ("ppo.epochs=many", "ppo.epochs='many' should be a valid integer"),
         ("ppo.epochs=true", "ppo.epochs=True should be a valid integer"),
         ("ppo.epochs=0", "ppo.epochs=0 should be greater than or equal to 1"),
@@ -221,6 +224,9 @@ def test_match_stops_early(capsys: Capsys) -> None:
         ("device=tpu", "device='tpu' should be 'auto', 'cpu' or 'cuda'"),
         ("method=gumbel", "method='gumbel' should be one of td, ppo, alphazero"),
         ("ruleset=chess", "unknown rule set 'chess'"),
+        ("ruleset=my.toml", "ruleset='my.toml': give a rule file with --ruleset FILE"),
+        ("network_kind=mine:Obs", "to learn from an observation of your own, train ano"),
+        ("hidden=" + "[" * 20_000, r"--set hidden=\[\[.* is nested too deeply"),
         ("rules={sow_limit = 3}", "sow_limit=3"),
         ("rules={opening_front = 3}", "rules: 'int' object is not iterable"),
         ("ppo.epochs", "expected key=value"),
@@ -251,28 +257,54 @@ def test_config_files(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     with pytest.raises(ConfigError, match="there is no configuration"):
         load_config(path)
-    path.write_text("steps = = 2")
-    with pytest.raises(ConfigError, match="not valid TOML"):
-        load_config(path)
+    for text in ("steps = = 2", "a = " + "[" * 20_000, "a = " + "{a = " * 5000):
+        path.write_text(text)
+        with pytest.raises(ConfigError, match="not valid TOML"):
+            load_config(path)
     path.write_text("hidden = [8, 4]\nlearning_rate = 1\n[ppo]\nepochs = 2\nclip = 0.1")
     with pytest.raises(ConfigError, match="'hidden' is a setting, not a table"):
         load_config(path, ["hidden.width=3"])
-    config, table = load_config(path, ["ppo.epochs=3", 'ruleset="kibao"'])
+    config, table = load_config(path, ["method=ppo", "ppo.epochs=3", 'ruleset="kibao"'])
     assert (config.hidden, config.learning_rate, config.ruleset) == ((8, 4), 1.0, "kibao")
     assert table == PpoConfig(epochs=3, clip=0.1)
     assert train.config_from_dict(config.to_dict() | {"ppo": table.to_dict()}) == (config, table)
 
 
-def test_help_lists_every_setting(capsys: Capsys) -> None:
-    assert bao(["train", "--help"]) == 0
-    parts = re.split(r"settings of \[\w+\]:", capsys.readouterr().out)
+def test_every_setting_is_described(capsys: Capsys) -> None:
+    assert bao(["train", "--settings"]) == 0
+    text = capsys.readouterr().out
+    assert "`" not in text
+    parts = re.split(r"settings of \[\w+\]:", text)
     tables: list[type[BaseModel]] = [train.TrainConfig]
     tables += [trainer.config_class for trainer in train.METHODS.values()]
     for text, table in zip(parts, tables, strict=True):
         for key, setting in table.model_fields.items():
             assert f"  {key} = " in text
             assert setting.description and setting.description.split()[0].strip("`") in text
+    defaults = [f"{key}={value}" for key, value in train.TrainConfig().to_dict().items()]
+    shown = re.findall(r"^  (\w+=\S+(?: \S+\])?)", SETTINGS, re.MULTILINE)
+    assert len(shown) == 4 and set(shown) <= set(defaults)
     assert "  hidden = [256, 256]\n" in parts[0] and '  ruleset = "zanzibar"\n' in parts[0]
+
+
+def test_help_needs_no_torch() -> None:
+    code = "import sys; from bao_training.cli import main; main(['train', '--help'])"
+    subprocess.run([sys.executable, "-c", f"{code}; sys.exit('torch' in sys.modules)"], check=True)
+
+
+def test_a_rule_file_and_a_seed(tmp_path: Path, capsys: Capsys) -> None:
+    rules = tmp_path / "mine.toml"
+    rules.write_text('base = "kibao"\ncapture_limit = 63')
+    words = ["--set", "steps=1024", "--ruleset", str(rules), "--seed", "7"]
+    assert bao(["train", *NEW, *words, "--out", str(tmp_path), "--run", "r"]) == 0
+    final = tmp_path / "r" / "final.safetensors"
+    saved = checkpoint.load(final)
+    assert saved.ruleset == load_ruleset(rules) and saved.info["config"]["seed"] == 7
+    lines = capsys.readouterr().out.splitlines()
+    assert f"{tmp_path / 'r'}: 1,024 steps in 0.0 minutes" in lines
+    assert f"  bao rate {final.parent}" in lines
+    assert sum(f"against {name}, 2 games" in line for line in lines for name in BOTS) == 2
+    assert all(len(line.replace(str(tmp_path), "runs")) <= 80 for line in lines)
 
 
 @pytest.fixture
@@ -375,7 +407,7 @@ def test_diverged_network_is_not_saved(
     assert f"the last good checkpoint is {tmp_path}" in error
     assert (tmp_path / "r" / train.LAST).read_bytes() == good[0]
     assert not (tmp_path / "r" / "final.safetensors").exists()
-    assert [row["update"] for row in metrics(tmp_path)] == ["1", "2"]
+    assert [row["update"] for row in metrics(tmp_path)] == ["0", "1", "2"]
     monkeypatch.undo()
     run("--resume", status=0)
 
@@ -414,7 +446,7 @@ def test_full_disk(
     assert "No space left on device" in error and "Traceback" not in error and not thread_errors
     monkeypatch.undo()
     run("--resume", status=0)
-    assert [int(row["update"]) for row in metrics(tmp_path)] == list(range(1, 13))
+    assert [int(row["update"]) for row in metrics(tmp_path)] == list(range(13))
 
 
 def test_folder_that_cannot_be_made(tmp_path: Path, run: Fails) -> None:
@@ -432,7 +464,7 @@ def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails
     (folder / f".{train.LAST}.12.tmp").write_bytes(b"begun")
     table = folder / "metrics.csv"
     table.write_bytes(b"update,steps\n1,\xff\n")
-    assert f"{table} is no table of metrics" in run("--resume")
+    assert f"{table} is not a metrics table" in run("--resume")
     table.write_text("update,steps,entropy\n1,64,0.5\n2")  # cut short in 24
     assert "resuming with the run's own configuration" in run(*NEW, "--resume", status=0)
     assert [row["update"] for row in metrics(tmp_path)] == ["1", *map(str, range(4, 13))]

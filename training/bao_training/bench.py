@@ -31,6 +31,7 @@ from bao_training.train import load_config, make_trainer
 from bao_training.trainer import Trainer
 
 REFERENCE = (
+    "method=ppo",
     "network_kind=position",
     "hidden=[256, 256]",
     "envs=4096",

@@ -68,7 +68,7 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
         case "play":
             from bao_agents.play.command import command
         case "train":
-            from bao_training.train import command
+            from bao_training.command import command
         case "match":
             from bao_agents.arena.match import command
         case "rate":

@@ -14,13 +14,16 @@ import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from bao_agents.nets.network import NetworkConfig
+from bao_agents.plugins import is_own
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
+
+if TYPE_CHECKING:  # torch is slow to import, and the settings need none of it
+    from bao_agents.nets.network import NetworkConfig
 
 _FOLDERS = (Path(__file__).parent, Path(__file__).parents[2])  # of a wheel, and of a checkout
 SHIPPED = {
@@ -34,7 +37,7 @@ class ConfigError(ValueError):
 
 
 class Settings(BaseModel):
-    """A frozen table of settings. Every field has a default, and a docstring for ``--help``.
+    """A frozen table of settings. Each has a default, and a docstring for ``bao train --settings``.
 
     Raises:
         pydantic.ValidationError: a key is unknown, or a value has the wrong type or is out of
@@ -61,43 +64,42 @@ class TrainConfig(Settings):
     """The rule set to learn."""
     rules: dict[str, Any] = Field(default_factory=dict)
     """Rule switches that differ from that rule set (see ``bao_env.Ruleset``)."""
-    method: str = "ppo"
+    method: str = "td"
     """Training method: ``td``, ``ppo``, ``alphazero`` (guided by search), or your own
     (``package.module:name``, a ``bao_training.trainer.Trainer``). The table of that name (for
     your own, ``[name]``) holds its settings; tables of other methods are checked but not used."""
-    network_kind: str = "afterstate"
+    network_kind: str = "afterstate+replies"
     """Input of the network: the ``position``; the ``afterstate`` of each legal action; or
     ``afterstate+replies``, with what the next player's moves and the replies to them capture."""
     hidden: Annotated[tuple[int, ...], Field(strict=False)] = (256, 256)
     """Units of each hidden layer."""
     architecture: str = "mlp"
-    """The network's trunk: a name in :data:`bao_agents.nets.network.ARCHITECTURES`, or your own
-    (``package.module:name``)."""
+    """The network's trunk: ``mlp``, ``residual``, or your own (``package.module:name``)."""
     start: str = ""
     """Start with the network of this checkpoint: a path, or the name of a shipped one. It must have
     the same kind and shape."""
     seed: int = Field(0, ge=0, lt=2**63)
     """Seed of all random numbers."""
-    steps: int = Field(50_000_000, ge=1, le=10**15)
+    steps: int = Field(6_000_000, ge=1, le=10**15)
     """Environment steps (actions played) of the whole run."""
     workers: int = Field(2, ge=1, le=256)
     """Threads that play and learn side by side, one per core. The games are divided among them, so
     results depend on this number, but not on the threads' timing."""
-    envs: int = Field(2048, ge=1, le=1 << 20)
+    envs: int = Field(1024, ge=1, le=1 << 20)
     """Games played at once, over all workers."""
     rollout: int = Field(32, ge=1, le=4096)
     """Actions played in each game between two updates."""
-    minibatch: int = Field(4096, ge=1, le=1 << 24)
+    minibatch: int = Field(2048, ge=1, le=1 << 24)
     """Decisions of one gradient step, over all workers."""
     learning_rate: float = Field(1e-3, ge=0, le=1)
     """Adam's step size at the start."""
-    final_learning_rate: float = Field(5e-5, ge=0, le=1)
+    final_learning_rate: float = Field(2e-5, ge=0, le=1)
     """Adam's step size at the end; it falls in a half cosine."""
     max_gradient: float = Field(0.5, ge=1e-6, le=1e6)
     """Norm to which gradients are clipped."""
     value_weight: float = Field(1.0, ge=0, le=100)
     """Weight of the value loss."""
-    gamma: float = Field(0.998, ge=0, le=1)
+    gamma: float = Field(1.0, ge=0, le=1)
     """Discount per ply; below 1, earlier wins count more."""
     opening_plies: int = Field(20, ge=0, le=MAX_OPENING_PLIES)
     """Games start after up to this many random actions."""
@@ -108,8 +110,9 @@ class TrainConfig(Settings):
     weights stay float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """The device of the network; ``auto`` takes a GPU if there is one."""
-    evaluate_every: int = Field(10_000_000, ge=0, le=10**15)
-    """Environment steps between two evaluations against bots; 0 evaluates only at the end."""
+    evaluate_every: int = Field(1_500_000, ge=0, le=10**15)
+    """Environment steps between two evaluations against bots, the first of them before training; 0
+    evaluates only at the end."""
     evaluate_pairs: int = Field(250, ge=1, le=10_000)
     """Pairs of games in each of these evaluations."""
     blunder_positions: str = ""
@@ -134,6 +137,14 @@ class TrainConfig(Settings):
                 f"envs * rollout = {self.steps_per_update} must be a multiple of "
                 f"minibatch={self.minibatch}"
             )
+        if self.ruleset.endswith(".toml"):
+            raise ValueError(f"ruleset={self.ruleset!r}: give a rule file with --ruleset FILE")
+        if is_own(self.network_kind):
+            raise ValueError(
+                f"network_kind={self.network_kind!r}: expected position, afterstate or "
+                "afterstate+replies; to learn from an observation of your own, train another "
+                "library's agent in BaoVectorEnv(observation=...)"
+            )
         try:
             self.get_ruleset()
         except TypeError as error:
@@ -152,6 +163,8 @@ class TrainConfig(Settings):
 
     def network_config(self) -> NetworkConfig:
         """Return the shape of the network."""
+        from bao_agents.nets.network import NetworkConfig
+
         return NetworkConfig(self.network_kind, self.hidden, self.architecture)
 
     def get_ruleset(self) -> Ruleset:
@@ -170,6 +183,15 @@ class MethodConfig(Settings):
             ConfigError: they do not.
         """
         del config  # a method may override this
+
+
+def ruleset_settings(ruleset: Ruleset) -> dict[str, Any]:
+    """Return the settings ``ruleset`` and ``rules`` that stand for a rule set."""
+    if RULESETS.get(ruleset.name) == ruleset:
+        return {"ruleset": ruleset.name, "rules": {}}
+    base = Ruleset().to_dict()
+    changed = {key: value for key, value in ruleset.to_dict().items() if value != base[key]}
+    return {"ruleset": Ruleset().name, "rules": changed}
 
 
 S = TypeVar("S", bound=Settings)
@@ -216,7 +238,7 @@ def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str
             settings = tomllib.loads(find_config(path).read_text(encoding="utf-8-sig"))
         except OSError as error:
             raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ConfigError(f"{path} is not valid TOML: {error}") from error
     for override in overrides:
         name, equals, text = override.partition("=")
@@ -232,6 +254,8 @@ def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str
             table[key] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             table[key] = text.strip()
+        except RecursionError as error:
+            raise ConfigError(f"--set {override:.100}... is nested too deeply") from error
     return settings
 
 
@@ -292,11 +316,11 @@ def _suggestion(key: str, names: Sequence[str]) -> str:
     end = key.rpartition(".")[2]
     near = difflib.get_close_matches(key, names, n=1, cutoff=0.75)
     near = near or [ends[match] for match in difflib.get_close_matches(end, ends, n=1, cutoff=0.75)]
-    return f"did you mean {near[0]!r}?" if near else "--help lists all keys"
+    return f"did you mean {near[0]!r}?" if near else "bao train --settings lists all keys"
 
 
 def describe(table: type[Settings]) -> str:
-    """Describe each setting of a table, with its default, for ``--help``."""
+    """Describe each setting of a table, with its default."""
     defaults = table().to_dict()
     lines = []
     for key, setting in table.model_fields.items():

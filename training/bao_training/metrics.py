@@ -41,7 +41,7 @@ class Metrics:
                     kept = [row for row in csv.DictReader(old) if _update_of(row) <= update]
             except (UnicodeDecodeError, csv.Error) as error:
                 raise MetricsError(
-                    f"{self._path} is no table of metrics ({error!s:.100}): mend it or move it away"
+                    f"{self._path} is not a metrics table ({error!s:.100}): fix it or move it away"
                 ) from error
         table = io.StringIO(newline="")
         writer = csv.DictWriter(table, columns, extrasaction="ignore")
@@ -65,7 +65,7 @@ class Metrics:
         self._file.flush()
         for name, value in row.items():
             if name != "update":
-                self._board.add_scalar(name, value, row["update"])
+                self._board.add_scalar(f"{_group(name)}/{name}", value, row["update"])
 
     def close(self) -> None:
         """Flush and close both.
@@ -78,6 +78,13 @@ class Metrics:
         finally:
             self._board.close()
             threading.excepthook = self._hook
+
+
+def _group(name: str) -> str:
+    """Return the group of a metric in TensorBoard."""
+    if name.startswith("score") or name == "blunders":
+        return "eval"
+    return "loss" if name.endswith("loss") else "train"
 
 
 def _report(error: threading.ExceptHookArgs) -> None:

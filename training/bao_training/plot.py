@@ -57,6 +57,8 @@ def draw_curves(runs: Sequence[Path], file: Path) -> None:
         axes.set_title(CURVES[name], size=10)
         axes.set_xlabel("million steps", size=9)
         axes.grid(alpha=0.3)
+        if name.startswith("score"):
+            axes.set_ylim(0, 1)
     figure.axes[0].legend(fontsize=8)
     write_atomically(file, png(figure, dpi=100))
 

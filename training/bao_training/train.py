@@ -2,8 +2,9 @@
 
     bao train quick
 
-``method`` chooses the method: masked PPO (:mod:`bao_training.ppo`), self-play guided by search
-(:mod:`bao_training.alphazero`), or your own, ``package.module:name``. In each update every worker,
+``method`` chooses the method: TD(lambda) on afterstates (:mod:`bao_training.td`), masked PPO
+(:mod:`bao_training.ppo`), self-play guided by search (:mod:`bao_training.alphazero`), or your own,
+``package.module:name``. In each update every worker,
 a thread, plays its games. Then the network takes one Adam step per minibatch, on gradients that the
 workers compute side by side and that are added up in a fixed order.
 
@@ -45,17 +46,16 @@ from bao_agents.progress import Progress
 from bao_agents.provenance import current_commit
 
 from bao_env.files import HeldError, write_atomically
-from bao_env.options import Run, add_options
 from bao_training import distributed
 from bao_training.alphazero import AlphaZeroTrainer
 from bao_training.config import (
-    SHIPPED,
     ConfigError,
     MethodConfig,
     TrainConfig,
     check_settings,
     describe,
     read_settings,
+    ruleset_settings,
     table_name,
 )
 from bao_training.metrics import Metrics, MetricsError
@@ -237,8 +237,20 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
         disable=not first,
     )
     saved = time.monotonic()
-    shown: dict[str, str] = {}
+
+    def evaluate() -> dict[str, float]:
+        """Evaluate the network, and print the scores."""
+        row = trainer.evaluate()
+        scores = [f"{name} {score.rate:.1%}" for name, score in trainer.scores.items()]
+        scores += [f"blunders {row['blunders']:.1%}"] if "blunders" in row else []
+        if not bar.disable:
+            steps = f"{trainer.steps / 1e6:.2f}M steps"
+            Progress.write(f"{steps}: {', '.join(scores)}", file=sys.stderr)
+        return row
+
     try:
+        if metrics is not None and config.evaluate_every and not trainer.update:
+            metrics.write({"update": 0, "steps": 0, "seconds": 0.0} | evaluate())
         stopping = False
         while trainer.steps < config.steps and not stopping:
             before = trainer.steps
@@ -250,20 +262,12 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
             due, stopping = distributed.any_rank(first and due, stop)
             if metrics is not None:
                 if finished or (every and trainer.steps // every > before // every):
-                    row |= trainer.evaluate()
-                    shown |= {
-                        name: f"{row[f'score_against_{name}']:.1%}" for name in trainer.OPPONENTS
-                    }
-                    if "blunders" in row:
-                        shown["blunders"] = f"{row['blunders']:.1%}"
+                    row |= evaluate()
                 keep = config.keep_every
                 if keep and trainer.steps // keep > before // keep:
                     trainer.save_policy(folder / f"step-{trainer.steps // keep * keep}.safetensors")
                 metrics.write(row)
             bar.update(min(trainer.steps, config.steps) - min(before, config.steps))
-            if "entropy" in row:
-                shown["entropy"] = f"{row['entropy']:.2f}"
-            bar.set_postfix(shown)
             if due or stopping:
                 trainer.save(folder / LAST)
                 saved = time.monotonic()
@@ -291,42 +295,14 @@ def describe_settings() -> str:
     return "\n\n".join(tables)
 
 
-def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao train``: train an agent by self-play."""
-    parser.epilog = describe_settings()
-    parser.add_argument(
-        "config",
-        nargs="?",
-        type=Path,
-        metavar="CONFIG",
-        help="a TOML file, or a name such as quick; bao train alone lists the names",
-    )
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="override one setting, for example ppo.epochs=1",
-    )
-    parser.add_argument("--run", metavar="NAME", help="run's name; default: the config's file name")
-    parser.add_argument("--resume", action="store_true", help="continue the run if it exists")
-    add_options(parser, "path", out=Path("runs"))
-    return _run
+def train(args: argparse.Namespace) -> int:
+    """Start or resume the run that ``bao train`` asks for, train it, and report how it ends.
 
-
-def _run(args: argparse.Namespace) -> int:
-    if not (args.config or args.set or args.run or args.resume):
-        for name, path in SHIPPED.items():
-            print(f"bao train {name:10} {path.read_text(encoding='utf-8').splitlines()[0][2:]}")
-        return 0
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    Returns:
+        the exit status.
+    """
     name = args.run or (args.config.stem if args.config else "default")
-    with distributed.process_group():
-        return _train(args.out / name, name, args)
-
-
-def _train(folder: Path, name: str, args: argparse.Namespace) -> int:
-    """Start or resume a run, train it, and report how it ends; returns the exit status."""
+    folder = args.out / name
     goes_on = f"continue with --run {name} --resume"
     try:
         if len(Path(name).parts) != 1 or not Path(name).name.strip(".") or len(name) > 200:
@@ -336,6 +312,10 @@ def _train(folder: Path, name: str, args: argparse.Namespace) -> int:
             )
         resuming = args.resume and (folder / LAST).exists()
         given = read_settings(args.config, args.set)
+        if args.ruleset:
+            given |= ruleset_settings(args.ruleset)
+        if args.seed is not None:
+            given["seed"] = args.seed
         import_own_code(given)
         settings = None if resuming else config_from_dict(given)
         with distributed.hold(folder):
@@ -344,7 +324,7 @@ def _train(folder: Path, name: str, args: argparse.Namespace) -> int:
             if settings is not None:
                 trainer = start_run(folder, *settings)
             else:
-                if args.config or args.set:
+                if args.config or args.set or args.ruleset or args.seed is not None:
                     _say("resuming with the run's own configuration")
                 trainer = resume_run(folder)
                 _say(f"resumed {folder} at step {trainer.steps:,}")
@@ -372,8 +352,28 @@ def _train(folder: Path, name: str, args: argparse.Namespace) -> int:
     if not finished:
         _say(f"stopped; {goes_on}")
         return 128 + signal.SIGINT
-    _say(f"finished: {folder / 'final.safetensors'}")
+    if distributed.rank() == 0:
+        print(closing_table(trainer, folder))
     return 0
+
+
+def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
+    """Describe a finished run: its last scores, its files, and what to type next."""
+    lines = [f"{folder}: {trainer.steps:,} steps in {trainer.seconds / 60:.1f} minutes", ""]
+    for name, score in trainer.scores.items():
+        interval = f"{score.low:.1%} to {score.high:.1%}"
+        lines.append(f"  {score.rate:6.1%} ({interval}) against {name}, {score.games} games")
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"  {folder / 'final.safetensors'}  the player",
+            f"  {folder / 'curves.png'}  how it learnt; metrics.csv has the numbers",
+            "",
+            f"  bao match {folder} alphabeta:4",
+            f"  bao rate {folder}",
+        ]
+    )
 
 
 def _say(text: str) -> None:

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 import numpy as np
 import torch
 from bao_agents import registry
+from bao_agents.arena.elo import Score
 from bao_agents.arena.match import play_match
 from bao_agents.arena.solved_positions import SolvedPositions
 from bao_agents.nets import checkpoint
@@ -109,6 +110,8 @@ class Trainer(ABC, Generic[W, C]):
         self.update = 0
         self.steps = 0
         self.seconds = 0.0
+        self.scores: dict[str, Score] = {}
+        """The results of the last evaluation, by opponent."""
         self.part_seconds: dict[str, float] = defaultdict(float)
         """Seconds that this process has spent in each part of its updates: ``play``, ``learn``, and
         those that a method adds."""
@@ -283,19 +286,18 @@ class Trainer(ABC, Generic[W, C]):
         network = PolicyNetwork(self.config.network_config())
         network.load_state_dict(self.network.state_dict())
         player = NetworkAgent(network, self.ruleset)
-        scores = {}
         for name in self.OPPONENTS:
-            match = play_match(
+            self.scores[name] = play_match(
                 player,
                 registry.load(name, ruleset=self.ruleset, seed=_BOT_SEED),
                 ruleset=self.ruleset,
                 pairs=self.config.evaluate_pairs,
                 seed=_MATCH_SEED,
-            )
-            scores[f"score_against_{name}"] = match.score.rate
+            ).score
+        row = {f"score_against_{name}": score.rate for name, score in self.scores.items()}
         if self._won is not None:
-            scores["blunders"] = float(self._won.mistakes(player).mean())
-        return scores
+            row["blunders"] = float(self._won.mistakes(player).mean())
+        return row
 
     def _won_positions(self) -> SolvedPositions | None:
         """The won positions that the settings name.
@@ -369,7 +371,7 @@ class Trainer(ABC, Generic[W, C]):
             if "digest" not in info:
                 raise ValueError("it holds a network alone, or is of another version")
             if info["digest"] != digest(info, arrays | _weights(saved.network)):
-                raise ValueError("it is damaged: its digest is another one")
+                raise ValueError("it is damaged: its digest does not match")
             self.set_update(info["update"])
             self.seconds = info["seconds"]
             check_arrays(arrays, self.state())
