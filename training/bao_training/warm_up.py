@@ -19,6 +19,7 @@ PLAYERS = (
     "search:zanzibar:4",
     "guided:2",
     "guided:100n",
+    "guided:zanzibar:100n",
     "solver:100n",
 )
 """One player for each way to choose an action."""
