@@ -80,6 +80,11 @@ class Board:
     """
 
     def __init__(self, ruleset: str | Ruleset = "zanzibar", first_player: Seat = SOUTH) -> None:
+        if isinstance(ruleset, str) and "/" in ruleset:
+            raise ValueError(
+                f"unknown rule set {ruleset!r:.80}: Board.from_text reads a position, "
+                "bao_env.load_ruleset the file of a rule set"
+            )
         rules = get_ruleset(ruleset)
         self._reset(rules, opening(rules, seat_number(first_player, "first_player")))
 

@@ -55,6 +55,8 @@ def test_a_new_board() -> None:
             Board(first_player=first_player)
     with pytest.raises(ValueError, match="unknown rule set"):
         Board("chess")
+    with pytest.raises(ValueError, match=r"Board\.from_text reads a position"):
+        Board(Board().text())
 
 
 def test_words_are_a_copy() -> None:

@@ -232,6 +232,17 @@ def test_ladder_file_round_trip(small: Ladder, ladder_file: Path) -> None:
     assert other.changed() == ["greedy"]
 
 
+def test_rules_of_ones_own(ladder_file: Path, tmp_path: Path, capsys: Capsys) -> None:
+    rules = tmp_path / "mine.toml"
+    rules.write_text('base = "kibao"\nhouse_min = 8')
+    words = ["--ladder", str(ladder_file), "--precision", "400", "--threads", "1", "--json", "-"]
+    assert bao(["rate", "greedy", *words, "--ruleset", str(rules)]) == 0
+    said = capsys.readouterr()
+    report = json.loads(said.out)
+    assert report["ladder"] == "small under mine" and report["ruleset"]["house_min"] == 8
+    assert not report["changed_anchors"] and "are rated under zanzibar" in said.err
+
+
 def test_shipped_ladder() -> None:
     ladder = load_ladder()
     assert DEFAULT in shipped() and ladder.name == DEFAULT

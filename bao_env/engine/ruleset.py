@@ -240,8 +240,10 @@ def get_ruleset(ruleset: str | Ruleset) -> Ruleset:
     if isinstance(ruleset, Ruleset):
         return ruleset
     if ruleset not in RULESETS:
+        close = get_close_matches(ruleset, RULESETS, n=1)
+        meant = f" (did you mean {close[0]!r}?)" if close else ""
         raise ValueError(
-            f"unknown rule set {ruleset!r:.80}; the rule sets are {', '.join(RULESETS)}, and "
-            "bao_env.load_ruleset reads one from a file"
+            f"unknown rule set {ruleset!r:.80}{meant}; the rule sets are {', '.join(RULESETS)}, or "
+            "your own from a .toml file (bao_env.load_ruleset)"
         )
     return RULESETS[ruleset]

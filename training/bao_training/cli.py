@@ -41,17 +41,19 @@ GROUPS = {
     "for developers": {
         "warm-up": "compile everything beforehand",
         "perft": "count the action sequences of a length",
-        "bench": "measure the speed of the environments",
-        "bench search": "measure the searches",
-        "bench train": "measure the speed of training",
-        "bench first-step": "measure compiling at first use",
-        "bench peers": "measure other libraries",
-        "fit": "fit an evaluation of alpha-beta",
+        "bench": "measure speed; also bench search, train, first-step and peers",
     },
 }
-"""What each command does, for ``--help``, in groups. A name may be two words."""
+"""What each command does, for ``--help``, in groups."""
 
-COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()} | {
+    "bench": "measure the speed of the environments",
+    "bench search": "measure the searches",
+    "bench train": "measure the speed of training",
+    "bench first-step": "measure compiling at first use",
+    "bench peers": "measure other libraries",
+}
+"""What each command does, by name, which may be two words."""
 
 EXTRAS = {
     "train": ("torch", {"torch", "safetensors", "tensorboard", "matplotlib"}),
@@ -109,8 +111,6 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
             from bao_training.bench_first_step import command
         case "bench peers":
             from bao_training.bench_peers import command
-        case "fit":
-            from bao_training.fit.evaluations import command
         case _:
             raise KeyError(name)
     return command
@@ -221,9 +221,8 @@ def _missing(error: ModuleNotFoundError) -> str:
 
 def _overview() -> str:
     """Return the text of ``bao --help``."""
-    width = max(map(len, COMMANDS))
     groups = [
-        "\n".join([f"{title}:", *(f"  {name:{width}}  {what}" for name, what in rows.items())])
+        "\n".join([f"{title}:", *(f"  {name:10}  {what}" for name, what in rows.items())])
         for title, rows in GROUPS.items()
     ]
     return "\n\n".join(

@@ -58,7 +58,7 @@ class Anchor(_Table):
     """Games of the tournament that it played."""
     ms_a_move: float
     answers: str
-    """:func:`answers` of the player that was rated."""
+    """:func:`answers` of the player that was rated; empty if they are unknown."""
 
 
 class Ladder(_Table):
@@ -135,12 +135,30 @@ class Ladder(_Table):
         except ValueError as error:
             raise LadderError(f"{error} ({self.name} is for {self.ruleset.name})") from error
 
+    def under(self, ruleset: Ruleset) -> Ladder:
+        """Return the ladder for other rules: the same anchors, with openings of those rules.
+
+        The ratings stay, though they are of games under the ladder's own rules: what is rated on
+        the result can only be compared under the same rules.
+        """
+        length, balance = self.tournament["opening_plies"], self.tournament["balance"]
+        drawn = draw_openings(ruleset, len(self.openings), length, self.openings_seed, balance)
+        changes = {
+            "name": f"{self.name} under {ruleset.name}",
+            "rules": ruleset.to_dict(),
+            "engine_signature": signature(ruleset),
+            "anchors": [anchor.model_dump() | {"answers": ""} for anchor in self.anchors],
+            "openings": write_openings(drawn),
+        }
+        return Ladder.model_validate(self.model_dump() | changes)
+
     def changed(self) -> list[str]:
         """Return the anchors whose answers have changed since they were rated."""
         return [
             anchor.player
             for anchor in self.anchors
-            if answers(self.load(anchor.player), self.starts, self.ruleset) != anchor.answers
+            if anchor.answers
+            and answers(self.load(anchor.player), self.starts, self.ruleset) != anchor.answers
         ]
 
 

@@ -155,7 +155,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--ladder",
         default=DEFAULT,
         metavar="LADDER",
-        help=f"{', '.join(shipped())}, or a file (default: {DEFAULT}); it has its rule set",
+        help=f"{', '.join(shipped())}, or a file (default: {DEFAULT})",
     )
     parser.add_argument(
         "--precision",
@@ -174,13 +174,20 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--card", type=new_file, metavar="FILE", help="also write the result as Markdown"
     )
-    add_options(parser, "seed", "threads", "json")
+    add_options(parser, "seed", "threads", "json", ruleset=None)
     add_player_options(parser)
     return _run
 
 
 def _run(args: argparse.Namespace) -> int:
     ladder = load_ladder(args.ladder)
+    if args.ruleset is not None and args.ruleset != ladder.ruleset:
+        print(
+            f"note: the bots are rated under {ladder.ruleset.name}: compare the result only with "
+            "others under the same rules",
+            file=sys.stderr,
+        )
+        ladder = ladder.under(args.ruleset)
     mark = fingerprint(args.player, ladder.load(args.player))
     changed = ladder.changed()
     result = rate_player(
@@ -203,6 +210,8 @@ def _run(args: argparse.Namespace) -> int:
         "blunders": blunders and blunders.to_dict(),
     }
     options = f"--seed {args.seed} --precision {args.precision:g} --seconds {args.seconds:g}"
+    if args.ruleset is not None:
+        options += f" --ruleset {ladder.ruleset.name}"
     text = card(report, f"bao rate {shlex.quote(args.player)} --ladder {args.ladder} {options}")
     if args.json != "-":
         print(text)

@@ -1,8 +1,8 @@
 """Fit alpha-beta's evaluations to self-play: the tables, or the network of guided alpha-beta.
 
-    bao fit tables zanzibar
-    bao fit network zanzibar
-    bao fit network zanzibar --teacher network --seed 2000 --parts 30
+    python -m bao_training.fit tables zanzibar --file evaluation.npz
+    python -m bao_training.fit network zanzibar --file value_network.npz
+    python -m bao_training.fit network zanzibar --teacher network --seed 2000 --parts 30 --file ...
 
 Alpha-beta plays itself to a shallow depth, from random openings of all lengths. Positions of
 held-out games measure each fit. In training, a cell of a pair of pits is a sum of three: one for
@@ -267,7 +267,6 @@ DEFAULTS = {
         "epochs": 3,
         "search_share": 0.0,
         "seed": 0,
-        "file": evaluation.FILE,
     },
     "network": {
         "parts": 18,
@@ -276,14 +275,13 @@ DEFAULTS = {
         "epochs": 4,
         "search_share": 0.8,
         "seed": 1000,
-        "file": value_network.FILE,
     },
 }
 """Options that depend on the evaluator."""
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao fit``: fit an evaluation of alpha-beta to self-play, and write its file of weights."""
+    """Fit an evaluation of alpha-beta to self-play, and write its file of weights."""
     parser.add_argument("evaluator", choices=list(DEFAULTS), help="what is fitted")
     parser.add_argument("rulesets", nargs="+", metavar="RULES", choices=list(RULESETS))
     parser.add_argument(
@@ -308,7 +306,12 @@ def command(parser: argparse.ArgumentParser) -> Run:
         help="weight of the search's value beside the result, 0 to 1",
     )
     add_options(parser, out=Path("runs/value_network"))
-    parser.add_argument("--file", type=new_file, help="file of the weights of all rule sets")
+    parser.add_argument(
+        "--file",
+        type=new_file,
+        required=True,
+        help="file of the weights of all rule sets: evaluation.npz or value_network.npz",
+    )
     return _run
 
 

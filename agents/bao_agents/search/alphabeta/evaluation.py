@@ -6,7 +6,8 @@ hold; a pair with an owned house has a table of its own. A position names 16 cel
 
 The value is the sum of one number a cell (:class:`Tables`): a logistic model of who wins, with the
 seeds as categories rather than numbers. The network of guided search reads a row of numbers a cell
-(:mod:`bao_agents.search.alphabeta.value_network`). ``bao fit`` fits both to self-play.
+(:mod:`bao_agents.search.alphabeta.value_network`).
+``python -m bao_training.fit`` fits both to self-play.
 """
 
 from __future__ import annotations

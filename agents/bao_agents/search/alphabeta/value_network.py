@@ -7,8 +7,8 @@ half of them subtracted. No layer of weights follows: a rectifier preserves posi
 rows already contain them.
 
 So an evaluation is 16 additions of 64 bytes, which compile to vector instructions, as in the first
-layer of an NNUE (https://www.chessprogramming.org/NNUE). ``bao fit`` fits the rows and
-writes ``agents/bao_agents/search/alphabeta/value_network.npz``.
+layer of an NNUE (https://www.chessprogramming.org/NNUE). ``python -m bao_training.fit``
+fits the rows and writes ``agents/bao_agents/search/alphabeta/value_network.npz``.
 """
 
 from __future__ import annotations
