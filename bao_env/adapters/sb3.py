@@ -1,5 +1,7 @@
 """Thousands of games as a ``VecEnv`` for Stable-Baselines3, and self-play against past policies.
 
+.. code-block:: python
+
     from sb3_contrib import MaskablePPO
     from bao_env import OpponentPool
     from bao_env.adapters.sb3 import SB3VecEnv, SelfPlayCallback, player

@@ -54,9 +54,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
 
     **End.** Both agents terminate, or are truncated, on the same ply.
 
-    Args:
-        ruleset, observation, dtype, opening_plies, first_player, max_plies, max_cycles, illegal,
-            render_mode: see :mod:`bao_env.envs`.
+    :mod:`bao_env.envs` describes the arguments.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.

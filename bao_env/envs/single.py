@@ -39,9 +39,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
 
     The contract of all environments holds (:mod:`bao_env.envs`).
 
-    Args:
-        opponent, ruleset, observation, dtype, flat, opening_plies, first_player, seat, max_plies,
-            max_cycles, illegal, render_mode: see :mod:`bao_env.envs`.
+    :mod:`bao_env.envs` describes the arguments.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.

@@ -75,11 +75,11 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     how soon. For algorithms that support only one learner, :class:`bao_env.OpponentPool` is an
     opponent made of past policies.
 
+    The opponent answers all games that wait for it at once. :mod:`bao_env.envs` describes the
+    arguments that are not listed here.
+
     Args:
         num_envs: number of games, B.
-        opponent, ruleset, observation, dtype, flat, opening_plies, first_player, seat, max_plies,
-            max_cycles, illegal, render_mode: see :mod:`bao_env.envs`. The opponent answers all
-            games that wait for it at once.
         autoreset_mode: an :class:`gymnasium.vector.AutoresetMode` or its value.
         threads: number of threads that share the work; the games do not depend on it.
         copy: return fresh arrays. False reuses two sets of observation arrays in turn: the second

@@ -3,18 +3,18 @@
 Every environment, adapter and :class:`~bao_env.self_play.PolicyAgent` takes ``observation=``: a
 name from this table, or an object of your own (:class:`Observer`).
 
-=================  =============================================================================
-``observation=``   what a player sees
-=================  =============================================================================
-``board``          float32[52], the bare board (:mod:`bao_env.observation.board`)
-``captures``       float32[180]: the board, and for each action its captures and whether it wins
-                   (the first two groups of :mod:`bao_env.observation.actions`)
-``replies``        float32[308]: the same, and for each action the opponent's best reply
-``planes``         float32[16, 4, 8], the board for convolutions and attention
-                   (:mod:`bao_env.observation.planes`)
-``planes+replies`` a dict: ``planes`` as above, and ``actions``, float32[256], the last 256 numbers
-                   of ``replies``
-=================  =============================================================================
+==================  ============================================================================
+``observation=``    what a player sees
+==================  ============================================================================
+``board``           float32[52], the bare board (:mod:`bao_env.observation.board`)
+``captures``        float32[180]: the board, and for each action its captures and whether it wins
+                    (the first two groups of :mod:`bao_env.observation.actions`)
+``replies``         float32[308]: the same, and for each action the opponent's best reply
+``planes``          float32[16, 4, 8], the board for convolutions and attention
+                    (:mod:`bao_env.observation.planes`)
+``planes+replies``  a dict: ``planes`` as above, and ``actions``, float32[256], the last 256
+                    numbers of ``replies``
+==================  ============================================================================
 
 Each is also available as uint8, with seed counts instead of multiples of 1/8.
 
