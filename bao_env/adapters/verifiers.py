@@ -6,7 +6,7 @@ Verifiers finds a taskset by the name of a module, so one of yours has to name t
 
     __all__ = ["BaoEnv", "BaoTaskset"]
 
-``training/examples/verifiers_game.py`` is such a module. A task is a game from a random opening and
+``docs/verifiers_game.py`` is such a module. A task is a game from a random opening and
 its reward the result, or, with ``proven``, one move in a position that is proved to be won and its
 reward whether the move keeps the win.
 """

@@ -1,6 +1,6 @@
 """The game for Verifiers: ``bao_env.adapters.verifiers`` under a name that Verifiers finds.
 
-    export PYTHONPATH=training/examples
+    export PYTHONPATH=docs
     vf-eval verifiers-game -m MODEL -n 20 --env.opponent greedy --no-push
 
 The model is asked at the address of ``--client.base-url``. ``--env.opponent alphabeta:2`` names
