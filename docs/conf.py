@@ -50,19 +50,17 @@ copybutton_prompt_is_regexp = True
 
 def commands() -> str:
     """Return what `bao COMMAND --help` prints, for every command, as Markdown."""
-    from bao_training.cli import GROUPS, find
+    from bao_training.cli import COMMANDS, find
 
     parts = []
-    for group, names in GROUPS.items():
-        parts.append(f"## {group[0].upper()}{group[1:]}\n")
-        for name, summary in names.items():
-            parser = argparse.ArgumentParser(
-                prog=f"bao {name}",
-                description=f"{summary[0].upper()}{summary[1:]}.",
-                formatter_class=argparse.RawDescriptionHelpFormatter,
-            )
-            find(name)(parser)
-            parts.append(f"### bao {name}\n\n```text\n{parser.format_help()}```\n")
+    for name, summary in COMMANDS.items():
+        parser = argparse.ArgumentParser(
+            prog=f"bao {name}",
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        find(name)(parser)
+        parts.append(f"## bao {name}\n\n```text\n{parser.format_help()}```\n")
     return "\n".join(parts)
 
 
