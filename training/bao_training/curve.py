@@ -1,16 +1,19 @@
 """Plot how runs learn: their metrics, Elo of their generations, or won games given away.
 
-    bao curve runs/first runs/second
+    bao curve runs/first runs/second --out both.pdf
+    bao curve 'small=runs/small*' 'large=runs/large*'
     bao curve runs/zanzibar --elo --against greedy alphabeta:2 alphabeta:4
     bao curve runs/kujifunza --blunders --simulations 64
 
-The first form draws the metrics of several runs into one picture. The others play:
+The first form draws the metrics of several runs into one picture. The second compares settings over
+seeds: a line is the mean, its band reaches from the lowest to the highest run. Both print a table
+of the ends. The others play:
 generations are ``step-*.safetensors`` and ``final.safetensors``. For Elo, each plays as its network
 alone in one tournament with the bots (:mod:`bao_agents.arena.tournament`), in ``RUN/curve/``,
-which also gets ``curve.png``, against hours. A stopped tournament continues with the same command.
+with a picture against hours. A stopped tournament continues with the same command.
 
 With ``--blunders`` each chooses moves in won positions, as its network alone and with a search. The
-table is printed, and ``RUN/blunders.png`` shows it against steps of training.
+table is printed, and a picture shows it against steps of training.
 """
 
 from __future__ import annotations
@@ -21,15 +24,16 @@ from typing import Any, NamedTuple
 
 from bao_agents import registry
 from bao_agents.arena.blunders import Blunders, Share
-from bao_agents.arena.report import elos_of, errorbars, markdown_table, to_dict, write_report
+from bao_agents.arena.report import elos_of, markdown_table, to_dict, write_report
 from bao_agents.arena.solved_positions import SolvedPositions, shipped_won_positions
 from bao_agents.arena.tournament import TournamentSettings, run
+from bao_agents.figures import errorbars, look, picture_file, reference_lines, save_figure
 from bao_agents.nets import checkpoint
 from bao_agents.progress import Progress
 
 from bao_env.engine.ruleset import Ruleset
 from bao_env.options import Run, add_options, add_player_options, at_least
-from bao_training.plot import draw_curves, reference_lines
+from bao_training.plot import X_AXES, draw_curves, read_groups
 
 _TICKS = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
 
@@ -78,6 +82,8 @@ def elo_curve(folder: Path, args: argparse.Namespace) -> None:
         OSError: a file cannot be written.
     """
     ruleset, generations = read_run(folder)
+    # One generation for each number of steps: the last one is also the final network.
+    generations = list({one.steps: one for one in generations}.values())
     hours = {one.path.stem: one.hours for one in generations}
     settings = TournamentSettings(
         players={one.path.stem: str(one.path) for one in generations}
@@ -92,11 +98,11 @@ def elo_curve(folder: Path, args: argparse.Namespace) -> None:
     print(write_report(report, folder / "curve"))
     elo = elos_of(report)
     figure, axes = new_plot(f"{folder.name}: network alone, rule set {ruleset.name}")
-    errorbars(axes, list(hours.values()), [elo[name] for name in hours])
+    errorbars(axes, list(hours.values()), [elo[name] for name in hours], **look(0))
     reference_lines(axes, {name: score[0] for name, score in elo.items() if name not in hours})
     axes.set_xlabel("hours of training")
-    axes.set_ylabel("Elo, 95 % intervals")
-    figure.savefig(folder / "curve" / "curve.png", dpi=110)
+    axes.set_ylabel(f"Elo, 95 % intervals; 0 is {anchor or 'the mean of all'}")
+    save_figure(figure, args.out or folder / "curve" / "curve.png")
 
 
 def blunder_share(player: str, won: SolvedPositions, threads: int) -> Share:
@@ -145,8 +151,8 @@ def blunder_curve(folder: Path, args: argparse.Namespace) -> None:
     print(markdown_table(["steps", *(f"{name}, %" for name in curves)], rows))
     title = f"{folder.name}: {len(won):,} won positions, rule set {ruleset.name}"
     figure, axes = new_plot(title)
-    for name, shares in curves.items():
-        errorbars(axes, [one.steps / 1e6 for one in generations], shares, label=name)
+    for i, (name, shares) in enumerate(curves.items()):
+        errorbars(axes, [one.steps / 1e6 for one in generations], shares, label=name, **look(i))
     reference_lines(axes, lines)
     axes.set_yscale("symlog", linthresh=0.1, linscale=0.3)
     axes.set_yticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
@@ -155,7 +161,7 @@ def blunder_curve(folder: Path, args: argparse.Namespace) -> None:
     axes.set_xlabel("million steps of training")
     axes.set_ylabel("moves that give a won game away, %")
     axes.legend()
-    figure.savefig(folder / "blunders.png", dpi=110)
+    save_figure(figure, args.out or folder / "blunders.png")
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -163,9 +169,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "runs",
         nargs="+",
-        type=Path,
         metavar="RUN",
-        help="folder of a run; for --elo and --blunders one, trained with keep_every",
+        help="folder of a run, or NAME=PATTERN for the mean of runs; for --elo and --blunders one "
+        "folder, trained with keep_every",
     )
     parser.add_argument("--elo", action="store_true", help="plot Elo of the run's generations")
     parser.add_argument(
@@ -188,8 +194,15 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "those shipped for the run's rules",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="picture of the metrics; default: RUN/curves.png"
+        "--out",
+        type=picture_file,
+        metavar="FILE",
+        help="the picture: .png, .pdf or .svg (default: a PNG in the first run's folder)",
     )
+    parser.add_argument(
+        "--metrics", nargs="+", default=[], metavar="COLUMN", help="columns of metrics.csv to draw"
+    )
+    parser.add_argument("--x", choices=X_AXES, default="steps", help="the x axis (default: steps)")
     add_options(parser, "seed", "threads")
     add_player_options(parser)
     return _run
@@ -199,13 +212,14 @@ def _run(args: argparse.Namespace) -> None:
     if args.simulations == 1:
         raise ValueError("--simulations 1: expected 0 or at least 2")
     if not args.elo and not args.blunders:
-        file = args.out or args.runs[0] / "curves.png"
-        draw_curves(args.runs, file)
-        print(file)
+        groups = read_groups(args.runs)
+        file = args.out or groups[0].runs[0] / "curves.png"
+        print(draw_curves(groups, file, args.metrics, args.x))
+        print(f"\n{file}")
         return
     if len(args.runs) > 1:
         raise ValueError(f"--elo and --blunders plot one run, not {len(args.runs)}")
     try:
-        (blunder_curve if args.blunders else elo_curve)(args.runs[0], args)
+        (blunder_curve if args.blunders else elo_curve)(Path(args.runs[0]), args)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("the same command continues") from None

@@ -1,72 +1,140 @@
-"""Plots: scores with error bars, and the curves of runs."""
+"""The curves of runs, from their ``metrics.csv``: single runs, or settings over several seeds."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Sequence
+from glob import glob
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from bao_agents.arena.report import png
+import numpy as np
+from bao_agents.arena.report import markdown_table
+from bao_agents.figures import look, save_figure
 from matplotlib.figure import Figure
 
-from bao_env.files import write_atomically
+from bao_env.engine.array_types import Float64Array
 
 CURVES = {
-    "score_against_greedy": "points against greedy",
-    "score_against_alphabeta:2": "points against alphabeta:2",
-    "score_against_alphabeta:4": "points against alphabeta:4",
+    "score_against_greedy": "points against greedy, %",
+    "score_against_alphabeta:2": "points against alphabeta:2, %",
+    "score_against_alphabeta:4": "points against alphabeta:4, %",
     "value_loss": "value loss",
     "policy_loss": "policy loss",
     "entropy": "entropy of the policy",
     "explained_variance": "explained variance of the returns",
-    "blunders": "share of won games given away",
+    "blunders": "won games given away, %",
 }
-"""The columns of ``metrics.csv`` that :func:`draw_curves` draws."""
+"""The columns of ``metrics.csv`` that are drawn by default, with their titles."""
+_PERCENT = ("score_against_", "blunders")
+X_AXES = {"steps": (1e6, "million steps"), "seconds": (60, "minutes of training")}
+"""What the x axis may show: a column, its unit, and its title."""
 
 
-def draw_curves(runs: Sequence[Path], file: Path) -> None:
-    """Draw the metrics of several runs into one picture, over the millions of steps.
+class Group(NamedTuple):
+    """Runs that are one line of the picture."""
+
+    name: str
+    runs: list[Path]
+
+
+def read_groups(words: Sequence[str]) -> list[Group]:
+    """Return the lines of a picture.
 
     Args:
-        runs: their folders, each with a ``metrics.csv``.
-        file: a PNG.
+        words: a run's folder, or ``NAME=PATTERN`` for the mean over the runs that match.
+
+    Raises:
+        ValueError: a word names no run.
+    """
+    groups = []
+    for word in words:
+        name, equals, pattern = word.partition("=")
+        if not equals or Path(word).is_dir():
+            name, pattern = "", word
+        runs = [Path(found) for found in sorted(glob(pattern)) if Path(found).is_dir()]
+        if not runs:
+            raise ValueError(f"{word!r:.200}: there is no such run; expected its folder")
+        groups += [Group(name, runs)] if name else [Group("", [run]) for run in runs]
+    # Folders of the same name are told apart by as much of their paths as differs.
+    alone = [str(group.runs[0].resolve()) for group in groups if not group.name]
+    shared = os.path.commonpath([str(Path(run).parent) for run in alone]) if alone else ""
+    return [
+        group if group.name else group._replace(name=os.path.relpath(group.runs[0], shared))
+        for group in groups
+    ]
+
+
+def read_curve(run: Path, x: str, y: str) -> tuple[Float64Array, Float64Array]:
+    """Return two columns of a run's metrics, where both are filled; empty without them.
+
+    Raises:
+        OSError: the run has no ``metrics.csv``.
+        ValueError: an entry is not a number.
+    """
+    with open(run / "metrics.csv", newline="", encoding="utf-8") as rows:
+        found = [(row[x], row[y]) for row in csv.DictReader(rows) if row.get(x) and row.get(y)]
+    points = np.array(found, float).reshape(-1, 2)
+    return points[:, 0], points[:, 1]
+
+
+def draw_curves(
+    groups: Sequence[Group], file: Path, metrics: Sequence[str] = (), x: str = "steps"
+) -> str:
+    """Draw the metrics of runs into one picture; a group's line is its mean, its band the range.
+
+    Args:
+        groups: what the lines are.
+        file: a PNG, PDF or SVG.
+        metrics: columns of ``metrics.csv``; by default those of :data:`CURVES` that there are.
+        x: the column of the x axis, one of :data:`X_AXES`.
+
+    Returns:
+        the last values as a Markdown table: the mean, and the lowest and the highest of a group.
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: there is no metric to draw.
+        ValueError: there is no such metric to draw.
     """
-    tables = {}
-    for run in runs:
-        with open(run / "metrics.csv", newline="", encoding="utf-8") as rows:
-            tables[run.name or str(run)] = list(csv.DictReader(rows))
-    found = [
-        name for name in CURVES if any(row.get(name) for table in tables.values() for row in table)
-    ]
-    if not found:
-        raise ValueError(f"{runs[0] / 'metrics.csv'} has no metric to draw yet")
+    unit, title = X_AXES[x]
+    runs = [run for group in groups for run in group.runs]
+    found = [y for y in metrics or CURVES if any(len(read_curve(run, x, y)[0]) for run in runs)]
+    if not found or (metrics and len(found) < len(metrics)):
+        wanted = ", ".join({*metrics} - {*found}) or "metric to draw yet"
+        raise ValueError(f"{runs[0] / 'metrics.csv'} has no {wanted}")
     columns = min(2, len(found))
     lines = -(-len(found) // columns)
-    figure = Figure(figsize=(5.5 * columns, 3.2 * lines), layout="constrained")
-    for i, name in enumerate(found):
-        axes = figure.add_subplot(lines, columns, i + 1)
-        for run_name, table in tables.items():
-            points = [(float(r["steps"]) / 1e6, float(r[name])) for r in table if r.get(name)]
-            x, y = zip(*points, strict=True) if points else ((), ())
-            axes.plot(x, y, label=run_name, marker="." if len(points) < 50 else None)
-        axes.set_title(CURVES[name], size=10)
-        axes.set_xlabel("million steps", size=9)
+    figure = Figure(figsize=(5 * columns, 3.2 * lines), layout="constrained")
+    table = [[group.name, str(len(group.runs))] for group in groups]
+    for number, metric in enumerate(found):
+        axes = figure.add_subplot(lines, columns, number + 1)
+        scale = 100 if metric.startswith(_PERCENT) else 1
+        for i, group in enumerate(groups):
+            curves = [read_curve(run, x, metric) for run in group.runs]
+            curves = [(at / unit, scale * values) for at, values in curves if len(at)]
+            if not curves:
+                table[i].append("")
+                continue
+            end = min(at[-1] for at, _ in curves)
+            at = np.unique([place for places, _ in curves for place in places if place <= end])
+            values = np.array([np.interp(at, *curve) for curve in curves])
+            style = look(i) | ({"marker": ""} if len(at) > 50 else {})
+            axes.plot(at, values.mean(axis=0), label=group.name, **style)
+            if len(curves) > 1:
+                band = values.min(axis=0), values.max(axis=0)
+                axes.fill_between(at, *band, color=style["color"], alpha=0.2, linewidth=0)
+            last = values[:, -1]
+            spread = f" ({last.min():.3g} to {last.max():.3g})" if len(last) > 1 else ""
+            table[i].append(f"{last.mean():.3g}{spread}")
+        axes.set_title(CURVES.get(metric, metric), size=10)
+        axes.set_xlabel(title, size=9)
+        axes.set_xlim(left=0)
+        if metric.startswith("score_against_"):
+            axes.set_ylim(0, 100)
         axes.grid(alpha=0.3)
-        if name.startswith("score"):
-            axes.set_ylim(0, 1)
-    figure.axes[0].legend(fontsize=8)
-    write_atomically(file, png(figure, dpi=100))
-
-
-def reference_lines(axes: Any, levels: Mapping[str, float]) -> None:
-    """Draw a horizontal line at each level; its label is left out with a line outside the axes."""
-    style: dict[str, Any] = {"color": "grey", "clip_on": True}
-    for name, level in levels.items():
-        axes.axhline(level, linewidth=0.8, linestyle="--", **style)
-        edge = axes.get_yaxis_transform()
-        axes.text(0.01, level, name, transform=edge, va="bottom", size=8, **style)
+    if len(groups) > 1:
+        figure.axes[0].legend(fontsize=8)
+    save_figure(figure, file)
+    heads = [CURVES.get(metric, metric) for metric in found]
+    return markdown_table(["runs", "seeds", *heads], table)

@@ -59,7 +59,7 @@ from bao_training.config import (
     table_name,
 )
 from bao_training.metrics import Metrics, MetricsError
-from bao_training.plot import draw_curves
+from bao_training.plot import Group, draw_curves
 from bao_training.ppo import PpoTrainer
 from bao_training.td import TdTrainer
 from bao_training.trainer import DivergedError, Trainer
@@ -281,7 +281,7 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
         return False
     if first:
         trainer.save_policy(folder / "final.safetensors")
-        draw_curves([folder], folder / "curves.png")
+        draw_curves([Group(folder.name, [folder])], folder / "curves.png")
     return True
 
 

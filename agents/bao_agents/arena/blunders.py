@@ -23,28 +23,31 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from bao_agents import registry
 from bao_agents.arena.elo import wilson_interval
 from bao_agents.arena.games import play_games, tally_of, tally_text
-from bao_agents.arena.report import errorbars, markdown_table, png
+from bao_agents.arena.report import markdown_table
 from bao_agents.arena.sampling import games, random_play
 from bao_agents.arena.scheduler import fingerprint
 from bao_agents.arena.solved_positions import SolvedPositions
 from bao_agents.arena.solving import Solved, solve
 from bao_agents.base import NamedPlayer
+from bao_agents.figures import errorbars, look, picture_file, save_figure
 from bao_agents.progress import Progress
 from bao_agents.provenance import provenance
 from bao_agents.search.solver.player import SolverAgent
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import Flags, movers
-from bao_env.files import write_atomically
 from bao_env.game import Stage
 from bao_env.options import Run, add_options, add_player_options, at_least, new_file, write_json
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 STRONG = "alphabeta:4"
 """Plays the games of the strong source, after up to eight random plies."""
@@ -286,8 +289,8 @@ def tables(report: dict[str, Any]) -> str:
     return "\n\n".join(paragraphs)
 
 
-def plot(results: Sequence[dict[str, Any]], title: str) -> bytes:
-    """Draw shares of all moves by source, and of those that could by plies to the win, as a PNG."""
+def plot(results: Sequence[dict[str, Any]], title: str) -> Figure:
+    """Draw shares of all moves by source, and of those that could by plies to the win."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 1.8 + 0.35 * len(results)), layout="constrained")
@@ -304,16 +307,17 @@ def plot(results: Sequence[dict[str, Any]], title: str) -> bytes:
                 for row, result in enumerate(results)
                 if (found := result["blunders"][by][name][share])
             }
-            style = {"fmt": "o", "markersize": 4, "capsize": 2, "label": SOURCES.get(name, name)}
+            style = {"linestyle": "", "markersize": 4, "capsize": 2, **look(place)}
+            style["label"] = SOURCES.get(name, name)
             errorbars(axes, list(shares), list(shares.values()), horizontal=True, **style)
         axes.set_xlabel(f"give the win away, % {heading}", size=9)
-        axes.set_xlim(left=0)
+        axes.set_xlim(left=-0.5)  # so that marks at 0 are whole
         axes.grid(axis="x", alpha=0.3)
-        axes.legend(fontsize=8)
+        axes.legend(fontsize=8, title="plies to the win" if by == "plies" else "positions")
     left.set_yticks(range(len(results)), [result["player"] for result in results])
     left.invert_yaxis()
     figure.suptitle(title, size=11)
-    return png(figure)
+    return figure
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -360,7 +364,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         help="keeps what is solved (default: %(default)s)",
     )
     parser.add_argument(
-        "--plot", type=new_file, metavar="FILE", help="also draw the results, as a PNG"
+        "--plot", type=picture_file, metavar="FILE", help="also draw: .png, .pdf or .svg"
     )
     parser.add_argument(
         "--won",
@@ -417,4 +421,4 @@ def _write(report: dict[str, Any], args: argparse.Namespace) -> None:
         print(tables(report))
     write_json(args.json, report)
     if args.plot and report["results"]:
-        write_atomically(args.plot, plot(report["results"], f"Rule set {args.ruleset.name}"))
+        save_figure(plot(report["results"], f"Rule set {args.ruleset.name}"), args.plot)

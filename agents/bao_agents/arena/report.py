@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import tabulate
 
 from bao_agents.arena.elo import score_pairs
 from bao_agents.arena.ratings import cycles, rate
+from bao_agents.figures import errorbars, look, save_figure
 from bao_env.engine.array_types import Float64Array
 from bao_env.files import write_atomically
 
@@ -148,20 +148,21 @@ def markdown_table(
     return tabulate.tabulate(rows, head, tablefmt=style, colalign=align, disable_numparse=True)
 
 
-def plot(report: Mapping[str, Any]) -> bytes:
-    """Plot Elo with intervals beside the crosstable, as a PNG."""
+def plot(report: Mapping[str, Any]) -> Figure:
+    """Plot Elo with intervals beside the crosstable."""
     from matplotlib.figure import Figure
 
     elos = elos_of(report)
     names, count = list(elos), len(elos)
     figure = Figure(figsize=(6 + 0.7 * count, 1.6 + 0.5 * count), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.2))
-    style = {"fmt": "o", "color": "tab:brown"}
+    style = look(0) | {"linestyle": ""}
     errorbars(left, range(count), list(elos.values()), horizontal=True, **style)
     left.set_yticks(range(count), names)
     left.invert_yaxis()
     left.grid(axis="x", alpha=0.3)
-    left.set_xlabel("Elo, 95 % intervals")
+    zero = report["anchor"] or "the mean of all"
+    left.set_xlabel(f"Elo, 95 % intervals; 0 is {zero}")
     table = _crosstable(report)
     for (i, j), points in np.ndenumerate(table):
         if not np.isnan(points):
@@ -173,40 +174,13 @@ def plot(report: Mapping[str, Any]) -> bytes:
     right.set_title("points of the row against the column, %", size=10)
     title = f"Bao, {report['settings']['ruleset']['name']}: {_games(report):,} games"
     figure.suptitle(title, size=11)
-    return png(figure)
-
-
-def errorbars(
-    axes: Any, x: Sequence[float], scores: Sequence[Sequence[float]], **style: Any
-) -> None:
-    """Draw scores with their intervals.
-
-    Args:
-        axes: the matplotlib axes.
-        x: places on the other axis.
-        scores: a score and the ends of its interval for each place.
-        style: options of ``axes.errorbar``; with ``horizontal=True`` scores run along the x axis.
-    """
-    score, low, high = np.array(scores, float).reshape(-1, 3).T
-    errors = np.maximum(0, [score - low, high - score])
-    style = {"fmt": "o-", "capsize": 3} | style
-    if style.pop("horizontal", False):
-        axes.errorbar(score, x, xerr=errors, **style)
-    else:
-        axes.errorbar(x, score, yerr=errors, **style)
-
-
-def png(figure: Figure, dpi: int = 110) -> bytes:
-    """Return a figure as the content of a PNG file."""
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=dpi)
-    return picture.getvalue()
+    return figure
 
 
 def write_report(report: Mapping[str, Any], folder: Path) -> str:
     """Write ``table.md``, ``table.json`` and ``elo.png`` into a folder; return the tables."""
     text = markdown(report)
-    write_atomically(folder / "elo.png", plot(report))
+    save_figure(plot(report), folder / "elo.png")
     write_atomically(folder / "table.json", json.dumps(report, indent=2) + "\n")
     write_atomically(folder / "table.md", text)
     return text

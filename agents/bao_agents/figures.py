@@ -1,0 +1,84 @@
+"""One style for all plots, and files for papers: PNG, PDF or SVG, as the name says.
+
+The colours are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people with any
+kind of colour vision can tell apart; each comes with its marker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bao_env.files import write_atomically
+from bao_env.options import new_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+MARKERS = "osD^vPX"
+SUFFIXES = (".png", ".pdf", ".svg")
+
+
+def look(i: int) -> dict[str, Any]:
+    """Return colour and marker of the i-th thing in a plot."""
+    return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+
+
+def picture_file(text: str) -> Path:
+    """Return the file of a picture, a type of arguments.
+
+    Raises:
+        ArgumentTypeError: its name does not end as a kind of picture, or its folder is missing.
+    """
+    file = Path(new_file(text))
+    if file.suffix.lower() not in SUFFIXES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r:.200}: expected a name that ends in {', '.join(SUFFIXES)}"
+        )
+    return file
+
+
+def save_figure(figure: Figure, file: Path, dpi: int = 150) -> None:
+    """Write a figure in the format that the file's name says.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    picture = io.BytesIO()
+    figure.savefig(picture, format=file.suffix.lower()[1:], dpi=dpi)
+    write_atomically(file, picture.getvalue())
+
+
+def errorbars(
+    axes: Any, x: Sequence[float], scores: Sequence[Sequence[float]], **style: Any
+) -> None:
+    """Draw scores with their intervals.
+
+    Args:
+        axes: the matplotlib axes.
+        x: places on the other axis.
+        scores: a score and the ends of its interval for each place.
+        style: options of ``axes.errorbar``; with ``horizontal=True`` scores run along the x axis.
+    """
+    score, low, high = np.array(scores, float).reshape(-1, 3).T
+    errors = np.maximum(0, [score - low, high - score])
+    style = {"capsize": 3} | style
+    if style.pop("horizontal", False):
+        axes.errorbar(score, x, xerr=errors, **style)
+    else:
+        axes.errorbar(x, score, yerr=errors, **style)
+
+
+def reference_lines(axes: Any, levels: dict[str, float]) -> None:
+    """Draw a horizontal line at each level; its label is left out with a line outside the axes."""
+    style: dict[str, Any] = {"color": "dimgrey", "clip_on": True}
+    for name, level in levels.items():
+        axes.axhline(level, linewidth=0.8, linestyle="--", **style)
+        edge = axes.get_yaxis_transform()
+        axes.text(0.01, level, name, transform=edge, va="bottom", size=8, **style)
