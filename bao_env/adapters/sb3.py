@@ -329,7 +329,7 @@ def player(
     if isinstance(model, str | os.PathLike):
         if not os.path.isfile(model) and not os.path.isfile(f"{os.fspath(model)}.zip"):
             raise FileNotFoundError(f"there is no model at {os.fspath(model)}")
-        model = MaskablePPO.load(model, device="cpu")
+        model = MaskablePPO.load(os.fspath(model), device="cpu")
     if observation is None:
         observation = _observer_of(model.observation_space, ruleset)
     return PolicyAgent(partial(_predict, model, deterministic=True), observation, ruleset)

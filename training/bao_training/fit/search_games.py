@@ -128,7 +128,7 @@ def _play_on(agent: AlphaBetaAgent, engine: Engine, positions: Words, first: int
         if not len(going):
             break
         before = positions[going]
-        chosen, said = agent.choose(before, masks[going])
+        chosen, said = agent.actions_and_values(before, masks[going])
         plies.append((before, chosen.astype(np.uint8), said.astype(np.int16), going))
         actions = np.zeros(len(positions), np.int64)
         actions[going] = chosen

@@ -204,8 +204,7 @@ class AlphaBetaAgent:
             nodes = check_nodes("alphabeta", nodes)
         rules = get_ruleset(ruleset)
         self._depth = depth
-        self.seconds = seconds
-        """The time limit of a position's search; it may be changed between two calls."""
+        self._seconds = seconds
         self._exclusive = Exclusive("player")
         expected = _expected_nodes(depth, seconds, nodes)
         self._expected_seconds = expected / _SPEED
@@ -225,22 +224,27 @@ class AlphaBetaAgent:
                 *self._threads[0], position, masks, 1, np.zeros(1, np.int64), np.zeros(1, np.int64)
             )
 
-    def act(self, positions: Words, masks: Words) -> Actions:
-        """Choose actions; see :meth:`bao_env.bots.Agent.act`. Masks may leave out legal actions."""
-        with self._exclusive:
-            return self._search(positions, masks, with_values=False)[0]
+    def act(self, positions: Words, masks: Words, *, seconds: float | None = None) -> Actions:
+        """Choose actions; see :meth:`bao_env.bots.Agent.act`. Masks may leave out legal actions.
 
-    def choose(self, positions: Words, masks: Words) -> tuple[Int64Array, Int64Array]:
+        Args:
+            positions, masks: see :meth:`bao_env.bots.Agent.act`.
+            seconds: time limit of a position's search, instead of the agent's own.
+        """
+        with self._exclusive:
+            return self._search(positions, masks, False, seconds or self._seconds)[0]
+
+    def actions_and_values(self, positions: Words, masks: Words) -> tuple[Int64Array, Int64Array]:
         """Return actions and values int64[B] of positions uint64[B, 6], none of them over.
 
         They are the results of :meth:`act` and :meth:`values`, from one search.
         """
         with self._exclusive:
-            return self._search(positions, masks, with_values=True)
+            return self._search(positions, masks, True, self._seconds)
 
     def values(self, positions: Words, masks: Words) -> Int64Array:
         """Return values int64[B] of positions uint64[B, 6], none of them over, for their movers."""
-        return self.choose(positions, masks)[1]
+        return self.actions_and_values(positions, masks)[1]
 
     def search(self, position: Words) -> SearchResult:
         """Search one position, uint64[6], and return the whole result.
@@ -250,7 +254,7 @@ class AlphaBetaAgent:
         """
         check_array("position", position, np.uint64, (WORDS,))
         with self._exclusive:
-            self._search(position[None], np.array([FULL]), with_values=True)
+            self._search(position[None], np.array([FULL]), True, self._seconds)
             found = self._workspaces[0].memory[0].copy()
         line = tuple(takewhile(lambda action: action != NO_ACTION, found["lines"][0].tolist()))
         return SearchResult(
@@ -262,7 +266,7 @@ class AlphaBetaAgent:
         )
 
     def _search(
-        self, positions: Words, masks: Words, with_values: bool
+        self, positions: Words, masks: Words, with_values: bool, seconds: float | None
     ) -> tuple[Actions, Int64Array]:
         """Run :func:`_search_many` on all threads, each position with its own time."""
         positions, masks = as_batch(positions, masks)
@@ -270,7 +274,7 @@ class AlphaBetaAgent:
         values = np.zeros(len(masks) if with_values else 0, np.int64)
 
         def search_part(part: slice, thread: int) -> None:
-            self._deadlines[thread][0] = deadline(self.seconds)
+            self._deadlines[thread][0] = deadline(seconds)
             _search_many(
                 *self._threads[thread],
                 positions[part],
@@ -280,6 +284,6 @@ class AlphaBetaAgent:
                 values[part],
             )
 
-        step = _CHUNK if self.seconds is None else 1
+        step = _CHUNK if seconds is None else 1
         share(len(masks), step, search_part, self._deadlines, self._expected_seconds)
         return actions, values

@@ -12,14 +12,15 @@ import time
 import numpy as np
 
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
-from bao_agents.search.limits import check_nodes
+from bao_agents.search.limits import check_nodes, check_seconds, check_threads
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN
-from bao_agents.search.solver.proof_search import ProofSearch
-from bao_agents.search.solver.solver import TABLE_BITS, Solver
+from bao_agents.search.solver.proof_search import ProofSearch, share_proofs
+from bao_agents.search.solver.solver import TABLE_BITS
 from bao_env.engine.action import mask_of
 from bao_env.engine.array_checks import as_batch
+from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import Actions, Flags, Words
-from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 PROOF_PART = 8
 """One eighth of a limit is spent on the proof."""
@@ -27,7 +28,7 @@ _LEAST_SECONDS = 0.001
 """Shortest time for a search."""
 
 
-class SolverAgent(Solver):
+class SolverAgent:
     """Player that wins proven wins, and otherwise plays the best action of an alpha-beta search.
 
     With a limit of nodes its choice depends on the position alone, so each move needs a proof of
@@ -59,13 +60,18 @@ class SolverAgent(Solver):
             raise ValueError("solver: give a time or a number of nodes")
         bits = TABLE_BITS
         if nodes is not None:
-            bits = min(bits, check_nodes("solver", nodes).bit_length())
-        super().__init__(ruleset, nodes=nodes, seconds=seconds, table_bits=bits, threads=threads)
+            nodes = check_nodes("solver", nodes)
+            bits = min(bits, nodes.bit_length())
+        self._seconds = None if seconds is None else check_seconds("solver", seconds)
+        self._nodes = nodes
+        rules, count = get_ruleset(ruleset), check_threads(threads)
+        self._exclusive = Exclusive("player")
+        self._searches = ProofSearch.for_threads(rules, bits, count)
         self._alphabeta = AlphaBetaAgent(
-            self.ruleset,
+            rules,
             seconds=seconds and max(seconds - seconds / PROOF_PART, _LEAST_SECONDS),
             nodes=nodes and nodes - nodes // PROOF_PART,
-            threads=self._threads,
+            threads=count,
         )
 
     def act(self, positions: Words, masks: Words) -> Actions:
@@ -80,12 +86,11 @@ class SolverAgent(Solver):
                 spent[i] = time.monotonic() - begun
 
         with self._exclusive:
-            self._share(len(masks), 1, work, self._node_limit)
-            left = _choices(good)
+            share_proofs(self._searches, len(masks), 1, work, self._nodes, self._seconds)
+            left, seconds = _choices(good), None
             if self._seconds is not None and left.any():  # on a busy machine a proof takes longer
-                seconds = self._seconds - float(spent[left].mean())
-                self._alphabeta.seconds = max(seconds, _LEAST_SECONDS)
-            return self._alphabeta.act(positions, good)
+                seconds = max(self._seconds - float(spent[left].mean()), _LEAST_SECONDS)
+            return self._alphabeta.act(positions, good, seconds=seconds)
 
     def _good_actions(self, search: ProofSearch, position: Words, mask: int) -> int:
         """Return the bits of the actions that alpha-beta may choose from.
@@ -99,7 +104,7 @@ class SolverAgent(Solver):
             one action if the winner is known, otherwise all that are not proven to lose.
         """
         begun = time.monotonic()
-        seconds, nodes = self._seconds, self._node_limit
+        seconds, nodes = self._seconds, self._nodes
         if seconds is None:
             search.table.clear()
         search.begin(

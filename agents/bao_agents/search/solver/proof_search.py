@@ -5,12 +5,14 @@ The search itself is :mod:`bao_agents.search.solver.proof_number`.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from bao_agents.search.alphabeta.evaluation import load_tables
-from bao_agents.search.limits import deadline
+from bao_agents.search.limits import deadline, share
 from bao_agents.search.solver.proof_number import (
     LOSS,
     PROOF_MEMORY,
@@ -31,6 +33,8 @@ from bao_env.engine.successors import (
     successors,
 )
 
+_SPEED = 1e6
+"""Positions a second that a proof visits, roughly."""
 _GLANCE = 1
 """Limit with which a search only reads the table."""
 
@@ -256,3 +260,22 @@ class ProofSearch:
             return left
         sooner = self.prove(child.words, left - 1, after)  # the loser may do better elsewhere
         return None if sooner == UNKNOWN else left - 1 if sooner == after else left
+
+
+def share_proofs(
+    searches: Sequence[ProofSearch],
+    size: int,
+    step: int,
+    work: Callable[[slice, int], None],
+    nodes: int | None,
+    seconds: float | None,
+) -> None:
+    """Run ``work(part, thread)`` on a batch; see :func:`bao_agents.search.limits.share`.
+
+    Args:
+        searches: one for each thread.
+        size, step, work: see there.
+        nodes, seconds: the limits for a position.
+    """
+    expected = min((nodes or math.inf) / _SPEED, seconds or math.inf)
+    share(size, step, work, [one.deadline for one in searches], expected)

@@ -6,7 +6,6 @@ proof, the answer is "unknown". The search is :mod:`bao_agents.search.solver.pro
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -17,10 +16,9 @@ from bao_agents.search.limits import (
     check_seconds,
     check_threads,
     check_whole,
-    share,
 )
 from bao_agents.search.solver.proof_number import LOSS, MAX_LINE, UNKNOWN, WIN
-from bao_agents.search.solver.proof_search import Child, ProofSearch
+from bao_agents.search.solver.proof_search import Child, ProofSearch, share_proofs
 from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import as_batch, check_array
@@ -33,8 +31,6 @@ TABLE_BITS = 18
 """Size of a thread's table: 2^18 slots, 24 MiB."""
 DEFAULT_NODES = 10_000_000
 """Limit of visited positions by default, if there is no limit of time."""
-_SPEED = 1e6
-"""Positions a second that a proof visits, roughly."""
 T = TypeVar("T")
 
 _PART = 16
@@ -108,9 +104,9 @@ class Solver:
         self.ruleset = get_ruleset(ruleset)
         self._seconds = None if seconds is None else check_seconds("solver", seconds)
         self._node_limit = None if nodes is None else check_nodes("solver", nodes)
-        self._threads = check_threads(threads)
-        self._exclusive = Exclusive(type(self).__name__)
-        self._searches = ProofSearch.for_threads(self.ruleset, table_bits, self._threads)
+        self._exclusive = Exclusive("Solver")
+        count = check_threads(threads)
+        self._searches = ProofSearch.for_threads(self.ruleset, table_bits, count)
 
     def clear(self) -> None:
         """Empty the tables."""
@@ -242,7 +238,7 @@ class Solver:
             found.append(work(search))
 
         with self._exclusive:
-            self._share(1, 1, answer, nodes)
+            share_proofs(self._searches, 1, 1, answer, nodes, self._seconds)
         return found[0]
 
     def _answer_each(self, masks: Words, work: Callable[[int, ProofSearch], None]) -> None:
@@ -256,14 +252,8 @@ class Solver:
                 work(i, search)
 
         with self._exclusive:
-            self._share(len(masks), _PART, work_off, self._node_limit)
-
-    def _share(
-        self, size: int, step: int, work: Callable[[slice, int], None], nodes: int | None
-    ) -> None:
-        """Run ``work(part, thread)`` on a batch; see :func:`bao_agents.search.limits.share`."""
-        expected = min((nodes or math.inf) / _SPEED, self._seconds or math.inf)
-        share(size, step, work, [one.deadline for one in self._searches], expected)
+            limits = self._node_limit, self._seconds
+            share_proofs(self._searches, len(masks), _PART, work_off, *limits)
 
 
 def solve(
