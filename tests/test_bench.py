@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from bao_training import bench_first_step as first_step
+from bao_training.bench import first_step
 from bao_training.cli import main as bao
 
 from tests.conftest import Capsys

@@ -106,11 +106,11 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
         case "bench search":
             from bao_agents.search.bench import command
         case "bench train":
-            from bao_training.bench import command
+            from bao_training.bench.training import command
         case "bench first-step":
-            from bao_training.bench_first_step import command
+            from bao_training.bench.first_step import command
         case "bench peers":
-            from bao_training.bench_peers import command
+            from bao_training.bench.peers import command
         case _:
             raise KeyError(name)
     return command

@@ -1,0 +1,1 @@
+"""Measure the speed of training, of compiling, and of other libraries."""
