@@ -72,7 +72,7 @@ class Board:
     18
 
     Args:
-        ruleset: name of a rule set, or one of your own.
+        ruleset: name of a rule set, or a :class:`Ruleset`.
         first_player: ``"south"`` or ``"north"``. A board draws no lots, even under rules that do.
 
     Raises:
@@ -109,7 +109,7 @@ class Board:
 
         Args:
             text: see :mod:`bao_env.notation`; plies count from 0 here. The game may be over there.
-            ruleset: name of a rule set, or one of your own.
+            ruleset: name of a rule set, or a :class:`Ruleset`.
             moves: moves as :meth:`push` takes them, or one string with spaces between them.
 
         Raises:
@@ -131,7 +131,7 @@ class Board:
 
         Args:
             words: uint64[6]; it is not validated.
-            ruleset: name of a rule set, or one of your own.
+            ruleset: name of a rule set, or a :class:`Ruleset`.
             winner: the seat that has won there, or -1.
 
         Raises:
@@ -341,11 +341,11 @@ class Board:
         is not the opening, and the winner.
 
         Args:
-            head: further head lines, such as ``{"south": "Omar", "north": "Shamte"}``.
+            head: further header lines, such as ``{"south": "Omar", "north": "Shamte"}``.
             spelling: ``donkers`` or ``kibao``.
 
         Raises:
-            NotationError: a line of ``head`` is not a valid head line.
+            NotationError: a line of ``head`` is not a valid header line.
             ValueError: the spelling is unknown.
         """
         lines = {**(head or {}), **rules_head(self._ruleset)}

@@ -29,7 +29,11 @@ def replay_command(parser: argparse.ArgumentParser) -> Run:
     """``bao replay``: check every move of the games in a file and print where they end."""
     parser.add_argument("file", metavar="FILE", help="a transcript, or several in one file")
     add_options(parser, ruleset=None)
-    parser.add_argument("--spelling", choices=SPELLINGS, help="default: found from the signs")
+    parser.add_argument(
+        "--spelling",
+        choices=SPELLINGS,
+        help="spelling of the moves (default: recognised by their signs)",
+    )
     parser.add_argument(
         "--any-stars", action="store_true", help="accept missing and wrong stars of takasa moves"
     )
@@ -87,7 +91,7 @@ def _replay(options: argparse.Namespace) -> None:
         )
         board = Board.from_text(format_position(played.start), played.ruleset, played.actions)
         winner = game.get("winner") or game.get("result")
-        unfinished = f"unfinished; the head says: {winner}" if winner else "unfinished"
+        unfinished = f"unfinished; the header says: {winner}" if winner else "unfinished"
         if index:
             print()
         names = " - ".join(filter(None, (game.get("south"), game.get("north"))))

@@ -27,7 +27,7 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
-        raise OSError(f"{path} exists and is no regular file: choose another name")
+        raise OSError(f"{path} is not a regular file: choose another name")
     # In the same folder: a file cannot be renamed across file systems.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -43,7 +43,7 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     try:
-        folder = os.open(path.parent, os.O_RDONLY)  # so that the new name lasts, too
+        folder = os.open(path.parent, os.O_RDONLY)  # so that the new name survives a crash as well
     except PermissionError:  # Windows opens no folder
         return
     try:

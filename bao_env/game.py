@@ -47,7 +47,7 @@ class Outcome:
     """The reason."""
 
     def __str__(self) -> str:
-        """Return a text such as ``South wins: front row empty``."""
+        """Return a string such as ``South wins: front row empty``."""
         return f"{SEAT_NAMES[self.winner]} wins: {self.termination.value}"
 
 

@@ -89,7 +89,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "action": "append",
         "default": [],
         "metavar": "DIR",
-        "help": "folder of your own modules; may be given several times",
+        "help": "folder of your modules; may be given several times",
     },
     "allow": {
         "action": "append",

@@ -233,7 +233,7 @@ class TextGame:
     A player who has given ``retries + 1`` answers without a legal move in a row forfeits the game.
 
     Args:
-        start: name of a rule set, or one of your own; or a board, of which a copy is played on.
+        start: a rule set or its name; or a board, whose copy is played on.
         opening_plies: random moves before the game; none on a board.
         seed: the seed of those moves.
         legal: whether prompts list the legal moves.

@@ -1,6 +1,6 @@
 """The rules of a rule set as one page of plain words, for people and for language models.
 
-The page is put together from the switches of the rule set, so it is right for one of your own.
+The page is put together from the switches of the rule set, so it is right for any that you define.
 ``bao_env/RULES.md`` has the same rules by number, with their sources.
 """
 

@@ -1,7 +1,7 @@
-"""Compile everything beforehand, and keep it on disk: ``bao warm-up``.
+"""Compile everything in advance and cache it on disk: ``bao warm-up``.
 
-A second run finds everything compiled and takes a few seconds. Other packages take part by the
-entry point group ``bao_env.warm_up``; players and training do.
+A second run takes a few seconds. Other packages join through the entry point group
+``bao_env.warm_up``, as players and training do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bao_env.envs.vector import BaoVectorEnv
 from bao_env.observation.observer import OBSERVATIONS
 from bao_env.options import Run
 
-_NOT_KEPT = "nothing compiled would last; set NUMBA_CACHE_DIR to a folder with space"
+_NOT_KEPT = "compiled code cannot be cached; set NUMBA_CACHE_DIR to a writable folder with space"
 
 
 def single_games() -> None:
@@ -57,7 +57,7 @@ def many_games() -> None:
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao warm-up``: compile everything that is installed, and keep it on disk."""
+    """``bao warm-up``: compile everything that is installed and cache it on disk."""
     return _run
 
 
@@ -69,9 +69,9 @@ def _run(args: argparse.Namespace) -> None:
     for entry_point in entry_points(group="bao_env.warm_up"):
         with suppress(ImportError):  # training needs torch
             parts[entry_point.name] = entry_point.load()
-    os.environ["BAO_ENV_QUIET"] = "1"  # this says more
+    os.environ["BAO_ENV_QUIET"] = "1"  # the lines below replace its notices
     if not is_kept():
-        raise OSError(f"{_NOT_KEPT}: no folder can be written")
+        raise OSError(f"{_NOT_KEPT}: no cache folder is writable")
     for name, compile_part in parts.items():
         print(f"{name}: ", end="", flush=True)
         begun = time.perf_counter()

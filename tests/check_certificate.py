@@ -80,7 +80,7 @@ def read(path: Path) -> dict[str, Entry]:
     try:
         text = path.read_text(encoding="ascii")
     except UnicodeDecodeError as error:
-        raise CertificateError(f"{path} is no table of ASCII text: {error}") from None
+        raise CertificateError(f"{path} is not a table of ASCII text: {error}") from None
     lines = [line.split("\t") for line in text.splitlines()]
     if lines[:1] != [COLUMNS]:
         raise CertificateError(f"line 1: expected the columns {', '.join(COLUMNS)}, with tabs")
@@ -90,7 +90,7 @@ def read(path: Path) -> dict[str, Entry]:
             raise CertificateError(f"line {number}: {len(line)} columns, expected {len(COLUMNS)}")
         position, move, plies = line
         if not _is_position(position):
-            raise CertificateError(f"line {number}: {position!r} is no position text")
+            raise CertificateError(f"line {number}: {position!r} is not a position text")
         if not plies.isdecimal() or int(plies) < 1:
             raise CertificateError(f"line {number}: {plies!r} plies, expected 1 or more")
         if position in entries:
@@ -100,7 +100,7 @@ def read(path: Path) -> dict[str, Entry]:
 
 
 def _is_position(text: str) -> bool:
-    """Whether a text is exactly what the reference would write."""
+    """Whether a string is exactly what the reference would write."""
     try:
         position = parse(text, KUJIFUNZA)
     except (ValueError, KeyError, IndexError):

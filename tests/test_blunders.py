@@ -214,7 +214,7 @@ def test_ctrl_c_shows_what_there_is(
     assert bao(["blunders", *words, "--sources", "random"]) == 130
     captured = capsys.readouterr()
     assert "random" in captured.out and "greedy" not in captured.out
-    assert "the same command continues" in captured.err
+    assert "run the same command to continue" in captured.err
 
 
 # --- in training --------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_training_logs_it(found: Solved, tmp_path: Path) -> None:
     share = trainer.evaluate()["blunders"]
     assert 0 < share < found.known.won.choices.mean()
     assert "blunders" not in PpoTrainer(*load_config(None, settings)).columns
-    with pytest.raises(ConfigError, match="'missing': missing is no file of solved"):
+    with pytest.raises(ConfigError, match="'missing': missing is not a file of solved"):
         PpoTrainer(*load_config(None, [*settings, "blunder_positions=missing"]))
 
     words = options(*settings, f"blunder_positions={file}")

@@ -150,13 +150,13 @@ def test_move_that_lets_the_other_player_win_raises(monkeypatch: pytest.MonkeyPa
     [
         ("", "line 1: expected the columns"),
         (f"{HEAD}{OPENING}\tA3R\n", "line 2: 2 columns, expected 3"),
-        (f"{HEAD}nonsense\tA3R\t21\n", "line 2: 'nonsense' is no position text"),
-        (f"{HEAD}{OPENING.replace('2,', '02,', 1)}\tA3R\t21\n", "is no position text"),
-        (f"{HEAD}{OPENING.replace(' S ', ' X ')}\tA3R\t21\n", "is no position text"),
+        (f"{HEAD}nonsense\tA3R\t21\n", "line 2: 'nonsense' is not a position text"),
+        (f"{HEAD}{OPENING.replace('2,', '02,', 1)}\tA3R\t21\n", "is not a position text"),
+        (f"{HEAD}{OPENING.replace(' S ', ' X ')}\tA3R\t21\n", "is not a position text"),
         (f"{HEAD}{OPENING}\tA3R\t0\n", "line 2: '0' plies, expected 1 or more"),
         (f"{HEAD}{OPENING}\tA3R\t21.0\n", "line 2: '21.0' plies"),
         (HEAD + 2 * f"{OPENING}\tA3R\t21\n", "line 3: .* is listed twice"),
-        (f"{HEAD}\u00b2\n", "is no table of ASCII text"),
+        (f"{HEAD}\u00b2\n", "is not a table of ASCII text"),
     ],
 )
 def test_malformed_text_raises(text: str, message: str, tmp_path: Path, capsys: Capsys) -> None:

@@ -144,7 +144,7 @@ def test_files_that_are_refused(
     for i, content in enumerate((b"", b"no archive", whole[: len(whole) // 2], flipped)):
         (tmp_path / f"{i}.npz").write_bytes(content)
     for file in [*tmp_path.iterdir(), tmp_path / "missing.npz", tmp_path]:
-        with pytest.raises(ValueError, match=f"{file.name} is no file of solved positions"):
+        with pytest.raises(ValueError, match=f"{file.name} is not a file of solved positions"):
             SolvedPositions.load(file)
     with pytest.raises(ValueError, match="other rules than 'zanzibar'"):
         SolvedPositions.load(path, RULESETS["zanzibar"])

@@ -58,7 +58,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
     for name in ("pipe", "link", "."):
-        with pytest.raises(OSError, match="is no regular file"):
+        with pytest.raises(OSError, match="is not a regular file"):
             write_atomically(tmp_path / name, "text")
     assert (tmp_path / "pipe").is_fifo()
 

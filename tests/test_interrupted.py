@@ -163,7 +163,7 @@ def test_a_reset_that_is_refused() -> None:
             act(env)
 
 
-# --- observers of one's own ---------------------------------------------------------------------
+# --- observers that users write -----------------------------------------------------------------
 
 
 class Own:

@@ -1,4 +1,4 @@
-"""The objectives against their formulas, decision by decision, and advantages likewise."""
+"""The objectives against their formulas, decision by decision, and the advantages."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ damaged_games = st.builds(
 
 
 def read_one(text: str, file: str = "") -> Transcript:
-    """Return the only game of a text."""
+    """Return the only game of a transcript."""
     [game] = parse_transcripts(text, file)
     return game
 
@@ -265,7 +265,7 @@ def test_invalid_moves_raise(position: str, move: str, complaint: str) -> None:
 
 @EVERY_RULESET
 def test_the_rule_that_forbids_a_move(ruleset: str, seed: int) -> None:
-    """With that rule struck out the move is legal, unless another rule forbids it, too."""
+    """With that rule struck out the move is legal, unless another rule also forbids it."""
     rules = RULESETS[ruleset]
     without = {one: sorted(CAN_BE_STRUCK - {one}) for one in CAN_BE_STRUCK}
     cited: set[str] = set()
@@ -341,7 +341,7 @@ def test_the_winner_may_be_named_by_player() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "complaint"),
     [
-        ("south Omar", 1, "expected a head line"),
+        ("south Omar", 1, "expected a header line"),
         ("a: 1\nA: 2", 2, "twice"),
         ("1: 7L* 5R", 1, "expected a move line"),
         ("1: 7L* 5R;\n3: 6R* 6R*;", 2, "move number 3; expected 2"),
@@ -434,7 +434,7 @@ def test_unreadable_transcripts_are_not_written() -> None:
                 "result: South wins: front row empty",
             ],
         ),
-        (["replay", str(EXAMPLE)], ["result: unfinished; the head says: North"]),
+        (["replay", str(EXAMPLE)], ["result: unfinished; the header says: North"]),
         (
             ["explain", OPENING, "7L*"],
             [

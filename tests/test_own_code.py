@@ -70,7 +70,7 @@ def forget(name: str) -> None:
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of a module of one's own, not yet imported; its folder is the current one."""
+    """The name of a new module in the current folder, not yet imported."""
     name = "own_code_of_a_test"
     (tmp_path / f"{name}.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)

@@ -91,7 +91,7 @@ def test_only_action_is_played_at_once() -> None:
 
 
 def test_proof_is_kept_for_the_next_move() -> None:
-    """A win that has been proved is not lost for want of time."""
+    """A win that has been proved is not lost when time runs out."""
     positions, masks = draw("kujifunza", 6, (6, 10), seed=6)
     solver, agent = Solver("kujifunza"), SolverAgent("kujifunza", seconds=1.0, threads=1)
     for words in positions[solver.values(positions, masks)[0] == WIN]:

@@ -225,7 +225,7 @@ def test_match_stops_early(capsys: Capsys) -> None:
         ("method=gumbel", "method='gumbel' should be one of td, ppo, alphazero"),
         ("ruleset=chess", "unknown rule set 'chess'"),
         ("ruleset=my.toml", "ruleset='my.toml': give a rule file with --ruleset FILE"),
-        ("network_kind=mine:Obs", "to learn from an observation of your own, train ano"),
+        ("network_kind=mine:Obs", "to learn from your observation, train ano"),
         ("hidden=" + "[" * 20_000, r"--set hidden=\[\[.* is nested too deeply"),
         ("rules={sow_limit = 3}", "sow_limit=3"),
         ("rules={opening_front = 3}", "rules: 'int' object is not iterable"),

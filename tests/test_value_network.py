@@ -104,7 +104,7 @@ def test_weights_of_another_shape_or_too_large_are_refused() -> None:
 
 
 def test_which_rule_sets_have_a_network() -> None:
-    """Rules of one's own have none."""
+    """Rules that users define have none."""
     found = {name: load_network(ruleset) for name, ruleset in RULESETS.items()}
     assert found["kujifunza"] is None
     assert load_network(RULESETS["zanzibar"].replace(name="mine")) is None

@@ -45,7 +45,7 @@ def limit(name: str, default: float, kind: type[int] | type[float] = int) -> Any
     """Return a limit of the environment variable ``BAO_CHAT_`` and ``name``, a positive number.
 
     Raises:
-        ValueError: it is no such number.
+        ValueError: it is not such a number.
     """
     text = os.environ.get(f"BAO_CHAT_{name}", "")
     try:
@@ -119,7 +119,7 @@ class ChatClient:
         fields: further fields of each request, such as ``temperature``.
 
     Raises:
-        ValueError: a limit of the environment is no number.
+        ValueError: a limit in the environment is not a number.
         OSError: the log cannot be written.
     """
 
@@ -226,7 +226,7 @@ class ChatClient:
             content = read["choices"][0]["message"].get("content")
             tokens = (read.get("usage") or {}).get("total_tokens")
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise ServerError("an answer that is no chat completion") from error
+            raise ServerError("an answer that is not a chat completion") from error
         content = content if isinstance(content, str) else ""
         content = content[-MAX_ANSWER:].encode(errors="replace").decode()  # no lone surrogates
         return content, tokens if isinstance(tokens, int) and 0 <= tokens < 1 << 32 else 0

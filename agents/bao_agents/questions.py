@@ -227,9 +227,9 @@ def make_questions(
 
     Args:
         count: their number; fewer if random games do not have so many.
-        rulesets: the rule sets, in equal parts.
+        rulesets: the rule sets, in equal shares.
         seed: the same arguments and seed give the same questions.
-        kinds: the kinds, in equal parts.
+        kinds: the kinds, in equal shares.
         progress: called with the number of questions that have just been made.
     """
     questions: list[Question] = []
@@ -354,10 +354,14 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--count", type=at_least(1), default=1000, help="number of questions (default: 1000)"
     )
     parser.add_argument(
-        "--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="default: all"
+        "--kinds",
+        nargs="+",
+        choices=KINDS,
+        default=list(KINDS),
+        help="kinds of questions (default: all)",
     )
     add_options(parser, "seed", ruleset=None)
-    parser.epilog = "Without --ruleset, all rule sets have equal parts."
+    parser.epilog = "Without --ruleset, all rule sets have equal shares."
     return _run
 
 

@@ -9,8 +9,8 @@
     states = step(states, states.legal_action_mask.argmax(axis=-1))
 
 The rules are not written in JAX. ``step`` calls the compiled engine of this package through one
-``jax.pure_callback`` for the whole batch, and the engine runs on the CPU, on any device of the
-rest. So:
+``jax.pure_callback`` for the whole batch. The engine always runs on the CPU, whatever device the
+rest uses. So:
 
 * Each step copies the games to the host and back, waits for them, and holds Python's global lock
   for the parts that are Python. Use large batches. On a GPU or TPU the games stay on the CPU; the

@@ -198,8 +198,8 @@ class SelfPlayCallback(BaseCallback):
     against the new opponent. Returns are those against the pool, so they stay near 0; sb3-contrib's
     ``MaskableEvalCallback`` with a ``SB3VecEnv(64, opponent="greedy", ...)`` shows the progress.
 
-    ``model.save()`` saves the pool, too. When a loaded model learns on, with a new callback, a pool
-    that nothing has been added to becomes the saved one.
+    ``model.save()`` also saves the pool. If training of a loaded model continues with a new
+    callback, its pool replaces a pool that nothing has been added to.
 
     Args:
         every: steps of training after which a copy of the policy joins the pool. The policy must be
@@ -317,12 +317,12 @@ def player(
     Args:
         model: the model, or the file that ``model.save`` wrote.
         ruleset: the rules that the model was trained under, a :class:`bao_env.Ruleset` or its name.
-        observation: the observation that it reads, if it is one of your own. One with a name is
+        observation: the observation that it reads, if it is an object. One with a name is
             recognised by its space.
 
     Raises:
         FileNotFoundError: the file does not exist.
-        ValueError: no observation with a name has the model's space.
+        ValueError: no built-in observation has the model's space.
     """
     from sb3_contrib import MaskablePPO
 
@@ -347,5 +347,5 @@ def _observer_of(space: spaces.Space[Any], ruleset: str | Ruleset) -> Observer:
             if space in (observer.space, masked_space(observer.space)):
                 return observer
     raise ValueError(
-        f"the model reads {space}, which is no observation with a name: give observation="
+        f"the model reads {space}, which matches no built-in observation: pass observation="
     )

@@ -34,7 +34,7 @@ class BaoTextEnv(ta.Env):
     """Bao as an environment of TextArena.
 
     Args:
-        ruleset: name of a rule set, or one of your own.
+        ruleset: a rule set or its name.
         opening_plies: random moves before the game, drawn with the seed of :meth:`reset`.
         legal: whether the legal moves are listed.
         retries: further tries after an answer that names no legal move; then the game is lost.

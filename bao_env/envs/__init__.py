@@ -55,7 +55,7 @@ options raise before anything changes.
 
 * ``ruleset``: a :class:`bao_env.Ruleset` or its name.
 * ``observation``: a name of :data:`bao_env.observation.observer.OBSERVATIONS`, or an
-  :class:`bao_env.Observer` of your own; ``dtype``, ``np.float32`` or ``np.uint8`` (counts of
+  :class:`bao_env.Observer` that you write; ``dtype``, ``np.float32`` or ``np.uint8`` (counts of
   seeds, faster), is that of observations by name.
 * ``opening_plies``: random legal plies before the first observation of a game, a number or the
   lowest and the highest. They never end the game.

@@ -69,7 +69,7 @@ def _play_randomly(rules, positions, legal, plies, states):
     """
     start = np.empty(WORDS, np.uint64)
     for g in range(legal.shape[0]):
-        for word in range(WORDS):  # a slice would compile its error messages, too
+        for word in range(WORDS):  # a slice would also compile its error messages
             start[word] = positions[g, word]
         start_legal, state = legal[g], states[g]
         left = plies[g]
@@ -130,7 +130,7 @@ class Openings:
         """Return the positions of position texts, uint64[n, 6], and their legal actions uint64[n].
 
         Raises:
-            ValueError: a text is not a position, or the game is over there.
+            ValueError: a string is not a position, or the game is over there.
         """
         starts = {}
         for text in dict.fromkeys(texts):

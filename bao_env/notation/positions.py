@@ -80,7 +80,7 @@ class NotationError(ValueError):
 
 
 def quoted(text: str) -> str:
-    """Return a text in quotes for a message: ASCII, cut after 40 characters."""
+    """Quote a string for a message: ASCII, cut after 40 characters."""
     return ascii(text if len(text) <= 40 else f"{text[:40]}...")
 
 

@@ -108,7 +108,7 @@ class Replay:
 
 
 def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
-    """Read the games of a text, without playing them as :func:`replay` does.
+    """Read the games of a transcript, without playing them as :func:`replay` does.
 
     Args:
         text: plain ASCII of at most MAX_TEXT characters; a byte order mark may come first.
@@ -156,15 +156,15 @@ def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
 
 
 def _read_head_line(line: str, head: dict[str, tuple[str, str]]) -> None:
-    """Add a head line to ``head``: key and value, by the key in lower case."""
+    """Add a header line to ``head``: key and value, by the key in lower case."""
     found = _HEAD_LINE.fullmatch(line)
     if found is None:
         raise NotationError(
-            "expected a head line 'Key: value' or a move line '1: 7L* 5R;'", token=line
+            "expected a header line 'Key: value' or a move line '1: 7L* 5R;'", token=line
         )
     key, value = found[1].strip(), found[2].strip()
     if key.casefold() in head:
-        raise NotationError(f"the head has {quoted(key)} twice")
+        raise NotationError(f"the header has {quoted(key)} twice")
     head[key.casefold()] = key, value
 
 
@@ -238,7 +238,7 @@ def replay(
             _, outcome = play(words, rules, action)
             actions.append(action)
     if outcome is not None and transcript.stated_winner() not in (None, outcome.winner):
-        raise NotationError(f"the head names another winner, but {outcome}", file=file)
+        raise NotationError(f"the header names another winner, but {outcome}", file=file)
     return Replay(rules, start, tuple(actions), outcome)
 
 
@@ -257,7 +257,7 @@ def _stated_rules(transcript: Transcript) -> Ruleset:
 
 
 def rules_head(ruleset: Ruleset) -> dict[str, str]:
-    """Return the head lines that describe the rules to :func:`replay`."""
+    """Return the header lines that describe the rules to :func:`replay`."""
     if RULESETS.get(ruleset.name) == ruleset:
         return {"ruleset": ruleset.name}
     plain = Ruleset().to_dict()
@@ -296,7 +296,7 @@ def _start(transcript: Transcript, ruleset: Ruleset) -> Position:
         return opening(ruleset, SOUTH if seat is None else seat)
     position = parse_position(text, ruleset)
     if seat not in (None, position.mover):
-        raise NotationError("the head's first player is not the mover of its position")
+        raise NotationError("the header's first player is not the mover of its position")
     return position
 
 
@@ -369,7 +369,7 @@ def format_transcript(transcript: Transcript) -> str:
     text = "".join(f"{line}\n" for line in lines)
     if text and parse_transcripts(text) != [transcript]:
         raise NotationError(
-            "this game would not read back the same: head lines and comments must each fit one "
+            "this game would not read back the same: header lines and comments must each fit one "
             "line, and turns must alternate"
         )
     return text

@@ -1,7 +1,7 @@
 """The drawing of the board: a carved wooden board as circles, rectangles and texts.
 
 Every picture is made from this drawing: the SVG (:mod:`bao_env.render.svg`), images and windows
-(:mod:`bao_env.render.raster`), and the board in a browser, which animates its seeds.
+(:mod:`bao_env.render.raster`), and the web board, which animates its seeds.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ GROUPS = {
         "questions": "write questions with exact answers, for language models",
     },
     "for developers": {
-        "warm-up": "compile everything beforehand",
+        "warm-up": "compile everything in advance",
         "perft": "count the action sequences of a length",
         "bench": "measure speed; also bench search, train, first-step and peers",
     },
@@ -152,8 +152,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not isinstance(error, BrokenExecutor):
             raise
         print(
-            "error: a worker process has ended, perhaps for want of memory: the same command "
-            "continues, or begins again",
+            "error: a worker process died, possibly out of memory: run the same command again "
+            "to continue or restart",
             file=sys.stderr,
         )
         return 1

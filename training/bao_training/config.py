@@ -142,7 +142,7 @@ class TrainConfig(Settings):
         if is_own(self.network_kind):
             raise ValueError(
                 f"network_kind={self.network_kind!r}: expected position, afterstate or "
-                "afterstate+replies; to learn from an observation of your own, train another "
+                "afterstate+replies; to learn from your observation, train another "
                 "library's agent in BaoVectorEnv(observation=...)"
             )
         try:
@@ -324,7 +324,7 @@ def describe(table: type[Settings]) -> str:
     defaults = table().to_dict()
     lines = []
     for key, setting in table.model_fields.items():
-        lines.append(f"  {key} = {json.dumps(defaults[key])}")  # which is TOML, too
+        lines.append(f"  {key} = {json.dumps(defaults[key])}")  # which is also TOML
         words = (setting.description or "").replace("``", "").replace("\n", " ")
         lines.append(textwrap.fill(words, 88, initial_indent=" " * 8, subsequent_indent=" " * 8))
     return "\n".join(lines)

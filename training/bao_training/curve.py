@@ -222,4 +222,4 @@ def _run(args: argparse.Namespace) -> None:
     try:
         (blunder_curve if args.blunders else elo_curve)(Path(args.runs[0]), args)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("the same command continues") from None
+        raise KeyboardInterrupt("run the same command to continue") from None

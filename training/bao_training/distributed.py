@@ -92,7 +92,7 @@ def gather(results: list[Any]) -> list[Any]:
     """Return the results of all processes' workers, in the order of the workers.
 
     Raises:
-        ProcessLost: another process has ended. The functions below raise it, too.
+        ProcessLost: another process has ended. The functions below also raise it.
     """
     if world_size() == 1:
         return results

@@ -134,7 +134,7 @@ def lambda_returns(rewards, best, costs, dones, turn_passed, gamma, lam, max_cos
         turn_passed: bool[T, B], the turn passed to the other player after this action.
         gamma: the discount per ply, float32.
         lam: lambda, float32.
-        max_cost: the cost from which on a return is cut, float32.
+        max_cost: the cost above which a return is cut, float32.
         out: float32[T, B], filled.
     """
     steps = rewards.shape[0]

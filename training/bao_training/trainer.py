@@ -134,7 +134,7 @@ class Trainer(ABC, Generic[W, C]):
         """Learn from what was played (:meth:`take_steps`), and return columns of the metrics."""
 
     def set_update(self, update: int) -> None:
-        """Set the number of updates done, and with it the shapes of what :meth:`state` returns."""
+        """Restore the update counter, and resize what :meth:`state` returns to match."""
         self.update = update
         self.steps = update * self.config.steps_per_update
 

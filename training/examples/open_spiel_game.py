@@ -79,7 +79,7 @@ def main() -> None:
     for game in count():
         agent.player_id = game % 2  # the observation is the player's own: one network, both seats
         step = environment.reset()
-        random_plies = rng.integers(9)  # at first, so that no line is won by heart
+        random_plies = rng.integers(9)  # first, so one memorised line cannot win
         while not step.last():
             player = step.current_player()
             if random_plies:

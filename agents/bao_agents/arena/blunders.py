@@ -14,7 +14,7 @@ away because some legal action does. Then the player plays on from some of these
 perfect play, which takes every win and resists as long as it can.
 
 The same options give the same results on any number of threads, unless a player is limited by time.
-What is solved is kept in a folder: after Ctrl-C the same command continues.
+What is solved is kept in a folder: after Ctrl-C, run the same command to continue.
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--positions",
         type=at_least(1),
         default=1000,
-        help="to draw from each source (default: 1000)",
+        help="positions to draw from each source (default: 1000)",
     )
     parser.add_argument(
         "--plies",
@@ -361,7 +361,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         type=Path,
         default=Path("runs/solved"),
         metavar="DIR",
-        help="keeps what is solved (default: %(default)s)",
+        help="folder that caches solved positions (default: %(default)s)",
     )
     parser.add_argument(
         "--plot", type=picture_file, metavar="FILE", help="also draw: .png, .pdf or .svg"
@@ -409,7 +409,7 @@ def _run(args: argparse.Namespace) -> None:
             report["results"].append(measure(spec, player, shared, args))
     except KeyboardInterrupt:
         _write(report, args)
-        raise KeyboardInterrupt("the same command continues") from None
+        raise KeyboardInterrupt("run the same command to continue") from None
     _write(report, args)
     if args.won and shared:
         SolvedPositions.concatenate(list(shared.values())).save(args.won)

@@ -94,7 +94,7 @@ def fingerprint(spec: str, player: NamedPlayer) -> str | None:
     fingerprint: the program, its weights, or the modules it imports, may change unnoticed.
 
     Raises:
-        ValueError: the agent's fingerprint is not a text.
+        ValueError: the agent's fingerprint is not a string.
     """
     found = registry.parse(spec)
     if found.path is not None:

@@ -142,7 +142,7 @@ class SolvedPositions:
             ruleset: the expected rules; None to accept those of the file.
 
         Raises:
-            ValueError: the file is missing, damaged, no file of solved positions, or of other
+            ValueError: the file is missing, damaged, not of solved positions, or of other
                 rules; the message names it.
         """
         shipped = SHIPPED / f"{path}.npz"
@@ -163,7 +163,7 @@ class SolvedPositions:
         except Exception as error:  # zip, zlib, numpy and json raise a dozen kinds
             names = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.npz")))
             raise ValueError(
-                f"{path} is no file of solved positions for this use ({error!s:.100}): make one "
+                f"{path} is not a file of solved positions for this use ({error!s:.100}): make one "
                 f"with bao dataset or bao blunders --won, or name one of: {names}"
             ) from error
         return cls(rules, **arrays, metadata=metadata)

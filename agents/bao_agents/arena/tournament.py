@@ -365,5 +365,5 @@ def _run(args: argparse.Namespace) -> None:
     try:
         result = run(settings, args.out, args.threads, args.games, args.ray)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"the same command continues from {args.out}") from None
+        raise KeyboardInterrupt(f"run the same command to continue from {args.out}") from None
     print(write_report(to_dict(result, settings.description, args.anchor), args.out))

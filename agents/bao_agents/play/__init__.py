@@ -1,1 +1,1 @@
-"""The board in a browser: a small local server and a page. ``bao play`` starts it."""
+"""The web board: a small local server and a page. ``bao play`` starts it."""

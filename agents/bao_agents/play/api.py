@@ -47,7 +47,7 @@ PUZZLE_PLIES = 9
 """The longest win of a puzzle, in plies; one-ply wins are no puzzle."""
 PUZZLE_BOT = "solver:300ms"
 _BYTE_ORDER_MARK = "\ufeff"
-"""A mark that some editors put before a text."""
+"""A mark that some editors put at the start of a file."""
 
 Data = dict[str, Any]
 Players = Annotated[list[str], Field(min_length=2, max_length=2)]

@@ -1,4 +1,4 @@
-"""The command ``bao play``: the board in a browser, against people, bots or checkpoints."""
+"""The command ``bao play``: the web board, against people, bots or checkpoints."""
 
 from __future__ import annotations
 

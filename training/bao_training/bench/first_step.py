@@ -45,7 +45,7 @@ print(time.process_time(), Count.functions)
 
 def measure(way: str, step: str) -> tuple[float, int]:
     """Return the processor seconds of a first reset and step with an empty cache, and the number of
-    functions that are compiled; importing Python's packages counts, too."""
+    functions that are compiled; importing packages counts as well."""
     with tempfile.TemporaryDirectory() as cache:
         done = subprocess.run(
             [sys.executable, "-c", _PROGRAM.format(way, step)],

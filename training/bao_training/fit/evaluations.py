@@ -326,4 +326,4 @@ def _run(args: argparse.Namespace) -> None:
             fit_one = fit_tables if args.evaluator == "tables" else fit_network
             write(ruleset, fit_one(ruleset, args), Path(args.file))
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("the same command continues a network's games") from None
+        raise KeyboardInterrupt("run the same command to continue a network's games") from None

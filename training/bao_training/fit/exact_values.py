@@ -144,12 +144,12 @@ def generate(
 def command(parser: argparse.ArgumentParser) -> Run:
     """``bao dataset``: write positions with their exact values, to learn from."""
     parser.description = (
-        "Write positions with their exact values and best actions, to learn from. If it is "
-        "stopped, the same command continues; a larger --count adds to what is there."
+        "Write positions with their exact values and best actions, to learn from. Run the "
+        "same command to continue a stopped one, or with a larger --count to add to it."
     )
     parser.add_argument("file", type=new_file, metavar="FILE", help="an .npz file")
     parser.add_argument(
-        "--count", type=at_least(1), default=100_000, help="to sample (default: 100000)"
+        "--count", type=at_least(1), default=100_000, help="positions to sample (default: 100000)"
     )
     parser.add_argument(
         "--nodes",
@@ -184,12 +184,12 @@ def _run(args: argparse.Namespace) -> None:
     try:
         data = generate(settings, args.count, Path(args.file), args.threads)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("the same command continues") from None
+        raise KeyboardInterrupt("run the same command to continue") from None
     print(describe(Path(args.file), data))
 
 
 def describe(path: Path, data: SolvedPositions) -> str:
-    """Return a text that sums up a file."""
+    """Return a summary of a file."""
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     tests = is_for_tests(data.positions).sum()
     lines = [

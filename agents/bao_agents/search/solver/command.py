@@ -19,9 +19,11 @@ def command(parser: argparse.ArgumentParser) -> Run:
         help="a position text (RULES.md), between quotes; default: the opening",
     )
     add_options(parser, ruleset="kujifunza")
-    parser.add_argument("--moves", nargs="*", default=[], metavar="MOVE", help="played first")
-    parser.add_argument("--seconds", type=float, help="time for the answer, at most")
-    parser.add_argument("--nodes", type=at_least(1), help="positions to visit, at most")
+    parser.add_argument(
+        "--moves", nargs="*", default=[], metavar="MOVE", help="moves to play first"
+    )
+    parser.add_argument("--seconds", type=float, help="longest time for the answer")
+    parser.add_argument("--nodes", type=at_least(1), help="most positions to visit")
     parser.add_argument("--shortest", action="store_true", help="find the shortest win (slower)")
     return _run
 
