@@ -40,7 +40,8 @@ def description(readme: str, address: str, version: str) -> str:
             return "" if image else words
         return f"{image}[{words}]({address}/{'raw' if image else 'blob'}/v{version}/{target})"
 
-    return re.sub(r"(!?)\[([^\]]*)\]\(([^)]+)\)", link, text)
+    badge = r"!\[[^\]]*\]\([^)]*\)"
+    return re.sub(rf"(!?)\[((?:{badge}|[^\]])*)\]\(([^)]+)\)", link, text)
 
 
 class Metadata(MetadataHookInterface):

@@ -17,11 +17,9 @@ from bao_env.signature import signature
 @cache
 def current_commit() -> str:
     """Return the checkout's commit at the first call in this process, or ``unknown``."""
-    return commit_of(Path(__file__).parent)
-
-
-def commit_of(checkout: Path) -> str:
-    """Return the commit of the checkout that contains a folder, or ``unknown``."""
+    checkout = Path(__file__).parents[2]
+    if not (checkout / "pyproject.toml").exists():  # installed, perhaps inside another repository
+        return "unknown"
     git = ["git", "-C", str(checkout), "describe", "--always", "--dirty"]
     try:
         return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
