@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import bao_env
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, NUM_SEEDS, SOUTH
 from bao_env.engine.position import NO_WINNER, packed_opening, to_words, unpack
-from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.engine.ruleset import CHOICES, KERNEL_SWITCHES, RULESETS, Ruleset
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.game import legal_actions, play
 from bao_env.notation import action_to_move, format_position, parse_position
@@ -38,6 +40,17 @@ CONFORMANCE = sorted((DATA / "conformance").iterdir())
 EVERY_VARIANT = pytest.mark.parametrize(
     "rules", [*RULESETS.values(), *VARIANTS.values()], ids=[*RULESETS, *VARIANTS]
 )
+
+
+def test_every_switch_is_tried() -> None:
+    """Each value of a word and each other switch stands in a rule set that is compared below, and
+    in the rules; a switch that the kernel or the reference forgets then fails there."""
+    tried = [*RULESETS.values(), *VARIANTS.values()]
+    page = (Path(bao_env.__file__).parent / "RULES.md").read_text(encoding="utf-8")
+    for switch in KERNEL_SWITCHES:
+        values = {getattr(rules, switch) for rules in tried}
+        assert values >= {*CHOICES.get(switch, ())} and len(values) > 1, switch
+        assert switch in page, switch
 
 
 def kernel_moves(rules: Ruleset, text: str) -> dict[int, str]:
