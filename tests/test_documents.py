@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
 import shlex
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from bao_training.cli import COMMANDS, parse
 
+import bao_env
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from tests.conftest import Capsys
 
@@ -89,6 +91,23 @@ def test_set_up_commands_are_marked_for_ci() -> None:
     for name in ("train", "test"):
         pattern = rf"<!-- {name} -->\n```sh\npip install [^\n]+\n```"
         assert len(re.findall(pattern, TEXTS["README.md"])) == 1
+
+
+def test_citations_have_the_version() -> None:
+    assert f"\nversion: {bao_env.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"version = {{{bao_env.__version__}}}" in TEXTS["README.md"]
+
+
+def test_model_card_has_the_numbers_of_its_file() -> None:
+    card = json.loads((ROOT / "agents" / "card.json").read_text(encoding="utf-8"))
+    found = re.findall(
+        r'name: "(\S+), against (\S+)"}\n.*value: ([\d.]+)', TEXTS["agents/MODELS.md"]
+    )
+    assert {(name, bot): float(value) for name, bot, value in found} == {
+        (name, bot): result["score"]
+        for name, network in card.items()
+        for bot, result in network["games"].items()
+    }
 
 
 def test_rules_and_readme_name_every_ruleset_and_switch() -> None:
