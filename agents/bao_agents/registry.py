@@ -289,7 +289,8 @@ def parse(
     examples: list[str] = []
     for kind in akin or kinds:
         by_name = checkpoints is not None and kind.spelling == "{checkpoint}"
-        examples += names if by_name else kind.examples
+        some = list(kind.examples) if akin else list(kind.examples)[:1]
+        examples += names if by_name else some
     meant = ""
     if not akin:
         heads = {kind.spelling.partition(":")[0] for kind in kinds}
