@@ -20,6 +20,7 @@ import pettingzoo
 
 if TYPE_CHECKING:
     from bao_env.exports import *  # noqa: F403
+    from bao_env.exports import __all__
 
 __version__ = "0.1.0"
 
@@ -33,20 +34,21 @@ for _name, _options in (("Bao", {}), ("BaoSelfPlay", {"opponent": None})):
 if hasattr(pettingzoo, "register"):  # new in PettingZoo 1.27
     pettingzoo.register("aec", "bao/bao-v0", entry_point="bao_env.envs.aec:env")
 
+if not TYPE_CHECKING:  # or a type checker would find every name here
 
-def __getattr__(name: str) -> Any:
-    """Import all public names when one is first used, so that ``bao --help`` is quick."""
-    if name.startswith("__") and name != "__all__":
-        raise AttributeError(name)
-    from importlib import import_module
+    def __getattr__(name: str) -> Any:
+        """Import all public names when one is first used, so that ``bao --help`` is quick."""
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(name)
+        from importlib import import_module
 
-    exports = import_module("bao_env.exports")
-    globals().update({public: getattr(exports, public) for public in exports.__all__})
-    globals()["__all__"] = exports.__all__
-    try:
-        return globals()[name]
-    except KeyError:
-        raise AttributeError(f"module 'bao_env' has no attribute {name!r}") from None
+        exports = import_module("bao_env.exports")
+        globals().update({public: getattr(exports, public) for public in exports.__all__})
+        globals()["__all__"] = exports.__all__
+        try:
+            return globals()[name]
+        except KeyError:
+            raise AttributeError(f"module 'bao_env' has no attribute {name!r}") from None
 
 
 def __dir__() -> list[str]:

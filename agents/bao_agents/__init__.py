@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 from bao_agents.registry import allow_architecture, load
 
-if TYPE_CHECKING:
-    from bao_agents.search.solver.solver import solve
-
 __all__ = ["allow_architecture", "load", "solve"]
 
-
-def __getattr__(name: str) -> Any:
-    """Import ``solve`` when it is first used."""
-    if name != "solve":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:
     from bao_agents.search.solver.solver import solve
+else:  # or a type checker would find every name here
 
-    return solve
+    def __getattr__(name: str) -> Any:
+        """Import ``solve`` when it is first used."""
+        if name != "solve":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from bao_agents.search.solver.solver import solve
+
+        return solve
