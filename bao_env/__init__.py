@@ -20,7 +20,7 @@ import pettingzoo
 
 if TYPE_CHECKING:
     from bao_env.exports import *  # noqa: F403
-    from bao_env.exports import __all__
+    from bao_env.exports import __all__ as __all__
 
 __version__ = "0.1.0"
 
@@ -52,6 +52,6 @@ if not TYPE_CHECKING:  # or a type checker would find every name here
 
 
 def __dir__() -> list[str]:
-    from bao_env.exports import __all__
+    from bao_env.exports import __all__ as __all__
 
     return sorted({*globals(), *__all__})
