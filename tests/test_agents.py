@@ -232,7 +232,7 @@ def test_search_from_two_threads_raises(spec: str) -> None:
     with ThreadPoolExecutor(2) as pool:
         said = sorted(future.result() for future in [pool.submit(act), pool.submit(act)])
     assert said[0] == "played"
-    assert "is at work in another thread" in said[1]
+    assert "is in use by another thread" in said[1]
     player.act(positions, masks)
 
 

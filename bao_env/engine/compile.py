@@ -75,9 +75,9 @@ class _Notice(event.Listener):
         function = event.data["dispatcher"]
         if self._said is None and function.py_func in _functions:
             self._said = time.monotonic()
-            often = "once, then it is kept; bao warm-up does all of it beforehand"
+            often = "first use only; bao warm-up compiles everything in advance"
             if function.stats.cache_path is None:
-                often = "at every start, as no folder can be written: set NUMBA_CACHE_DIR to one"
+                often = "at every start: no cache folder is writable; set NUMBA_CACHE_DIR"
             _say(f"compiling the engine ({often})")
 
     def on_end(self, event: Any) -> None:

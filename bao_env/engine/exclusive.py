@@ -34,7 +34,7 @@ class Exclusive:
             self.__init__(self._what)  # type: ignore[misc]
         if not self._lock.acquire(blocking=False):
             raise RuntimeError(
-                f"this {self._what} is at work in another thread: give each thread its own"
+                f"this {self._what} is in use by another thread: create one for each thread"
             )
 
     def __exit__(self, *error: object) -> None:
