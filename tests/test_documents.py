@@ -93,6 +93,11 @@ def test_set_up_commands_are_marked_for_ci() -> None:
         assert len(re.findall(pattern, TEXTS["README.md"])) == 1
 
 
+def test_every_public_name_has_its_place_in_the_reference() -> None:
+    pages = "".join(text for name, text in TEXTS.items() if name.startswith("docs/api/"))
+    assert not [name for name in bao_env.__all__ if f":: bao_env.{name}\n" not in pages]
+
+
 def test_citations_have_the_version() -> None:
     assert f"\nversion: {bao_env.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
     assert f"version = {{{bao_env.__version__}}}" in TEXTS["README.md"]
