@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from bao_env.engine.ruleset import NO_CAPTURE_LIMIT, Ruleset
 
-MOVE_LINE = "Move: HOLE towards HOLE"
-"""The form of the line that ends an answer; it names no hole, so an echo of it is no move."""
-
 _BOARD = """\
 Bao is a game for two players, South and North.
 
@@ -24,54 +21,142 @@ A1 A2 A3 A4 A5 A6 A7 A8 B8 B7 B6 B5 B4 B3 B2 B1
 North's ring is the same in small letters. To sow is to drop the seeds in hand one by one into \
 consecutive holes of your own ring, in one of its two directions. Seeds are captured from the \
 opponent's front row, but nobody sows into the opponent's holes.
-Below, "hole 1" to "hole 8" are those of the front row; 1 and 8 are called kichwa, 2 and 7 \
-kimbi. A hole is filled if it has a seed."""
+Below, "hole 1" to "hole 8" are those of the front row; 1 and 8 are called kichwa, 2 and 7 kimbi. \
+A hole is filled if it has a seed.
 
-_AIM = """\
+START. Each player has 32 seeds. Front row: {front}; back row: {back}; store: {store}. {first}
+
 END. You lose at once when your front row is empty, even in the middle of a move, or when it is \
 your turn and you have no legal move. You also lose when you lift the last seeds of your front row \
-and the next seed would go to the back row. There are no draws."""
+and the next seed would go to the back row. There are no draws.
 
-_TURNS = """\
 TURNS. A turn is a capture or a takasa. If you can begin with a capture, you must. Otherwise your \
 turn is a takasa: it captures nothing, not even later in the same turn."""
 
-_ON = """\
+_NAMUA = """
+
+NAMUA is the stage while your store has seeds.
+- Capture: put one seed from your store into a filled front hole of yours that faces a filled \
+hole. Lift all seeds of the facing hole and sow them from an end of your front row: the first seed \
+goes into hole 1 or hole 8, the others along the row towards the other end. Sow from hole 1 if you \
+capture at hole 1 or 2, from hole 8 if at hole 7 or 8; elsewhere you choose the end.
+- Takasa: put one seed from your store into a filled front hole of yours, lift all seeds there and \
+sow them from the next hole, in the direction that you choose. For what follows, seeds are counted \
+before the one from the store.{house} You may start from a hole with a single seed only if \
+{unless}.{lone}"""
+
+_HOUSE_TAKASA = """ While you own your house and it has {least} seeds or more, you may start \
+from it only if it is your only filled {alone}. Then you lift only two of its seeds and keep the \
+house."""
+_LONE_HOUSE_IS_A_HOLE = """ If it is your only filled front hole but your back row is not empty, \
+it is an ordinary hole."""
+_LONE_KICHWA = """ If hole 1 or 8 is your only filled front hole, it may not go towards the back \
+row."""
+
+_MTAJI = """
+
+MTAJI is the stage when your store is empty{always}.
+- Capture: lift all seeds of a hole of yours, in either row, that has {seeds}, and sow them from \
+the next hole. This is a capture if the last seed of this first sowing falls into a filled front \
+hole of yours that faces a filled hole.
+- Takasa: lift all seeds of a front hole with two seeds or more and sow them from the next hole. \
+Only if there is no such front hole, start from a back hole with two seeds or more.{lone}
+
 GOING ON. Look at the hole where the last seed of a sowing fell.
 - If it was empty before, the move ends.
 - If it was filled, the turn is a capture, and it is a front hole that faces a filled hole, you \
 capture there. Lift the seeds of the facing hole and sow them from an end of your front row: from \
-hole 1 if you capture at hole 1 or 2, from hole 8 if at hole 7 or 8. {elsewhere}
+hole 1 if you capture at hole 1 or 2, from hole 8 if at hole 7 or 8. At other holes{free} keep the \
+direction: from hole 1 if you were sowing from lower to higher numbers of the front row, else from \
+hole 8.
 - Otherwise lift all seeds of the hole, the last one included, and sow them on from the next hole \
-in the same direction.{turns}{house}
+in the same direction.{turns}{ends}
 A move that puts down more than {limit} seeds is illegal."""
 
-_ANSWERS = """\
+_FREE_SIDE = """, in namua, you choose the end: your turn pauses there, and your next move names \
+the end. In mtaji"""
+_ENDELEA_TURNS = """ But if the turn is a capture, seeds lifted at hole 1 or 2 are sown towards \
+hole 8, and those lifted at hole 7 or 8 towards hole 1."""
+
+_ENDS = " The rules below may end the move instead."
+
+_HOUSE = """
+
+HOUSE. Hole 5 is your house, and you own it at the start. You own it no longer once you lift all \
+its seeds or the opponent captures them{lost}; and the first capture in mtaji, by either player, \
+ends both houses. A house that has ended is an ordinary hole for good. In namua, when a sowing \
+ends in your own house, which then has {least} seeds or more, and captures nothing there, a takasa \
+ends. In a capture you choose: end the move there, or play the house, which is to lift all its \
+seeds and sow on. In mtaji the house is an ordinary hole{stops}."""
+
+_TAKASIA = {
+    "none": "",
+    "dutch": """
+
+TAKASIA. When you must make a takasa in mtaji and may choose between two holes or more, and the \
+opponent, if it were their turn now, could begin a capture of exactly one of your holes, you may \
+not start from that hole.""",
+    "zanzibar": """
+
+TAKASIA. A takasa in mtaji may bar a hole of the next player. It does so if the next player cannot \
+capture, and the player who made the takasa, if it were their turn again, could begin a capture of \
+exactly one hole. The next player may not start from that hole, and their takasa ends when a \
+sowing of it ends there. A house that is still owned, the only filled front hole, and the only \
+front hole with two seeds or more are never barred.""",
+}
+
+_NAMES = """
+
 NAMING A MOVE. Name the hole where you start and its neighbour on the ring into which the first \
-seed goes: "A3 towards A4" or "A3 towards A2", "A1 towards A2" or "A1 towards B1".{store}{played}"""
+seed goes: "A3 towards A4" or "A3 towards A2", "A1 towards A2" or "A1 towards B1"."""
+_NAMES_ENDS = """ For a capture in namua, name the end from which the captured seeds are sown: \
+"A4 from A1" or "A4 from A8"."""
+_NAMES_HOUSE = """ A move ends at your house where you have the choice; to play it, add "play the \
+house": "A4 from A1, play the house"."""
 
 
 def rules_page(ruleset: Ruleset) -> str:
     """Return the rules as a page of plain words, without a line break at the end."""
-    parts = [_BOARD, _start(ruleset), _AIM, _TURNS]
-    if ruleset.opening_store:
-        parts.append(_namua(ruleset))
-    parts += [_mtaji(ruleset), _going_on(ruleset)]
-    if ruleset.house:
-        parts.append(_house(ruleset))
-    if ruleset.takasia != "none":
-        parts.append(_takasia(ruleset))
-    return "\n\n".join([*parts, _answers(ruleset)])
-
-
-def _start(ruleset: Ruleset) -> str:
-    """Return how the game begins."""
-    front, back = _row(ruleset.opening_front), _row(ruleset.opening_back)
-    first = "A lot decides who begins." if ruleset.first_player == "lot" else "South begins."
-    return (
-        f"START. Each player has 32 seeds. Front row: {front}; back row: {back}; store: "
-        f"{ruleset.opening_store}. {first}"
+    side, least = ruleset.lone_house == "side", ruleset.house_min
+    most, store = ruleset.capture_limit, ruleset.opening_store
+    lone = _LONE_KICHWA if ruleset.lone_kichwa_takasa == "illegal" else ""
+    page = _BOARD.format(
+        front=_row(ruleset.opening_front),
+        back=_row(ruleset.opening_back),
+        store=store,
+        first="South begins." if ruleset.first_player == "south" else "A lot decides who begins.",
     )
+    if store:
+        unless = "no front hole has more"
+        house = ""
+        if ruleset.singleton_takasa == "singletons":
+            unless += f", apart from a house of {least} or more that you own" * ruleset.house
+        elif ruleset.house:
+            unless += ", or you still own your house"
+        if ruleset.house:
+            alone = "hole in both rows" if side else "front hole"
+            house = _HOUSE_TAKASA.format(least=least, alone=alone) + _LONE_HOUSE_IS_A_HOLE * side
+        page += _NAMUA.format(house=house, unless=unless, lone=lone)
+    page += _MTAJI.format(
+        always="" if store else ", here the whole game",
+        seeds="two seeds or more" if most == NO_CAPTURE_LIMIT else f"2 to {most} seeds",
+        lone=lone,
+        free=_FREE_SIDE if ruleset.capture_side == "free" else "",
+        turns=_ENDELEA_TURNS * ruleset.endelea_turns,
+        ends=_ENDS * (ruleset.house or ruleset.takasia == "zanzibar"),
+        limit=ruleset.sow_limit,
+    )
+    if ruleset.house:
+        stops = f", but a takasa also ends in it if it is yours and has {least} seeds or more"
+        page += _HOUSE.format(
+            lost=" or falls below its minimum" * ruleset.house_lost_below_min,
+            least=least,
+            stops=stops * ruleset.house_stops_mtaji_takasa,
+        )
+    page += _TAKASIA[ruleset.takasia] + _NAMES
+    if store:
+        page += _NAMES_ENDS + _NAMES_HOUSE * ruleset.house
+    return page
 
 
 def _row(counts: tuple[int, ...]) -> str:
@@ -79,140 +164,3 @@ def _row(counts: tuple[int, ...]) -> str:
     if len(set(counts)) == 1:
         return f"{counts[0]} in every hole"
     return ", ".join(f"{count} in hole {hole}" for hole, count in enumerate(counts, 1) if count)
-
-
-def _namua(ruleset: Ruleset) -> str:
-    """Return the turns of the first stage."""
-    least = ruleset.house_min
-    limits = []
-    if ruleset.house:
-        side = ruleset.lone_house == "side"
-        alone = "your only filled hole in both rows" if side else "your only filled front hole"
-        limits.append(
-            f"While you own your house and it has {least} seeds or more, you may start from it "
-            f"only if it is {alone}. Then you lift only two of its seeds and keep the house."
-        )
-        if side:
-            limits.append(
-                "If it is your only filled front hole but your back row is not empty, it is an "
-                "ordinary hole."
-            )
-    unless = "no front hole has more"
-    if ruleset.singleton_takasa == "singletons":
-        unless += f", apart from a house of {least} or more that you own" * ruleset.house
-    elif ruleset.house:
-        unless += ", or you still own your house"
-    limits.append(f"You may start from a hole with a single seed only if {unless}.")
-    return (
-        "NAMUA is the stage while your store has seeds.\n"
-        "- Capture: put one seed from your store into a filled front hole of yours that faces a "
-        "filled hole. Lift all seeds of the facing hole and sow them from an end of your front "
-        "row: the first seed goes into hole 1 or hole 8, the others along the row towards the "
-        "other end. Sow from hole 1 if you capture at hole 1 or 2, from hole 8 if at hole 7 or 8; "
-        "elsewhere you choose the end.\n"
-        "- Takasa: put one seed from your store into a filled front hole of yours, lift all seeds "
-        "there and sow them from the next hole, in the direction that you choose. For what "
-        f"follows, seeds are counted before the one from the store. {' '.join(limits)}"
-        f"{_lone_kichwa(ruleset)}"
-    )
-
-
-def _lone_kichwa(ruleset: Ruleset) -> str:
-    """Return the rule on a takasa that empties the front row at its start."""
-    if ruleset.lone_kichwa_takasa == "loses":  # as the end of the game says
-        return ""
-    return " If hole 1 or 8 is your only filled front hole, it may not go towards the back row."
-
-
-def _mtaji(ruleset: Ruleset) -> str:
-    """Return the turns of the second stage, or of the only one."""
-    most = ruleset.capture_limit
-    seeds = "two seeds or more" if most == NO_CAPTURE_LIMIT else f"2 to {most} seeds"
-    always = "" if ruleset.opening_store else ", here the whole game"
-    return (
-        f"MTAJI is the stage when your store is empty{always}.\n"
-        f"- Capture: lift all seeds of a hole of yours, in either row, that has {seeds}, and sow "
-        "them from the next hole. This is a capture if the last seed of this first sowing falls "
-        "into a filled front hole of yours that faces a filled hole.\n"
-        "- Takasa: lift all seeds of a front hole with two seeds or more and sow them from the "
-        "next hole. Only if there is no such front hole, start from a back hole with two seeds or "
-        f"more.{_lone_kichwa(ruleset)}"
-    )
-
-
-def _going_on(ruleset: Ruleset) -> str:
-    """Return what happens at the end of a sowing."""
-    elsewhere = (
-        "At other holes keep the direction: from hole 1 if you were sowing from lower to higher "
-        "numbers of the front row, else from hole 8."
-    )
-    if ruleset.capture_side == "free":
-        elsewhere = (
-            "At other holes, in namua, you choose the end: your turn pauses there, and your next "
-            "move names the end. In mtaji keep the direction: from hole 1 if you were sowing from "
-            "lower to higher numbers of the front row, else from hole 8."
-        )
-    turns = ""
-    if ruleset.endelea_turns:
-        turns = (
-            " But if the turn is a capture, seeds lifted at hole 1 or 2 are sown towards hole 8, "
-            "and those lifted at hole 7 or 8 towards hole 1."
-        )
-    house = " The house and takasia (below) may end the move instead."
-    if ruleset.takasia != "zanzibar":
-        house = " The house (below) may end the move instead." if ruleset.house else ""
-    return _ON.format(elsewhere=elsewhere, turns=turns, house=house, limit=ruleset.sow_limit)
-
-
-def _house(ruleset: Ruleset) -> str:
-    """Return the rules of the house."""
-    least = ruleset.house_min
-    mtaji = "In mtaji the house is an ordinary hole."
-    if ruleset.house_stops_mtaji_takasa:
-        mtaji = (
-            f"In mtaji a takasa also ends in your own house with {least} seeds or more; a capture "
-            "treats it as an ordinary hole."
-        )
-    lost = " or falls below that number" if ruleset.house_lost_below_min else ""
-    return (
-        "HOUSE. Hole 5 is your house, and you own it at the start. You own it no longer once you "
-        "lift all its seeds or the opponent captures them"
-        f"{lost}; and the first capture in mtaji, by either player, ends both houses. A house that "
-        "has ended is an ordinary hole for good. In namua, when a sowing ends in your own house, "
-        f"which then has {least} seeds or more, and captures nothing there, a takasa ends. In a "
-        "capture you choose: end the move there, or play the house, which is to lift all its "
-        f"seeds and sow on. {mtaji}"
-    )
-
-
-def _takasia(ruleset: Ruleset) -> str:
-    """Return the rule of takasia."""
-    if ruleset.takasia == "dutch":
-        return (
-            "TAKASIA. When you must make a takasa in mtaji and may choose between two holes or "
-            "more, and the opponent, if it were their turn now, could begin a capture of exactly "
-            "one of your holes, you may not start from that hole."
-        )
-    return (
-        "TAKASIA. A takasa in mtaji may bar a hole of the next player. It does so if the next "
-        "player cannot capture, and the player who made the takasa, if it were their turn again, "
-        "could begin a capture of exactly one hole. The next player may not start from that hole, "
-        "and their takasa ends when a sowing of it ends there. A house that is still owned, the "
-        "only filled front hole, and the only front hole with two seeds or more are never barred."
-    )
-
-
-def _answers(ruleset: Ruleset) -> str:
-    """Return how moves are named."""
-    store = played = ""
-    if ruleset.opening_store:
-        store = (
-            ' For a capture in namua, name the end from which the captured seeds are sown: "A4 '
-            'from A1" or "A4 from A8".'
-        )
-    if ruleset.opening_store and ruleset.house:
-        played = (
-            ' A move ends at your house where you have the choice; to play it, add "play the '
-            'house": "A4 from A1, play the house".'
-        )
-    return _ANSWERS.format(store=store, played=played)

@@ -25,23 +25,26 @@ _CELL = re.compile(r"([abAB])([1-8]): ?(\d+)")
 
 
 def read_prompt(prompt: str, ruleset: Ruleset) -> Position:
-    """Return the position that a prompt shows, from its words alone."""
+    """Return the position that a prompt shows, from its words alone.
+
+    It does not show the seeds that a waiting move has sown.
+    """
     counts = {row: ["0"] * 8 for row in "ABab"}
     for row, hole, count in _CELL.findall(prompt):
         counts[row][int(hole) - 1] = count
-    stores = re.search(r"Stores: South (\d+), North (\d+)\.", prompt)
-    mover = re.search(r"(South|North) is to move", prompt)
-    assert stores and mover
-    owners = "".join(name[0] for name in ("South", "North") if f"{name} owns the house" in prompt)
-    barred = re.search(r"Takasia bars (\w\d)", prompt)
-    waiting = re.search(r"The capture at (\w\d) waits for its end; (\d+) seeds", prompt)
+    stores = re.findall(r"(?:South|North): (\d+) in store", prompt)
+    mover = re.search(r"(South|North) to move, (?:namua|mtaji)", prompt)
+    assert len(stores) == 2 and mover
+    owners = "".join("SN"[row == "a"] for row in re.findall("owns the house ([aA])5", prompt))
+    barred = re.search(r"takasia bars (\w\d)", prompt)
+    waiting = re.search(r"the capture at (\w\d) waits", prompt)
     fields = [
         "/".join(",".join(row) for row in counts.values()),
-        f"{stores[1]},{stores[2]}",
+        ",".join(stores),
         owners or "-",
         mover[1][0],
         barred[1] if barred else "-",
-        *([f"{waiting[1]}:{waiting[2]}"] if waiting else []),
+        *([f"{waiting[1]}:0"] if waiting else []),
     ]
     return parse_position(" ".join(fields), ruleset)
 
@@ -57,7 +60,7 @@ def greedy_move(words: Words, ruleset: Ruleset) -> str:
 
 def _shown(stub: Stub, messages: list[dict[str, str]]) -> Words:
     """Return the last position that a conversation shows."""
-    shown = [message["content"] for message in messages if "Stores: South" in message["content"]]
+    shown = [message["content"] for message in messages if "in store" in message["content"]]
     return to_words(read_prompt(shown[-1], stub.ruleset))
 
 

@@ -19,7 +19,7 @@ from bao_agents.arena.games import GAME_OVER
 from bao_agents.arena.match import play_match
 from bao_agents.arena.solved_positions import shipped_won_positions
 from bao_agents.base import NamedPlayer
-from bao_agents.chat import ChatAgent, parse_name
+from bao_agents.chat import DEFAULTS, ChatAgent, parse_name
 from bao_training.cli import main as bao
 
 from bao_env.bots import GreedyAgent, RandomAgent
@@ -35,7 +35,6 @@ GREEDY = "org/greedy:free"
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Stub]:
     """A server, and the environment that leads to it."""
-    monkeypatch.setattr(chat_client, "PAUSE", 0.01)
     with serve() as stub:
         monkeypatch.setenv("OPENAI_BASE_URL", stub.url)
         monkeypatch.setenv("BAO_CHAT_LOG", str(tmp_path / "log" / "chat.jsonl"))
@@ -93,7 +92,7 @@ WRONG = ["illegal", "rambling", "echo", "echo all", "silent", "parts", "control"
 def test_hostile_answers_cost_a_forfeit_and_nothing_else(
     model: str, stub: Stub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("BAO_CHAT_SECONDS", "0.5")
+    monkeypatch.setenv("BAO_CHAT_SECONDS", "1")
     positions, legal = random_play("zanzibar", 5)
     agent = ChatAgent(f"{model}?retries=1")
     actions = agent.act(positions[:3], legal[:3])
@@ -115,7 +114,7 @@ def test_a_server_that_refuses_is_an_error(model: str, problem: str, stub: Stub)
 
 def test_no_server_is_an_error(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    with pytest.raises(ValueError, match=r"no connection to http://127\.0\.0\.1:9"):
+    with pytest.raises(ValueError, match=r"there is no server at http://127\.0\.0\.1:9/v1"):
         ChatAgent(GREEDY).act(*random_play("zanzibar", 5))
 
 
@@ -147,7 +146,7 @@ def test_limits_count_what_the_log_has(
             ChatAgent(GREEDY).act(positions, legal)
         assert len(stub.requests) == 3
     monkeypatch.setenv(f"BAO_CHAT_{name}", "0")
-    with pytest.raises(ValueError, match=f"BAO_CHAT_{name}='0': expected a number above 0"):
+    with pytest.raises(ValueError, match=f"BAO_CHAT_{name}='0': expected a whole number above 0"):
         ChatAgent(GREEDY)
 
 
@@ -168,14 +167,15 @@ def test_it_plays_inside_an_event_loop(stub: Stub) -> None:
 
 
 def test_names() -> None:
-    assert parse_name("a/b:c") == ("a/b:c", {})
-    assert parse_name("odd?name?") == ("odd?name", {})
-    assert parse_name("a?legal=false&temperature=0.5&reasoning_effort=low&stop=") == (
+    assert parse_name("a/b:c") == ("a/b:c", DEFAULTS)
+    assert parse_name("odd?name?") == ("odd?name", DEFAULTS)
+    assert parse_name("a?legal=false&temperature=0.5&effort=low&max_completion_tokens=9") == (
         "a",
-        {"legal": False, "temperature": 0.5, "reasoning_effort": "low", "stop": ""},
+        {"legal": False, "retries": 2}
+        | {"temperature": 0.5, "effort": "low", "max_completion_tokens": 9},
     )
-    for name in ("", "?legal=false", "a?legal", "a?legal=5", "a?retries=x", "a?stream=true"):
-        with pytest.raises(ValueError, match=r"^chat:"):
+    for name in ("", "?legal=false", "a?legal=5", "a?retries=x", "a?retries=-1", "a?stream=true"):
+        with pytest.raises(ValueError, match=r"^chat:.*expected chat:MODEL"):
             ChatAgent(name)
 
 

@@ -37,15 +37,17 @@ def textarena(name: str, **options: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("name", "ruleset"),
-    [("Bao-v0", "zanzibar"), ("Bao-v0-dutch-train", "dutch"), ("Bao-v0-kujifunza", "kujifunza")],
+    [("Bao-v0", "zanzibar"), ("Bao-v0-train", "dutch"), ("Bao-v0-raw", "kujifunza")],
 )
 def test_a_rollout_in_textarena(name: str, ruleset: str) -> None:
-    env = textarena(name, opening_plies=3)
+    env = textarena(name, ruleset=ruleset, opening_plies=3)
     rules = get_ruleset(ruleset)
     env.reset(num_players=2, seed=4)
     done, players, steps = False, set(), 0
     while not done:
         player, observation = env.get_observation()
+        if name == "Bao-v0-raw":
+            observation = "\n".join(message for _, message, _ in observation)
         assert f"You are {('South', 'North')[player]}." in observation
         shown = observation[observation.rindex("b8:") :]
         players.add(player)
@@ -126,7 +128,7 @@ def test_rollouts_in_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:
             seat = trace.info["bao"]["seat"]
             assert Board.from_transcript(trace.info["bao"]["game"]) == game
             assert trace.rewards["result"].score == (1 if seat == outcome.winner else -1)
-            assert trace.metrics["illegal tries"] == trace.metrics["forfeit"] == 0
+            assert trace.metrics["illegal tries"] == 0
     assert sorted(trace.info["bao"]["seat"] for trace in both.traces) == [0, 1]
     assert [e.traces[0].info["bao"]["seat"] for e in (first, second)] == [0, 1]
     [trace] = forfeit.traces

@@ -11,59 +11,48 @@ from __future__ import annotations
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl
 
 import numpy as np
 
-from bao_agents.chat_client import ChatClient, Message
-from bao_env import text_game
+from bao_agents.chat_client import ChatClient
 from bao_env.board import Board
-from bao_env.engine.action import actions_of
 from bao_env.engine.array_checks import as_batch
-from bao_env.engine.position import Actions, Flags, Words, unpack
+from bao_env.engine.position import Actions, Words, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.notation.positions import NotationError, format_position
+from bao_env.text_game import prompt, read_answer, system_prompt, try_again
 
-RETRIES = 2
-"""Further tries after an illegal answer, by default."""
-MAX_TOKENS = 4096
-"""Longest answer, by default."""
-
-
-class Answer(NamedTuple):
-    """What a model made of a position."""
-
-    action: int | None
-    """A legal action; None for a forfeit."""
-    illegal: int
-    """The tries that named no legal move."""
+DEFAULTS = {"legal": True, "retries": 2, "max_tokens": 4096}
+"""The options that have defaults: whether the legal moves are listed, further tries after an
+illegal answer, and the length of an answer."""
 
 
 def parse_name(name: str) -> tuple[str, dict[str, Any]]:
     """Return the model and the options of ``MODEL`` or ``MODEL?key=value&key=value``.
 
-    Values are JSON where they can be, otherwise text. A model whose own name has a question mark
+    Values are JSON where they can be, otherwise strings. A model whose own name has a question mark
     needs another one at its end.
 
     Raises:
-        ValueError: there is no model, or an option has no value.
+        ValueError: there is no model, or an option is not fit for use.
     """
-    model, mark, query = name.rpartition("?")
-    if not mark:
-        model, query = query, ""
-    if not model:
-        raise ValueError(f"chat:{name[:80]}: expected chat:MODEL")
-    options: dict[str, Any] = {}
-    try:
-        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
-    except ValueError as error:
-        raise ValueError(f"chat:{name[:80]}: expected options as in ?legal=false&x=1") from error
-    for key, value in pairs:
+    model, _, query = name.rpartition("?") if "?" in name else (name, "", "")
+    options: dict[str, Any] = dict(DEFAULTS)
+    for key, value in parse_qsl(query, keep_blank_values=True):
         try:
             options[key] = json.loads(value)
         except ValueError:
             options[key] = value
+    if "max_completion_tokens" in options:  # the other name of the same limit
+        del options["max_tokens"]
+    fit = isinstance(options["legal"], bool) and options["retries"] in range(100)
+    if not model or not fit or {"messages", "model", "n", "stream"} & set(options):
+        raise ValueError(
+            f"chat:{name[:80]}: expected chat:MODEL, or options as in "
+            "chat:MODEL?legal=false&retries=1&temperature=0; messages, n and stream cannot be set"
+        )
     return model, options
 
 
@@ -81,16 +70,10 @@ class ChatAgent:
 
     def __init__(self, name: str, ruleset: str | Ruleset = "zanzibar") -> None:
         model, options = parse_name(name)
-        self._legal, self._retries = options.pop("legal", True), options.pop("retries", RETRIES)
-        if not isinstance(self._legal, bool) or self._retries not in range(100):
-            raise ValueError(f"chat:{name[:80]}: expected legal=true or false, and retries=NUMBER")
-        if taken := {"messages", "model", "n", "stream"} & set(options):
-            raise ValueError(f"chat:{name[:80]}: {min(taken)} cannot be set")
-        if not {"max_tokens", "max_completion_tokens"} & set(options):
-            options["max_tokens"] = MAX_TOKENS
+        self._legal, self._retries = options.pop("legal"), options.pop("retries")
         self._rules = get_ruleset(ruleset)
         self._client = ChatClient(model, options)
-        self.forfeits: Flags = np.zeros(0, np.bool_)
+        self.forfeits = np.zeros(0, np.bool_)
         """bool[B], the positions of the last call that the model has forfeited."""
         self.tally = {"moves": 0, "illegal tries": 0, "forfeits": 0}
         """What all its answers came to."""
@@ -105,49 +88,46 @@ class ChatAgent:
             ValueError: a limit is reached, there is no server, or it refuses the request.
         """
         positions, legal = as_batch(positions, legal)
-        asked = np.flatnonzero(legal)
-        questions = [self._question(positions[i]) for i in asked]
-        rows = dict(zip(questions, asked, strict=True))  # a position that comes twice is asked once
-        found = _run(self._answer_all([(text, positions[i]) for text, i in rows.items()]))
-        answers = dict(zip(rows, found, strict=True))
-        actions, forfeits = np.zeros(len(legal), np.int64), np.zeros(len(legal), np.bool_)
-        for i, text in zip(asked, questions, strict=True):
-            action, illegal = answers[text]
-            forfeits[i] = action is None
-            actions[i] = actions_of(legal[i])[0] if action is None else action
-            self.tally["moves"] += 1
-            self.tally["illegal tries"] += illegal
-            self.tally["forfeits"] += action is None
-        self.forfeits = forfeits
+        boards = {}  # by question: a position that comes twice is asked once
+        questions = {}
+        for i in np.flatnonzero(legal):
+            board = Board.from_text(format_position(unpack(positions[i])), self._rules)
+            questions[i] = prompt(board, legal=self._legal)
+            boards[questions[i]] = board
+        found = dict(zip(boards, _run(self._answer_all(boards)), strict=True))
+        actions, self.forfeits = np.zeros(len(legal), np.int64), np.zeros(len(legal), np.bool_)
+        for i, question in questions.items():
+            action, illegal = found[question]
+            self.forfeits[i] = action is None
+            actions[i] = boards[question].legal_actions[0] if action is None else action
+            for what, count in zip(self.tally, (1, illegal, action is None), strict=True):
+                self.tally[what] += count
         return actions
 
-    def _question(self, words: Words) -> str:
-        board = Board.from_text(format_position(unpack(words)), self._rules)
-        return text_game.prompt(board, legal=self._legal)
-
-    async def _answer_all(self, questions: list[tuple[str, Words]]) -> list[Answer]:
+    async def _answer_all(self, boards: dict[str, Board]) -> list[tuple[int | None, int]]:
         async with self._client:
-            return await asyncio.gather(*(self._answer(*question) for question in questions))
+            return await asyncio.gather(*(self._answer(*question) for question in boards.items()))
 
-    async def _answer(self, question: str, words: Words) -> Answer:
-        """Ask for a move until it is legal, the tries are used up, or the server fails."""
-        messages: list[Message] = [
-            {"role": "system", "content": text_game.system_prompt(self._rules)},
+    async def _answer(self, question: str, board: Board) -> tuple[int | None, int]:
+        """Ask for a move until it is legal, the tries are used up, or the server fails.
+
+        Returns:
+            the action, None for a forfeit; and the tries that named no legal move.
+        """
+        messages = [
+            {"role": "system", "content": system_prompt(self._rules)},
             {"role": "user", "content": question},
         ]
         for illegal in range(self._retries + 1):
-            text = await self._client.ask(messages)
-            if text is None:
-                return Answer(None, illegal)
+            answer = await self._client.ask(messages)
+            if answer is None:
+                return None, illegal
             try:
-                return Answer(text_game.read_answer(text, words, self._rules), illegal)
-            except NotationError as error:
-                again = text_game.try_again(str(error.reason))
-            messages += [
-                {"role": "assistant", "content": text},
-                {"role": "user", "content": again},
-            ]
-        return Answer(None, self._retries + 1)
+                return read_answer(answer, board.words, self._rules), illegal
+            except NotationError as mistake:
+                messages.append({"role": "assistant", "content": answer})
+                messages.append({"role": "user", "content": try_again(mistake)})
+        return None, self._retries + 1
 
 
 def _run(work: Any) -> Any:

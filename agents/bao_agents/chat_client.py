@@ -10,51 +10,36 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import math
 import os
 import re
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import openai
 
-from bao_agents.progress import Progress
+Messages = Sequence[Mapping[str, str]]
+"""Each with ``role`` and ``content``, as the protocol has them."""
 
-Message = Mapping[str, str]
-"""``role`` and ``content``, as the protocol has them."""
-
-ATTEMPTS = 3
-"""Calls for one answer, if the server fails."""
-PAUSE = 1.0
-"""Seconds before the second attempt; doubled before the next."""
-LONGEST_PAUSE = 60.0
-"""Seconds that a server may ask to wait."""
 MAX_BYTES = 8 << 20
 """Longest answer of a server."""
 MAX_ANSWER = 20_000
 """Characters that are kept of a model's answer, its last ones."""
+LIMITS = {"CALLS": 10_000, "TOKENS": 20_000_000, "CONCURRENCY": 8, "SECONDS": 300}
+"""Defaults of the environment variables ``BAO_CHAT_CALLS`` and so on: the most calls and tokens in
+the log, calls at the same time, and seconds to wait for an answer."""
 
 
 class ServerError(Exception):
-    """The server gave no answer that can be read; the next attempt may succeed."""
+    """The server gave no answer that can be read."""
 
 
-def limit(name: str, default: float, kind: type[int] | type[float] = int) -> Any:
-    """Return a limit of the environment variable ``BAO_CHAT_`` and ``name``, a positive number.
-
-    Raises:
-        ValueError: it is not such a number.
-    """
-    text = os.environ.get(f"BAO_CHAT_{name}", "")
-    try:
-        number = kind(text or default)
-    except ValueError:
-        number = kind(0)
-    if not 0 < number < math.inf:
-        raise ValueError(f"BAO_CHAT_{name}={text[:40]!r}: expected a number above 0")
-    return number
+def _limit(name: str) -> int:
+    """Return a limit; ValueError if the environment has no whole number above 0 for it."""
+    text = os.environ.get(f"BAO_CHAT_{name}") or str(LIMITS[name])
+    if not text.isdecimal() or not int(text):
+        raise ValueError(f"BAO_CHAT_{name}={text[:40]!r}: expected a whole number above 0")
+    return int(text)
 
 
 class ChatLog:
@@ -69,11 +54,10 @@ class ChatLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.calls = 0
-        """Calls in the file, failed ones included."""
-        self.tokens = 0
-        """Tokens that the servers have counted for them."""
-        self._answers: dict[str, str] = {}
+        self.spent = {"CALLS": 0, "TOKENS": 0}
+        """Calls in the file, failed ones included, and the tokens that servers counted for them."""
+        self.answers: dict[str, str] = {}
+        """The answers by the hash of their question."""
         self._read = 0
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab+") as file:
@@ -92,23 +76,17 @@ class ChatLog:
         for line in data.splitlines():
             try:
                 exchange = json.loads(line)
-                key, answer, tokens = (exchange[name] for name in ("key", "answer", "tokens"))
-            except (ValueError, TypeError, KeyError):
+            except ValueError:  # half a line
                 continue
-            self.calls += 1
-            self.tokens += tokens
-            if answer is not None:
-                self._answers[key] = answer
+            self.spent["CALLS"] += 1
+            self.spent["TOKENS"] += exchange["tokens"]
+            if not exchange["problem"]:
+                self.answers[exchange["key"]] = exchange["answer"]
 
-    def find(self, key: str) -> str | None:
-        """Return the answer to a question; None if there is none."""
-        return self._answers.get(key)
-
-    def add(self, exchange: Mapping[str, Any]) -> None:
+    def add(self, **exchange: object) -> None:
         """Append an exchange, in one piece even if several processes write."""
         with self.path.open("ab", buffering=0) as file:
             file.write(json.dumps(exchange).encode() + b"\n")
-        self.update()
 
 
 class ChatClient:
@@ -125,93 +103,77 @@ class ChatClient:
 
     def __init__(self, model: str, fields: Mapping[str, Any]) -> None:
         self.model, self.fields = model, dict(fields)
-        self.address = os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
-        self._seconds = limit("SECONDS", 300.0, float)
-        self._concurrency = limit("CONCURRENCY", 8)
-        self._most_calls, self._most_tokens = limit("CALLS", 10_000), limit("TOKENS", 20_000_000)
+        self.limits = {name: _limit(name) for name in LIMITS}
         name = re.sub(r"[^\w.-]+", "_", model)
         self.log = ChatLog(Path(os.environ.get("BAO_CHAT_LOG") or f"runs/chat/{name}.jsonl"))
-        self._turns = asyncio.Semaphore(self._concurrency)
-        self._api: openai.AsyncOpenAI | None = None
 
     async def __aenter__(self) -> ChatClient:
         """Open connections; they belong to the running event loop."""
-        self._turns = asyncio.Semaphore(self._concurrency)
+        self._turns = asyncio.Semaphore(self.limits["CONCURRENCY"])
+        # The client waits and tries again, also as long as the server asks for, up to a minute.
         self._api = openai.AsyncOpenAI(
-            base_url=self.address,
             api_key=os.environ.get("OPENAI_API_KEY") or "none",  # local servers need none
-            timeout=self._seconds,
-            max_retries=0,
+            timeout=self.limits["SECONDS"],
+            max_retries=2,
         )
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         """Close the connections."""
-        assert self._api is not None
         await self._api.close()
 
-    async def ask(self, messages: Sequence[Message]) -> str | None:
-        """Return the model's answer; None if the server fails on every attempt.
+    async def ask(self, messages: Messages) -> str | None:
+        """Return the model's answer; None if the server fails.
 
         Raises:
             ValueError: a limit is reached, there is no server, or it refuses the request.
         """
-        question = json.dumps([self.address, self.model, self.fields, *messages], sort_keys=True)
+        address = str(self._api.base_url)
+        question = json.dumps([address, self.model, self.fields, *messages], sort_keys=True)
         key = hashlib.sha256(question.encode()).hexdigest()[:32]
         async with self._turns:
-            for attempt in range(ATTEMPTS):
-                self.log.update()
-                known = self.log.find(key)
-                if known is not None:
-                    return known
-                self._check_limits()
-                answer, tokens, problem, begun, pause = None, 0, "", time.time(), 0.0
-                try:
-                    async with asyncio.timeout(self._seconds):
-                        answer, tokens = await self._call(messages)
-                except TimeoutError:
-                    problem = f"no answer in {self._seconds:g} seconds"
-                except openai.APIStatusError as error:
-                    problem, pause = self._status(error)
-                except ServerError as error:
-                    problem = str(error)
-                except openai.APIConnectionError as error:
-                    cause = type(error.__cause__).__name__
-                    problem = f"no connection to {self.address}: {cause}"
-                    # By name: which HTTP library openai uses depends on its version.
-                    if cause == "ConnectError" and attempt == ATTEMPTS - 1:
-                        raise self._error(problem) from error
-                self.log.add(
-                    {
-                        "key": key,
-                        "model": self.model,
-                        "fields": self.fields,
-                        "messages": list(messages),
-                        "answer": answer,
-                        "problem": problem,
-                        "tokens": tokens,
-                        "seconds": round(time.time() - begun, 3),
-                        "time": round(begun),
-                    }
-                )
-                if answer is not None:
-                    return answer
-                if attempt < ATTEMPTS - 1:
-                    await asyncio.sleep(max(pause, PAUSE * 2**attempt))
-        Progress.write(f"chat:{self.model}: {problem}")
-        return None
+            self.log.update()
+            if key in self.log.answers:
+                return self.log.answers[key]
+            for name, spent in self.log.spent.items():
+                if spent >= self.limits[name]:
+                    raise self._error(
+                        f"the limit BAO_CHAT_{name}={self.limits[name]} is reached in "
+                        f"{self.log.path}: with a higher one the same command goes on"
+                    )
+            answer, tokens, problem = "", 0, ""
+            try:
+                async with asyncio.timeout(3 * self.limits["SECONDS"]):
+                    answer, tokens = await self._call(messages)
+            except openai.APIStatusError as error:
+                problem = f"status {error.status_code}: {ascii(error.message)[1:200]}"
+                if error.status_code < 500 and error.status_code not in (408, 409, 429):
+                    raise self._error(problem) from error
+            except (ServerError, TimeoutError, openai.APIConnectionError) as error:
+                problem = f"{type(error).__name__}: {error}"
+                # By name: which HTTP library openai uses depends on its version.
+                if type(error.__cause__).__name__ == "ConnectError":
+                    raise self._error(f"there is no server at {address}") from error
+            self.log.add(
+                key=key,
+                model=self.model,
+                fields=self.fields,
+                messages=messages,
+                answer=answer,
+                problem=problem,
+                tokens=tokens,
+            )
+        return None if problem else answer
 
-    async def _call(self, messages: Sequence[Message]) -> tuple[str, int]:
+    async def _call(self, messages: Messages) -> tuple[str, int]:
         """Return a model's answer and the tokens of the exchange.
 
         Raises:
             ServerError: the answer is too long, or not what the protocol says.
         """
-        assert self._api is not None
         body = bytearray()
-        create = self._api.chat.completions.with_streaming_response.create
-        request: Any = {"model": self.model, "messages": list(messages)}
-        async with create(**request, extra_body=self.fields) as response:
+        create: Any = self._api.chat.completions.with_streaming_response.create
+        async with create(model=self.model, messages=messages, extra_body=self.fields) as response:
             try:
                 async for part in response.iter_bytes():
                     body += part
@@ -219,44 +181,17 @@ class ChatClient:
                         raise ServerError(f"an answer of more than {MAX_BYTES} bytes")
             except (ServerError, TimeoutError):
                 raise
-            except Exception as error:  # of the HTTP library, which is not ours to name
+            except Exception as error:  # of the HTTP library
                 raise ServerError(f"the answer broke off: {type(error).__name__}") from error
         try:
             read = json.loads(body.decode(errors="replace"))
             content = read["choices"][0]["message"].get("content")
-            tokens = (read.get("usage") or {}).get("total_tokens")
+            tokens = int((read.get("usage") or {}).get("total_tokens") or 0)
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise ServerError("an answer that is not a chat completion") from error
         content = content if isinstance(content, str) else ""
         content = content[-MAX_ANSWER:].encode(errors="replace").decode()  # no lone surrogates
-        return content, tokens if isinstance(tokens, int) and 0 <= tokens < 1 << 32 else 0
-
-    def _status(self, error: openai.APIStatusError) -> tuple[str, float]:
-        """Return the problem that a status means, and the pause that the server asks for.
-
-        Raises:
-            ValueError: another attempt would get the same status.
-        """
-        problem = f"status {error.status_code}: {ascii(error.message)[1:200]}"
-        if error.status_code not in (408, 409, 429) and error.status_code < 500:
-            raise self._error(problem) from error
-        try:
-            pause = float(error.response.headers.get("retry-after", ""))
-        except ValueError:
-            pause = 0.0
-        return problem, min(pause, LONGEST_PAUSE) if pause > 0 else 0.0
-
-    def _check_limits(self) -> None:
-        """Raise ValueError if another call would exceed a limit."""
-        for name, spent, most in (
-            ("CALLS", self.log.calls, self._most_calls),
-            ("TOKENS", self.log.tokens, self._most_tokens),
-        ):
-            if spent >= most:
-                raise self._error(
-                    f"the limit BAO_CHAT_{name}={most} is reached in {self.log.path}: with a "
-                    "higher one the same command asks nothing twice"
-                )
+        return content, min(max(0, tokens), MAX_BYTES)
 
     def _error(self, problem: str) -> ValueError:
         return ValueError(f"chat:{self.model}: {problem}")

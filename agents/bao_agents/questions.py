@@ -20,7 +20,7 @@ import re
 import zlib
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,62 +31,82 @@ from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.files import write_atomically
-from bao_env.game import SEAT_NAMES, Stage
+from bao_env.game import SEAT_NAMES
 from bao_env.notation.moves import why_illegal
 from bao_env.notation.positions import hole_name
 from bao_env.options import Run, add_options, at_least, new_file
 from bao_env.text_game import board_text, say_move
 from bao_env.text_rules import rules_page
-from bao_env.trace import EventKind, trace_move
+from bao_env.trace import EventKind
 
-LEVELS = 5
 NODES = 20_000
 """Positions that the solver may visit for a proof."""
 _PATIENCE = 25
 """Random games without a new question after which missing levels are given up."""
-
 _TRIED = 16
 """Actions of a position among which a question on a rule chooses."""
-_LONGEST = 20
-"""Most plies of a proof: longer ones would take long to check."""
+_BOUNDS = {
+    "board": (1, 3, 7, 15, 999),
+    "captures": (1, 3, 7, 15, 999),
+    "legal": (1, 2, 4, 8, 64),
+    "winner": (2, 4, 6, 10, 20),
+}
+"""The upper bounds of the levels: laps, moves, or plies of a proof."""
+_GROUPS = {"board": 5, "captures": 5, "legal": 5, "rule": 10, "winner": 10}
+"""Groups of equal size in each kind: the levels; the rules, of which most rule sets have about ten;
+and the levels once where the player to move wins and once where they lose."""
 
-_LAPS = (1, 3, 7, 15)
-_MOVES = (1, 2, 4, 8)
-_PLIES = (2, 4, 6, 10)
-"""The upper bounds of levels 1 to 4."""
-
-_NO_CHOICE = "Donkers 2.5b, 1.5a"
-_LONE_KICHWA = "Donkers 2.4a, 3.5b"
 _RULES = {
     "Dutch I.a": (5, "another capture waits for its end"),
-    _NO_CHOICE: (5, "it plays the house, but the move has no such choice"),
+    "Donkers 2.5b, 1.5a": (5, "it plays the house, but the move has no such choice"),
     "Donkers 1.5a": (5, "the move never ends"),
     "Donkers 2.3, 2.4": (1, "in namua a move starts in the front row"),
-    "": (1, "the hole is empty"),
+    "empty": (1, "the hole is empty"),
     "Donkers 1.4b": (3, "at this hole captured seeds are sown from the other end"),
     "Donkers 1.7a": (3, "a capture is possible, and this is none"),
     "Donkers 4.1": (4, "takasia bars the hole"),
     "Donkers 3.3": (2, "the hole has a single seed, in mtaji"),
-    _LONE_KICHWA: (4, "the only filled front hole may not go to the back row"),
+    "Donkers 2.4a": (4, "these rules forbid it to leave the front row empty"),
     "Donkers 3.5a": (2, "a takasa may not start in the back row while a front hole has two seeds"),
     "Donkers 2.4b": (4, "a takasa may not start from the house"),
     "Donkers 2.4c": (2, "the hole has a single seed, in namua"),
     "Dutch II": (5, "the hole is the only one that is threatened"),
 }
 """The rules that forbid moves, in their order: the level, and the rule in words."""
+_SAME = {"Donkers 3.5b": "Donkers 2.4a", "Dutch I.b": "Donkers 2.4c"}
+"""Rules that are the same in words."""
 _LETTERS = dict(zip(_RULES, "ABCDEFGHIJKLMN", strict=True))
+_REASONS = "\n".join(f"{_LETTERS[rule]}: {words}" for rule, (_, words) in _RULES.items())
+
+_ASKED = {
+    "board": """{who} plays {move}. What is the board after the move? Give the seeds of A1 to A8, \
+of B1 to B8, of a1 to a8, of b1 to b8, and of South's and North's store, as numbers, in one line:
+Answer: A1 A2 ... A8 / B1 ... B8 / a1 ... a8 / b1 ... b8 / South North""",
+    "captures": """{who} plays {move}. Which holes does the move capture, in their order, and how \
+many seeds of each? Give each hole and its seeds, with commas between them, or the word nothing, \
+in one line:
+Answer: HOLE SEEDS, HOLE SEEDS""",
+    "legal": """Which moves are legal? Name all of them, with semicolons between them, in one line:
+Answer: MOVE; MOVE""",
+    "rule": f"""{{who}} may not play {{move}}. Which is the first reason in this list that applies?
+{_REASONS}
+Give its letter in one line:
+Answer: LETTER""",
+    "winner": """Who wins if both play perfectly, South or North? Answer in one line:
+Answer: PLAYER""",
+}
+"""The last paragraph of the prompt of each kind."""
+KINDS = tuple(_ASKED)
 
 
 class Question(NamedTuple):
     """A question and its answer."""
 
     kind: str
-    """``board``, ``captures``, ``legal``, ``rule`` or ``winner``."""
+    """One of :data:`KINDS`."""
     ruleset: str
     level: int
     """1 to 5."""
-    stage: str
-    """``namua`` or ``mtaji``."""
     position: str
     """The position text."""
     move: str
@@ -95,186 +115,121 @@ class Question(NamedTuple):
     answer: str
 
 
-# --- the kinds: each makes a question of a position, or None --------------------------------------
+_Found = tuple[int, str, str]
+"""What a position gives: the size on which the level depends, for a rule the level itself; the
+answer; and the move in words, if there is one."""
 
 
-def _question(kind: str, board: Board, level: int, move: str, asked: str, answer: str) -> Question:
-    """Return a question; ``asked`` is its last paragraph."""
-    rules = board.ruleset
-    prompt = f"{rules_page(rules)}\n\n{board_text(board.position)}\n\n{asked}"
-    return Question(kind, rules.name, level, board.stage.value, board.text(), move, prompt, answer)
+# --- the kinds: each finds a question in a position, or None --------------------------------------
 
 
-def _on_a_move(kind: str, board: Board, rng: np.random.Generator) -> Question | None:
-    """Ask for the board after a random legal move, or for what it captures."""
+def _find_on_a_move(board: Board, kind: str, rng: np.random.Generator) -> _Found | None:
+    """Find the board after a random legal move, or what it captures."""
     action = int(rng.choice(board.legal_actions))
-    events = trace_move(board.words, board.ruleset, action)
-    if any(event.kind is EventKind.FRONT_ROW_EMPTY for event in events):
+    events = board.trace(action)
+    kinds = [event.kind for event in events]
+    if EventKind.FRONT_ROW_EMPTY in kinds:
         return None
-    laps = sum(event.kind is EventKind.SOW for event in events)
-    move = say_move(board.words, board.ruleset, action)
-    asked = f"{SEAT_NAMES[board.turn]} plays {move}. "
     if kind == "board":
         south, north = events[-1].counts
         rows = (south[:8], south[8:], north[:8], north[8:], events[-1].store)
         answer = " / ".join(" ".join(map(str, row)) for row in rows)
-        asked += (
-            "What is the board after the move? Give the seeds of A1 to A8, of B1 to B8, of a1 to "
-            "a8, of b1 to b8, and of South's and North's store, as numbers, in one line:\n"
-            "Answer: A1 A2 ... A8 / B1 ... B8 / a1 ... a8 / b1 ... b8 / South North"
-        )
     else:
-        taken = [
-            f"{hole_name(event.seat, event.pits[0])} {event.seeds}"
-            for event in events
-            if event.kind is EventKind.CAPTURE
-        ]
+        captures = [event for event in events if event.kind is EventKind.CAPTURE]
+        taken = [f"{hole_name(event.seat, event.pits[0])} {event.seeds}" for event in captures]
         if not taken and rng.random() < 0.8:  # a takasa: too easy to come often
             return None
         answer = ", ".join(taken) or "nothing"
-        asked += (
-            "Which holes does the move capture, in their order, and how many seeds of each? Give "
-            "each hole and its seeds, with commas between them, or the word nothing, in one line:\n"
-            "Answer: HOLE SEEDS, HOLE SEEDS"
-        )
-    return _question(kind, board, 1 + bisect_left(_LAPS, laps), move, asked, answer)
+    move = say_move(board.words, board.ruleset, action)
+    return kinds.count(EventKind.SOW), answer, move
 
 
-def _on_legal_moves(board: Board) -> Question:
-    """Ask for the legal moves."""
-    moves = [say_move(board.words, board.ruleset, action) for action in board.legal_actions]
-    asked = (
-        "Which moves are legal? Name all of them, with semicolons between them, in one line:\n"
-        "Answer: MOVE; MOVE"
-    )
-    level = 1 + bisect_left(_MOVES, len(moves))
-    return _question("legal", board, level, "", asked, "; ".join(moves))
-
-
-def rule_of(board: Board, action: int) -> str:
-    """Return the row of :data:`_RULES` that forbids an action; empty for an empty hole."""
-    words, rule = why_illegal(board.words, board.ruleset, action)
-    if words.endswith(" is empty"):
-        return ""
-    same = {"Donkers 2.4a": _LONE_KICHWA, "Donkers 3.5b": _LONE_KICHWA, "Dutch I.b": "Donkers 2.4c"}
-    return same.get(rule, rule)
-
-
-def _absent(ruleset: Ruleset) -> set[str]:
-    """Return the rules of :data:`_RULES` that a rule set does not have."""
-    absent = {"Donkers 4.1"} if ruleset.takasia != "zanzibar" else set()
-    absent |= {"Dutch II"} if ruleset.takasia != "dutch" else set()
-    absent |= {"Dutch I.a"} if ruleset.capture_side != "free" else set()
-    absent |= {_LONE_KICHWA} if ruleset.lone_kichwa_takasa == "loses" else set()
-    absent |= {"Donkers 2.4b"} if not ruleset.house else set()
-    namua = {"Donkers 2.3, 2.4", "Donkers 1.4b", "Donkers 2.4b", "Donkers 2.4c"}
-    return absent | (namua if not ruleset.opening_store else set())
-
-
-def _on_a_rule(
+def _find_rule(
     board: Board, rng: np.random.Generator, made: Counter[tuple[object, ...]]
-) -> Question | None:
-    """Ask which rule forbids a move: of those that forbid one here, the rarest answer so far."""
-    legal = set(board.legal_actions)
-    illegal = {}
+) -> _Found | None:
+    """Find the rule that forbids a move: of those that forbid one here, the rarest so far."""
+    forbidden = {}
     for action in map(int, rng.permutation(NUM_ACTIONS)[:_TRIED]):
-        if action not in legal:
-            rule = rule_of(board, action)
-            if rule == _NO_CHOICE or not action & 1:  # else the words on the house are one too many
-                illegal[rule] = action
-    if not illegal:
+        if action not in board.legal_actions:
+            words, rule = why_illegal(board.words, board.ruleset, action)
+            rule = "empty" if words.endswith("is empty") else _SAME.get(rule, rule)
+            if rule == "Donkers 2.5b, 1.5a" or not action & 1:  # else the house is beside the point
+                forbidden[rule] = action
+    if not forbidden:
         return None
-    rule = min(illegal, key=lambda rule: (made["rule", _LETTERS[rule]], rule))
-    move = say_move(board.words, board.ruleset, illegal[rule])
-    reasons = "\n".join(
-        f"{_LETTERS[name]}: {words}"
-        for name, (_, words) in _RULES.items()
-        if name not in _absent(board.ruleset)
-    )
-    asked = (
-        f"{SEAT_NAMES[board.turn]} may not play {move}. Which is the first reason in this list "
-        f"that applies?\n{reasons}\nGive its letter in one line:\nAnswer: LETTER"
-    )
-    return _question("rule", board, _RULES[rule][0], move, asked, _LETTERS[rule])
+    rule = min(forbidden, key=lambda rule: (made["rule", _LETTERS[rule]], rule))
+    move = say_move(board.words, board.ruleset, forbidden[rule])
+    return _RULES[rule][0], _LETTERS[rule], move
 
 
-def _on_the_winner(board: Board, solver: Solver) -> Question | None:
-    """Ask who wins, if the solver can prove it."""
-    if board.stage is Stage.NAMUA and board.position.store[board.turn] > 4:
+def _find_winner(board: Board, solver: Solver) -> _Found | None:
+    """Find who wins, if the solver can prove it, and not too far away."""
+    if board.position.store[board.turn] > 4:
         return None
     solver.clear()
     found = solver.solve(board.words)
-    if found.winner is None or found.plies is None or found.plies > _LONGEST:
+    if found.winner is None or found.plies is None or found.plies > _BOUNDS["winner"][-1]:
         return None
-    asked = "Who wins if both play perfectly, South or North? Answer in one line:\nAnswer: PLAYER"
-    level = 1 + bisect_left(_PLIES, found.plies)
-    return _question("winner", board, level, "", asked, SEAT_NAMES[found.winner])
+    return found.plies, SEAT_NAMES[found.winner], ""
 
-
-KINDS = ("board", "captures", "legal", "rule", "winner")
 
 # --- making them ----------------------------------------------------------------------------------
 
 
-def make_questions(
-    count: int,
-    rulesets: Sequence[Ruleset],
-    seed: int,
-    kinds: Sequence[str] = KINDS,
-    progress: Callable[[int], object] = lambda made: None,
-) -> list[Question]:
+def make_questions(count: int, rulesets: Sequence[Ruleset], seed: int) -> list[Question]:
     """Return questions, no two of them alike, in a random order.
 
     Args:
         count: their number; fewer if random games do not have so many.
         rulesets: the rule sets, in equal shares.
         seed: the same arguments and seed give the same questions.
-        kinds: the kinds, in equal shares.
-        progress: called with the number of questions that have just been made.
     """
     questions: list[Question] = []
-    for i, ruleset in enumerate(rulesets):
-        part = (count * (i + 1)) // len(rulesets) - (count * i) // len(rulesets)
-        for question in _of_ruleset(part, ruleset, seed, kinds):
-            questions.append(question)
-            progress(1)
+    with Progress(total=count, unit="question") as bar:
+        for i, ruleset in enumerate(rulesets):
+            for question in _of_ruleset((count + i) // len(rulesets), ruleset, seed):
+                questions.append(question)
+                bar.update()
     order = np.random.default_rng(seed).permutation(len(questions))
     return [questions[i] for i in order]
 
 
-def _of_ruleset(
-    count: int, ruleset: Ruleset, seed: int, kinds: Sequence[str]
-) -> Iterator[Question]:
+def _of_ruleset(count: int, ruleset: Ruleset, seed: int) -> Iterator[Question]:
     """Yield the questions of one rule set.
 
-    Each kind has its share, and in it each level. Where games do not have enough of a level, the
-    other levels make up for it.
+    Each kind has its share, and in it each of its groups. Where games do not have enough of a
+    group, the others make up for it.
     """
     rng = np.random.default_rng([seed, zlib.crc32(ruleset.name.encode())])
     solver = Solver(ruleset, nodes=NODES, table_bits=12)
-    left = {kind: count // len(kinds) + (i < count % len(kinds)) for i, kind in enumerate(kinds)}
-    shares = {kind: -(-number // LEVELS) for kind, number in left.items()}
+    left = {kind: (count + i) // len(KINDS) for i, kind in enumerate(KINDS)}
+    shares = {kind: -(-left[kind] // _GROUPS[kind]) for kind in KINDS}
     made: Counter[tuple[object, ...]] = Counter()
     seen = set()
-    for by_level in (True, False):
+    for in_groups in (True, False):
         idle = 0
         while any(left.values()) and idle < _PATIENCE:
             idle += 1
             for board in _random_game(ruleset, rng):
-                kind = str(rng.choice([kind for kind in kinds if left[kind]]))
+                open_kinds = [kind for kind in KINDS if left[kind]]
+                if not open_kinds:
+                    return
+                kind = str(rng.choice(open_kinds))
                 question = _ask(kind, board, rng, solver, made)
-                if question is None or (kind, question.position, question.move) in seen:
+                if question is None or question in seen:
                     continue
-                cell, share = _cell(question, shares[kind])
-                if by_level and made[cell] >= share:
+                group: tuple[object, ...] = (kind, question.level)
+                if kind == "rule":
+                    group = (kind, question.answer)
+                elif kind == "winner":
+                    group = (*group, question.answer == SEAT_NAMES[board.turn])
+                if in_groups and made[group] >= shares[kind]:
                     continue
-                seen.add((kind, question.position, question.move))
-                made[cell] += 1
+                seen.add(question)
+                made[group] += 1
                 left[kind] -= 1
                 idle = 0
                 yield question
-                if not any(left.values()):
-                    return
 
 
 def _random_game(ruleset: Ruleset, rng: np.random.Generator) -> Iterator[Board]:
@@ -285,22 +240,6 @@ def _random_game(ruleset: Ruleset, rng: np.random.Generator) -> Iterator[Board]:
         board.push(int(rng.choice(board.legal_actions)))
 
 
-def _cell(question: Question, share: int) -> tuple[tuple[object, ...], int]:
-    """Return the group of questions that one belongs to, and how many of it are wanted.
-
-    Args:
-        question: the question.
-        share: how many are wanted of its kind and level.
-    """
-    kind = question.kind
-    if kind == "rule":  # a rule set has about ten that forbid moves in its games
-        return (kind, question.answer), -(-share // 2)
-    if kind == "winner":  # the player to move wins half of them
-        mover = question.position.split()[3]
-        return (kind, question.level, question.answer[0] == mover), -(-share // 2)
-    return (kind, question.level), share
-
-
 def _ask(
     kind: str,
     board: Board,
@@ -309,39 +248,43 @@ def _ask(
     made: Counter[tuple[object, ...]],
 ) -> Question | None:
     """Return a question of a kind; None if the position is not fit for one."""
-    match kind:
-        case "legal":
-            return _on_legal_moves(board)
-        case "rule":
-            return _on_a_rule(board, rng, made)
-        case "winner":
-            return _on_the_winner(board, solver)
-    return _on_a_move(kind, board, rng)
+    if kind == "legal":
+        moves = [say_move(board.words, board.ruleset, action) for action in board.legal_actions]
+        found: _Found | None = (len(moves), "; ".join(moves), "")
+    elif kind == "rule":
+        found = _find_rule(board, rng, made)
+    elif kind == "winner":
+        found = _find_winner(board, solver)
+    else:
+        found = _find_on_a_move(board, kind, rng)
+    if found is None:
+        return None
+    size, answer, move = found
+    level = 1 + bisect_left(_BOUNDS[kind], size) if kind in _BOUNDS else size
+    asked = _ASKED[kind].format(who=SEAT_NAMES[board.turn], move=move)
+    prompt = f"{rules_page(board.ruleset)}\n\n{board_text(board.position)}\n\n{asked}"
+    return Question(kind, board.ruleset.name, level, board.text(), move, prompt, answer)
 
 
 # --- judging answers ------------------------------------------------------------------------------
 
-_MOVE = re.compile(r"([ab][1-8])\W+(towards|from)\W+([ab][1-8])(\W+play\W+the\W+house)?")
-_READERS: dict[str, Callable[[str], object]] = {
-    "board": lambda text: re.findall(r"\d+", text),
-    "captures": lambda text: re.findall(r"([ab][1-8])\W+(\d+)|(nothing)", text),
-    "legal": lambda text: {(*m[:3], bool(m[3])) for m in _MOVE.findall(text)},
-    "rule": lambda text: re.findall(r"\b[a-n]\b", text),
-    "winner": lambda text: re.findall(r"south|north", text),
-}
-"""What counts in an answer of each kind, in lower case."""
-
 
 def score(question: Mapping[str, Any], answer: str) -> float:
     """Return 1.0 if an answer is right, else 0.0.
+
+    Upper and lower case, signs and spaces do not matter, nor does the order of legal moves.
 
     Args:
         question: a line of the file, with ``kind`` and ``answer``.
         answer: any text; what follows the last ``Answer:`` counts, to the end of the line.
     """
     given = re.findall(r"answer\W{0,5}:\W*([^\n]*)", answer[-4000:].lower())
-    read = _READERS[question["kind"]]
-    return float(bool(given) and read(given[-1]) == read(question["answer"].lower()))
+    return float(bool(given) and _read(given[-1]) == _read(question["answer"].lower()))
+
+
+def _read(answer: str) -> list[list[str]]:
+    """Return the words and numbers of the parts between semicolons, in order of the alphabet."""
+    return sorted(words for part in answer.split(";") if (words := re.findall(r"\w+", part)))
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -353,13 +296,6 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--count", type=at_least(1), default=1000, help="number of questions (default: 1000)"
     )
-    parser.add_argument(
-        "--kinds",
-        nargs="+",
-        choices=KINDS,
-        default=list(KINDS),
-        help="kinds of questions (default: all)",
-    )
     add_options(parser, "seed", ruleset=None)
     parser.epilog = "Without --ruleset, all rule sets have equal shares."
     return _run
@@ -367,9 +303,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 def _run(args: argparse.Namespace) -> None:
     rulesets = [args.ruleset] if args.ruleset else list(RULESETS.values())
-    kinds = [kind for kind in KINDS if kind in args.kinds]
-    with Progress(total=args.count, unit="question") as bar:
-        questions = make_questions(args.count, rulesets, args.seed, kinds, bar.update)
+    questions = make_questions(args.count, rulesets, args.seed)
     lines = [json.dumps(question._asdict()) + "\n" for question in questions]
     write_atomically(args.file, "".join(lines))
     print(f"{args.file}: {len(questions):,} questions")
