@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import bao_agents
 import pytest
 from bao_training.cli import main as command_line
 from hypothesis import given, settings
@@ -52,7 +53,7 @@ from tests.rulesets import EVERY_RULESET
 
 DATA = Path(__file__).parent / "data"
 GAMES = sorted((DATA / "games").glob("*.txt"))
-EXAMPLE = DATA.parent.parent / "agents" / "bao_agents" / "play" / "donkers-example.txt"
+EXAMPLE = Path(bao_agents.__file__).parent / "play" / "donkers-example.txt"
 ZANZIBAR = RULESETS["zanzibar"]
 
 near_moves = st.text("ABab12345678LR<>+*/ 9-", max_size=12)

@@ -388,4 +388,10 @@ def make(
     rules = get_ruleset(ruleset)
     if not 0 <= operator.index(seed) < 1 << 64:
         raise ValueError(f"seed={seed}: expected 0 to 2**64 - 1")
-    return spec.kind.load(LoadRequest(spec, spec.title, rules, seed, threads, read))
+    try:
+        return spec.kind.load(LoadRequest(spec, spec.title, rules, seed, threads, read))
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "safetensors"):
+            raise
+        words = f"a network needs {error.name}: pip install 'bao_env[train]'"
+        raise ModuleNotFoundError(words, name=error.name) from error

@@ -291,8 +291,6 @@ class Roster:
         words = str(error)
         for name, path in self.files.items():
             words = words.replace(str(path), name)
-        if isinstance(error, ImportError):
-            words = f"a checkpoint needs torch: pip install 'bao_env[train]' ({words})"
         return Refused(f"{what}: {words[:_MAX_WORDS]}", 502)
 
 
