@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import codecs
+from collections.abc import Iterator
 from pathlib import Path
 
 from gymnasium.error import DependencyNotInstalled
@@ -84,21 +85,26 @@ def _read(file: str) -> list[Transcript]:
     return games
 
 
-def _replay(options: argparse.Namespace) -> None:
-    for index, game in enumerate(_read(options.file)):
+def replay_games(options: argparse.Namespace) -> Iterator[tuple[Transcript, Board]]:
+    """Yield the games of ``bao replay`` with their boards at the end; NotationError if one errs."""
+    for game in _read(options.file):
         played = replay(
             game, options.ruleset, spelling=options.spelling, strict=not options.any_stars
         )
-        board = Board.from_text(format_position(played.start), played.ruleset, played.actions)
+        yield game, Board.from_text(format_position(played.start), played.ruleset, played.actions)
+
+
+def _replay(options: argparse.Namespace) -> None:
+    for index, (game, board) in enumerate(replay_games(options)):
         winner = game.get("winner") or game.get("result")
         unfinished = f"unfinished; the header says: {winner}" if winner else "unfinished"
         if index:
             print()
         names = " - ".join(filter(None, (game.get("south"), game.get("north"))))
-        print(f"{game.get('title') or names or 'game'}: {len(played.actions)} moves, all legal")
+        print(f"{game.get('title') or names or 'game'}: {len(board.move_stack)} moves, all legal")
         print(board)
         print(f"position: {board.text()}")
-        print(f"result: {played.outcome or unfinished}")
+        print(f"result: {board.outcome() or unfinished}")
     if options.svg:
         write_atomically(options.svg, board.svg())
     if options.gif:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bao_agents.analysis import points
 from bao_agents.play import server
-from bao_agents.play.analysis import chance, hints, south_chance
+from bao_agents.play.analysis import hints, south_chance
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.rule_texts import rule_text
@@ -230,8 +231,8 @@ def test_evaluation_of_an_open_game(client: TestClient) -> None:
     found = ask(client, f"{path}/evaluation")
     assert 0.3 < found["south"] < 0.7 and not found["proven"] and found["win"] is None
     assert ask(client, f"{path}/hints", evaluator="alphabeta")["win"] is None
-    assert chance(0) == 0.5 and chance(32_000) == 1 and chance(-31_990) == 0
-    assert chance(200) == pytest.approx(0.731, abs=1e-3)
+    assert points(0) == 0 and points(32_000) == 1 and points(-31_990) == -1
+    assert points(200) == pytest.approx(0.462, abs=1e-3)
 
 
 # --- watching -----------------------------------------------------------------------------------

@@ -4,14 +4,19 @@ from typing import TYPE_CHECKING, Any
 
 from bao_agents.registry import allow_architecture, load
 
-__all__ = ["allow_architecture", "load", "solve"]
+__all__ = ["allow_architecture", "analyse", "load", "review", "solve"]
 
 if TYPE_CHECKING:
+    from bao_agents.analysis import analyse, review
     from bao_agents.search.solver.solver import solve
 else:  # or a type checker would find every name here
 
     def __getattr__(name: str) -> Any:
-        """Import ``solve`` when it is first used."""
+        """Import ``analyse``, ``review`` and ``solve`` when they are first used."""
+        if name in ("analyse", "review"):
+            from bao_agents import analysis
+
+            return getattr(analysis, name)
         if name != "solve":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from bao_agents.search.solver.solver import solve

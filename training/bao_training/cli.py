@@ -21,7 +21,7 @@ GROUPS = {
         "play": "play in a browser, against anyone",
         "players": "list the players",
         "engine": "play as a program, over stdin and stdout",
-        "replay": "check a game move by move, or draw it",
+        "replay": "check a game move by move, draw or review it",
         "explain": "print what a move does",
         "show": "print a position as a board",
         "solve": "prove who wins a position",
@@ -92,7 +92,7 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
         case "dataset":
             from bao_training.fit.exact_values import command
         case "replay":
-            from bao_env.commands import replay_command as command
+            from bao_agents.review import command
         case "explain":
             from bao_env.commands import explain_command as command
         case "show":

@@ -163,6 +163,14 @@ class Tables:
         return {"ply": len(board.move_stack), **analysis.south_chance(board)}
 
     @check_types
+    def review(self, name: str, ply: int) -> Data:
+        """Analyse the move made at a ply; see :func:`bao_agents.play.analysis.review`."""
+        board = self.games.call(Game.board, name, ply + 1)
+        if ply < 0:
+            raise Refused(f"ply {ply}: expected 0 or more")
+        return analysis.review(board, ply)
+
+    @check_types
     def new_watch(self, players: Players, boards: int, ruleset: str = "zanzibar") -> Data:
         """Start games between two players; return their name and state."""
         rules, seed = self._ruleset(ruleset), secrets.randbelow(1 << 30)
@@ -244,6 +252,7 @@ POSTS: dict[str, Handler] = {
     f"{GAME}/bot": played_by_bots(Game),
     f"{GAME}/hints": computed(Tables.hints),
     f"{GAME}/evaluation": computed(Tables.evaluation),
+    f"{GAME}/review": computed(Tables.review),
     "/api/watches": computed(Tables.new_watch),
     "/api/watches/{name}/step": played_by_bots(Watch),
 }

@@ -1,0 +1,61 @@
+"""Analyses of positions and reviews of games."""
+
+from __future__ import annotations
+
+import pytest
+from bao_agents import analyse, review
+from bao_agents.review import lines
+
+from bao_env.board import Board
+
+WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -"
+"""South wins in 13 plies by three of eight moves, and loses by the others."""
+
+pytestmark = pytest.mark.usefixtures("patience")
+
+
+@pytest.mark.parametrize(
+    "player",
+    ["alphabeta:3", "solver:2000n", "mcts:30", "guided:2000n", "zanzibar", "search:zanzibar:8"],
+)
+def test_every_player_that_searches_analyses(player: str) -> None:
+    """It gives a score to each move, and the solver's proof beside it; lines can be played."""
+    board = Board.from_text(WON)
+    found = analyse(board, player, lines=None)
+    assert sorted(line.action for line in found.lines) == board.legal_actions
+    assert (found.score, found.proof.winner, found.proof.plies) == (1.0, 0, 13)
+    assert [line.proof.winner for line in found.lines] == [0] * 3 + [1] * 5
+    assert all(-1 <= line.score <= 1 for line in found.lines)
+    chances = [line.probability for line in found.lines]
+    assert (None in chances) == ("zanzibar" not in player)
+    played = board.copy()
+    for action in found.lines[0].actions:
+        played.push(action)
+    assert len(played.move_stack) > 1
+    opening = analyse(Board(), player, lines=2, proof_nodes=1)
+    assert len(opening.lines) == 2 and opening.proof.winner is None
+    assert -0.7 < opening.score < 0.7
+
+
+def test_what_cannot_be_analysed_raises() -> None:
+    with pytest.raises(ValueError, match="greedy gives no analysis: expected a search"):
+        analyse(Board(), "greedy")
+    over = Board.from_text(
+        "1,9,0,9,1,11,1,0/1,1,3,0,4,1,0,3/0,0,1,0,0,0,0,0/6,3,1,5,1,0,0,2 0,0 - S -", moves=["B8R"]
+    )
+    with pytest.raises(ValueError, match="the game is over"):
+        analyse(over)
+
+
+def test_review_names_a_proven_win_that_is_given_away() -> None:
+    start = Board.from_text(WON)
+    best, *_, worst = analyse(start, "alphabeta:2", lines=None).lines
+    good, bad = (Board.from_text(WON, moves=[line.action]) for line in (best, worst))
+    [kept], [lost] = (list(review(game, "alphabeta:2")) for game in (good, bad))
+    assert (kept.mark, kept.gives_win_away, kept.seat) == ("", False, 0)
+    assert (lost.mark, lost.gives_win_away, lost.ply) == ("??", True, 0)
+    move, south, north = lines(bad, "alphabeta:2")
+    assert "?? " in move and "South wins in 13" in move
+    assert f"gives the proven win away; better: {start.move_text(best.action)}" in move
+    assert south == "South: 0 mistakes, 1 blunders, 1 proven wins given away"
+    assert north == "North: 0 mistakes, 0 blunders, 0 proven wins given away"
