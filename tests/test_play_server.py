@@ -227,17 +227,17 @@ def test_swahili_has_words_for_events_and_reasons(thorough: bool) -> None:
     rng = np.random.default_rng(1)
     reasons, rules = set(), set()
     for name in RULESETS:
-        for _ in range(4 if thorough else 1):
+        for _ in range(4 if thorough else 2):
             game = Game(Board(name), ("human", "human"))
             while (legal := game.board().legal_actions) and game.ply < 60:
                 for pit, direction in itertools.product(range(16), range(2)):
                     why = game.why_not(pit, direction)
-                    if why["words"]:
+                    if why["words"] and not why["words"].endswith(" is empty"):
                         reasons.add(f"reason {why['rule']}")
                         rules.add(why["rule"])
                 played = game.play(int(rng.choice(legal)), game.ply)
                 rules |= {event["rule"] for event in played["events"]}
-    assert len(reasons) > 8 and reasons <= SWAHILI.keys()
+    assert len(reasons) > 6 and reasons <= SWAHILI.keys()
     for rule in rules - {""}:  # as static/texts.js looks them up
         whole = f"rule {rule.split(',')[0]}"
         assert {whole, whole.rstrip("abc")} & SWAHILI.keys(), rule

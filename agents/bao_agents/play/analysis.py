@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bao_agents import registry
 from bao_agents.analysis import Analysis, Line, analyse, points, review_move
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
@@ -62,7 +63,7 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
     Raises:
         Refused: the game is over, or the evaluator is unknown or fails.
     """
-    spec = roster.parse(HINT_PLAYER if evaluator == SEARCH else evaluator)
+    spec = registry.parse(HINT_PLAYER) if evaluator == SEARCH else roster.parse(evaluator)
     if not (evaluator == SEARCH or roster.gives_hints(spec)):
         known = ", ".join(one["value"] for one in evaluators(roster))
         raise Refused(f"{spec} gives no hints: expected one of {known}")

@@ -3,6 +3,8 @@
 import { get, post } from "./api.js";
 import { Learn } from "./learn.js";
 import { PlayerInput, specWords } from "./players.js";
+import { Review } from "./review.js";
+import { SetUp } from "./setup.js";
 import { Study } from "./study.js";
 import { Table } from "./table.js";
 import { rulesetWords, t, useLanguage, withTerms } from "./texts.js";
@@ -76,6 +78,8 @@ class Page {
     this.setup = setup;
     this.table = new Table((spec) => specWords(setup, spec, this.table.state.ruleset));
     this.study = new Study(this.table);
+    this.review = new Review(this.table, this.study);
+    this.editor = new SetUp(this.table);
     this.learn = new Learn(this.table, (data, how) => this.begin(data, how), () => this.playKujifunza(), {
       get: (name) => remembered(name, null),
       set: remember,
@@ -83,7 +87,11 @@ class Page {
     this.table.changed = (what) => {
       if (what === "position") this.study.forget();
       else this.study.endStory();
-      if (what === "game") $("transcript").value = "";
+      if (what === "game" || what === "move") this.review.forget();
+      if (what === "game") {
+        $("transcript").value = "";
+        this.editor.end();
+      }
       if (what === "position") this.learn.changed();
     };
     this.players = [0, 1].map((i) => {
@@ -170,6 +178,7 @@ class Page {
     if (this.table.state && !this.table.busy) this.table.show();
     this.study.translate();
     this.learn.translate();
+    if (this.review.found.length) this.review.show();
   }
 
   showLegend() {

@@ -48,7 +48,9 @@ export function showMoves(game, shown, marks, onMove) {
   });
   const current = body.querySelector("[aria-current]");
   const box = $("moves-box");
-  if (current) box.scrollTop = current.offsetTop - box.clientHeight / 2;
+  if (!current) return;
+  const middle = current.getBoundingClientRect().top - box.getBoundingClientRect().top;
+  box.scrollTop += middle - box.clientHeight / 2;
 }
 
 function moveButton(game, ply, shown, mark, onMove) {

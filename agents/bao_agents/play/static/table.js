@@ -22,6 +22,7 @@ export class Table {
     this.id = null;
     this.game = null;
     this.state = null;
+    this.editor = null; // takes the clicks in pits while a position is set up
     this.frozen = false; // a lesson is done: no pit can be played
     this.marks = {}; // what a review says of a move, by ply
     this.beginning = Promise.resolve(); // the last new game
@@ -160,7 +161,7 @@ export class Table {
   }
 
   playable() {
-    return !this.state.outcome && this.isHuman(this.state.mover) && !this.busy && !this.lookingBack && !this.frozen;
+    return !this.state.outcome && this.isHuman(this.state.mover) && !this.busy && !this.lookingBack && !this.frozen && !this.editor;
   }
 
   showMoves() {
@@ -307,6 +308,10 @@ export class Table {
 
   // A click in a pit, outside its arrows: `how` is a side, or "choose" by touch and keyboard.
   async onPit(place, how) {
+    if (this.editor) {
+      this.editor(place, how);
+      return;
+    }
     if (!(await this.mayPlay(place))) return;
     const ways = this.pits.ways(place);
     if (ways.length === 1) await this.sow(place, ways[0]);

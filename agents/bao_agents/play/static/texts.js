@@ -67,7 +67,7 @@ export function eventWords(event) {
 
 // Why a move is illegal: the server's words in English, else those for the rule.
 export function reasonWords(why) {
-  const key = `reason ${why.rule}`;
+  const key = why.words.endsWith(" is empty") ? "reason " : `reason ${why.rule}`;
   return has(key) ? t(key) : why.words;
 }
 

@@ -1,0 +1,89 @@
+// Setting up a position by clicks: each adds a seed, or takes one away. The server checks the result.
+
+import { seatName, t } from "./texts.js";
+
+const $ = (id) => document.getElementById(id);
+const SEEDS = 64;
+
+// The fields of a position text (bao_env/RULES.md): four rows, stores, houses, who moves.
+function parse(text) {
+  const [pits, store, houses, mover] = text.split(" ");
+  const rows = pits.split("/").map((row) => row.split(",").map(Number));
+  return {
+    counts: [[...rows[0], ...rows[1]], [...rows[2], ...rows[3]]],
+    store: store.split(",").map(Number),
+    owns_house: ["S", "N"].map((seat) => houses.includes(seat)),
+    mover: mover === "N" ? 1 : 0,
+  };
+}
+
+function format({ counts, store, owns_house: owned, mover }) {
+  const rows = counts.flatMap((pits) => [pits.slice(0, 8), pits.slice(8)]).map((row) => row.join(","));
+  const houses = ["S", "N"].filter((_, seat) => owned[seat]).join("") || "-";
+  return `${rows.join("/")} ${store.join(",")} ${houses} ${mover ? "N" : "S"} -`;
+}
+
+export class SetUp {
+  constructor(table) {
+    this.table = table;
+    this.state = null; // the position as it is made, or null
+    $("edit").addEventListener("click", () => (this.state ? this.end() : this.start()));
+    $("clear").addEventListener("click", () => this.clear());
+    $("edit-mover").addEventListener("change", () => this.set({ mover: Number($("edit-mover").value) }));
+    for (const seat of [0, 1]) {
+      $(`edit-store-${seat}`).addEventListener("change", () => {
+        this.state.store[seat] = Math.min(SEEDS, Math.max(0, Number($(`edit-store-${seat}`).value) || 0));
+        this.show();
+      });
+      $(`edit-house-${seat}`).addEventListener("change", () => {
+        this.state.owns_house[seat] = $(`edit-house-${seat}`).checked;
+        this.show();
+      });
+    }
+  }
+
+  start() {
+    this.state = parse(this.table.state.text);
+    this.table.editor = (place, how) => this.click(place, how);
+    $("edit-tools").hidden = false;
+    this.table.showStatus();
+    this.show();
+    this.table.scrollToBoard();
+  }
+
+  end() {
+    this.state = null;
+    this.table.editor = null;
+    $("edit-tools").hidden = true;
+    if (this.table.state) this.table.show();
+  }
+
+  set(change) {
+    Object.assign(this.state, change);
+    this.show();
+  }
+
+  clear() {
+    this.set({ counts: [0, 1].map(() => Array(16).fill(0)), store: [0, 0] });
+  }
+
+  click(place, how) {
+    const pits = this.state.counts[place.seat];
+    const less = how === "right" || (how === "choose" && $("edit-less").checked);
+    pits[place.pit] = Math.max(0, pits[place.pit] + (less ? -1 : 1));
+    this.show();
+  }
+
+  show() {
+    const { state, table } = this;
+    table.board.show({ ...state, last: null, barred: null, pending: null });
+    $("position").value = format(state);
+    $("edit-mover").value = state.mover;
+    for (const seat of [0, 1]) {
+      $(`edit-store-${seat}`).value = state.store[seat];
+      $(`edit-house-${seat}`).checked = state.owns_house[seat];
+    }
+    const laid = [...state.counts.flat(), ...state.store].reduce((sum, one) => sum + one, 0);
+    table.caption(laid === SEEDS ? t("edit_ready", { who: seatName(state.mover) }) : t("edit_left", { left: SEEDS - laid }));
+  }
+}

@@ -1,0 +1,184 @@
+"""Reviews, links, set-up by clicks, and the page at every size."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from bao_agents import analyse
+from playwright.sync_api import Page, expect
+
+from bao_env.board import Board
+from tests.browser.test_browser import (
+    WON,
+    Open,
+    Shoot,
+    at_rest,
+    click_any,
+    moves,
+    see,
+    set_up,
+    transcript,
+    unfold,
+    until,
+)
+
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+LANDSCAPE: dict[str, Any] = {"viewport": {"width": 844, "height": 390}, "has_touch": True}
+
+
+def in_view(page: Page, place: str) -> bool:
+    """Return whether the top of something and most of it are on the screen."""
+    box = page.locator(place).bounding_box()
+    assert box and page.viewport_size
+    return box["y"] >= -1 and box["y"] + 0.8 * box["height"] <= page.viewport_size["height"]
+
+
+def test_a_review_names_the_win_that_was_given_away(open_page: Open, shoot: Shoot) -> None:
+    page = open_page()
+    losing = analyse(Board.from_text(WON), "alphabeta:2", lines=None).lines[-1].action
+    game = Board.from_text(WON, moves=[losing])
+    unfold(page, "panel-text")
+    page.fill("#transcript", game.transcript())
+    page.click("#load")
+    see(page, "#moves button").to_have_count(1)
+    unfold(page, "panel-study")
+    page.click("#review-game")
+    see(page, "#review-text").to_have_text(re.compile(r"Mistakes: South \d, North 0\."))
+    shoot(page, "review")
+    given = page.locator("#mistakes button")
+    expect(given).to_contain_text("A proven win given away. (South wins in 13 plies)")
+    see(page, "#moves .mark").to_have_text("??")
+    given.click()
+    see(page, "#status").to_have_text("Looking back, ply 0: South to move")
+    see(page, "#board .marks .hint").to_have_count(1)
+    see(page, "#caption").to_contain_text("Better: ")
+
+
+def test_links_hold_the_game_in_themselves(open_page: Open) -> None:
+    """They open on any server; one that's wrong says so."""
+    page = open_page(allowed="400")
+    click_any(page, 0)
+    made, text = moves(page), page.input_value("#position")
+    unfold(page, "panel-text")
+    for button in ("link-game", "link-position"):
+        page.click(f"#{button}")
+        content = "transcript" if button == "link-game" else "position"
+        see(page, "#link").to_have_value(re.compile(f"{content}="))
+        link = page.input_value("#link")
+        other = page.context.new_page()
+        other.goto(link)
+        other.wait_for_selector("body[data-ready]")
+        see(other, "#position").to_have_value(text)
+        assert moves(other) == (made if button == "link-game" else [])
+        assert "=" not in other.url  # it is a game of this server now
+        other.close()
+    page.evaluate("location.hash = 'position=rubbish'")
+    see(page, "#message").not_to_be_empty()
+    assert moves(page) == made
+
+
+def test_set_up_by_clicks(open_page: Open, shoot: Shoot) -> None:
+    page = open_page()
+    before = page.input_value("#position")
+    unfold(page, "panel-text")
+    page.click("#edit")
+    page.click("[data-pit=A5]", button="right")
+    see(page, "#caption").to_have_text("Seeds still to place: 1")
+    page.click("[data-pit=A1]")
+    page.select_option("#edit-mover", "1")
+    shoot(page, "set-up")
+    page.click("#set-up")
+    see(page, "#status").to_have_text("North to move")
+    expected = before.replace("0,0,0,0,6", "1,0,0,0,5", 1).replace(" S -", " N -")
+    see(page, "#position").to_have_value(expected)
+
+
+@pytest.mark.parametrize("size", [PHONE, LANDSCAPE], ids=["portrait", "landscape"])
+def test_on_a_phone_the_board_stays_in_view(
+    open_page: Open, shoot: Shoot, size: dict[str, Any]
+) -> None:
+    """While a move is explained, at the start, and with hints; on its side the board is large."""
+    page = open_page(is_mobile=True, **size)
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["viewport"]["width"]
+    pit = page.locator("[data-pit=A6]").bounding_box()
+    assert pit and pit["width"] > (36 if size is PHONE else 42)
+    page.locator("#new-game [type=submit]").scroll_into_view_if_needed()
+    page.tap("#new-game [type=submit]")
+    until(page, "document.getElementById('status').textContent == 'South to move'")
+    page.wait_for_timeout(300)
+    assert in_view(page, "#board")
+    page.tap("[data-pit=A6]")
+    page.tap(".arrows .left")
+    until(page, "document.querySelectorAll('#moves button').length == 2")
+    at_rest(page)
+    unfold(page, "panel-study")
+    page.tap("#explain")
+    see(page, "#story").to_be_visible()
+    at_rest(page)
+    for _ in range(2):
+        page.tap("#step-on")
+        at_rest(page)
+    assert in_view(page, "#board")
+    see(page, "#events li.now").to_be_in_viewport()
+    shoot(page, f"story-{'portrait' if size is PHONE else 'landscape'}")
+
+
+def test_buttons_do_not_move_while_seeds_do(open_page: Open) -> None:
+    page = open_page(speed=4)
+    top = "document.getElementById(id).getBoundingClientRect().y"
+    where = f"JSON.stringify(['undo', 'hint', 'next'].map((id) => {top}))"
+    before = page.evaluate(where)
+    page.click("[data-pit=A6]")
+    seen = set()
+    while len(moves(page)) < 2:
+        seen.add(page.evaluate(where))
+        page.wait_for_timeout(40)
+    assert seen == {before}
+
+
+def test_the_list_has_columns_gains_and_a_summary(open_page: Open) -> None:
+    page = open_page()
+    page.click("[data-pit=A7]")
+    until(page, "document.querySelectorAll('#moves button').length == 2")
+    at_rest(page)
+    cells = page.locator("#moves tr").first.locator("td")
+    assert [cell.inner_text() for cell in cells.all()] == ["7L*", "5L+1"]
+    see(page, "#caption").to_have_text("North: 5L, took 1 seed in 1 lap")
+    see(page, "#moves-table thead").to_have_text(re.compile("South.*North", re.S))
+    see(page, "#legend").to_contain_text("* takasa")
+    assert transcript(page).count("\n") > 3
+
+
+def test_keys_of_the_page(open_page: Open) -> None:
+    page = open_page()
+    click_any(page, 0)
+    page.evaluate("document.activeElement.blur()")
+    south = "document.querySelector('[data-pit=A1]').getBoundingClientRect().y"
+    lower = page.evaluate(south)
+    page.keyboard.press("f")
+    until(page, f"{south} < {lower}")
+    page.keyboard.press("Home")
+    see(page, "#status").to_have_text("Looking back, ply 0: South to move")
+    page.keyboard.press("ArrowRight")
+    see(page, "#status").to_contain_text("ply 1")
+    page.keyboard.press("End")
+    see(page, "#status").to_have_text("South to move")
+    page.keyboard.press("h")
+    expect(page.locator("#hints table")).to_be_visible()
+    see(page, "#board .marks .hint").to_have_count(1)
+    page.keyboard.press("u")
+    see(page, "#moves button:not(.undone)").to_have_count(0)
+
+
+def test_the_end_offers_a_rematch(open_page: Open, shoot: Shoot) -> None:
+    page = open_page()
+    last = "1,9,0,9,1,11,1,0/1,1,3,0,4,1,0,3/0,0,1,0,0,0,0,0/6,3,1,5,1,0,0,2 0,0 - S -"
+    set_up(page, last, north="greedy")
+    click_any(page, 0)
+    see(page, "#status").to_have_text("You won! South wins: the front row is empty")
+    shoot(page, "you-won")
+    page.click("#rematch")
+    see(page, "#players").to_contain_text("North: A person")
+    see(page, "#row-end").to_be_hidden()
