@@ -24,7 +24,7 @@ def last_legal(observations: Any, masks: Any) -> Any:
 @pytest.mark.parametrize("ruleset", ["zanzibar", "malawi"])
 def test_a_policy_sees_what_the_environments_show(observation: str, ruleset: str) -> None:
     arguments: Any = {"observation": observation, "ruleset": ruleset, "dtype": np.uint8}
-    envs = BaoVectorEnv(20, opponent=None, **arguments)
+    envs = BaoVectorEnv(20, opponent=None, autoreset_mode="SameStep", **arguments)
     shown, _ = envs.reset(seed=1)
     seen: dict[str, Any] = {}
 

@@ -228,7 +228,7 @@ def test_match_stops_early(capsys: Capsys) -> None:
         ("network_kind=mine:Obs", "to learn from your observation, train ano"),
         ("hidden=" + "[" * 20_000, r"--set hidden=\[\[.* is nested too deeply"),
         ("rules={sow_limit = 3}", "sow_limit=3"),
-        ("rules={opening_front = 3}", "rules: 'int' object is not iterable"),
+        ("rules={opening_front = 3}", "expected eight counts"),
         ("ppo.epochs", "expected key=value"),
     ],
 )
