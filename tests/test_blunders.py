@@ -171,7 +171,7 @@ WORDS += ["--nodes", "10000", "--threads", "1"]
 @pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: Capsys) -> None:
     words = ["random", "alphabeta:2", *WORDS, "--cache", str(tmp_path / "cache")]
-    files = {name: tmp_path / name for name in ("json", "plot", "won")}
+    files = {"json": tmp_path / "json", "plot": tmp_path / "plot.png", "won": tmp_path / "won"}
     options = [word for name, file in files.items() for word in (f"--{name}", str(file))]
     assert bao(["blunders", *words, *options]) == 0
     out = capsys.readouterr().out

@@ -341,4 +341,4 @@ def test_a_worker_that_is_killed_is_one_line(tmp_path: Path, fails: Fails) -> No
     (tmp_path / "killing.py").write_text(own + "\ndef make(ruleset, seed):\n    return Killed()\n")
     words = ["tournament", "greedy", "killing:make", "--path", str(tmp_path), "--pairs", "2"]
     error = fails(*words, "--out", str(tmp_path / "out"), status=1)
-    assert error.splitlines()[-1].startswith("error: a worker process has ended")
+    assert error.splitlines()[-1].startswith("error: a worker process died")
