@@ -1,7 +1,8 @@
-"""Draw a game as an animated GIF, seed by seed: ``bao replay GAME --gif FILE``.
+"""Draw moves as an animated GIF, seed by seed.
 
-It shows the trace of each move on the drawing of the board, as the page does. It needs pygame,
-Pillow and tqdm: ``pip install 'bao_env[render]'``.
+``bao replay GAME --gif FILE`` draws a game, and ``bao explain POSITION MOVE --gif FILE`` one move
+with the words of its events. Both show the trace of each move on the drawing of the board, as the
+page does. They need pygame and Pillow: ``pip install 'bao_env[render]'``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from bao_env.render.raster import rgb_array
 from bao_env.render.shapes import Shape
 
 _COLOURS = 128
+_READING_TIME = 1000
+"""Milliseconds that the words of an event stay at the least."""
 _LIFTS = {EventKind.LIFT, EventKind.ENDELEA, EventKind.HOUSE_PLAYED}
 _PLACES = {(place.seat, place.pit): place for place in places()}
 
@@ -30,8 +33,11 @@ Frame = tuple[list[Shape], int]
 """The shapes, and the milliseconds for which they are shown."""
 
 
-def frames(board: Board) -> Iterator[Frame]:
-    """Yield the frames of a game, given by the board at its end."""
+def frames(board: Board, *, words: bool = False) -> Iterator[Frame]:
+    """Yield the frames of a game, given by the board at its end.
+
+    ``words`` says each event in a sentence, and leaves time to read it.
+    """
     actions = board.move_stack
     board = board.copy()
     while board.move_stack:
@@ -41,7 +47,13 @@ def frames(board: Board) -> Iterator[Frame]:
         text = f"{SEAT_NAMES[board.turn]}: {board.move_text(action)}"
         position = board.position
         for event in board.trace(action):
-            yield from _event_frames(position, event, text)
+            if words:
+                text = event.sentence
+            shown = list(_event_frames(position, event, text))
+            if words:
+                shapes, time = shown[0] if shown else (drawing(position, status=text), 0)
+                shown[:1] = [(shapes, time + _READING_TIME)]
+            yield from shown
             position = _with_seeds(position, event.counts, event.store)
         board.push(action)
         outcome = board.outcome()
@@ -94,17 +106,18 @@ def _hand(place: Place, count: int) -> list[Shape]:
     return shapes
 
 
-def write_gif(path: str | Path, board: Board) -> None:
+def write_gif(path: str | Path, board: Board, *, words: bool = False) -> None:
     """Write a game as an animated GIF.
 
     Args:
         path: the file to write.
         board: the game at its end.
+        words: see :func:`frames`.
 
     Raises:
         OSError: the file cannot be written.
     """
-    shown = list(frames(board))
+    shown = list(frames(board, words=words))
     # One palette for all frames, so that still parts do not flicker. The middle frame has a mark.
     middle = Image.fromarray(rgb_array(shown[len(shown) // 2][0]))
     palette = middle.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)

@@ -53,6 +53,9 @@ def explain_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("position", metavar="POSITION", help="a position text, between quotes")
     parser.add_argument("move", metavar="MOVE", help="such as A6L, 6L*, b7R or 8>")
     add_options(parser, "ruleset")
+    parser.add_argument(
+        "--gif", type=new_file, metavar="FILE", help="also draw the move, as an animated GIF"
+    )
     parser.epilog = _EXAMPLE.format("explain", ' "7L*"')
     return _explain
 
@@ -111,12 +114,12 @@ def _replay(options: argparse.Namespace) -> None:
         _write_gif(options.gif, board)
 
 
-def _write_gif(file: str, board: Board) -> None:
+def _write_gif(file: str, board: Board, *, words: bool = False) -> None:
     """Draw a game; ValueError if a package for it is not installed."""
     try:
         from bao_env.animation import write_gif
 
-        write_gif(file, board)
+        write_gif(file, board, words=words)
     except (ModuleNotFoundError, DependencyNotInstalled) as error:
         raise ValueError("--gif needs more packages: pip install 'bao_env[render]'") from error
     print(f"{file}: {Path(file).stat().st_size / 1e6:.2f} MB")
@@ -132,6 +135,8 @@ def _explain(options: argparse.Namespace) -> None:
         board.push(options.move)
         print(board)
         print(f"position: {board.text()}")
+        if options.gif:
+            _write_gif(options.gif, board, words=True)
 
 
 def _show(options: argparse.Namespace) -> None:

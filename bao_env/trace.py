@@ -91,7 +91,12 @@ class Event:
 
     def __str__(self) -> str:
         """Return the event in words, with its rule."""
-        return f"{self.kind.words.format(**self.names())} ({self.rule})"
+        return f"{self.sentence} ({self.rule})"
+
+    @property
+    def sentence(self) -> str:
+        """The event in words."""
+        return self.kind.words.format(**self.names())
 
     def names(self) -> dict[str, str]:
         """Return the names in the words of the event: players, holes and numbers of seeds."""

@@ -8,14 +8,17 @@ from bao_training.cli import main as bao
 from PIL import Image
 
 from bao_env.animation import frames
-from bao_env.board import Board
-from bao_env.render.drawing import Circle
+from bao_env.board import Board, EventKind
+from bao_env.render.shapes import Circle, Text
 from tests.conftest import Capsys
 from tests.rulesets import every_ruleset
 
 ROOT = Path(__file__).parent.parent
-GAME = ROOT / "tests" / "data" / "games" / "voogt-1.txt"
-"""The game of the README's picture: a short one of 1994."""
+MOVE = (
+    "0,0,1,0,7,0,2,0/0,0,0,0,0,0,0,0/1,0,0,0,7,2,2,0/0,0,0,0,0,0,0,0 21,21 SN S -",
+    "3R",
+)
+"""The move of the README's picture: a capture and a relay."""
 
 
 @every_ruleset("zanzibar")
@@ -48,9 +51,17 @@ def frames_of(picture: Image.Image) -> int:
 
 
 def test_picture_in_the_readme() -> None:
-    """``bao replay tests/data/games/voogt-1.txt --gif agents/game.gif`` makes it."""
-    file = ROOT / "agents" / "game.gif"
+    """``bao explain POSITION 3R --gif agents/move.gif`` makes it; POSITION stands above."""
+    file = ROOT / "agents" / "move.gif"
     assert file.relative_to(ROOT).as_posix() in (ROOT / "README.md").read_text(encoding="utf-8")
-    assert file.stat().st_size < 2_000_000
+    position, move = MOVE
+    board = Board.from_text(position)
+    events = board.trace(move)
+    assert {EventKind.CAPTURE, EventKind.ENDELEA} <= {event.kind for event in events}
+    board.push(move)
+    shown = list(frames(board, words=True))
+    lines = [[s for s in shapes if isinstance(s, Text)][-1].text for shapes, _ in shown]
+    assert list(dict.fromkeys(lines))[1:] == [event.sentence for event in events]
+    assert 8000 < sum(milliseconds for _, milliseconds in shown) < 12_000
     with Image.open(file) as picture:
-        assert frames_of(picture) > 300
+        assert 8 < frames_of(picture) <= len(shown)  # equal ones that follow each other are one

@@ -43,8 +43,8 @@ def test_description_and_addresses_come_from_one_line() -> None:
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     address = hatch_build.repository(citation + 'repository-code: "https://git.example/bao/"\n')
     assert address == "https://git.example/bao" and not hatch_build.repository("# " + citation)
-    readme = "![board](agents/game.gif) [rules](bao_env/RULES.md) [site](https://x.org) [a](#b)"
+    readme = "![board](agents/move.gif) [rules](bao_env/RULES.md) [site](https://x.org) [a](#b)"
     assert hatch_build.description(readme, address, "1.0") == (
-        "![board](https://git.example/bao/raw/v1.0/agents/game.gif) "
+        "![board](https://git.example/bao/raw/v1.0/agents/move.gif) "
         "[rules](https://git.example/bao/blob/v1.0/bao_env/RULES.md) [site](https://x.org) [a](#b)"
     )

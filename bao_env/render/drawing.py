@@ -284,9 +284,9 @@ def _marked(place: Place, mark: Mark, viewer: int) -> list[Shape]:
     return shapes
 
 
-def _name(x: float, y: float, seat: int, mover: int) -> list[Shape]:
+def _name(x: float, y: float, seat: int, *, golden: bool) -> list[Shape]:
     """Draw the name of a player, golden and underlined for the one to move."""
-    if seat != mover:
+    if not golden:
         return [Text(x, y, SEAT_NAMES[seat], 15, _PALE)]
     gold = MarkKind.LEGAL.colour
     return [Text(x, y, SEAT_NAMES[seat], 15, gold), Rect(x - 21, y + 8, 42, 2.5, 1.2, gold)]
@@ -320,7 +320,7 @@ def drawing(
         position: the position to show.
         marks: marks of holes; a hole shows the last of its own, and first of all that it is barred
             by takasia or awaits the side of a capture.
-        status: see :func:`status_line`.
+        status: see :func:`status_line`; with one, no player is marked as the one to move.
         layout: positions and sizes, and so the size of the drawing.
         viewer: the seat at the bottom.
     """
@@ -346,7 +346,7 @@ def drawing(
             shapes += _count(place, count)
     for seat, (x, y, w, h) in ((1 - viewer, layout.far), (viewer, layout.near)):
         where = (x + w / 2, y - 16) if h > w else (x + 30, y + 16)
-        shapes += _name(*where, seat, position.mover)
+        shapes += _name(*where, seat, golden=status is None and seat == position.mover)
     line = status_line(position, status)
     shapes.append(Text(layout.width / 2, layout.height - 24, line, 18, _INK))
     return shapes
