@@ -1,4 +1,7 @@
-"""Compiling beforehand, and the notice while functions compile."""
+"""The notice while functions compile, and a cache that is damaged or cannot be written.
+
+tests/wheel/check.py tries ``bao warm-up``, because compiling everything takes minutes.
+"""
 
 from __future__ import annotations
 
@@ -10,38 +13,6 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.slow
-
-PLAY = """
-from numba.core import event
-import bao_env
-
-class Count(event.Listener):
-    def on_start(self, event):
-        print(event.data["dispatcher"])
-    def on_end(self, event):
-        pass
-
-event.register("numba:compile", Count())
-env = bao_env.env()
-env.reset(seed=1)
-env.step(int(env.last()[0]["action_mask"].argmax()))
-envs = bao_env.BaoVectorEnv(8, opponent="greedy", observation="replies", threads=2)
-envs.reset(seed=1)
-envs.step(envs.sample_legal_actions())
-
-import bao_agents
-from bao_agents.registry import PLAYERS
-from bao_training.train import load_config, make_trainer
-board = bao_env.Board()
-board.move_text("A7L")
-for name in PLAYERS:
-    if not name.startswith(("runs/", "chat:", "pipe:", "package.")):
-        bao_agents.load(name).choose(board)
-settings = load_config("configs/quick.toml", ["envs=64", "minibatch=64", "hidden=[8]"])
-make_trainer(*settings).train_update()
-"""
-"""Prints what it compiles."""
-
 
 def run(code: str, cache: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run Python in a process of its own, which prints notices."""
@@ -108,11 +79,3 @@ def test_what_cannot_be_kept_is_played_all_the_same(refuse: str, tmp_path: Path)
     warm_up = "from bao_env.warm_up import _run; _run(None)"
     done = run(f"{refuse}\n{LEGAL}\ntry: {warm_up}\nexcept OSError as e: print(e)", tmp_path)
     assert done.stdout.startswith("1\ncompiled code cannot be cached; set NUMBA_CACHE_DIR")
-
-
-def test_after_warming_up_nothing_is_compiled(tmp_path: Path) -> None:
-    done = run("from bao_training.cli import main; main(['warm-up'])", tmp_path)
-    assert "single games: " in done.stdout and "many games: " in done.stdout
-    assert done.stderr == ""
-    played = run(PLAY, tmp_path)
-    assert (played.stdout, played.stderr) == ("", "")

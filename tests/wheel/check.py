@@ -33,6 +33,47 @@ def imports() -> None:
     assert found.startswith(sys.prefix), found
 
 
+PLAY_EVERYTHING = """
+from numba.core import event
+import bao_env
+
+class Count(event.Listener):
+    def on_start(self, event):
+        print(event.data["dispatcher"])
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Count())
+env = bao_env.env()
+env.reset(seed=1)
+env.step(int(env.last()[0]["action_mask"].argmax()))
+envs = bao_env.BaoVectorEnv(8, opponent="greedy", observation="replies", threads=2)
+envs.reset(seed=1)
+envs.step(envs.sample_legal_actions())
+
+import bao_agents
+from bao_agents.registry import PLAYERS
+from bao_training.train import load_config, make_trainer
+board = bao_env.Board()
+board.move_text("A7L")
+for name in PLAYERS:
+    if not name.startswith(("runs/", "chat:", "pipe:", "package.")):
+        bao_agents.load(name).choose(board)
+settings = load_config("quick", ["envs=64", "minibatch=64", "hidden=[8]"])
+make_trainer(*settings).train_update()
+"""
+"""Prints what it compiles."""
+
+
+def warm_up() -> None:
+    """After ``bao warm-up`` nothing is compiled."""
+    said = bao("warm-up")
+    assert "single games: " in said and "many games: " in said
+    command = [sys.executable, "-c", PLAY_EVERYTHING]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
+
+
 def environments() -> None:
     """Each kind of environment under its checker; a vector against a player by its name."""
     api_test(bao_env.env(), num_cycles=100)
@@ -106,6 +147,7 @@ CHECKS = {"train": train, "play": play, "render": render}
 if __name__ == "__main__":
     for name, check in {
         "imports": imports,
+        **({"warm-up": warm_up} if "train" in sys.argv else {}),
         "environments": environments,
         "players": players,
         **{n: c if n in sys.argv else without(n) for n, c in CHECKS.items()},
