@@ -11,19 +11,23 @@ from gymnasium import logger
 
 from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of, unpack_masks
+from bao_env.engine.bits import U
+from bao_env.engine.compile import jit
 from bao_env.engine.kernel import advance
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import (
+    META,
     NO_WINNER,
     PLY,
     WORDS,
     Flags,
     Position,
     Words,
+    mover_of,
     turn_of,
     unpack,
 )
-from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.ruleset import Ruleset, rules_of
 from bao_env.envs.arguments import Options, seat_or_none
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
@@ -59,6 +63,18 @@ def warn_of_no_render_mode(metadata: dict[str, Any]) -> None:
     """Warn that an environment cannot render, because it was made without a mode."""
     modes = ", ".join(metadata["render_modes"])
     logger.warn(f"render() needs a render_mode: make the environment with one of {modes}")
+
+
+@jit
+def _play(switches, positions, legal, action):
+    """Play a legal action; ``positions`` uint64[1, 6] and ``legal`` uint64[1] change in place.
+
+    Returns:
+        the winner or -1, the seat to move, and the plies played.
+    """
+    words = positions[0]
+    legal[0], winner, _ = advance(rules_of(switches), words, U(action))
+    return winner, np.int64(mover_of(words[META])), np.int64(words[PLY])
 
 
 class SingleGame:
@@ -109,7 +125,7 @@ class SingleGame:
         """Seat, pit and direction of the last action; None at the opening."""
         self.guard = Guard()
         """Whoever steps the game changes it in ``with`` blocks of this guard."""
-        self._rules = ruleset.kernel
+        self._switches = ruleset.switches
         self._viewers = (np.array([SOUTH], np.int8), np.array([NORTH], np.int8))
 
     @property
@@ -196,10 +212,8 @@ class SingleGame:
             self.legal[0] = 0
             return
         self.last = self.mover, action >> 2, (action >> 1 & 1,)
-        words = self.positions[0]
-        self.legal[0], self.winner, _ = advance(self._rules, words, np.uint64(action))
-        self.mover = turn_of(words)
-        self.truncated = self.winner < 0 and self.plies >= self.max_plies
+        self.winner, self.mover, plies = _play(self._switches, self.positions, self.legal, action)
+        self.truncated = self.winner < 0 and plies >= self.max_plies
 
     def _why_illegal(self, action: int) -> str:
         name = f" ({action_to_move(action)})" if 0 <= action < NUM_ACTIONS else ""

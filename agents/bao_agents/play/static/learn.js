@@ -176,12 +176,11 @@ export class Learn {
       this.showPuzzle(game.outcome.winner === task.who ? "puzzle_done" : "puzzle_wrong");
       return;
     }
-    if (game.mover === task.who) {
-      task.good = game.at;
-      return;
-    }
+    if (game.mover === task.who) return;
     const { win } = await post(`/api/games/${task.id}/evaluation`, { ply: game.at });
     if (this.task !== task || this.table.game.at < game.at) return;
-    this.showPuzzle(win?.winner === 1 - task.who ? "puzzle_wrong" : "puzzle_right");
+    const wrong = win?.winner === 1 - task.who;
+    if (!wrong) task.good = game.at + 1; // the next turn, to which a wrong move is taken back
+    this.showPuzzle(wrong ? "puzzle_wrong" : "puzzle_right");
   }
 }
