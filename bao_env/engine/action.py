@@ -1,11 +1,11 @@
-"""Actions: a move, or a choice inside one, as an integer 0..63; and the starts of the kernel.
+"""Encode a move, or a choice within one, as an action 0..63, and as a start for the kernel.
 
 ``action = pit * 4 + direction * 2 + house``: pit 0..7 = own front holes 1..8, 8..15 = own back
 holes 1..8; direction 0 = left, 1 = right; house 1 = play the house.
 
 Legal actions are a uint64 with bit a set where action a is legal. A *start* is an action without
 its house choice, as the kernel simulates it: ``ring pit + 16 * down``, where ``down`` is the step
-along the ring (:mod:`bao_env.engine.layout`). In a namua capture the captured seeds take that step.
+along the ring (:mod:`bao_env.engine.layout`). In a namua capture it is the captured seeds' step.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bao_env.engine.position import NO_PIT, Actions, Words, pending_of, store_of
 
 NUM_ACTIONS = 64
 
-DOWN_STARTS_SHIFT = U(16)  # in a set of starts, those going down stand above
+DOWN_STARTS_SHIFT = U(16)  # in a set of starts, those going down are the upper bits
 RING_MASK = U(15)
 """Mask of the ring pit in a start; it also wraps a walk along the ring."""
 DOWN_SHIFT = U(4)
@@ -35,7 +35,7 @@ _HOLE_MASK = U(7)
 
 
 class IllegalMoveError(ValueError):
-    """A move or an action that cannot be played; the message names the legal ones."""
+    """Raised for a move or an action that cannot be played; the message names the legal ones."""
 
 
 def pack_action(pit: int, direction: int, house: int = 0) -> int:
@@ -55,13 +55,13 @@ def unpack_action(action: int) -> tuple[int, int, int]:
 
 
 def actions_of(legal: int) -> list[int]:
-    """Return the actions of some bits (a uint64 as an integer), in ascending order."""
+    """Return the actions in a set of bits (a uint64 as an integer), in ascending order."""
     legal = int(legal)
     return [action for action in range(NUM_ACTIONS) if legal >> action & 1]
 
 
 def mask_of(actions: Iterable[int]) -> int:
-    """Return the bits of some actions, as an integer."""
+    """Return a set of actions as bits, an integer."""
     return sum(1 << action for action in set(actions))
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bao_env.engine.position import WORDS, Actions, Words
 
 _READABLE: Final = ("C_CONTIGUOUS", "ALIGNED", "WRITEABLE")
-"""For other arrays numba compiles again, or not at all."""
+"""Numba compiles again for other arrays, or fails."""
 
 
 def check_array(
@@ -26,7 +26,7 @@ def check_array(
         name: the argument's name, for the message.
         array: expected to be a C-contiguous array in the machine's byte order.
         dtype, shape: the expected ones.
-        fill: whether it must be writable, too.
+        fill: whether it must also be writable.
 
     Raises:
         TypeError: it is not an array, or has another dtype.
@@ -80,9 +80,9 @@ def batch_size(positions: object) -> int:
 
 
 def as_batch(positions: Words, legal: Words) -> tuple[Words, Words]:
-    """Return the arguments of a player so that compiled code can read them.
+    """Return the arguments of a player in a form that compiled code can read.
 
-    They are copied only if they must be.
+    Copy them only if necessary.
 
     Args:
         positions: uint64[B, 6].

@@ -1,6 +1,6 @@
-"""Types of arrays, by the type of their numbers. Docstrings give the shapes.
+"""Array types, named by dtype. Docstrings give the shapes.
 
-:mod:`bao_env.engine.position` has more, by their meaning: ``Words``, ``Seats``, ``Actions`` and
+:mod:`bao_env.engine.position` has more, named by meaning: ``Words``, ``Seats``, ``Actions`` and
 ``Flags``.
 """
 

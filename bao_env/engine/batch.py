@@ -1,4 +1,4 @@
-"""The kernel over many games at once: in place, in caller-owned buffers, on several threads.
+"""Run the kernel on many games at once: in place, in caller-owned buffers, on several threads.
 
 Games are processed in blocks of :data:`~bao_env.engine.lanes.BLOCK`, whose moves run side by side
 in the lanes (:mod:`bao_env.engine.lanes`).
@@ -53,14 +53,14 @@ from bao_env.engine.sampling import draw_actions
 from bao_env.engine.starts import candidates, is_capture
 
 _PLIES = 1 << 17
-"""Random plies that compiled code plays without a look at Ctrl-C: some milliseconds."""
+"""Random plies that compiled code plays between two checks for Ctrl-C: a few milliseconds."""
 MAX_THREADS = 1024
 _scratch = threading.local()
 """Each thread's scratch memory."""
 
 
 def _thread_scratch() -> Scratch:
-    """Return this thread's :func:`make_scratch`, for one block."""
+    """Return this thread's scratch memory for one block (:func:`make_scratch`)."""
     if not hasattr(_scratch, "block"):
         _scratch.block = make_scratch(BLOCK)
     block: Scratch = _scratch.block
@@ -69,15 +69,15 @@ def _thread_scratch() -> Scratch:
 
 @jit
 def _find_legal(rules, positions, legal, winners, scratch):
-    """Write the legal actions of a block; for games with a winner, 0.
+    """Write the legal actions of a block, 0 for games with a winner.
 
     Args:
         rules: the :class:`KernelRules`.
         positions, legal, winners: arrays of the block; see the module.
-        scratch: a thread's :func:`make_scratch`.
+        scratch: the arrays of :func:`make_scratch`, one set per thread.
     """
     jobs = scratch[0]
-    count = np.int64(0)  # of a plain 0, numba would compile run() for that constant, too
+    count = np.int64(0)  # numba would compile run() separately for a literal 0
     for game in range(positions.shape[0]):
         legal[game] = ZERO
         if winners[game] >= 0:
@@ -100,7 +100,7 @@ def _find_legal(rules, positions, legal, winners, scratch):
 def _step_block(rules, positions, actions, legal, winners, scratch):
     """Play a legal action in each running game of a block; arguments as in :func:`_step`."""
     jobs = scratch[0]
-    count = np.int64(0)  # of a plain 0, numba would compile run() for that constant, too
+    count = np.int64(0)  # numba would compile run() separately for a literal 0
     for game in range(positions.shape[0]):
         if legal[game] == ZERO:
             continue
@@ -121,7 +121,7 @@ def _step(rules, positions, actions, legal, winners, scratch):
     Args:
         rules: the :class:`KernelRules`.
         positions, actions, legal, winners: arrays of the batch; see the module.
-        scratch: a thread's :func:`make_scratch`.
+        scratch: the arrays of :func:`make_scratch`, one set per thread.
     """
     for low in range(0, positions.shape[0], BLOCK):
         block = slice(low, low + BLOCK)
@@ -130,7 +130,7 @@ def _step(rules, positions, actions, legal, winners, scratch):
 
 @jit
 def _restart_finished(positions, legal, winners, opening, opening_legal):
-    """Restart the games that are won; return their number."""
+    """Restart the games that are won and return their number."""
     ended = 0
     for i in range(positions.shape[0]):
         if winners[i] >= 0:
@@ -144,7 +144,7 @@ def _restart_finished(positions, legal, winners, opening, opening_legal):
 
 @jit
 def _play_random(rules, positions, legal, winners, rng, opening, opening_legal, plies, scratch):
-    """Play random legal actions, restarting games that end; return the number of those.
+    """Play random legal actions, restart games that end, and return how many ended.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -153,7 +153,7 @@ def _play_random(rules, positions, legal, winners, rng, opening, opening_legal, 
         opening: uint64[6], the position in which ended games restart.
         opening_legal: its legal actions.
         plies: number of actions to play in each game.
-        scratch: a thread's :func:`make_scratch`.
+        scratch: the arrays of :func:`make_scratch`, one set per thread.
     """
     ended = 0
     actions = np.empty(BLOCK, np.int64)
@@ -168,7 +168,7 @@ def _play_random(rules, positions, legal, winners, rng, opening, opening_legal, 
 
 
 class Engine:
-    """The batch kernel under one rule set, with its threads.
+    """Play batches of games under one rule set, on one or more threads.
 
     No call allocates memory that grows with the batch. Every call validates the type, shape and
     layout of its arrays in constant time, and raises TypeError or ValueError before it changes
@@ -193,7 +193,7 @@ class Engine:
         self._exclusive = Exclusive("Engine")
         self._pool: ThreadPoolExecutor | None = None
         self._pool_process = 0
-        """The process of its threads: a fork copies the pool, but not the threads."""
+        """The process that has the threads: a fork copies the pool, but not its threads."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.ruleset, self.threads)
@@ -222,7 +222,7 @@ class Engine:
         size = self._check_games(positions, legal, winners)
 
         def work(part: slice) -> None:
-            legal[part] = 0  # so that no game is played on
+            legal[part] = 0  # so that no game continues
             winners[part] = NO_WINNER
             no_actions = legal[part].view(np.int64)
             state = positions[part], no_actions, legal[part], winners[part]
@@ -307,7 +307,7 @@ class Engine:
             ended.append(_play_random(self.rules, *state, *opening, some, _thread_scratch()))
 
         at_once = max(1, _PLIES // max(1, size))
-        for played in range(0, plies, at_once):  # so that Ctrl-C is answered
+        for played in range(0, plies, at_once):  # so that Ctrl-C works
             some = min(at_once, plies - played)
             self.share(size, work)
         return sum(ended)
@@ -338,6 +338,6 @@ class Engine:
             try:
                 work(first)
             finally:
-                wait(futures)  # after Ctrl-C, too: they write into the caller's arrays
+                wait(futures)  # even after Ctrl-C: they write into the caller's arrays
             for future in futures:
                 future.result()

@@ -27,16 +27,16 @@ A = TypeVar("A")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _EVERY = 15.0
-"""Seconds between two lines on how far compiling is."""
+"""Seconds between two lines of progress."""
 _checked: set[Path] = set()
 _functions: set[Callable[..., Any]] = set()
-"""The functions that are compiled here."""
+"""The functions compiled here."""
 _lost: set[Callable[..., Any]] = set()
-"""Those of them that could not be written to disk."""
+"""Functions whose compiled code could not be written to disk."""
 
 
 class _Cache(FunctionCache):
-    """Numba's cache of a function, which a damaged file or a full disk does not stop."""
+    """Numba's cache of a function, made to survive a damaged file or a full disk."""
 
     def load_overload(self, *args: Any) -> Any:
         """Load a compiled function; None if it is not there."""
@@ -61,9 +61,9 @@ def is_kept() -> bool:
 
 
 class _Notice(event.Listener):
-    """Print lines when this process compiles our functions: a first one, then how far it is.
+    """Print a line when this process starts to compile our functions, then lines of progress.
 
-    Numba calls it when it compiles, and not when it loads a function from its cache.
+    Numba calls this when it compiles a function, not when it loads one from its cache.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class _Notice(event.Listener):
         """Handle the end of a compilation."""
         function = event.data["dispatcher"].py_func
         if function in _functions:
-            self._compiled.add(function)  # for one of perhaps several types of arguments
+            self._compiled.add(function)  # perhaps for one of several argument types
         if self._said is not None and time.monotonic() >= self._said + _EVERY:
             self._said = time.monotonic()
             tqdm = sys.modules.get("tqdm")
@@ -100,14 +100,14 @@ def _say(text: str) -> None:
 
 event.register("numba:compile", _Notice())
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-    np.seterr(over="ignore")  # the kernel computes modulo 2^64, of which NumPy would warn
+    np.seterr(over="ignore")  # the kernel computes modulo 2^64; NumPy would warn
 
 
 def _sources_digest(directory: Path) -> str:
     """Return a hash of the sources that a compiled function of ``directory`` may have inlined.
 
-    They are the engine and, of this package and of the package that the directory is in, the files
-    with compiled functions and those that they import, which may hold their constants.
+    They are the engine's files and, in this package and the package of ``directory``, every file
+    with compiled functions and the files that it imports, which may hold its constants.
     """
     engine = Path(__file__).parent
     top = directory
@@ -131,13 +131,13 @@ def _sources_digest(directory: Path) -> str:
 def _drop_stale_cache(sources: Path, cache: Path) -> None:
     """Delete numba's cache files when any source they may hold has changed.
 
-    Numba looks only at the file of a function, not at the files of the functions it calls. It would
-    keep running an old kernel inside a new batch.
+    Numba checks only the file of a function, not the files of the functions it calls. It would keep
+    running an old kernel inside a new batch.
 
     Args:
         sources: the folder of the functions.
-        cache: numba's folder for the compiled functions: ``__pycache__``, or another if that cannot
-            be written or ``NUMBA_CACHE_DIR`` is set. Each folder of sources has its own.
+        cache: numba's folder for the compiled functions: ``__pycache__``, or another if that is not
+            writable or ``NUMBA_CACHE_DIR`` is set. Each folder of sources has its own.
     """
     if cache in _checked:
         return
@@ -156,9 +156,9 @@ def _drop_stale_cache(sources: Path, cache: Path) -> None:
 
 
 def jit(function: F, **options: Any) -> F:
-    """Compile ``function`` with numba on its first call; cached on disk, releases the GIL.
+    """Compile ``function`` with numba on its first call, cache it on disk, and release the GIL.
 
-    ``options`` are more of numba's.
+    ``options`` are passed on to numba.
     """
     options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     _functions.add(function)
@@ -166,7 +166,7 @@ def jit(function: F, **options: Any) -> F:
     if compiled is not function:  # as with NUMBA_DISABLE_JIT
         try:
             compiled._cache = _Cache(function)
-        except RuntimeError:  # there is no folder that can be written
+        except RuntimeError:  # no folder is writable
             _lost.add(function)
         else:
             sources = Path(function.__code__.co_filename).parent
@@ -177,7 +177,7 @@ def jit(function: F, **options: Any) -> F:
 def jit_inner(function: F, **options: Any) -> F:
     """Compile a function as :func:`jit` does, for functions that only compiled code calls.
 
-    They compile faster, because Python gets no way in: a call from Python raises TypeError.
+    They compile faster because they get no Python wrapper: a call from Python raises TypeError.
     """
     compiled = jit(function, no_cpython_wrapper=True, **options)
 
@@ -185,7 +185,7 @@ def jit_inner(function: F, **options: Any) -> F:
         raise TypeError(f"{function.__name__}() is for compiled code only: give it @jit")
 
     if compiled is not function:
-        # Without these, numba would follow the missing way in, and crash.
+        # Without these, numba would call the missing wrapper and crash.
         compiled._insert = lambda *args, **kwargs: None  # type: ignore[attr-defined]
         compiled._compile_for_args = refuse  # type: ignore[attr-defined]
     return compiled
@@ -194,8 +194,8 @@ def jit_inner(function: F, **options: Any) -> F:
 def jit_inline(function: F) -> F:
     """Compile a function as :func:`jit_inner` does, for functions that a hot loop must inline.
 
-    These are small functions, without which the loop would not vectorise, and functions with many
-    arrays as arguments, whose descriptions each call would copy.
+    A loop that calls small functions would not vectorise otherwise. A call with many arrays as
+    arguments would copy their descriptions.
     """
     return jit_inner(function, forceinline=True)
 
@@ -216,7 +216,7 @@ def uncounted(value: A) -> A:
 
 
 def _disown(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """Return a value of a numba type, with its arrays as views of memory without an owner."""
+    """Return a value of a numba type with its arrays as views that own no memory."""
     if isinstance(kind, types.BaseTuple):
         kinds: Any = kind
         items = [

@@ -103,14 +103,14 @@ _SIDE = code("lone_house", "side")
 
 
 class Hand(NamedTuple):
-    """A move that is being played, or its end; uint64 each."""
+    """A move in progress, or its end; every field is a uint64."""
 
     front: np.uint64
-    """The mover's front row, a byte a pit."""
+    """The mover's front row, one byte per pit."""
     back: np.uint64
     """The mover's back row."""
     facing: np.uint64
-    """The opponent's front row with its bytes reversed, so that byte r faces own pit r; 0 in a
+    """The opponent's front row with its bytes reversed, so byte r faces the mover's pit r; 0 in a
     takasa, which never captures (1.7)."""
     seeds: np.uint64
     """Seeds in the hand; 0 ends the move."""
@@ -297,7 +297,7 @@ def begin(rules, packed, capture_turn, start, stops):
             )
         return Hand(front, back, rest, seeds, pit, down, house_min, NO_PIT, stops, tally)
 
-    # 2.4, 3.3: the first hand is lifted from an own pit.
+    # 2.4, 3.3: the first hand is lifted from one of the mover's pits.
     store_seed = ONE if namua else ZERO  # 2.2
     tally = store_seed << TALLY_SHIFT
     in_back = ZERO - (ring >> ROW_SHIFT)

@@ -40,7 +40,7 @@ LANES = 32
 BLOCK = 512
 """Games whose hands share the lanes; their jobs stay in the second-level cache."""
 MAX_STARTS = 32
-"""The most jobs of a game."""
+"""The most jobs that a game can have."""
 _MAX_ALONE = 3
 """The last hands of a block, up to this number, are finished one by one."""
 
@@ -48,15 +48,15 @@ _MAX_ALONE = 3
 FIND_LEGAL = 0
 """Write their bits of the legal actions into ``legal``."""
 PLAY = 1
-"""Play on in ``positions``, and write the seats that win into ``winners``."""
+"""Play the jobs in ``positions``, and write the seats that win into ``winners``."""
 FIND_BEST = 2
-"""Write what each game's jobs can do together into ``legal``; see :func:`best_capture`."""
+"""Write the best that each game's jobs can do into ``legal``; see :func:`best_capture`."""
 
 _BEST_LEGAL = U(1 << 8)
 _BEST_WINS = U(1 << 9)
 
-# Where each field of the hands starts in the lane array, one uint64 a lane. The array is
-# flat: only with a fixed distance between fields can the compiler see that they don't overlap.
+# Where each field of the hands starts in the lane array, one uint64 per lane. The array is flat:
+# the compiler needs a fixed distance between fields to see that they don't overlap.
 _FIELDS = len(Hand._fields)
 (
     _FRONT,
@@ -164,7 +164,7 @@ def _fill(rules, positions, job, lanes, i):
 
 @jit_inline
 def best_capture(best):
-    """Read what :data:`FIND_BEST` has found out about a player's moves.
+    """Read what :data:`FIND_BEST` found out about a player's moves.
 
     Returns:
         the most seeds that a move captures; whether a move wins at once, by emptying the

@@ -20,7 +20,7 @@ functions between them:
 
 * :data:`Words`: the array, one position or a batch;
 * :class:`Position`: plain tuples by seat; :func:`to_words` and :func:`unpack` convert it, and
-  :func:`pack` writes it into an array that exists;
+  :func:`pack` writes it into an existing array;
 * :class:`Packed`: words 0 to 4 as a named tuple, for compiled code; :func:`read` and :func:`write`
   convert it, and ``read_at`` and ``write_at`` do so in a row of a batch. The functions at the end
   of this file read the parts of META; no other code knows their places.
@@ -268,10 +268,10 @@ class Packed(NamedTuple):
 
     @classmethod
     def of(cls, words: Words) -> Packed:
-        """Return the position in ``words``, uint64[5 or more], for a call from plain Python.
+        """Return the position in ``words``, uint64[5 or more]; call this one from plain Python.
 
-        :func:`read` is for compiled code: called from plain Python it returns plain integers,
-        which compiled functions do not take.
+        :func:`read` is for compiled code. Called from plain Python it returns plain integers,
+        which compiled functions do not accept.
         """
         return cls(*words[: META + 1])
 

@@ -22,7 +22,7 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 from bao_env.engine.layout import HOUSE, NUM_SEEDS
 
 RULES_VERSION = 1
-"""Must be raised when the same moves in the same rule set lead to a different position."""
+"""Increase this when the same moves in the same rule set lead to a different position."""
 
 MAX_SOW_LIMIT = 1_000_000
 NO_CAPTURE_LIMIT = 63
@@ -54,8 +54,8 @@ class Ruleset:
     """A takasa in mtaji also stops at the owned house with ``house_min`` seeds (kibao 1.6.2)."""
     lone_house: Literal["front", "side"] = "front"
     """``front``: a takasa from an active house that is the only filled front hole takes two seeds
-    (Donkers 2.4b). ``side``: it does so only if the back row is empty, too; otherwise the house is
-    an ordinary hole there (Dutch I.c)."""
+    (Donkers 2.4b). ``side``: it does so only if the back row is also empty; otherwise the house
+    counts as an ordinary hole (Dutch I.c)."""
     singleton_takasa: Literal["house", "singletons"] = "house"
     """When a takasa in namua may start from a hole with one seed. ``house``: if no front hole has
     more, or the house is still owned (Donkers 2.4c). ``singletons``: if no front hole but an active
@@ -153,7 +153,7 @@ class Ruleset:
 
     @classmethod
     def from_dict(cls, switches: Mapping[str, Any]) -> Ruleset:
-        """Return the rule set of a mapping as :meth:`to_dict` makes it; missing keys are defaults.
+        """Return the rule set of a mapping like :meth:`to_dict`'s; missing keys get the defaults.
 
         Raises:
             ValueError: a switch is unknown, or contradicts another.
@@ -176,13 +176,14 @@ CHOICES: dict[str, tuple[str, ...]] = {
     for name, kind in get_type_hints(Ruleset).items()
     if get_origin(kind) is Literal
 }
-"""The values of each switch that is one of a few words."""
+"""The allowed values of each switch that takes a word."""
 
 
 def code(switch: str, value: str | int) -> np.uint64:
     """Return the value of a switch as the kernel compares it.
 
-    A number is itself, False and True are 0 and 1, a word is its place in :data:`CHOICES`.
+    A number stays as it is, False and True become 0 and 1, and a word becomes its index in
+    :data:`CHOICES`.
     """
     return np.uint64(CHOICES[switch].index(value) if isinstance(value, str) else value)
 

@@ -1,11 +1,12 @@
 """The rules of Bao that say which moves may start.
 
 A player must capture if they can (1.7a); otherwise they takasa. :func:`candidates` finds the starts
-(:mod:`bao_env.engine.action`) that the rules allow, before infinite moves are excluded, which takes
-playing them out (:mod:`bao_env.engine.kernel`). Takasia, the one rule by which a move limits the
-next one, is in three functions: :func:`takasia_bar` finds the pit that a takasa bars,
-:func:`candidates` excludes it, and ``relay()`` of the kernel stops at it. The Dutch sheet's own
-takasia is in :func:`candidates` alone.
+(:mod:`bao_env.engine.action`) that the rules allow. Infinite moves are among them: only playing a
+move out shows that it is infinite (:mod:`bao_env.engine.kernel`).
+
+Takasia is the only rule by which a move limits the next one. :func:`takasia_bar` finds the pit that
+a takasa bars, :func:`candidates` excludes it, and the kernel's ``relay()`` stops at it. The Dutch
+sheet's version of takasia is in :func:`candidates` alone.
 
 Rule numbers are Donkers' unless another source is named; see ``bao_env/RULES.md``.
 """
@@ -65,14 +66,15 @@ _SINGLETONS = code("singleton_takasa", "singletons")
 
 @jit_inline
 def _capture_pits(filled, prey, seeds):
-    """Return the own front pits, as bits, at which the last seed of a first sowing captures (3.4).
+    """Return the front pits, as bits, at which the last seed of a first sowing captures (3.4).
 
-    The pit must be filled before that seed falls, and prey must face it. Of 17 seeds or more the
-    first round has put a seed into every pit. The last of 16 falls into the pit that they left,
-    which is empty.
+    The pit must be filled before that seed falls, and prey must face it. With 17 seeds or more, the
+    first round has put a seed into every pit. The last of 16 seeds falls into the pit they came
+    from, which is empty.
 
     Args:
-        filled, prey: the own front pits that are filled, and that face a filled pit, as bits.
+        filled, prey: the player's front pits that are filled, and those that face a filled pit, as
+            bits.
         seeds: the number of seeds sown.
     """
     if seeds < _ROUND:
@@ -85,7 +87,7 @@ def first_captures(front, back, facing, capture_limit):
     """Find where a first sowing in mtaji can capture (3.4).
 
     Returns bit sets over ring pits: starts that capture going up, starts that capture going down,
-    and the own front pits at which they capture.
+    and the front pits at which they capture.
     """
     up = ZERO
     down = ZERO
@@ -115,13 +117,13 @@ def first_captures(front, back, facing, capture_limit):
 
 @jit_inline
 def _namua_captures(front, facing):
-    """Return the own front pits, as bits, at which a seed from the store captures (2.3)."""
+    """Return the front pits, as bits, at which a seed from the store captures (2.3)."""
     return nonzero(front) & nonzero(facing)
 
 
 @jit
 def capture_targets(rules, front, back, facing, store):
-    """Return the own front pits, as bits, at which a first sowing could capture."""
+    """Return the front pits, as bits, at which a first sowing could capture."""
     if store != ZERO:
         return _namua_captures(front, facing)
     up, down, targets = first_captures(front, back, facing, rules.capture_limit)
@@ -130,10 +132,10 @@ def capture_targets(rules, front, back, facing, store):
 
 @jit_inline
 def cannot_play(front, back, store):
-    """Return whether a player has no hole to play from, by their rows alone (1.2).
+    """Return whether a player has no hole to play from, judged by their rows alone (1.2).
 
-    In namua a filled front hole is enough for a move, in mtaji a hole with two seeds. The only
-    players without a move that this misses are those whose moves are all infinite (1.5a).
+    A move needs a filled front hole in namua, or a hole with two seeds in mtaji. This misses only
+    players whose moves are all infinite (1.5a).
 
     Args:
         front, back: their rows.
@@ -244,7 +246,7 @@ def takasia_bar(rules, front, back, other_front, other_back, other_owned):
         other_front, other_back, byteswap(front), rules.capture_limit
     )
     if targets != ZERO:
-        return NO_PIT  # they need not takasa
+        return NO_PIT  # the next player can capture
     up, down, targets = first_captures(front, back, byteswap(other_front), rules.capture_limit)
     if not _single(targets):
         return NO_PIT
@@ -282,7 +284,7 @@ def is_capture(rules, packed, action):
 
 @jit
 def startable(rules, words):
-    """Return how the mover of uint64[6] may begin, before infinite moves are excluded.
+    """Return how the mover may begin in ``words``, uint64[6], before infinite moves are excluded.
 
     Returns:
         whether they must capture (2.3b, 3.4), or a capture waits for its side (Dutch I.a); and the

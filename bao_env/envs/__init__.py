@@ -2,8 +2,8 @@
 
 :class:`bao_env.raw_env` (:mod:`~bao_env.envs.aec`) is PettingZoo's, :class:`bao_env.BaoEnv`
 (:mod:`~bao_env.envs.single`) Gymnasium's with one game, :class:`bao_env.BaoVectorEnv`
-(:mod:`~bao_env.envs.vector`) Gymnasium's with many. Each class says what differs. Arrays have one
-row for each game in the last and no such axis in the others.
+(:mod:`~bao_env.envs.vector`) Gymnasium's with many. Each class documents its differences. Arrays
+have one row per game in the last and no such axis in the others.
 
 **Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pits 0..7 are the front row of
 the player to act, 8..15 the back row, both from their own left; direction 0 = left, 1 = right;
@@ -21,9 +21,9 @@ house 1 = play the house.
 
 **Opponent.** ``BaoEnv`` and ``BaoVectorEnv`` play against ``opponent``, by default ``"random"``:
 each step is the learner's ply and the opponent's answers, and observations and rewards are the
-learner's. With ``opponent=None`` they play themselves: each action is for the player to act, and
-the reward is for the player who *has just acted*. The observation that comes with it is the *next*
-player's. That is usually the other, so a value bootstrapped from it changes sign:
+learner's. ``opponent=None`` is self-play: each action is for the player to act, and the reward is
+for the player who *has just acted*. The observation that comes with it is the *next* player's. That
+is usually the other player, so a value bootstrapped from it changes sign:
 ``target = reward - discount * value(observation)``. In rule set ``dutch`` a capture may wait for
 its side; then the same player acts again, and the sign stays. Compare ``infos["seat"]``, the seat
 of the player who is shown the game, before and after the step.
@@ -45,13 +45,13 @@ rules say.
 
 **Reset options.** ``{"first_player": "north"}`` lets North begin, ``{"position": text}`` starts at
 a position text (:mod:`bao_env.notation`) with ply 0, ``{"seat": "north"}`` gives the learner that
-seat. They hold for the games that this reset begins; None stands for the environment's argument.
+seat. They apply to the games that this reset begins; None means the environment's argument.
 
-**Interruptions.** If an exception or Ctrl-C interrupts a step or a reset, because an opponent fails
-for example, the environment asks for a reset (``gymnasium.error.ResetNeeded``). Wrong actions and
-options raise before anything changes.
+**Interruptions.** If an exception or Ctrl-C interrupts a step or a reset, for example because an
+opponent fails, the environment asks for a reset (``gymnasium.error.ResetNeeded``). Wrong actions
+and options raise before anything changes.
 
-**Arguments** of all of them:
+**Arguments** of all environments:
 
 * ``ruleset``: a :class:`bao_env.Ruleset` or its name.
 * ``observation``: a name of :data:`bao_env.observation.observer.OBSERVATIONS`, or an
@@ -67,7 +67,7 @@ options raise before anything changes.
   a window shows it after each reset and step, at most two a second. The last two need pygame:
   ``pip install 'bao_env[render]'``.
 
-and of those with an opponent:
+and of ``BaoEnv`` and ``BaoVectorEnv``:
 
 * ``opponent``: None, the name of a player such as ``"greedy"`` or ``"alphabeta:2"``, an object with
   ``act(positions, legal)`` (:class:`bao_env.Agent`), or a function that does the same.

@@ -13,11 +13,11 @@ from bao_env.observation.observer import Observer, make_observations
 
 
 class Afterstates(NamedTuple):
-    """The K legal actions of B games, each game's side by side, and where they lead."""
+    """The K legal actions of B games, grouped by game, and the positions they lead to."""
 
     observations: Any
-    """The observations of the player who moves after the action, K rows, as the environment has
-    them, without action masks."""
+    """The observations of the player who moves after the action, K rows in the environment's
+    format, without action masks."""
     legal: Words
     """Their legal actions, uint64[K], bit a = action a; 0 where the game is over."""
     actions: Actions

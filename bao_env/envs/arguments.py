@@ -9,7 +9,7 @@ from bao_env.engine.layout import Seat, seat_number
 from bao_env.render.raster import import_pygame
 
 Illegal = Literal["lose", "raise"]
-"""What an illegal action does."""
+"""What happens after an illegal action."""
 Options = dict[str, Any]
 """The options of a reset."""
 Infos = dict[str, Any]
@@ -56,7 +56,7 @@ def check_max_plies(max_plies: int | None, max_cycles: int | None = None) -> int
 
     Args:
         max_plies: the length; None stands for :data:`MAX_PLIES`.
-        max_cycles: the same, by the name that PettingZoo's environments have for it.
+        max_cycles: the same, under the name that PettingZoo's environments use.
 
     Raises:
         ValueError: it is not such an integer, or both are given and differ.
@@ -91,7 +91,7 @@ def check_options(options: Options | None, *known: str) -> Options:
 
     Raises:
         TypeError: ``options`` is not a dict.
-        ValueError: an unknown key, or both a position and who begins.
+        ValueError: a key is unknown, or the options give both a position and who begins.
     """
     if options is None:
         return {}

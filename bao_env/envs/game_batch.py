@@ -1,6 +1,6 @@
 """Many games side by side: what the vector environment steps.
 
-Who fills what in one step; every array has a row for each game::
+One step fills these arrays, each with one row per game::
 
     actions ---> Engine.step ---> GameStates            positions, legal actions, winners
     agent -----> _reply --------> GameStates            its answers, if there is an opponent
@@ -52,7 +52,7 @@ NO_LEARNER = -1
 
 
 class GameStates(NamedTuple):
-    """The state of games, one row each; changed in place as they are played."""
+    """The state of games, one row each; changes in place as they are played."""
 
     positions: Words
     """Packed positions, uint64[n, 6]."""
@@ -69,7 +69,7 @@ class GameStates(NamedTuple):
 
 
 class StepResult(NamedTuple):
-    """The result of a step, one row a game."""
+    """The result of a step, one row per game."""
 
     rewards: npt.NDArray[np.float64]
     """+1 for a win, -1 for a loss, else 0, float64[B]."""
@@ -145,7 +145,7 @@ def _set_viewers(state, viewers, legal):
 
 @jit
 def _score(state, low, high, max_plies, actors, viewers, legal, rewards, terminated, truncated):
-    """Write what the last ply has brought, and end the games that have become too long.
+    """Write the results of the last ply, and cut short the games that have become too long.
 
     Args:
         state: the :class:`GameStates` as a plain tuple, which numba recognises faster; the legal
@@ -157,7 +157,7 @@ def _score(state, low, high, max_plies, actors, viewers, legal, rewards, termina
         rewards, terminated, truncated: the arrays of :class:`StepResult`, filled.
     """
     state = GameStates(*state)
-    for g in range(U(low), U(high)):  # numba tests a signed index for a negative one each time
+    for g in range(U(low), U(high)):  # numba tests every signed index for a negative value
         _set_viewer(state, viewers, legal, g)
         won = state.winners[g] >= 0
         cut = not won and state.positions[g, PLY] >= max_plies
@@ -250,7 +250,7 @@ class GameBatch:
         actors: Seats,
         buffer: ObservationBuffer,
     ) -> StepResult:
-        """Play one action in every game, and the agent's answers. Games that are over stay so.
+        """Play one action and the agent's answers in every game; games that are over stay so.
 
         Args:
             actions: int64[B], legal in the games that run.

@@ -1,4 +1,4 @@
-"""A step or a reset happens as a whole, or the environment needs a reset."""
+"""Detect interrupted steps and resets, after which an environment needs a reset."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from gymnasium.error import ResetNeeded
 
 
 class Guard:
-    """Know whether the games of an environment are what it has shown.
+    """Track whether an environment's games match what it has shown.
 
-    An opponent that fails, an observer that raises, or Ctrl-C can end a step in its middle. What
-    the environment shows and what it plays then disagree: the next actions could be taken for the
-    opponent's. So whatever changes games runs in a ``with`` block of the guard. Until a block ends
-    without an exception, :meth:`check` asks for a reset.
+    An opponent that fails, an observer that raises, or Ctrl-C can end a step midway. The games then
+    differ from what the environment has shown, and it could take the learner's next action for the
+    opponent's. So all code that changes games runs in a ``with`` block of the guard. Until a block
+    ends without an exception, :meth:`check` asks for a reset.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Openings: games begin where the rules say, or some random plies later.
+"""Begin games where the rules say, or some random plies later.
 
 A deterministic opponent can be beaten by memorising one line of play. A few random opening plies
 make games differ.
@@ -86,7 +86,7 @@ def _play_randomly(rules, positions, legal, plies, states):
 
 
 class Openings:
-    """The starts of games.
+    """Draw the positions at which games begin.
 
     Args:
         ruleset: the rules.

@@ -35,7 +35,7 @@ Observation = Any
 
 
 class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
-    """Bao la Kiswahili for one learner against an opponent, or in self-play.
+    """Play Bao la Kiswahili as one learner against an opponent, or in self-play.
 
     The contract of all environments holds (:mod:`bao_env.envs`).
 

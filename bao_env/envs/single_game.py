@@ -124,7 +124,7 @@ class SingleGame:
         self.last: tuple[int, int, tuple[int]] | None = None
         """Seat, pit and direction of the last action; None at the opening."""
         self.guard = Guard()
-        """Whoever steps the game changes it in ``with`` blocks of this guard."""
+        """Code that changes the game does so in ``with`` blocks of this guard."""
         self._switches = ruleset.switches
         self._viewers = (np.array([SOUTH], np.int8), np.array([NORTH], np.int8))
 
@@ -228,7 +228,7 @@ class SingleGame:
         return take_rows(make_observations(self._observer, self.positions, legal, viewers), 0)
 
     def action_mask(self, seat: int) -> npt.NDArray[np.int8]:
-        """Return what a seat may play, as a fresh int8[64]: all zero if it is not to move."""
+        """Return a seat's action mask, a fresh int8[64]: all zero if it is not to move."""
         if seat != self.mover:
             return np.zeros(NUM_ACTIONS, np.int8)
         mask = np.empty(NUM_ACTIONS, np.int8)
@@ -237,7 +237,7 @@ class SingleGame:
 
 
 class SingleGameEnv:
-    """The part that the environments with a single game share: access to it, and rendering."""
+    """What the environments with a single game share: access to the game, and rendering."""
 
     metadata: dict[str, Any]
     render_mode: str | None
@@ -272,7 +272,7 @@ class SingleGameEnv:
     def sample_legal_actions(self) -> int:
         """Draw a uniformly random legal action, 0 where there is none.
 
-        The draws have a generator of their own, which ``reset(seed=...)`` seeds.
+        The draws use their own generator, which ``reset(seed=...)`` seeds.
         """
         legal = np.flatnonzero(self.action_masks())
         return int(self._sampler.choice(legal)) if len(legal) else 0

@@ -54,7 +54,7 @@ Observation = Any
 class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     """Many games of Bao la Kiswahili side by side, against an opponent or in self-play.
 
-    The contract of all environments holds (:mod:`bao_env.envs`). Every array has a row a game: B
+    The contract of all environments holds (:mod:`bao_env.envs`). Arrays have one row per game: B
     actions and rewards, ``"observation"`` float32[B, 52], ``"action_mask"`` int8[B, 64], which is
     also ``infos["action_mask"]``, and ``infos["seat"]`` int8[B]. ``infos["winner"]``,
     ``infos["plies"]`` and ``infos["illegal"]`` hold where ``infos["_winner"]`` and so on are True.
@@ -64,7 +64,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     * ``NEXT_STEP`` (default): in the next step, which ignores that game's action; reward 0.
     * ``SAME_STEP``: in the same step. ``infos["final_obs"]`` (objects [B]) and
       ``infos["final_info"]`` hold the end, where ``infos["_final_obs"]`` is True. Gymnasium's
-      wrappers that change observations do not take this mode.
+      wrappers that change observations do not support this mode.
     * ``DISABLED``: by ``reset(options={"reset_mask": bool[B]})``; a step before that is an error.
 
     **Reset options** are one value for all games or a sequence of B. ``"reset_mask"``, bool[B],
@@ -187,7 +187,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def sample_legal_actions(self) -> Actions:
         """Draw uniformly random legal actions, int64[B], 0 where there is none.
 
-        Each game has a generator of its own for them, which ``reset(seed=...)`` seeds.
+        Each game has its own generator for them, which ``reset(seed=...)`` seeds.
         """
         actions = np.empty(self.num_envs, np.int64)
         random_actions(self._shown.legal, self._sampler, actions)
@@ -210,7 +210,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         )
 
     def render(self) -> tuple[Any, ...] | None:
-        """Return the boards as texts or images, one a game; None without a render mode.
+        """Return the boards as strings or images, one per game; None without a render mode.
 
         Raises:
             DependencyNotInstalled: pygame is missing, and the mode needs it.
@@ -361,7 +361,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         first_players: Seats | int | None = None,
         start: tuple[Words, Words] | None = None,
     ) -> None:
-        """Begin games. What the arguments leave open is drawn.
+        """Begin games, and draw what the arguments leave open.
 
         Args:
             games: int64[n].
@@ -406,7 +406,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def _read_options(
         self, games: GameIndices, options: Options
     ) -> tuple[Seats | None, Seats | None, tuple[Words, Words] | None]:
-        """Return what a reset's options say of ``games``; see :meth:`_begin`."""
+        """Return what a reset's options say about ``games``; see :meth:`_begin`."""
         texts = self._per_game(options, "position", str)
         firsts = self._per_game(options, "first_player", lambda s: seat_number(s, "first_player"))
         seats = self._per_game(options, "seat", lambda s: check_seat(s, self.opponent))
@@ -449,7 +449,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return self._value(shown.arrays, shown.action_masks), infos | _where(everywhere, **seen)
 
     def _final_infos(self, games: GameIndices, ended: Flags, infos: Infos) -> Infos:
-        """Return Gymnasium's infos on the end of games, with ``infos`` about them inside."""
+        """Return Gymnasium's infos about ended games, which contain ``infos``."""
         shown = self._shown
         final_obs = np.empty(self.num_envs, object)  # filled with None
         arrays, masks = take_rows(shown.arrays, games), shown.action_masks[games]
@@ -462,5 +462,5 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
 
 def _where(games: Flags, **infos: Any) -> Infos:
-    """Return infos, each with the games for which it is given: bool[B], under ``_`` and its key."""
+    """Return infos, and for each a bool[B] of the games that have it, under ``_`` and its key."""
     return infos | {f"_{key}": games.copy() for key in infos}

@@ -10,8 +10,8 @@ Each group has a column for each of the 64 actions, zero where the action is ill
 
 The last two groups are zero where there is no reply: the game is over, or the same player acts
 again (Dutch I.a). As in :mod:`bao_env.observation.board`, seeds are counts as uint8, and eighths as
-float32. The reply's flag is judged by the rows: it misses a player who has moves, all of them
-infinite (1.5a).
+float32. The last flag looks only at the rows: it misses a player whose moves are all infinite
+(1.5a).
 
 An observation plays out about twenty moves. The moves of many games run side by side in the
 engine's lanes.
@@ -76,7 +76,7 @@ _scratch = threading.local()
 
 
 class Workspace(NamedTuple):
-    """A thread's scratch memory, with a row for each action that is being played out."""
+    """A thread's scratch memory, with a row for each action being played out."""
 
     after: Words
     """uint64[_ROWS, 6], the positions after them."""
@@ -133,9 +133,9 @@ def _play_out(rules, positions, count, work):
 def _reply(rules, count, all_replies, work):
     """Play out the replies to ``count`` actions: fill ``best``, and ``seats`` where there is none.
 
-    Without ``all_replies`` only until a legal one is found.
+    Without ``all_replies``, stop at the first legal reply.
     """
-    jobs = np.int64(0)  # of a plain 0, numba would compile run() for that constant, too
+    jobs = np.int64(0)  # numba would compile run() separately for a literal 0
     for row in range(count):
         work.best[row] = ZERO
         packed = read_at(work.after, row)

@@ -45,10 +45,10 @@ from bao_env.engine.position import (
 )
 
 OBSERVATION_VERSION = 1
-"""Raised whenever a number of the observation changes its place or its meaning."""
+"""Increased whenever a number of the observation changes its place or its meaning."""
 OBSERVATION_SIZE = 52
 SEED_UNIT = 8.0
-"""Seeds that make 1.0 in a float observation."""
+"""The number of seeds that a float observation shows as 1.0."""
 
 _LAST_FRONT_PIT = U(7)  # a ring pit; NO_PIT lies above
 
@@ -60,7 +60,7 @@ def seed_space(shape: tuple[int, ...], dtype: npt.DTypeLike) -> spaces.Box:
 
 
 def seed_scale(dtype: npt.DTypeLike) -> Any:
-    """Return what a count of seeds is multiplied by: uint64 1 for uint8, else a float32."""
+    """Return the factor for counts of seeds: uint64 1 for uint8, else a float32."""
     return U(1) if dtype == np.uint8 else np.float32(1.0 / SEED_UNIT)
 
 
@@ -68,7 +68,7 @@ def seed_scale(dtype: npt.DTypeLike) -> Any:
 def observe_one(words, seeds, k, viewer, scale, out, r):
     """Write the observation of one position of many, for compiled callers.
 
-    Rows are named by their index, because passing slices would cost more than everything else.
+    Rows are given by index because passing slices would cost more than everything else.
 
     Args:
         words: uint64[N, 5 or more], C-contiguous positions.

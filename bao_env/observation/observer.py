@@ -1,7 +1,7 @@
 """Observers: what a player sees of a position, as numbers.
 
 Every environment, adapter and :class:`~bao_env.self_play.PolicyAgent` takes ``observation=``: a
-name from this table, or an object of your own (:class:`Observer`).
+name from this table, or your :class:`Observer`.
 
 ==================  ============================================================================
 ``observation=``    what a player sees
@@ -18,7 +18,7 @@ name from this table, or an object of your own (:class:`Observer`).
 
 Each is also available as uint8, with seed counts instead of multiples of 1/8.
 
-To add a kind, write a class with ``space`` and ``fill`` in a file of its own, and add a row to
+To add a kind, write a class with ``space`` and ``fill`` in a new file, and add a row to
 :data:`OBSERVATIONS`.
 """
 
@@ -75,7 +75,7 @@ class Observer(Protocol):
 
 
 class OwnObserver:
-    """Guard an observer that is not ours: it gets read-only views, and its output is tried once.
+    """Wrap a caller's observer: give it read-only views, and try its output once.
 
     Args:
         observer: the observer.
@@ -107,7 +107,7 @@ class OwnObserver:
         positions, viewers = np.array([position, position]), np.array([SOUTH, NORTH], np.int8)
         legal = np.array([legal_mask(ruleset.kernel, position), 0], np.uint64)
         unwritten: Any = True
-        for byte in (0x55, 0x2A):  # what fill leaves alone is one, then the other
+        for byte in (0x55, 0x2A):  # numbers left alone keep the one, then the other
             arrays = empty_arrays(self, 2)
             parts = list(arrays.values()) if isinstance(arrays, dict) else [arrays]
             for part in parts:
