@@ -4,13 +4,13 @@
 ``bao_env.env``, ``raw_env``    PettingZoo: two agents (:mod:`bao_env.envs.aec`)
 ``bao_env.BaoEnv``              Gymnasium: one game, against an opponent or in self-play
 ``bao_env.BaoVectorEnv``        Gymnasium: thousands of games at once
-``bao_env.Engine``              the batch engine below them: arrays in, arrays out
+``bao_env.Engine``              the batch engine beneath them: arrays in, arrays out
 ``bao_env.Board``               one game for people: moves by name, undo, pictures
 ==============================  ======================================================
 
-Importing the package registers ``bao/Bao-v0`` and, in self-play, ``bao/BaoSelfPlay-v0`` with
-Gymnasium and, if PettingZoo has a registry,
-``bao/bao-v0`` with PettingZoo. ``gymnasium.make("bao_env:bao/Bao-v0")`` does the import itself.
+Importing the package registers ``bao/Bao-v0`` and, for self-play, ``bao/BaoSelfPlay-v0`` with
+Gymnasium, and ``bao/bao-v0`` with PettingZoo if it has a registry.
+``gymnasium.make("bao_env:bao/Bao-v0")`` does the import itself.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ if hasattr(pettingzoo, "register"):  # new in PettingZoo 1.27
 if not TYPE_CHECKING:  # or a type checker would find every name here
 
     def __getattr__(name: str) -> Any:
-        """Import all public names when one is first used, so that ``bao --help`` is quick."""
+        """Import all public names when one is first used, which keeps ``bao --help`` quick."""
         if name.startswith("__") and name != "__all__":
             raise AttributeError(name)
         from importlib import import_module

@@ -2,7 +2,7 @@
 
 ``bao replay GAME --gif FILE`` draws a game, and ``bao explain POSITION MOVE --gif FILE`` one move
 with the words of its events. Both show the trace of each move on the drawing of the board, as the
-page does. They need pygame and Pillow: ``pip install 'bao_env[render]'``.
+web board does. They need pygame and Pillow: ``pip install 'bao_env[render]'``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bao_env.render.shapes import Shape
 
 _COLOURS = 128
 _READING_TIME = 1000
-"""Milliseconds that the words of an event stay at the least."""
+"""The least milliseconds that the words of an event stay."""
 _LIFTS = {EventKind.LIFT, EventKind.ENDELEA, EventKind.HOUSE_PLAYED}
 _PLACES = {(place.seat, place.pit): place for place in places()}
 
@@ -118,7 +118,7 @@ def write_gif(path: str | Path, board: Board, *, words: bool = False) -> None:
         OSError: the file cannot be written.
     """
     shown = list(frames(board, words=words))
-    # One palette for all frames, so that still parts do not flicker. The middle frame has a mark.
+    # One palette for all frames keeps still parts from flickering. The middle frame has a mark.
     middle = Image.fromarray(rgb_array(shown[len(shown) // 2][0]))
     palette = middle.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
     images = []

@@ -1,4 +1,4 @@
-"""The environment under a versioned name, as PettingZoo's tools expect it."""
+"""Export the environment under a versioned name, as PettingZoo's tools expect."""
 
 from bao_env.envs.aec import env, raw_env
 

@@ -1,8 +1,8 @@
-"""Measure the engine: random legal play with exact masks and auto-reset, in plies a second.
+"""Measure the engine: random legal play with exact masks and auto-reset, in plies per second.
 
 Every case plays the same kind of game: draw a uniformly random legal action, play it, compute the
-exact legal mask of the new position, restart ended games. Cases run in turn, round after round, so
-a machine whose speed drifts slows all of them alike. The table shows medians over the rounds.
+exact legal mask of the new position, and restart ended games. Cases run in turn, round after round,
+so a machine whose speed drifts affects all of them alike. The table shows medians over the rounds.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ class Case:
     play: Callable[[int], int]
     """Plays the given number of calls; returns the number of plies played."""
     rates: list[float] = field(default_factory=list)
-    """Plies a second of each round."""
+    """Plies per second of each round."""
     cpu_rates: list[float] = field(default_factory=list)
-    """Plies a second of processor time (summed over the threads) of each round."""
+    """Plies per second of processor time, summed over the threads, of each round."""
 
     @property
     def rate(self) -> float:
-        """Median plies a second."""
+        """Median plies per second."""
         return statistics.median(self.rates)
 
     @property
     def cpu_rate(self) -> float:
-        """Median plies a second of processor time."""
+        """Median plies per second of processor time."""
         return statistics.median(self.cpu_rates)
 
 
 def measure(cases: Sequence[Case], rounds: int, seconds: float) -> None:
-    """Run the cases in turn, ``rounds`` times, each time for about ``seconds`` a case."""
+    """Run the cases in turn, ``rounds`` times, each case for about ``seconds``."""
     calls = []
     for case in cases:
         case.play(1)

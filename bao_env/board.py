@@ -1,4 +1,4 @@
-"""Board: a game with moves by name, undo, texts and pictures."""
+"""Play one game with moves by name, undo, notation and pictures."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ class Board:
         """Return the legal action that ``move`` means, without playing it.
 
         Args:
-            move: an action; a canonical name (``A6L``, the mover's own rows, for North too); or
+            move: an action; a canonical name (``A6L``, the mover's own rows, also for North); or
                 a move text in Donkers' or the kibao spelling; stars are ignored.
 
         Raises:
@@ -267,7 +267,7 @@ class Board:
         raise IllegalMoveError(f"{_shown(move)}: {reason}; legal: {' '.join(self.legal_moves)}")
 
     def _named(self, move: str | int) -> int | None:
-        """Return the action of an integer or a canonical name; None for other texts."""
+        """Return the action of an integer or a canonical name; None for other strings."""
         if not isinstance(move, str):
             return operator.index(move)
         try:
@@ -396,10 +396,10 @@ class Board:
         return ascii_board(self.position, status=self._status(), viewer=seat)
 
     def svg(self, *, legal: bool = False, width: int = 760, viewer: Seat = SOUTH) -> str:
-        """Return the board as an SVG document; the hole and the way of the last action are marked.
+        """Return the board as an SVG document; mark the hole and direction of the last action.
 
         Args:
-            legal: also mark the holes and the ways of the legal actions.
+            legal: also mark the holes and directions of the legal actions.
             width: the width of the picture, in pixels.
             viewer: the seat at the bottom.
 

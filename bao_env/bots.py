@@ -1,4 +1,4 @@
-"""Players as opponents: the protocol, two bots that need no search, and players by name.
+"""Define what an opponent is, two bots that do not search, and opponents by name.
 
 A package adds players to the names that environments know with an entry point of the group
 ``bao_env.players``: a function ``load(name, ruleset, seed, threads)`` that returns an
@@ -33,8 +33,8 @@ _WIN = U(1000)
 class Agent(Protocol):
     """Anything that chooses actions for a batch of positions.
 
-    An agent whose attribute ``seeded`` is False says that its play depends on no seed; then a
-    reset of an environment does not load it by its name again.
+    An agent whose attribute ``seeded`` is False does not depend on a seed, so environments do not
+    load it again at a reset.
     """
 
     def act(self, positions: Words, legal: Words) -> Actions:
@@ -42,8 +42,8 @@ class Agent(Protocol):
 
         Args:
             positions: uint64[B, 6], packed positions.
-            legal: uint64[B], the legal actions, bit a = action a. Where it is 0 the game is over,
-                and any number will do.
+            legal: uint64[B], the legal actions, bit a = action a. Where it is 0 the game is over
+                and any action is accepted.
 
         Returns:
             the actions, int64[B].
@@ -56,7 +56,7 @@ def check_actions(answer: object, legal: Words, who: str) -> Actions:
 
     Args:
         answer: as :meth:`Agent.act` returned it.
-        legal: uint64[B], the legal actions; where they are 0, any number will do.
+        legal: uint64[B], the legal actions; where they are 0, any action is accepted.
         who: the player, for the message.
 
     Raises:
@@ -116,7 +116,7 @@ class RandomAgent:
 
 @jit
 def _captured(rules, packed, action):
-    """Return the seeds that a legal action captures; a higher number if it wins by capture."""
+    """Return the seeds that a legal action captures, or a higher number if it wins by capture."""
     capture_turn, hand = begin_action(rules, packed, action)
     if not capture_turn:
         return ZERO
@@ -147,7 +147,7 @@ def _greedy_actions(rules, positions, legal, actions):
 
 
 class GreedyAgent:
-    """Play the action that captures most seeds; among equals, the one with the lowest number.
+    """Play the action that captures the most seeds; among equals, the lowest action.
 
     A capture that empties the opponent's front row, and so wins, comes before all others.
 
@@ -156,7 +156,7 @@ class GreedyAgent:
     """
 
     seeded = False
-    """Its play depends on no seed; see :class:`bao_env.Agent`."""
+    """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
 
     def __init__(self, ruleset: str | Ruleset = "zanzibar") -> None:
         self._rules = get_ruleset(ruleset).kernel
@@ -204,7 +204,7 @@ def get_agent(
 def _load_by_name(name: str, ruleset: Ruleset, seed: int, threads: int) -> Agent:
     """Load a player from the packages that have an entry point; see the module.
 
-    A package that fails is left out, and named if no other has the player.
+    A package that fails is skipped, and named in the error if no other has the player.
     """
     reasons: list[str] = []
     cause: BaseException | None = None
@@ -214,7 +214,7 @@ def _load_by_name(name: str, ruleset: Ruleset, seed: int, threads: int) -> Agent
         try:
             load = entry.load()
             agent = load(name, ruleset=ruleset, seed=seed, threads=threads)
-        except (Exception, SystemExit) as error:  # it is not ours: it may raise anything
+        except (Exception, SystemExit) as error:  # foreign code may raise anything
             cause = error
             if load is not None and isinstance(error, ValueError):
                 reasons.insert(0, str(error))

@@ -72,7 +72,7 @@ def show_command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _read(file: str) -> list[Transcript]:
-    """Read the games of a file; NotationError if it is too long, not ASCII, or has no game."""
+    """Read the games of a file; raise NotationError if it is too long, not ASCII or empty."""
     with Path(file).open("rb") as stream:
         data = stream.read(MAX_TEXT + 1).removeprefix(codecs.BOM_UTF8)
     try:
@@ -89,7 +89,7 @@ def _read(file: str) -> list[Transcript]:
 
 
 def replay_games(options: argparse.Namespace) -> Iterator[tuple[Transcript, Board]]:
-    """Yield the games of ``bao replay`` with their boards at the end; NotationError if one errs."""
+    """Yield the games of ``bao replay``, each with its last board; raise NotationError if wrong."""
     for game in _read(options.file):
         played = replay(
             game, options.ruleset, spelling=options.spelling, strict=not options.any_stars
@@ -115,7 +115,7 @@ def _replay(options: argparse.Namespace) -> None:
 
 
 def _write_gif(file: str, board: Board, *, words: bool = False) -> None:
-    """Draw a game; ValueError if a package for it is not installed."""
+    """Draw a game; raise ValueError if a package for it is not installed."""
     try:
         from bao_env.animation import write_gif
 

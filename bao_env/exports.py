@@ -1,4 +1,4 @@
-"""The public names of the package; :mod:`bao_env` imports them when one is first used."""
+"""Gather the public names of the package; :mod:`bao_env` imports them on first use."""
 
 from bao_env.board import Board, Outcome
 from bao_env.bots import Agent, GreedyAgent, RandomAgent

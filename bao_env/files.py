@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # slow to import, and few need it
+if TYPE_CHECKING:  # slow to import and rarely needed
     from pydantic import ValidationError
 
 
@@ -22,8 +22,8 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
         data: the whole content; text is written as UTF-8.
 
     Raises:
-        OSError: it cannot be written, or is something other than a file, for example a device; what
-            was there stays as it was. The error names the file.
+        OSError: it cannot be written, or is not a regular file but, for example, a device. What was
+            there stays unchanged. The error names the file.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
@@ -43,8 +43,8 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     try:
-        folder = os.open(path.parent, os.O_RDONLY)  # so that the new name survives a crash as well
-    except PermissionError:  # Windows opens no folder
+        folder = os.open(path.parent, os.O_RDONLY)  # so that the new name also survives a crash
+    except PermissionError:  # Windows cannot open folders
         return
     try:
         os.fsync(folder)
@@ -60,10 +60,10 @@ class HeldError(ValueError):
 def hold(folder: Path) -> Iterator[None]:
     """Hold the lock on ``folder`` until the end of the block.
 
-    The operating system releases the lock of a process that has ended for any reason.
+    The operating system releases the lock when the process ends for any reason.
 
     Args:
-        folder: the folder; it is made if it is missing.
+        folder: the folder; created if it is missing.
 
     Raises:
         HeldError: another process holds it; the message says which.
@@ -94,6 +94,6 @@ def hold(folder: Path) -> Iterator[None]:
 
 
 def fault(error: ValidationError) -> str:
-    """Return where the first validation error of a file's content is, and what it says."""
+    """Return the location and the message of the first validation error in a file's content."""
     first = error.errors()[0]
     return ": ".join(map(str, (*first["loc"], first["msg"])))

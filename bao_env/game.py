@@ -1,4 +1,4 @@
-"""The kernel for plain Python: stages, legal actions, playing, and the end of a game.
+"""Call the kernel from plain Python: stages, legal actions, playing, and the end of a game.
 
 The functions take packed positions (uint64[6]) and a :class:`Ruleset`. The rules are in
 :mod:`bao_env.engine.kernel`.
@@ -59,7 +59,7 @@ def stage_of(position: Position) -> Stage:
 def legal_bits(words: Words, ruleset: Ruleset) -> int:
     """Return the legal actions in ``words``, uint64[6], as bits: bit a = action a.
 
-    After a win by an empty front row there may be some: only :func:`play` reports that win.
+    After a win by an empty front row there may be some, because only :func:`play` sees that win.
     """
     return int(kernel.legal_mask(ruleset.kernel, words))
 

@@ -1,7 +1,7 @@
-"""What the commands below ``bao`` share: options, types of arguments, and results as JSON.
+"""Share options, argument types and JSON results among the commands of ``bao``.
 
-A command is a function in the module that does the work. It gets a parser, adds its arguments to
-it, and returns the function that runs it::
+A command is a function in the module that does the work. It adds its arguments to a parser, and
+returns the function that runs it::
 
     def command(parser):
         add_options(parser, "ruleset", "seed")
@@ -26,7 +26,7 @@ Run: TypeAlias = Callable[[argparse.Namespace], int | None]
 def at_least(
     least: float, kind: type[int] | type[float] = int, most: float = 2**63 - 1
 ) -> Callable[[str], Any]:
-    """Return a type of arguments: numbers from ``least`` to ``most``, whole ones by default."""
+    """Return an argument type: numbers from ``least`` to ``most``, by default whole numbers."""
 
     def parse(text: str) -> int | float:
         try:
@@ -45,9 +45,9 @@ def at_least(
 
 
 def new_file(text: str) -> str:
-    """Return the name of a file to write, a type of arguments; its folder must exist.
+    """Return the name of a file to write, as an argument type; its folder must exist.
 
-    Without this check the work would be done before the file cannot be written.
+    Without this check, a command would do its work and only then fail to write the file.
     """
     folder = os.path.dirname(text) or "."
     if not os.path.isdir(folder):
@@ -102,7 +102,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def add_options(parser: argparse.ArgumentParser, *names: str, **defaults: Any) -> None:
-    """Add options of :data:`OPTIONS` to a parser; those in ``defaults`` have another default."""
+    """Add options of :data:`OPTIONS` to a parser; ``defaults`` replaces some of their defaults."""
     for name in (*names, *defaults):
         option = dict(OPTIONS[name])
         option["default"] = defaults.get(name, option.get("default"))

@@ -1,4 +1,4 @@
-"""Count the action sequences of a given length: the usual test of a move generator.
+"""Count the action sequences of a given length, the usual test of a move generator.
 
 ``perft(depth)`` is the number of ways to play exactly ``depth`` actions from a position. As in
 chess programming, a game that ends earlier does not count.
@@ -22,7 +22,7 @@ from bao_env.notation.positions import action_to_move, parse_position
 from bao_env.options import Run, add_options, at_least
 
 _COMPILED_DEPTH = 7
-"""The most actions that compiled code plays without a look at Ctrl-C: milliseconds."""
+"""The depth that compiled code searches between two checks for Ctrl-C: milliseconds."""
 
 
 @jit

@@ -1,4 +1,4 @@
-"""Rule sets from files."""
+"""Read rule sets from files."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 _MAX_BYTES = 8 << 10
-"""Parsing takes quadratic time; a rule set has less than 2 KiB."""
+"""Parsing takes quadratic time; a rule set is shorter than 2 KiB."""
 
 
 def load_ruleset(path: str | os.PathLike[str]) -> Ruleset:
     """Read a rule set from a TOML file: switches of :class:`Ruleset`, each ``switch = value``.
 
-    ``base`` is the rule set to change (default ``zanzibar``), ``name`` the name of the new one
-    (default: the file's).
+    ``base`` is the rule set to change (default ``zanzibar``), and ``name`` is the name of the new
+    one (default: the file's name).
 
     Raises:
         ValueError: the file is not TOML, or a switch is unknown or contradicts another.
@@ -39,7 +39,7 @@ def load_ruleset(path: str | os.PathLike[str]) -> Ruleset:
 
 
 def read_ruleset(text: str) -> Ruleset:
-    """Return the rule set of a name, or of the path of a ``.toml`` file.
+    """Return the rule set with a name, or the one in a ``.toml`` file.
 
     Raises:
         ValueError: it is neither, or the file cannot be read; the message says why.

@@ -1,4 +1,4 @@
-"""Self-play for libraries that support only one learner: past policies as the opponent.
+"""Play against past policies: self-play for libraries that support only one learner.
 
     from bao_env import BaoVectorEnv, OpponentPool, PolicyAgent
 
@@ -33,7 +33,7 @@ integers [B]."""
 
 
 class PolicyAgent:
-    """Make an :class:`~bao_env.bots.Agent` of a policy, a function of what a player sees.
+    """Turn a policy, a function of what a player sees, into an :class:`~bao_env.bots.Agent`.
 
     Args:
         choose: the policy, called with all positions at once. Its arguments are the environments'
@@ -68,16 +68,16 @@ class PolicyAgent:
 class OpponentPool:
     """An agent that plays as one of its members at a time.
 
-    It pickles with its members and its generator, if the members can be pickled.
+    Pickling includes its members, which must support it, and its generator.
 
     Args:
-        first: the member that it begins with and always keeps, as :func:`bao_env.bots.get_agent`
-            takes it.
+        first: the member that it begins with and always keeps; see
+            :func:`bao_env.bots.get_agent`.
         size: the largest number of members; a new one then replaces any but the first.
         newest: the probability that :meth:`draw` takes the newest; otherwise all members are
             equally likely.
         seed: seeds the draws.
-        ruleset: the rules that ``first`` plays by, if it is a name.
+        ruleset: the rules for ``first``, if it is a name.
 
     Raises:
         ValueError: an argument is wrong.

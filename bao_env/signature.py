@@ -24,7 +24,7 @@ def machine() -> dict[str, Any]:
 
 
 def signature(ruleset: str | Ruleset) -> str:
-    """Return a hash over every position, mask and result of fixed random games.
+    """Return a hash of every position, mask and result of fixed random games.
 
     It changes if, and only if, the rules or the action encoding behave differently.
     """

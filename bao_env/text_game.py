@@ -1,4 +1,4 @@
-"""Bao as text, for language models: prompts with a board, answers read from free text, retries.
+"""Play Bao as text with language models: prompt with a board, read answers from free text, retry.
 
     game = TextGame(Board())
     while not game.ending:
@@ -6,9 +6,9 @@
         if mistake:
             ...  # the text to send next; after too many, the player forfeits the game
 
-Holes have names, and a direction is named by the hole that it leads to: ``A6 towards A5``. So left
-and right cannot be confused. A namua capture is named by the end of the row from which the captured
-seeds are sown: ``A4 from A1``. The same position gives the same prompt.
+A move names its hole and the hole that its direction leads to: ``A6 towards A5``. So left and right
+cannot be confused. A namua capture names the end of the row from which the captured seeds are sown:
+``A4 from A1``. The same position gives the same prompt.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _MOVE = rf"(?:{_IN_WORDS}|(?P<short>{_HOLE}[LR<>]?[>+]?))"
 _FORMS = (
     rf"\bMOVE\W{{0,5}}[:=]\W{{0,20}}?{_MOVE}(?![\w<>+])",
     rf"\A{_MOVE}\Z",
-    # Not the mere name of a hole, with which a sentence may end.
+    # Not just the name of a hole: a sentence may end with one.
     rf"(?<![\w<>+])(?:{_IN_WORDS}|(?P<short>{_HOLE}(?:[LR<>][>+]?|[>+])))\Z",
 )
-"""Where a move is looked for in an answer in capitals, in this order; the last match counts."""
+"""Patterns that find a move in an upper-case answer, tried in this order; the last match counts."""
 _TRIMMED = " \t\r\n.,;!*`'\"()[]{}$"
 
 # --- positions and moves in words -----------------------------------------------------------------
@@ -119,7 +119,7 @@ def prompt(board: Board, *, legal: bool = True) -> str:
 
 
 def try_again(mistake: NotationError) -> str:
-    """Return the answer to an answer that names no legal move."""
+    """Return the reply to an answer without a legal move."""
     return _TRY_AGAIN.format(mistake.reason)
 
 
@@ -189,7 +189,7 @@ class TextGame:
         board: the start, for example of :func:`random_board`; a copy of it is played on.
         legal: whether prompts list the legal moves.
         history: the number of last moves that prompts list.
-        retries: further tries after an answer that names no legal move.
+        retries: further tries after an answer without a legal move.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class TextGame:
         self.moves: list[str] = []
         """The moves of the game, with their players, in words."""
         self.illegal = [0, 0]
-        """The answers of South and of North that named no legal move."""
+        """The number of answers of South and of North without a legal move."""
         self.winner: int | None = None
         """The seat that has won, by the rules or by a forfeit."""
         self.ending = ""
@@ -237,7 +237,7 @@ class TextGame:
         return None
 
     def play(self, action: int) -> None:
-        """Play an action, for a player who does not write.
+        """Play an action for a player who does not write.
 
         Raises:
             IllegalMoveError: it cannot be played.

@@ -1,6 +1,6 @@
-"""The rules of a rule set as one page of plain words, for people and for language models.
+"""Write the rules of a rule set as one page of plain words, for people and language models.
 
-The page is put together from the switches of the rule set, so it is right for any that you define.
+The page is built from the switches of the rule set, so it also fits rule sets that you define.
 ``bao_env/RULES.md`` has the same rules by number, with their sources.
 """
 

@@ -1,7 +1,7 @@
-"""The events of a move, for boards that show it and for explanations.
+"""List the events of a move, for boards that show it and for explanations.
 
 The events come from running the kernel one sowing at a time, so they agree with the rules as
-played. Each call of ``relay()`` sows once; the change of the hand tells what happened.
+played. Each call of ``relay()`` sows once; the change of the hand shows what happened.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bao_env.notation.positions import hole_name
 
 
 class EventKind(Enum):
-    """The kinds of events in a move, each with its words; :meth:`Event.names` fills them in."""
+    """The kinds of events in a move, each with its wording; :meth:`Event.names` fills it in."""
 
     words: str
 
@@ -99,7 +99,7 @@ class Event:
         return self.kind.words.format(**self.names())
 
     def names(self) -> dict[str, str]:
-        """Return the names in the words of the event: players, holes and numbers of seeds."""
+        """Return the names for the wording of the event: players, holes and numbers of seeds."""
         names = [hole_name(self.seat, pit) for pit in self.pits]
         return {
             "who": SEAT_NAMES[self.seat],
@@ -112,7 +112,7 @@ class Event:
 
 
 class _Recorder:
-    """Collects events, and keeps the seeds on the board up to date."""
+    """Collect events, and keep the seeds on the board up to date."""
 
     def __init__(self, words: Words, ruleset: Ruleset) -> None:
         # The takasa of a lone house takes two seeds.
@@ -148,7 +148,7 @@ class _Recorder:
         self.add(kind, rule, (pit,), seeds)
 
     def sow(self, rule: str, start: int, down: int) -> None:
-        """Let the hand sow all its seeds, from a ring pit on."""
+        """Let the hand sow all its seeds, beginning at a ring pit."""
         step = -1 if down else 1
         pits = tuple(ring_of_pit((start + i * step) & 15) for i in range(self.hand))
         for pit in pits:

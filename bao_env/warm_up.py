@@ -30,7 +30,7 @@ _NOT_KEPT = "compiled code cannot be cached; set NUMBA_CACHE_DIR to a writable f
 
 
 def single_games() -> None:
-    """Compile PettingZoo's environment, Gymnasium's against each bot, and :class:`Board`."""
+    """Compile PettingZoo's environment, Gymnasium's with each bot, and :class:`Board`."""
     for observation in OBSERVATIONS:
         game = raw_env(observation=observation, opening_plies=2)
         game.reset(seed=1)
@@ -46,7 +46,7 @@ def single_games() -> None:
 
 
 def many_games() -> None:
-    """Compile the vector environment with each observation, and the engine below it."""
+    """Compile the vector environment with each observation, and the engine beneath it."""
     for observation, dtype, bot in product(OBSERVATIONS, (np.float32, np.uint8), (None, "greedy")):
         envs = BaoVectorEnv(2, opponent=bot, observation=observation, dtype=dtype, opening_plies=2)
         envs.reset(seed=1)

@@ -8,6 +8,6 @@
 ``bao_env.adapters.pgx``              a Pgx environment, for training loops that JAX compiles
 ====================================  ====================================================
 
-Tianshou, skrl, AgileRL and CleanRL's pattern take the environments as they are. For self-play all
-of them can use :mod:`bao_env.self_play`.
+Tianshou, skrl, AgileRL and CleanRL's pattern use the environments as they are. For self-play all of
+them can use :mod:`bao_env.self_play`.
 """

@@ -8,10 +8,12 @@
 
 Parameters: ``ruleset``, a name; ``max_plies``, after which the game is cut short and nobody has
 won; and ``observation``, the name of one that is a single array
-(:mod:`bao_env.observation.observer`). South, player
-0, begins under every rule set: there is no chance node for a lot, nor for random plies at the
-opening. Actions and observations are those of :class:`bao_env.envs.aec.raw_env`. OpenSpiel's C++
-search does not play games written in Python; its Python search does.
+(:mod:`bao_env.observation.observer`).
+
+South, player 0, begins under every rule set. There are no chance nodes, so the game draws no lots
+and opens without random plies. Actions and observations are those of
+:class:`bao_env.envs.aec.raw_env`. OpenSpiel's C++ search does not play games written in Python; its
+Python search does.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ except ModuleNotFoundError as error:
     raise
 
 _UNUSED = np.random.default_rng()
-"""The generator of lots and random plies, of which this game has none."""
+"""The generator of lots and random plies; this game has neither."""
 _TYPE = pyspiel.GameType(
     short_name="python_bao",
     long_name="Bao la Kiswahili",

@@ -10,22 +10,21 @@
 
 The rules are not written in JAX. ``step`` calls the compiled engine of this package through one
 ``jax.pure_callback`` for the whole batch. The engine always runs on the CPU, whatever device the
-rest uses. So:
+rest uses. This means:
 
 * Each step copies the games to the host and back, waits for them, and holds Python's global lock
-  for the parts that are Python. Use large batches. On a GPU or TPU the games stay on the CPU; the
-  tests use CPU devices only.
-* ``vmap``, ``scan``, ``jit`` and ``pmap`` work, and ``shard_map`` does with ``check_vma=False``. In
-  the last two each device calls the engine for its own games; a batch that ``jit`` shards by itself
-  is first gathered on one device.
-* JAX must have its CPU backend: with ``JAX_PLATFORMS``, name it, as in ``cuda,cpu``.
+  for the parts that are Python. Use large batches. The tests use CPU devices only.
+* ``vmap``, ``scan``, ``jit`` and ``pmap`` work, and so does ``shard_map`` with ``check_vma=False``.
+  In the last two each device calls the engine for its own games. A batch that ``jit`` shards
+  automatically is first gathered on one device.
+* JAX must have its CPU backend. If you set ``JAX_PLATFORMS``, include it, as in ``cuda,cpu``.
 * ``jax.export`` cannot save a computation that contains the environment.
 
 A callback that waits for JAX can wait for the thread that it is blocking (jax-ml/jax issues 24255
 and 25861). With JAX 0.10.2, inputs of 100 KiB and more are copied in the background, and with two
 CPU devices on two cores such a copy never ended. So this callback computes nothing with JAX, and
-its inputs are arrays of four bytes a game. With several CPU devices in the process, more than
-:data:`MAX_GAMES` games on one of them raise an error; a single device has no limit. Do not donate
+its inputs are arrays of four bytes per game. With several CPU devices in the process, more than
+:data:`MAX_GAMES` games on one of them raise an error. A single device has no limit. Do not donate
 the buffers of states (``donate_argnums``).
 """
 
@@ -67,7 +66,7 @@ MAX_GAMES = 100 * 1024 // 4 - 1
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class State(core.State):
-    """A game, or games with leading axes on every array."""
+    """A game, or a batch of games with leading axes on every array."""
 
     current_player: Any
     """The player to act, int32; of an ended game, the player who would be next."""
@@ -100,7 +99,7 @@ class State(core.State):
 
         Args:
             color_theme: ignored; there is only one.
-            scale: size of the picture; None stands for 1.
+            scale: size of the picture; None means 1.
         """
         positions = [unpack(words) for words in _join(np.reshape(self._words, (-1, 2 * WORDS)))]
         columns = math.ceil(math.sqrt(len(positions)))
@@ -126,7 +125,7 @@ class State(core.State):
 
 
 class Bao(core.Env):
-    """The game; :mod:`bao_env.adapters.pgx` says what its steps cost.
+    """Play Bao in Pgx; :mod:`bao_env.adapters.pgx` says what its steps cost.
 
     Actions and observations are those of :class:`bao_env.BaoVectorEnv` in self-play. Players 0 and
     1 sit South and North by lot, as in Pgx's own games. In rule set ``dutch`` the same player may

@@ -1,4 +1,4 @@
-"""The game for RLlib: environments, registered by name, and a module that masks illegal actions.
+"""Register the environments with RLlib, and mask illegal actions in a module.
 
     import bao_env.adapters.rllib as bao
     from ray.rllib.algorithms.ppo import PPOConfig
@@ -47,9 +47,9 @@ def _rows(observation: Any) -> Any:
 
 
 class MaskedModule(TorchRLModule, ValueFunctionAPI):
-    """A network with a policy and a value; illegal actions get probability 0.
+    """A network with a policy and a value that gives illegal actions probability 0.
 
-    It reads every kind of observation, as one row of numbers.
+    It reads every kind of observation as one row of numbers.
 
     ``model_config={"hidden": 256}`` sets the width of its two layers, 128 by default.
     """

@@ -1,4 +1,4 @@
-"""Thousands of games as a ``VecEnv`` for Stable-Baselines3, and self-play against past policies.
+"""Run thousands of games as a Stable-Baselines3 ``VecEnv``, also against past policies.
 
 .. code-block:: python
 
@@ -16,9 +16,9 @@
 
     player("bao.zip")  # with act(positions, legal), for matches and as an opponent
 
-The default ``n_steps=2048`` is for few games: with 128 it makes rollouts of 262,144 steps.
+The default ``n_steps=2048`` is meant for few games: with 128 it makes rollouts of 262,144 steps.
 
-Commands take the player by the name of a function that makes it. With this in ``mine.py``,
+Commands accept the name of a function that makes the player. With this in ``mine.py``,
 ``bao rate mine:mine --path FOLDER_OF_MINE`` rates it::
 
     from bao_env.adapters.sb3 import player
@@ -76,7 +76,7 @@ class SB3VecEnv(VecEnv):
         num_envs: number of games, B.
         opponent: as :class:`bao_env.BaoVectorEnv` takes it; for self-play an
             :class:`bao_env.self_play.OpponentPool`, with a :class:`SelfPlayCallback`.
-        options: more arguments of :class:`bao_env.BaoVectorEnv`, but for ``autoreset_mode``.
+        options: other arguments of :class:`bao_env.BaoVectorEnv`, except ``autoreset_mode``.
 
     Raises:
         ValueError: an argument is wrong, there is no opponent, or observations would be dicts
@@ -185,21 +185,22 @@ class SB3VecEnv(VecEnv):
         return [rows[game] for game in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
-        """Return whether the class is ``Monitor``, whose infos the games give themselves."""
+        """Return whether the class is ``Monitor``; the games already give its infos."""
         return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]
 
 
 class SelfPlayCallback(BaseCallback):
     """Fill the :class:`~bao_env.self_play.OpponentPool` that the model trains against.
 
-    Before each rollout, of ``n_steps * num_envs`` steps, an opponent is drawn from the pool, and a
-    copy of the policy joins it if ``every`` steps have passed. So rollouts must be shorter than the
-    training. If no copy has joined by its end, a warning says so. Games that are running continue
-    against the new opponent. Returns are those against the pool, so they stay near 0; sb3-contrib's
-    ``MaskableEvalCallback`` with a ``SB3VecEnv(64, opponent="greedy", ...)`` shows the progress.
+    Before each rollout of ``n_steps * num_envs`` steps, the callback draws an opponent from the
+    pool. If ``every`` steps have passed, it also adds a copy of the policy. So rollouts must be
+    shorter than the training; a warning says if no copy has joined by its end. Running games
+    continue against the new opponent. Returns are those against the pool, so they stay near 0;
+    sb3-contrib's ``MaskableEvalCallback`` with a ``SB3VecEnv(64, opponent="greedy", ...)`` shows
+    the progress.
 
-    ``model.save()`` also saves the pool. If training of a loaded model continues with a new
-    callback, its pool replaces a pool that nothing has been added to.
+    ``model.save()`` also saves the pool. If you continue to train a loaded model with a new
+    callback, the model's pool replaces a pool that nothing has been added to.
 
     Args:
         every: steps of training after which a copy of the policy joins the pool. The policy must be
@@ -264,7 +265,7 @@ class SelfPlayCallback(BaseCallback):
 
 
 class FrozenPolicy:
-    """A copy of a maskable policy, which draws actions by their probabilities.
+    """A copy of a maskable policy that draws actions by their probabilities.
 
     Args:
         kind: the policy's class.
@@ -317,8 +318,8 @@ def player(
     Args:
         model: the model, or the file that ``model.save`` wrote.
         ruleset: the rules that the model was trained under, a :class:`bao_env.Ruleset` or its name.
-        observation: the observation that it reads, if it is an object. One with a name is
-            recognised by its space.
+        observation: the observation that it reads, if that is an object. Observations with a name
+            are recognised by their space.
 
     Raises:
         FileNotFoundError: the file does not exist.
@@ -336,7 +337,7 @@ def player(
 
 
 def _observer_of(space: spaces.Space[Any], ruleset: str | Ruleset) -> Observer:
-    """Return the observer with a name whose observations a model reads.
+    """Return the named observer whose observations a model reads.
 
     Raises:
         ValueError: there is none.

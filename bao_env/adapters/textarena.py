@@ -1,4 +1,4 @@
-"""The game for TextArena: ``Bao-v0``.
+"""Register the game with TextArena as ``Bao-v0``.
 
     import bao_env.adapters.textarena  # registers the game
     import textarena as ta
@@ -28,13 +28,13 @@ except ModuleNotFoundError as error:
 
 
 class BaoTextEnv(ta.Env):
-    """Bao as an environment of TextArena.
+    """Play Bao as an environment of TextArena.
 
     Args:
         ruleset: a rule set or its name.
         opening_plies: random moves before the game, drawn with the seed of :meth:`reset`.
         legal: whether the legal moves are listed.
-        retries: further tries after an answer that names no legal move; then the game is lost.
+        retries: further tries after an answer without a legal move; then the game is lost.
         max_turns: the game is a draw at this length.
     """
 

@@ -1,4 +1,4 @@
-"""Thousands of games as a batched TorchRL environment.
+"""Run thousands of games as a batched TorchRL environment.
 
 from torchrl.envs import ActionMask, TransformedEnv
 from bao_env.adapters.torchrl import BaoTorchEnv
@@ -43,14 +43,14 @@ class BaoTorchEnv(EnvBase):
     ``rollout(break_when_any_done=False)``, restart ended games.
 
     In self-play (``opponent=None``) the value of the next observation is usually the other
-    player's. TorchRL's advantage estimators do not know that; they are right only against an
+    player's. TorchRL's advantage estimators do not know that. They are right only against an
     opponent, such as a :class:`bao_env.self_play.OpponentPool` of past policies.
 
     Args:
         num_envs: number of games, B.
         opponent: as :class:`bao_env.BaoVectorEnv` takes it.
         seed: the seed of the first reset; ``set_seed`` sets another.
-        options: more arguments of :class:`bao_env.BaoVectorEnv`, but for ``autoreset_mode``,
+        options: other arguments of :class:`bao_env.BaoVectorEnv`, except ``autoreset_mode``,
             ``dtype`` and ``flat``.
 
     Raises:

@@ -1,14 +1,14 @@
-"""The game for Verifiers: a language model plays both seats, or one against a player of ours.
+"""Play the game in Verifiers: a language model plays both seats, or one against our player.
 
-Verifiers finds a taskset by the name of a module, so one of yours has to name the classes::
+Verifiers finds a taskset by the name of a module, so your module has to name the classes::
 
     from bao_env.adapters.verifiers import BaoEnv, BaoTaskset
 
     __all__ = ["BaoEnv", "BaoTaskset"]
 
-``docs/verifiers_game.py`` is such a module. A task is a game from a random opening and its reward
-the result, or, with ``proven``, one move in a position that is proved to be won and its reward
-whether the move keeps the win.
+``docs/verifiers_game.py`` is such a module. A task is a game from a random opening, and its reward
+is the result. With ``proven``, a task is one move in a position that is proved to be won, and its
+reward is whether the move keeps the win.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ except ModuleNotFoundError as error:
     raise
 
 MAX_PLIES = 1000
-"""A game of this length is a draw."""
+"""A game that reaches this length is a draw."""
 _CHAT: dict[str, Any] = {"harness": {"id": "null"}, "runtime": {"type": "subprocess"}}
-"""An agent that only talks: it runs no code of the model, so this machine will do."""
+"""An agent that only talks. It runs no code of the model, so it needs no sandbox."""
 
 
 class BaoData(vf.TaskData):
-    """What a game starts from."""
+    """Where a game starts."""
 
     ruleset: str
     position: str
@@ -63,7 +63,7 @@ class BaoTasksetConfig(vf.TasksetConfig):
 
 
 class BaoTaskset(vf.Taskset[vf.Task[BaoData], BaoTasksetConfig]):
-    """Games without end, or the positions that are proved to be won."""
+    """An endless series of games, or the positions that are proved to be won."""
 
     INFINITE = True
 
@@ -98,16 +98,16 @@ class BaoEnvConfig(vf.EnvConfig):
     south: vf.AgentConfig = vf.AgentConfig(**_CHAT)
     north: vf.AgentConfig = vf.AgentConfig(**_CHAT)
     opponent: str = ""
-    """The name of a player of ours; the model then plays South and North in turn. Empty: the model
-    plays both seats."""
+    """The name of one of our players; the model then alternates between South and North. Empty: the
+    model plays both seats."""
     legal: bool = True
     """Whether the legal moves are listed."""
     illegal_retries: int = 2
-    """Further tries after an answer that names no legal move."""
+    """Further tries after an answer without a legal move."""
 
 
 class BaoEnv(vf.Env[BaoEnvConfig]):
-    """A game between two agents, or between an agent and a player of ours."""
+    """Play a game between two agents, or between an agent and one of our players."""
 
     async def run(self, task: Any, agents: Any) -> None:
         """Play a task to its end, and give the rewards; see Verifiers' ``Env``.
@@ -145,7 +145,7 @@ class BaoEnv(vf.Env[BaoEnvConfig]):
             }
 
     async def _play(self, game: TextGame, talks: dict[int, Any], plies: int) -> None:
-        """Play a game until it ends or has some plies."""
+        """Play a game until it ends or has ``plies`` plies."""
         board = game.board
         opponent = get_agent(self.config.opponent or "random", board.ruleset)
         asked = None

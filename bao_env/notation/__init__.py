@@ -1,8 +1,8 @@
-"""Read and write texts: positions, moves and whole games.
+"""Read and write positions, moves and whole games as text.
 
 :mod:`~bao_env.notation.positions` has position texts and the canonical names of actions,
-:mod:`~bao_env.notation.moves` moves as players write them, and
-:mod:`~bao_env.notation.transcript` whole games.
+:mod:`~bao_env.notation.moves` has moves as players write them, and
+:mod:`~bao_env.notation.transcript` has whole games.
 """
 
 from bao_env.notation.moves import SPELLINGS, format_move, read_move

@@ -1,4 +1,4 @@
-"""Moves as players write them: read and write a move text in its position.
+"""Read and write moves as players write them, each in its position.
 
 A move text leaves out what follows from the position, so reading and writing need the position::
 
@@ -59,7 +59,7 @@ def may_start(words: Words, ruleset: Ruleset, action: int) -> bool:
 def why_illegal(words: Words, ruleset: Ruleset, action: int) -> Reason:
     """Return the rule that an illegal action breaks. ``words`` is uint64[6].
 
-    Where an action breaks several rules, it is the first that a player would name.
+    If an action breaks several rules, return the first that a player would name.
 
     Raises:
         ValueError: ``action`` is not in 0..63, or it is legal.
@@ -95,7 +95,7 @@ def why_illegal(words: Words, ruleset: Ruleset, action: int) -> Reason:
 
 
 def _why_endless(words: Words, ruleset: Ruleset, action: int) -> Reason:
-    """Return why an action is illegal whose hole and direction may start a move."""
+    """Return why an action is illegal although its hole and direction may start a move."""
     legal = legal_bits(words, ruleset)
     if legal >> action & 1:
         raise ValueError(f"action {action} is legal")
@@ -235,7 +235,7 @@ def read_move(
 
 
 def _resolve(found: re.Match[str], sides: str, words: Words, ruleset: Ruleset, strict: bool) -> int:
-    """Return the action of a matched move text; NotationError, without moves, if it has none."""
+    """Return the action of a matched move text; raise NotationError, without moves, if none."""
     row, hole, side, house, marks = found.groups()
     position = unpack(words)
     mover = position.mover

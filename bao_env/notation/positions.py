@@ -1,4 +1,4 @@
-"""Positions and actions as text, and the error that all readers of texts raise.
+"""Read and write positions and actions as text; define the error that all readers raise.
 
 The **position text** is one line, counts from each owner's left, the mover's own ``A3``::
 
@@ -42,7 +42,7 @@ _FIELDS = (
 
 @dataclass(eq=False, repr=False)
 class NotationError(ValueError):
-    """A text that is not a move, position or transcript, or a move that the rules forbid."""
+    """A string that is not a move, position or transcript, or a move that the rules forbid."""
 
     reason: str
     """The mistake."""
@@ -56,12 +56,12 @@ class NotationError(ValueError):
     token: str | None = None
     """The offending text."""
     legal: Sequence[str] = ()
-    """The moves that would have been legal, as texts."""
+    """The moves that would have been legal, as strings."""
 
     def located(
         self, file: str | None, line: int | None, number: int | None, token: str | None = None
     ) -> Self:
-        """Fill in the missing parts of the place, and return the error."""
+        """Fill in the missing parts of the location, and return the error."""
         self.file = self.file or file
         self.line = self.line or line
         self.number = self.number or number

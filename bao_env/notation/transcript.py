@@ -1,4 +1,4 @@
-"""Games as text: read, replay and write transcripts (Donkers part 5).
+"""Read, replay and write transcripts, games as text (Donkers part 5).
 
 A game is a head of ``Key: value`` lines and one line for every two turns::
 
@@ -108,7 +108,7 @@ class Replay:
 
 
 def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
-    """Read the games of a transcript, without playing them as :func:`replay` does.
+    """Read the games of a transcript without playing them; :func:`replay` plays them.
 
     Args:
         text: plain ASCII of at most MAX_TEXT characters; a byte order mark may come first.
@@ -268,7 +268,7 @@ def rules_head(ruleset: Ruleset) -> dict[str, str]:
 def _stated_spelling(transcript: Transcript) -> str | None:
     """Return the spelling that the head names, or that the signs in the turns belong to.
 
-    It is None if they belong to both or neither.
+    Return None if they belong to both or neither.
     """
     stated = transcript.get("spelling")
     if stated is None:
@@ -301,7 +301,7 @@ def _start(transcript: Transcript, ruleset: Ruleset) -> Position:
 
 
 def _check_turn(turn: Turn, index: int, words: Words, underway: bool) -> None:
-    """Validate that the ``index``-th move text of a turn can be played at this point."""
+    """Validate that move text number ``index`` of a turn can be played at this point."""
     position = unpack(words)
     if position.pending is not None and index == 0 and underway:
         waiting = hole_name(position.mover, position.pending)
@@ -352,7 +352,7 @@ def transcribe(
 
 
 def format_transcript(transcript: Transcript) -> str:
-    """Return the text of a game, a line for two turns; :func:`parse_transcripts` reads it.
+    """Return the text of a game, two turns per line; :func:`parse_transcripts` reads it.
 
     Raises:
         NotationError: reading the text would not give the same game, for example because a comment

@@ -1,4 +1,4 @@
-"""Pictures of the board: plain characters, SVG, and pixels (:mod:`~bao_env.render.raster`).
+"""Show the board in plain characters, as SVG, and in pixels (:mod:`~bao_env.render.raster`).
 
 All but the plain characters show the same drawing (:mod:`~bao_env.render.drawing`).
 """

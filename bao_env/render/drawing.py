@@ -1,4 +1,4 @@
-"""The drawing of the board: a carved wooden board as circles, rectangles and texts.
+"""Draw a carved wooden board as circles, rectangles and labels.
 
 Every picture is made from this drawing: the SVG (:mod:`bao_env.render.svg`), images and windows
 (:mod:`bao_env.render.raster`), and the web board, which animates its seeds.
@@ -67,7 +67,7 @@ WIDE = Layout(
     far=(32, 62, _TROUGH, _ROWS_HEIGHT - 4),
     near=(2 * _SIDE + 8 * PIT - 32 - _TROUGH, 62, _TROUGH, _ROWS_HEIGHT - 4),
 )
-"""The layout with each store upright at its player's right hand."""
+"""The layout with each store upright at its player's right."""
 WIDTH = WIDE.width
 """Width of a drawing, in its own units."""
 HEIGHT = WIDE.height
@@ -218,7 +218,7 @@ def _hollow(x: float, y: float, half_w: float, half_h: float, square: bool) -> l
 
 
 _GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
-"""Radians between neighbours on a sunflower's spiral, which fills a disc evenly (Vogel 1979)."""
+"""Radians between neighbours on a sunflower spiral, which fills a disc evenly (Vogel 1979)."""
 _HOLE_TURN = 1.7
 """Radians between the spirals of two neighbouring holes."""
 
@@ -226,8 +226,8 @@ _HOLE_TURN = 1.7
 def _noise(i: int, j: int) -> float:
     """Return a number in [0, 1) that looks random and depends on i and j alone.
 
-    It is the fraction of a large multiple of a sine, a common noise function of shaders. Other
-    large factors without a common divisor would do as well.
+    It is the fractional part of a large multiple of a sine, as is common in shaders. Other large
+    factors without a common divisor would also do.
     """
     return math.sin(12.9898 * i + 78.233 * j) * 43758.5453 % 1
 
@@ -318,8 +318,8 @@ def drawing(
 
     Args:
         position: the position to show.
-        marks: marks of holes; a hole shows the last of its own, and first of all that it is barred
-            by takasia or awaits the side of a capture.
+        marks: marks of holes. If a hole is barred by takasia or awaits the side of a capture, it
+            shows that; otherwise it shows its last mark.
         status: see :func:`status_line`; with one, no player is marked as the one to move.
         layout: positions and sizes, and so the size of the drawing.
         viewer: the seat at the bottom.

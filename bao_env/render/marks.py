@@ -1,7 +1,7 @@
 """Marks on pits: one vocabulary for every picture, and for the web board.
 
-Each kind has its own form, so that none is told by its colour alone, and a dark edge, so that it
-stands out from wood, hollows and seeds.
+Each kind has its own form, so nobody has to tell them apart by colour alone. A dark edge makes each
+stand out from wood, hollows and seeds.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Mark(NamedTuple):
 
 
 def ring(kind: MarkKind, x: float, y: float, radius: float, square: bool) -> list[Shape]:
-    """Draw a mark around a pit, round or square, whose radius is half its width."""
+    """Draw a mark around a round or square pit; ``radius`` is half its width."""
     size = radius + 2.5
 
     def outline(colour: str, width: float, dash: float) -> Shape:
@@ -67,7 +67,7 @@ def ring(kind: MarkKind, x: float, y: float, radius: float, square: bool) -> lis
 
 
 def _cross(x: float, y: float, reach: float) -> list[Shape]:
-    """Draw a diagonal cross whose two bars reach so far to each side."""
+    """Draw a diagonal cross whose two bars extend ``reach`` to each side."""
     half = 2.2  # of a bar's width, along each axis
     bar = [(-reach, -reach + half), (-reach + half, -reach), (reach, reach - half)]
     bar.append((reach - half, reach))

@@ -1,4 +1,4 @@
-"""Pictures in pixels: paint a drawing as a pygame surface, as an array, or in a window.
+"""Paint a drawing in pixels: as a pygame surface, as an array, or in a window.
 
 pygame is optional and imported when something is painted: ``pip install 'bao_env[render]'``.
 pygame's SDL paints the SVG, so a window shows what the SVG shows.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pygame
 
 IMAGE_WIDTH = round(WIDTH)
-"""Default width of an image in pixels: one pixel a unit of the drawing."""
+"""Default width of an image in pixels: one pixel per unit of the drawing."""
 
 
 def import_pygame() -> Any:
@@ -46,7 +46,7 @@ def import_pygame() -> Any:
 def paint(shapes: Iterable[Shape], *, width: int = IMAGE_WIDTH) -> pygame.Surface:
     """Paint shapes on a new surface, ``width`` pixels wide; needs neither window nor display.
 
-    Texts are painted last, on top of all other shapes.
+    Labels are painted last, on top of all other shapes.
 
     Raises:
         DependencyNotInstalled: pygame is missing.
@@ -55,7 +55,7 @@ def paint(shapes: Iterable[Shape], *, width: int = IMAGE_WIDTH) -> pygame.Surfac
     shapes = list(shapes)
     svg = svg_document((shape for shape in shapes if not isinstance(shape, Text)), width)
     surface = pygame.image.load(io.BytesIO(svg.encode()), "board.svg")
-    # SDL paints no texts. pygame's own font is the same on every machine.
+    # SDL does not paint text. pygame's own font is the same on every machine.
     pygame.font.init()
     path = str(Path(pygame.__file__).parent / pygame.font.get_default_font())
     texts = [shape for shape in shapes if isinstance(shape, Text)]
@@ -73,7 +73,7 @@ def paint(shapes: Iterable[Shape], *, width: int = IMAGE_WIDTH) -> pygame.Surfac
 
 
 def rgb_array(shapes: Iterable[Shape], *, width: int = IMAGE_WIDTH) -> npt.NDArray[np.uint8]:
-    """Paint shapes as a new array, uint8[H, W, 3]: rows from the top; red, green, blue.
+    """Paint shapes as a new array, uint8[H, W, 3], with rows from the top and red, green, blue.
 
     Raises:
         DependencyNotInstalled: pygame is missing.
@@ -85,7 +85,7 @@ def rgb_array(shapes: Iterable[Shape], *, width: int = IMAGE_WIDTH) -> npt.NDArr
 class Window:
     """A window on the screen that shows drawings; it opens with the first drawing.
 
-    pygame has one window in each process: environments that show at the same time share it. A
+    pygame has one window per process, so environments that show at the same time share it. A
     copied or unpickled window is closed.
     """
 

@@ -1,4 +1,4 @@
-"""The shapes that every picture of the board is made of."""
+"""Define the shapes that make up every picture of the board."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Polygon:
 
 @dataclass(frozen=True)
 class Text:
-    """A text centred at ``x``, its middle at ``y``."""
+    """A label centred at ``x``, with its middle at ``y``."""
 
     x: float
     y: float

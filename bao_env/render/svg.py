@@ -1,4 +1,4 @@
-"""The board as an SVG document."""
+"""Draw the board as an SVG document."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def svg_document(shapes: Iterable[Shape], width: int) -> str:
 
 
 def svg_shapes(shapes: Iterable[Shape]) -> str:
-    """Return shapes as SVG elements, one on each line, without the document around them."""
+    """Return shapes as SVG elements, one per line, without the document around them."""
     return "\n".join(_svg(shape) for shape in shapes)
 
 

@@ -1,4 +1,4 @@
-"""The board in plain characters."""
+"""Show the board in plain characters."""
 
 from __future__ import annotations
 
