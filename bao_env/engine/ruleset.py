@@ -202,7 +202,7 @@ else:
 
 
 def rules_of(switches: npt.NDArray[np.uint64]) -> KernelRules:
-    """Return the rules of :attr:`Ruleset.switches`, uint64[n], in compiled code, too.
+    """Return the rules of :attr:`Ruleset.switches`, uint64[n]; works in compiled code as well.
 
     Python passes an array to compiled code ten times faster than a named tuple.
     """

@@ -1,1 +1,1 @@
-"""The searches: alpha-beta, Monte Carlo tree search, and Gumbel search with a network."""
+"""Search: alpha-beta, Monte Carlo tree search, Gumbel search with a network, and exact proofs."""

@@ -1,4 +1,4 @@
-"""Measure the searches on one core: nodes and playouts a second, and the depth reached.
+"""Measure the searches on one core: nodes and playouts per second, and the depth reached.
 
     bao bench search
 
@@ -54,7 +54,7 @@ def mcts_case(ruleset: Ruleset, positions: Words, greedy: bool) -> Case:
     agent = MctsAgent(ruleset, simulations=SIMULATIONS, greedy=greedy, threads=1)
     legal = np.empty(len(positions), np.uint64)
     Engine(ruleset).legal_masks(positions, legal, np.empty(len(positions), np.int8))
-    has_choice = (legal & (legal - np.uint64(1))) != 0  # it searches only these
+    has_choice = (legal & (legal - np.uint64(1))) != 0  # only these are searched
 
     def play(calls: int) -> int:
         for _ in range(calls):
@@ -87,7 +87,7 @@ def open_spiel_case() -> Case:
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao bench search``: nodes and playouts a second of the searches, on one core."""
+    """``bao bench search``: nodes and playouts per second of the searches, on one core."""
     add_options(parser, "ruleset", "json")
     parser.add_argument(
         "--positions", type=at_least(4), default=100, help="positions to search (default: 100)"

@@ -1,8 +1,8 @@
-"""The limits of a search: numbers and times, the clock that compiled code reads, and Ctrl-C.
+"""Limit searches: check numbers and times, read the clock in compiled code, and handle Ctrl-C.
 
 A compiled search checks its *deadline*, an int64[1] in nanoseconds of :func:`nanoseconds`, many
-times a millisecond. Time limits are wall-clock time. They hold for one position each, and begin
-when its search begins. Below about a millisecond, preparing a search takes longer than the search.
+times a millisecond. Time limits are wall-clock time, and start afresh with the search of each
+position. Below about a millisecond, preparing a search takes longer than the search.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ MAX_SECONDS = 3600.0
 """The most seconds that a move may take."""
 MAX_NODES = 1 << 62
 NEVER = np.iinfo(np.int64).max
-"""The deadline of a search without a limit of time."""
+"""The deadline of a search without a time limit."""
 
 SHORT = 0.5
-"""Seconds that Ctrl-C may have to wait for a search in the calling thread."""
+"""Seconds for which a search in the calling thread may delay Ctrl-C."""
 _LOOK_NODES = 256
-"""Nodes between two looks at the clock, some tens of microseconds."""
+"""Nodes between two looks at the clock: some tens of microseconds."""
 
 
 def check_whole(what: str, number: object, low: int, high: int) -> int:
@@ -54,12 +54,12 @@ def check_whole(what: str, number: object, low: int, high: int) -> int:
 
 
 def check_nodes(name: str, nodes: object) -> int:
-    """Return a limit of nodes; see :func:`check_whole`."""
+    """Return a node limit; see :func:`check_whole`."""
     return check_whole(f"{name}: nodes", nodes, 1, MAX_NODES)
 
 
 def check_seconds(name: str, seconds: object) -> float:
-    """Return a limit of time.
+    """Return a time limit in seconds.
 
     Raises:
         TypeError: it is not a number.
@@ -73,7 +73,7 @@ def check_seconds(name: str, seconds: object) -> float:
 
 
 def check_threads(threads: object | None) -> int:
-    """Return the number of threads to use: as given, or one a core for None.
+    """Return the number of threads to use: as given, or one per core for None.
 
     Raises:
         TypeError, ValueError: see :func:`check_whole`.
@@ -85,7 +85,7 @@ def check_threads(threads: object | None) -> int:
 
 if hasattr(time, "CLOCK_MONOTONIC"):
     _CLOCK = time.CLOCK_MONOTONIC
-    # Of the C library: it writes seconds and nanoseconds.
+    # The C library's clock_gettime writes seconds and nanoseconds.
     _clock_gettime = types.ExternalFunction(
         "clock_gettime", types.int32(types.int32, types.CPointer(types.int64))
     )
@@ -126,7 +126,7 @@ def is_late(work):
 
 
 def deadline(seconds: float | None) -> int:
-    """Return the deadline of a search that begins now; :data:`NEVER` without a limit of time."""
+    """Return the deadline of a search that begins now; :data:`NEVER` without a time limit."""
     return NEVER if seconds is None else nanoseconds() + round(1e9 * seconds)
 
 
@@ -139,13 +139,13 @@ def share(
 ) -> None:
     """Run ``work(part, thread)`` on a batch of ``size``, ``step`` at a time, until it is done.
 
-    Each thread takes the next part as soon as it has finished one, so no thread waits for hard
-    positions of another. On Ctrl-C all deadlines pass, no part begins any more, and
-    KeyboardInterrupt is raised when the threads have ended.
+    Each thread takes the next part as soon as it has finished one, so no thread waits for another's
+    hard positions. On Ctrl-C all deadlines expire, no new part begins, and KeyboardInterrupt is
+    raised when the threads have ended.
 
     Args:
         size: the number of positions.
-        step: the most positions of a part.
+        step: the most positions in a part.
         work: the search; it sets the deadline of its thread.
         deadlines: the deadline of each thread, int64[1].
         seconds: about how long a position takes at most.
@@ -171,7 +171,7 @@ def share(
                 future.result()
         except BaseException:
             parts.clear()
-            while wait(running, 0.01).not_done:  # again: a part may just have set its deadline
+            while wait(running, 0.01).not_done:  # repeat: a part may just have set its deadline
                 for one in deadlines:
                     one[0] = 0
             raise

@@ -60,9 +60,9 @@ MAX_SIMULATIONS = 10_000_000
 _NODES_PER_SIMULATION = 4
 """Space for nodes, for each simulation; a node is expanded at its second visit."""
 _MAX_NODES = 1 << 21
-"""The most nodes of a tree, 160 MiB. In a full tree, leaves are played out unexpanded."""
+"""The most nodes in a tree, 160 MiB. When a tree is full, leaves are played out unexpanded."""
 _SIMULATION = 2e-5
-"""Seconds that a simulation takes at most, roughly."""
+"""Seconds that a simulation takes, at most and roughly."""
 
 _SEED_SHIFT = U(29)
 _HALF_WORD = U(32)
@@ -108,7 +108,7 @@ def _greedy_move(rules, packed, rng):
     capture_turn, starts = candidates(rules, packed)
     if not capture_turn:
         return _random_move(rules, packed, rng)
-    best = ZERO  # captures, and random bits to choose among equals
+    best = ZERO  # captures, then random bits that choose among equals
     best_after, best_result = packed, FULL
     while starts != ZERO:
         start = trailing_zeros(starts)
@@ -150,14 +150,14 @@ def _playout(rules, packed, rng, greedy):
 
 
 class PlayoutTree(NamedTuple):
-    """A search tree, one for each thread; node 0 is the root."""
+    """A search tree, one per thread; node 0 is the root."""
 
     words: Words
     """uint64[N, 8], each node as :mod:`bao_env.engine.successors` writes it."""
     first_child: Int32Array
     """int32[N], the first child of an expanded node; 0 before."""
     num_children: Int32Array
-    """int32[N], the number of its children, which follow one another."""
+    """int32[N], the number of its children, which are consecutive."""
     node_visits: Int32Array
     """int32[N]."""
     result_sums: Int32Array
@@ -209,7 +209,7 @@ def _choose_child(tree, node, rng):
 
 @jit
 def _expand(rules, tree, node, size):
-    """Add the children of a node, without visits, behind the last node of the tree.
+    """Append the children of a node, without visits, to the nodes of the tree.
 
     Returns the new number of nodes.
     """
@@ -271,14 +271,14 @@ def _simulate_once(rules, tree, size, greedy, rng):
 
 @jit
 def _search(rules, tree, position, seed, simulations, greedy, deadline):
-    """Return the action that a search of one position visits most; of equals, the better one.
+    """Return the action that a search of one position visits most; among equals, the better one.
 
     Args:
         rules: the :class:`KernelRules`.
         tree: the :class:`PlayoutTree`, overwritten.
         position: uint64[6].
         seed: the agent's seed, uint64.
-        simulations: the number of simulations; two run in any case, so that the root is expanded.
+        simulations: the number of simulations; at least two run, so that the root is expanded.
         greedy: whether playouts are greedy.
         deadline: int64[1], see :mod:`bao_agents.search.limits`.
     """
@@ -312,9 +312,9 @@ class MctsAgent:
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
         simulations: simulations of each search.
-        seconds: time of each search, instead of ``simulations``; the choice then depends on the
+        seconds: time for each search, instead of ``simulations``; the choice then depends on the
             machine.
-        greedy: play the most captured seeds in playouts, instead of uniformly random moves.
+        greedy: play the move that captures most in playouts, instead of a uniformly random one.
         seed: the seed of the playouts.
         threads: number of threads that share a batch; each position is searched on one. None for
             all cores.
@@ -349,7 +349,7 @@ class MctsAgent:
         self._trees = [_make_tree(self._simulations) for _ in range(self._threads)]
         self._deadlines = [np.zeros(1, np.int64) for _ in range(self._threads)]
         self._expected_seconds = seconds or self._simulations * _SIMULATION
-        # Compile before the clock runs, and before Ctrl-C may come.
+        # Compile before the clock runs and before Ctrl-C may come.
         if seconds is not None or self._expected_seconds > SHORT:
             self._search(packed_opening(get_ruleset(ruleset)), 0)
 

@@ -1,1 +1,1 @@
-"""Alpha-beta search, full or guided by a network."""
+"""Search with alpha-beta, in full or guided by a network."""

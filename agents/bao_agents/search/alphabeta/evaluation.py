@@ -2,11 +2,11 @@
 
 A pair is two neighbouring pits of a back row, or a front pit and the one that it faces. Each pair
 has a table in each phase of the stores, with a cell for every two counts of seeds that its pits may
-hold; a pair with an owned house has a table of its own. A position names 16 cells.
+hold. A pair with an owned house has its own table. A position selects 16 cells.
 
-The value is the sum of one number a cell (:class:`Tables`): a logistic model of who wins, with the
-seeds as categories rather than numbers. The network of guided search reads a row of numbers a cell
-(:mod:`bao_agents.search.alphabeta.value_network`).
+The value is the sum of one number per cell (:class:`Tables`): a logistic model of who wins, which
+treats counts of seeds as categories rather than numbers. The network of guided search has a row of
+numbers per cell (:mod:`bao_agents.search.alphabeta.value_network`).
 ``python -m bao_training.fit`` fits both to self-play.
 """
 
@@ -33,34 +33,34 @@ from bao_env.engine.position import (
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 SCALE = 200
-"""Units of an evaluation in one logit: at +200, e games are won for each one lost."""
+"""Units of an evaluation per logit: at +200, e games are won for each one lost."""
 LIMIT = 20_000
 """Evaluations lie within plus and minus this; proven results lie beyond."""
 
 PHASES = 4
 """Stores spent (mtaji); 1 to 14 seeds in them; 15 to 28; more."""
 PAIRS = 16
-"""Cells that a position names."""
+"""Cells that a position selects."""
 # Tables of a phase: eight of the front pits and those they face, two of those with an owned house,
 # and four of each player's back pits.
 MY_HOUSE, THEIR_HOUSE, MY_BACK, THEIR_BACK = 8, 9, 10, 14
 TABLES = 18
 FACES_HOUSE = 7 - HOUSE
-"""The own front pit that the opponent's house faces."""
+"""The mover's front pit that the opponent's house faces."""
 
 COUNT_BITS = 5
 """Bits of a count in :class:`Tables`: 0 to 30 seeds, or more."""
 CELLS = PHASES * TABLES << 2 * COUNT_BITS
-"""Cells of one rule set."""
+"""Cells per rule set."""
 
 FILE = Path(__file__).with_name("evaluation.npz")
 FITTED = ("zanzibar", "kibao", "kujifunza", "dutch", "malawi")
-"""The rule sets that the file must have; it may have others."""
+"""The rule sets that the file must contain; it may contain others."""
 
 _PHASE_STORES = U(14)  # seeds in both stores that make a phase
 _PHASE_LIMIT = U(PHASES - 1)
 
-# Rows of counts, a byte a pit, and lanes of two counts, 16 bits each.
+# Rows of counts, one byte per pit, and lanes of two counts, 16 bits each.
 _TO_TOP_FROM_32 = U(0x6060606060606060)  # added to a count, sets its top bit from 32 on
 TOP_BIT = U(7)
 _COUNT_MASK = U(0x1F1F1F1F1F1F1F1F)
@@ -71,10 +71,10 @@ _LANE_BITS = 16
 
 
 class Tables(NamedTuple):
-    """The evaluator with one number a cell."""
+    """The evaluator with one number per cell."""
 
     cells: Int16Array
-    """int16[CELLS], in :data:`SCALE` a logit."""
+    """int16[CELLS], in units of :data:`SCALE` per logit."""
 
 
 @jit_inline
@@ -85,21 +85,21 @@ def _lanes(first, second, width):
 
 @jit_inline
 def _cell(table, width, lanes, lane):
-    """Return the cell that a lane of two counts names in a table."""
+    """Return the cell that a lane of two counts selects in a table."""
     return (np.int64(table) << 2 * width) + np.int64((lanes >> U(lane * _LANE_BITS)) & _LANE)
 
 
 @jit_inline
 def pair_cells(meta, front, facing, back, other_back, width):
-    """Return the 16 cells that a position names, int64.
+    """Return the 16 cells that a position selects, int64.
 
-    First come those of the front pits from left to right, then those of the mover's back row and of
-    the opponent's.
+    First come those of the front pits from left to right, then those of the mover's back row, then
+    those of the opponent's.
 
     Args:
         meta: the position's META word.
         front, facing: the mover's front row and the one it faces, pit by pit: counts of ``width``
-            bits, a byte each.
+            bits, one per byte.
         back, other_back: the mover's and the opponent's back row.
         width: bits of a count.
     """
@@ -134,7 +134,7 @@ def pair_cells(meta, front, facing, back, other_back, width):
 
 @jit_inline
 def _limited(row):
-    """Return a row with counts above 31 as 31."""
+    """Return a row with its counts limited to 31."""
     above = ((row + _TO_TOP_FROM_32) & TOPS) >> TOP_BIT
     return (row | ((above << BYTE_BITS) - above)) & _COUNT_MASK
 
@@ -154,14 +154,14 @@ def _cells_of(packed):
 
 @jit
 def evaluate_by_tables(tables, packed):
-    """Return the value of a position for the player to move, int64, in :data:`SCALE` a logit.
+    """Return the value of a position for its mover, int64, in units of :data:`SCALE` per logit.
 
     Args:
         tables: the :class:`Tables`.
         packed: the position, a :class:`Packed`.
     """
     cells, of = tables.cells, _cells_of(packed)
-    # Term by term: a loop over the 16 numbers would keep them in memory and take twice as long.
+    # Written term by term: a loop would keep the 16 numbers in memory and take twice as long.
     front = np.int64(cells[of[0]]) + cells[of[1]] + cells[of[2]] + cells[of[3]]
     front += np.int64(cells[of[4]]) + cells[of[5]] + cells[of[6]] + cells[of[7]]
     back = np.int64(cells[of[8]]) + cells[of[9]] + cells[of[10]] + cells[of[11]]
@@ -171,7 +171,7 @@ def evaluate_by_tables(tables, packed):
 
 @jit
 def table_features(positions, out):
-    """List the cells that each position names.
+    """List the cells that each position selects.
 
     Args:
         positions: uint64[B, 6].
@@ -191,7 +191,7 @@ def read_fitted(
     Args:
         file: the file, one of this package's.
         shape: the shape of each rule set's numbers.
-        names: the rule sets that the file must have.
+        names: the rule sets that the file must contain.
 
     Raises:
         ValueError: the file cannot be read, or an array is missing or has another shape or dtype.
@@ -223,7 +223,7 @@ def _fitted() -> dict[str, Int16Array]:
 def load_tables(ruleset: Ruleset) -> Tables:
     """Return the fitted tables of a rule set.
 
-    A rule set without tables gets those of the one that differs from it least.
+    A rule set without tables gets those of the most similar one.
 
     Raises:
         ValueError: the file is damaged; see :func:`read_fitted`.

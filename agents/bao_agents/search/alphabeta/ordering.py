@@ -1,10 +1,10 @@
-"""Order the actions of a node: alpha-beta tries the likely best first.
+"""Order the actions of a node, so that alpha-beta tries the likely best first.
 
 The better the order, the sooner a search is cut off. First comes the action of the transposition
 table, then those that win at once. The others are ordered by the seeds that they capture, by the
-killer of their ply (https://www.chessprogramming.org/Killer_Heuristic) and by the number of cutoffs
-that they have caused (https://www.chessprogramming.org/History_Heuristic). A policy network may
-replace this order (:func:`bao_agents.search.alphabeta.policy_order.order_by_policy`).
+killer move of their ply (https://www.chessprogramming.org/Killer_Heuristic) and by the number of
+cutoffs that they have caused (https://www.chessprogramming.org/History_Heuristic). A policy network
+may replace this order (:func:`bao_agents.search.alphabeta.policy_order.order_by_policy`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def score_successors(work, ply, seat):
 
     Args:
         work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`, whose scores are
-        filled. ply: plies from the root to the node.
+            filled.
+        ply: plies from the root to the node.
         seat: the seat to move, 0 or 1.
     """
     frame = work.frames[ply]

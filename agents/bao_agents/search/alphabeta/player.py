@@ -4,15 +4,15 @@ Names and methods are those of chess programming (https://www.chessprogramming.o
 are for the player to move: evaluations within plus and minus
 :data:`bao_agents.search.alphabeta.evaluation.LIMIT`, and ``WIN_VALUE - n`` for a win within n
 plies. An action is a ply. Where the same player acts again (a capture that waits for its side,
-Dutch I.a) the value keeps its sign. Such a position is never evaluated but played on, at no cost of
-depth.
+Dutch I.a) the value keeps its sign. The search never evaluates such a position: it plays on, which
+costs no depth.
 
-A *full* search to depth D has the value of plain minimax to that depth: it prunes no action on a
+A *full* search to depth D returns the value of plain minimax to that depth: it never prunes on a
 guess. A *guided* search is selective: it searches actions that a network or the move order ranks
 low less deeply, and forced actions more deeply (:mod:`bao_agents.search.alphabeta.reductions`).
 
-Nothing is carried from one search to the next. So an agent's choice depends on the position alone,
-not on the rest of the batch or on the number of threads.
+No search uses anything from an earlier one. So an agent's choice depends only on the position, not
+on the rest of the batch or on the number of threads.
 
 The search itself is :func:`bao_agents.search.alphabeta.search.search`, called here for depths 1, 2,
 3 and so on.
@@ -53,7 +53,7 @@ if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
     from bao_agents.nets.network import PolicyNetwork
 
 _SPEED = 8e6
-"""Nodes a second that a search visits on a fast core, roughly."""
+"""Nodes per second that a search visits on a fast core, roughly."""
 _BRANCHING = 3.0
 """The factor by which a full search grows with each ply, roughly."""
 _CHUNK = 16
@@ -68,9 +68,9 @@ class SearchResult(NamedTuple):
     value: int
     """The value for the player to move; see the module."""
     depth: int
-    """The depth of the last iteration that was finished."""
+    """The depth of the last finished iteration."""
     nodes: int
-    """Positions visited. In a guided search the network's inputs count, too."""
+    """Positions visited. In a guided search the network's inputs also count."""
     line: tuple[int, ...]
     """Best play for both sides, as actions, beginning with ``action``."""
 
@@ -118,7 +118,7 @@ def _search_many(rules, evaluator, guide, workspace, positions, masks, depth, ac
         depth: the greatest depth.
         actions: int64[B], filled with the best actions; 0 where there is none.
         values: int64[B], filled with the values of positions that have actions; or int64[0] if
-            they are not needed. Then an only action is taken without a search.
+            they are not needed. Then a single legal action is taken without a search.
     """
     for g in range(positions.shape[0]):
         actions[g] = 0
@@ -147,7 +147,7 @@ def _evaluator(ruleset: Ruleset, weights: Int16Array | None, guided: bool) -> Ta
 
 
 def _expected_nodes(depth: int, seconds: float | None, nodes: int | None) -> float:
-    """Estimate the most nodes that a search visits within the limits of :class:`AlphaBetaAgent`."""
+    """Estimate the most nodes that a search can visit; see :class:`AlphaBetaAgent`."""
     limits = [_BRANCHING**depth]
     if seconds is not None:
         limits.append(seconds * _SPEED)
@@ -157,15 +157,15 @@ def _expected_nodes(depth: int, seconds: float | None, nodes: int | None) -> flo
 
 
 class AlphaBetaAgent:
-    """Plays the best action of an alpha-beta search.
+    """Play the best action of an alpha-beta search.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
         depth: plies to search, 1 to :data:`MAX_DEPTH`; the most by default, which needs another
             limit.
-        seconds: time limit of a position's search. The choice is then the best action found so
-            far, and depends on the machine.
-        nodes: limit of positions to visit for it, roughly. One ply is searched in any case.
+        seconds: time limit for each position. The choice is then the best action found so far,
+            and depends on the machine.
+        nodes: rough limit of the positions to visit. At least one ply is always searched.
         weights: weights of the evaluation at the horizon: int16[CELLS] for the tables of
             :mod:`bao_agents.search.alphabeta.evaluation`, or int16[ROWS, UNITS] for a network
             (:mod:`bao_agents.search.alphabeta.value_network`). By default these are the fitted
@@ -180,7 +180,7 @@ class AlphaBetaAgent:
     """
 
     seeded = False
-    """Its play depends on no seed; see :class:`bao_env.Agent`."""
+    """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class AlphaBetaAgent:
             (rules.kernel, evaluator, guide, workspace)
             for guide, workspace in zip(guides, self._workspaces, strict=True)
         ]
-        # Compile before the clock runs, and before Ctrl-C may come.
+        # Compile before the clock runs and before Ctrl-C may come.
         if seconds is not None or self._expected_seconds > SHORT:
             position, masks = packed_opening(rules)[None], np.array([FULL])
             _search_many(
@@ -229,7 +229,7 @@ class AlphaBetaAgent:
 
         Args:
             positions, masks: see :meth:`bao_env.bots.Agent.act`.
-            seconds: time limit of a position's search, instead of the agent's own.
+            seconds: time limit for each position, instead of the agent's.
         """
         with self._exclusive:
             return self._search(positions, masks, False, seconds or self._seconds)[0]
@@ -237,7 +237,7 @@ class AlphaBetaAgent:
     def actions_and_values(self, positions: Words, masks: Words) -> tuple[Int64Array, Int64Array]:
         """Return actions and values int64[B] of positions uint64[B, 6], none of them over.
 
-        They are the results of :meth:`act` and :meth:`values`, from one search.
+        They are those of :meth:`act` and :meth:`values`, from a single search.
         """
         with self._exclusive:
             return self._search(positions, masks, True, self._seconds)

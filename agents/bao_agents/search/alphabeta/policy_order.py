@@ -3,8 +3,8 @@
 A guided search reduces the depth of actions that nobody would play. Far from the horizon a policy
 network finds these actions. Tsuruoka, Yokoyama and Chikayama, "Game-tree search algorithm based on
 realization probability" (2002), derive the depth of an action from its probability in the same
-way. Near the horizon a network would cost more than it saves, and the order of actions decides
-(:mod:`bao_agents.search.alphabeta.reductions`).
+way. Near the horizon a network would cost more than it saves, so the order of actions decides
+instead (:mod:`bao_agents.search.alphabeta.reductions`).
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import Words
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
 
-if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
+if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not need it
     from bao_agents.nets.network import PolicyNetwork
 
 MIN_POLICY_DEPTH = 7
 """The least depth, in plies, of a node at which a small network is asked."""
 LARGE = 100_000
-"""A network with at least this many weights behind its first layer is asked two plies higher."""
+"""A network with at least this many weights after its first layer is asked two plies higher."""
 ENCODING_NODES = 7
-"""Nodes that an encoding counts as when a small network reads it: it takes about as long."""
+"""Nodes that an encoding counts as when a small network reads it, because it takes as long."""
 WEIGHTS_A_NODE = 7_000
-"""Number of weights for which it counts as one node more."""
+"""Number of weights for which an encoding counts as one more node."""
 
 GAP_UNIT = 1024.0
-"""Units of a gap in one logit."""
+"""Units of a gap per logit."""
 _MAX_GAP = 60.0  # logits
 _REMEMBERED = 1 << 13
 """Nodes whose gaps a guide remembers: a search returns to most of them in every iteration."""
 
 
 class PolicyGuide(NamedTuple):
-    """A policy network, and the memory with which one thread runs it."""
+    """A policy network, and the memory that one thread needs to run it."""
 
     weights: Weights
     network_workspace: NetworkWorkspace
@@ -74,14 +74,14 @@ class PolicyGuide(NamedTuple):
     logits: Float32Array
     """float32[64], the logits of a node's successors in their order."""
     remembered: Words
-    """uint64[:data:`_REMEMBERED`], the nodes that the gaps belong to: hash and number of the
+    """uint64[:data:`_REMEMBERED`], the nodes of the gaps: their hash and the number of the
     search."""
     gaps: npt.NDArray[np.uint16]
     """uint16[:data:`_REMEMBERED`, 64], the gap of each of their legal actions."""
 
 
 def make_guides(network: PolicyNetwork, threads: int) -> list[PolicyGuide]:
-    """Return a guide for each thread, with the network's present weights.
+    """Return a guide for each thread, with the network's current weights.
 
     Args:
         network: the policy network.
@@ -108,7 +108,7 @@ def make_guides(network: PolicyNetwork, threads: int) -> list[PolicyGuide]:
 
 @jit_inline
 def is_worth_asking(guide, frame):
-    """Return whether the network is asked about a node, a :data:`~.workspace.FRAME`."""
+    """Return whether to ask the network about a node, a :data:`~.workspace.FRAME`."""
     return frame.depth >= guide.min_depth and frame.end - frame.first >= 2
 
 
@@ -123,12 +123,12 @@ def order_by_policy(rules, guide, work, ply):
         rules: the :class:`KernelRules`.
         guide: a :class:`PolicyGuide`.
         work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`. Scores and gaps are
-            filled. If the network is asked, the results of successors that leave a player without
-            a move are filled, too.
+            filled. If the network is asked, so are the results of successors that leave a player
+            without a move.
         ply: plies from the root to the node, which has been expanded.
     """
     frame, stack = work.frames[ply], work.stack
-    # Nothing is remembered from one search to the next: a search would depend on earlier ones.
+    # Nothing is remembered between searches, or a search would depend on earlier ones.
     # The root may lack actions, so it is not remembered.
     mark = frame.key ^ work.epoch
     slot = np.int64(mark & U(_REMEMBERED - 1))

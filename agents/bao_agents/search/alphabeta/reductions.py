@@ -1,21 +1,21 @@
-"""Reductions and extensions: how a guided search changes the depth of actions.
+"""Reduce and extend the depth of actions in a guided search.
 
 A full search spends most of its time on actions that nobody would play. A guided search reduces
 their depth. If one of them does better than expected, it is searched again to full depth (late
 move reductions, https://www.chessprogramming.org/Late_Move_Reductions). Far from the horizon a
 policy network finds these actions (:mod:`bao_agents.search.alphabeta.policy_order`); near it they
-are the last ones in the order. Nodes without an entry in the transposition table are reduced, too
+are the last ones in the order. Nodes without an entry in the transposition table are also reduced
 (internal iterative reductions, https://www.chessprogramming.org/Internal_Iterative_Reductions).
 
-Forced lines are searched deeper: the only action of a node costs no depth, and one of two costs
+Forced lines are searched more deeply: a node's only action costs no depth, and one of two costs
 half a ply (one-reply extensions, https://www.chessprogramming.org/One_Reply_Extensions). Captures
 are mandatory, so forced lines are long, and an evaluation in the middle of one says little.
 
 Proven results stay exact: reductions and extensions change the depth of a search, not the end of a
 game.
 
-Functions that a full search also calls take ``guided``. If it is false they change nothing, and
-because it is a constant of the compiled search, their code is left out.
+Functions that a full search also calls take ``guided``. If it is false they change nothing. It is a
+constant of the compiled search, so their code is then left out.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ MIN_REDUCED_DEPTH = 3
 MIN_UNKNOWN_DEPTH = 4
 """The least depth, in plies, at which a node without a remembered action is reduced by one."""
 MAX_EXTENDED_PLY = 60
-"""Forced actions this far from the root cost depth like any other, because they may never end."""
+"""Forced actions this far from the root cost depth as usual, because they may never end."""
 
 
 @jit_inline
 def is_extended_frontier(guided, starts, ply):
     """Return whether a node one ply above the horizon must be searched like any other.
 
-    It must if the mover can start from one pit in one direction only, because an only action costs
+    It must if the mover can start only from one pit in one direction, because a single action costs
     no depth.
 
     Args:
@@ -61,7 +61,7 @@ def extension_half_plies(guided, ply, actions):
 
     Args:
         guided: whether the search is selective.
-        ply: plies from the root to the node; the root extends nothing.
+        ply: plies from the root to the node; the root does not extend.
         actions: the number of legal actions of the node.
 
     Returns:
@@ -76,7 +76,7 @@ def extension_half_plies(guided, ply, actions):
 def unknown_reduction(guided, depth, tt_move):
     """Return the plies by which to reduce a node without an action in the transposition table.
 
-    Nothing has made it look important so far. If it is, the next iteration has an action for it.
+    Nothing has shown that the node is important. If it is, the next iteration has an action for it.
 
     Args:
         guided: whether the search is selective.
@@ -101,7 +101,7 @@ def reduction(guided, work, ply):
         ply: plies from the root to the node.
 
     Returns:
-        int64, at least 0; it leaves at least a ply below the action.
+        int64, at least 0; at least one ply is left below the action.
     """
     if not guided:
         return np.int64(0)
@@ -128,5 +128,5 @@ def reduction_by_order(depth, place):
 
 @jit
 def _limited(plies, depth):
-    """Return a reduction in whole plies that leaves at least a ply below the action."""
+    """Return a reduction in whole plies that leaves at least one ply below the action."""
     return max(np.int64(0), min(np.int64(plies), depth - 2))

@@ -1,7 +1,7 @@
-"""One search to a given depth: negamax with a window, a principal variation search.
+"""Search to a given depth: negamax with a window, as a principal variation search.
 
-A node is a position on the current line. Its value is for its mover, so the value of a successor
-changes its sign on the way up (negamax). Values outside the window [alpha, beta] are only bounds.
+A node is a position on the current line. Its value is for its mover, so a successor's value changes
+sign on the way up (negamax). Values outside the window [alpha, beta] are only bounds.
 :func:`search` is the loop; a node goes through these steps::
 
     enter         1 limits    2 frontier node    3 transposition table    4 expand    5 order
@@ -9,9 +9,9 @@ changes its sign on the way up (negamax). Values outside the window [alpha, beta
     come back     10 search again    11 best action, cutoff
     leave         12 store
 
-Two modules make a guided search selective: :mod:`bao_agents.search.alphabeta.reductions`, with the
+Two modules make a guided search selective: :mod:`bao_agents.search.alphabeta.reductions` has the
 reductions of steps 3 and 9 and the extensions of step 7, and
-:mod:`bao_agents.search.alphabeta.policy_order`, with the network's order in step 5.
+:mod:`bao_agents.search.alphabeta.policy_order` has the network's order in step 5.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _INFINITY = WIN_VALUE + 1
 def search(rules, evaluator, guide, table, work, depth):
     """Search the position in row 0 of the stack, ``depth`` >= 1 plies deep, and return its value.
 
-    The search is depth first and a loop: ``work.frames`` replaces recursion, which numba compiles
-    to slower code. ``ply`` is the loop's place on the current line. Its steps are numbered in the
-    functions below.
+    The search is a depth-first loop: ``work.frames`` replaces recursion, which numba compiles to
+    slower code. ``ply`` is the loop's place on the current line. The functions below number its
+    steps.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -65,13 +65,12 @@ def search(rules, evaluator, guide, table, work, depth):
         guide: a :class:`PolicyGuide`; None for a full search, whose compiled code leaves out all
             uses of a guide.
         table: the transposition table.
-        work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`. ``work.lines[0]``
-        gets
-            the best line.
+        work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`; ``work.lines[0]``
+            gets the best line.
         depth: plies to the horizon.
 
     Returns:
-        the value for the mover, int64; it means nothing once ``work.stopped`` is set.
+        the value for the mover, int64; meaningless once ``work.stopped`` is set.
     """
     guided = guide is not None
     evaluator, table = uncounted(evaluator), uncounted(table)
@@ -89,7 +88,7 @@ def search(rules, evaluator, guide, table, work, depth):
             if guide is not None and expanded and is_worth_asking(guide, work.frames[ply]):
                 order_by_policy(rules, guide, work, ply)
 
-        # On: try its actions until one needs a search of its own.
+        # On: try its actions until one needs its own search.
         if expanded:
             if _try_actions(evaluator, guided, work, ply):
                 ply += 1
@@ -97,7 +96,7 @@ def search(rules, evaluator, guide, table, work, depth):
                 continue
             value = _leave_node(table, work, ply)
 
-        # Up: give its value to the node above it, which may have it searched again.
+        # Up: give its value to the node above it, which may search it again.
         if ply == 0:
             return value
         entering = _hand_up(work, ply - 1, value)
@@ -114,7 +113,7 @@ def _ask(frame, row, depth, alpha, beta, half_plies):
         row: the row of the stack that holds the position.
         depth: plies to the horizon.
         alpha, beta: the window. Only a value between them needs to be exact.
-        half_plies: 0 or 1 half ply that earlier forced actions have saved.
+        half_plies: half plies that earlier forced actions have saved, 0 or 1.
     """
     frame.row = row
     frame.depth = depth
@@ -137,7 +136,7 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
     """
     frame, lines = work.frames[ply], work.lines
 
-    # Step 1. Limits. One ply is searched in any case.
+    # Step 1. Limits. At least one ply is always searched.
     work.nodes += 1
     if work.nodes >= work.look_at and is_late(work) and work.iteration > 1:
         work.stopped = 1
@@ -146,9 +145,9 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
         lines[ply, 0] = NO_ACTION
     packed = read_at(work.stack, frame.row)
 
-    # Step 2. Frontier node. Captures wait for their side only where the rules leave it free
-    # (Dutch I.a). Elsewhere the other player moves after every action. So each successor is
-    # decided or evaluated, none is searched, and the short form is exact.
+    # Step 2. Frontier node. Unless the rules leave the side of captures free (Dutch I.a), the other
+    # player moves after every action. So each successor is decided or evaluated, none is searched,
+    # and the short form is exact.
     if frame.depth == 1 and ply > 0 and rules.capture_side != FREE:
         turn = candidates(rules, packed)
         if not is_extended_frontier(guided, turn[1], ply):
@@ -198,7 +197,7 @@ def _leave_out(work):
 
 @jit_inline
 def _try_actions(evaluator, guided, work, ply):
-    """Do steps 6 to 9: try the actions of a node until one needs a search of its own.
+    """Do steps 6 to 9: try the actions of a node until one needs its own search.
 
     Args:
         evaluator, work: see :func:`search`.
@@ -229,7 +228,7 @@ def _try_actions(evaluator, guided, work, ply):
             _take_value(work, ply, _leaf_value(evaluator, stack, k, ply))
             continue
 
-        # Step 9. Have it searched: the first action with the whole window; the others less deep,
+        # Step 9. Request a search: the first action with the whole window; the others less deeply,
         # and only to find out whether they are better (principal variation search).
         frame.again = np.int64(again)
         frame.high = frame.beta
@@ -368,8 +367,8 @@ def _leave_node(table, work, ply):
 @jit
 def _horizon_value(evaluator, packed, ply):
     """Return the value of a position at the horizon, for its mover."""
-    # 1.2: a player without a move has lost, which their rows alone show. Only a player whose moves
-    # are all infinite (1.5a) is missed here and evaluated; a search one ply deeper finds them.
+    # 1.2: a player without a move has lost, which their rows show. This misses only a player whose
+    # moves are all infinite (1.5a); a search one ply deeper finds them.
     if is_stuck(packed):
         return np.int64(ply - WIN_VALUE)
     return evaluate(evaluator, packed)
@@ -379,8 +378,8 @@ def _horizon_value(evaluator, packed, ply):
 def _search_frontier(rules, evaluator, work, packed, turn, ply, beta):
     """Return the value of a position one ply above the horizon.
 
-    It is a short form of :func:`search` for these nodes, which are by far the most: each move is
-    played, evaluated and forgotten, in no particular order.
+    This is a short form of :func:`search` for these nodes, by far the most common. It plays,
+    evaluates and forgets each move, in no particular order.
 
     Args:
         rules: the :class:`KernelRules`; under them, no capture waits for its side.

@@ -1,15 +1,15 @@
-"""The transposition table of alpha-beta: results of positions that were searched before.
+"""Store and look up the results of earlier positions: the transposition table of alpha-beta.
 
-A table is uint64[4 * slots]. A slot holds two entries, an entry two words: the position's hash,
-and its result::
+A table is uint64[4 * slots]. A slot holds two entries of two words each: the position's hash and
+its result::
 
     bit  0             16       24      26        33                      63
          |  value + B  | depth  | bound | action  |  epoch                |
          |  16 bits    | 8      | 2     | 7       |  31                   |
 
-``B`` is 2^15, so that the value is never negative. ``depth`` counts plies, ``bound`` says whether
-the value is exact or a bound, ``action`` was the best. ``epoch`` numbers the searches: entries of
-earlier searches are ignored.
+``B`` is 2^15, so the stored value is never negative. ``depth`` counts plies, ``bound`` says whether
+the value is exact or a bound, and ``action`` is the best action. ``epoch`` numbers the searches:
+entries of earlier searches are ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bao_env.engine.position import Words
 WIN_VALUE = 32_000
 """Value of a game won at once; a win within n plies is worth ``WIN_VALUE - n``."""
 PROVEN = WIN_VALUE - 1000
-"""Values beyond this, either way, are wins and losses that the search has proved."""
+"""Values above this, or below its negative, are proved wins and losses."""
 NO_ACTION = 64
 """No action."""
 
@@ -38,7 +38,7 @@ _ENTRY_WORDS = 2
 BOUND_LOWER = 1
 """The value is at least this: the search was cut off at beta."""
 BOUND_UPPER = 2
-"""The value is at most this: no action came up to alpha."""
+"""The value is at most this: no action reached alpha."""
 BOUND_EXACT = 3
 """The value is this."""
 
@@ -64,7 +64,7 @@ _HASH_SHIFT_B = U(32)
 def make_table(nodes: float) -> Words:
     """Return an empty table for searches of about ``nodes`` nodes: 512 KiB to 32 MiB.
 
-    The smaller it is, the more of it stays in the processor's cache.
+    The processor's cache holds more of a smaller table.
     """
     bits = int(nodes / _NODES_A_SLOT).bit_length() - 1
     return np.zeros(_SLOT_WORDS << max(_MIN_BITS, min(_MAX_BITS, bits)), np.uint64)
@@ -104,12 +104,12 @@ def probe(table, epoch, key, depth, deeper, alpha, beta, ply):
         depth: the depth of the value, in plies.
         deeper: whether to accept a value from a greater depth.
         alpha, beta: the window. A bound outside it is as good as an exact value.
-        ply: plies from the root to the position. In the table a win counts its plies from the
-            position; the value returned counts them from the root.
+        ply: plies from the root to the position. Wins in the table count plies from the position;
+            the value returned counts them from the root.
 
     Returns:
         whether the value is known, the value, and the action to try first or NO_ACTION. The
-        action is that of any entry of this search, however deep.
+        action may come from an entry of any depth in this search.
     """
     slot = _slot_of(table, key)
     for entry in (slot, slot + _ENTRY_WORDS):
@@ -134,7 +134,7 @@ def probe(table, epoch, key, depth, deeper, alpha, beta, ply):
 
 @jit
 def store(table, epoch, key, depth, alpha, beta, ply, value, action):
-    """Enter a position that has been searched, in place.
+    """Store the result of a position in the table, in place.
 
     The first entry of a slot keeps the deepest search; the second gets the others.
 

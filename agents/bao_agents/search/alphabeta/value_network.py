@@ -1,9 +1,9 @@
-"""Evaluate a position without a search, by the small network of guided alpha-beta.
+"""Evaluate a position without a search, with the small network of guided alpha-beta.
 
-A position names 16 cells, as in the tables of :mod:`bao_agents.search.alphabeta.evaluation`, with
+A position selects 16 cells, as in the tables of :mod:`bao_agents.search.alphabeta.evaluation`, with
 counts of seeds rounded to levels. Each cell is a row of 32 numbers, and the 16 rows are added up.
-The first of the 32 sums counts as it is. The others are rectified; half of them are added to it,
-half of them subtracted. No layer of weights follows: a rectifier preserves positive factors, so the
+The first of the 32 sums is used as it is. The others are rectified, then half of them are added to
+it and half subtracted. No layer of weights follows: a rectifier preserves positive factors, so the
 rows already contain them.
 
 So an evaluation is 16 additions of 64 bytes, which compile to vector instructions, as in the first
@@ -44,26 +44,26 @@ from bao_env.engine.ruleset import RULESETS, Ruleset
 UNITS = 32
 """Numbers in a row."""
 LEVEL_BITS = 4
-"""Bits of a level, which a count of seeds is rounded to: 0 to 12; 13 for 14 to 16; 14 for 17 to 21;
+"""Bits of a level. A count of seeds is rounded to one: 0 to 12; 13 for 14 to 16; 14 for 17 to 21;
 15 for more."""
 ROWS = PHASES * TABLES << 2 * LEVEL_BITS
-"""Rows of one rule set."""
+"""Rows per rule set."""
 ROW_SCALE = 8 * SCALE
-"""Units of a row's numbers in one logit."""
+"""Units of a row's numbers per logit."""
 ROW_LIMIT = 32767 // PAIRS
-"""Numbers in a row lie within plus and minus this, so that no sum leaves the int16."""
+"""Numbers in a row lie within plus and minus this, so no sum overflows an int16."""
 
 SIGNS = (1,) * (UNITS // 2) + (-1,) * (UNITS // 2)
 """Whether a unit is added or subtracted."""
 
 FILE = Path(__file__).with_name("value_network.npz")
 FITTED = ("zanzibar", "kibao", "dutch", "malawi")
-"""The rule sets that the file must have. Under others, guided alpha-beta evaluates positions with
-the tables of :mod:`bao_agents.search.alphabeta.evaluation`."""
+"""The rule sets that the file must contain. Under others, guided alpha-beta evaluates positions
+with the tables of :mod:`bao_agents.search.alphabeta.evaluation`."""
 
 _SCALE_SHIFT = 3  # ROW_SCALE to SCALE
 
-# Added to a count below 128, these set its top bit from 12, 14, 17 and 22 seeds on.
+# Added to a count below 128, these set its top bit if it is at least 12, 14, 17 or 22.
 _TO_TOP_FROM_12 = U(0x7474747474747474)
 _TO_TOP_FROM_14 = U(0x7272727272727272)
 _TO_TOP_FROM_17 = U(0x6F6F6F6F6F6F6F6F)
@@ -72,10 +72,10 @@ _TWELVES = U(0x0C0C0C0C0C0C0C0C)
 
 
 class Network(NamedTuple):
-    """The evaluator with a row of numbers a cell."""
+    """The evaluator with a row of numbers per cell."""
 
     rows: Int16Array
-    """int16[ROWS, UNITS], each row a line of the processor's cache."""
+    """int16[ROWS, UNITS]; each row fills a line of the processor's cache."""
 
 
 @jit_inline
@@ -103,14 +103,14 @@ def _rows_of(packed):
 
 
 def output(rows, indices):
-    """Return the network's output: the sum of rows, rectified but for its first unit, added up.
+    """Return the network's output: rectify the sum of rows except its first unit, and add it up.
 
     Args:
         rows: int16[ROWS, UNITS].
         indices: a tuple of int64.
 
     Returns:
-        int64, in :data:`ROW_SCALE` a logit.
+        int64, in units of :data:`ROW_SCALE` per logit.
     """
     total = rows[np.array(indices)].sum(axis=0, dtype=np.int64)
     total[1:] = total[1:].clip(min=0)
@@ -121,7 +121,7 @@ def output(rows, indices):
 def _compiled_output(_context: Any, rows: Any, indices: Any) -> Any:
     """Compute :func:`output` in vectors of :data:`UNITS` numbers.
 
-    The loop that numba compiles adds up one number at a time.
+    A loop that numba compiles would add one number at a time.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -156,7 +156,7 @@ def _output_in_numba(rows, indices):
 
 @jit
 def evaluate_by_network(network, packed):
-    """Return the value of a position for the player to move, int64, in :data:`SCALE` a logit.
+    """Return the value of a position for its mover, int64, in units of :data:`SCALE` per logit.
 
     Args:
         network: the :class:`Network`.
@@ -167,8 +167,7 @@ def evaluate_by_network(network, packed):
 
 
 def evaluate(evaluator, packed):
-    """Return the value of a position for the player to move, by :class:`Tables` or a
-    :class:`Network`."""
+    """Return the value of a position for its mover, by :class:`Tables` or a :class:`Network`."""
     by_network = isinstance(evaluator, Network)
     return (evaluate_by_network if by_network else evaluate_by_tables)(evaluator, packed)
 
@@ -196,7 +195,7 @@ def network_features(positions, out):
 
 
 def network_of(rows: Int16Array) -> Network:
-    """Return the evaluator with these rows, which are copied.
+    """Return the evaluator with a copy of these rows.
 
     Raises:
         ValueError: they are not int16[ROWS, UNITS], or a number is beyond :data:`ROW_LIMIT`.
@@ -217,7 +216,7 @@ def network_of(rows: Int16Array) -> Network:
 def load_network(ruleset: Ruleset) -> Network | None:
     """Return the fitted network of a rule set.
 
-    None for a rule set that no network was fitted to, for example one of your own.
+    Return None for a rule set that no network was fitted to, for example yours.
 
     Raises:
         ValueError: the file is damaged; see :func:`.evaluation.read_fitted`.

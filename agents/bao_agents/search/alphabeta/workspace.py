@@ -1,7 +1,7 @@
-"""The memory of one thread's alpha-beta search.
+"""Define the memory of one thread's alpha-beta search.
 
-All of it but the transposition table is one record, which compiled functions pass on as a single
-pointer. Passing arrays instead would take longer than many of the functions themselves.
+All of it except the transposition table is one record, which compiled functions pass as a single
+pointer. Passing arrays would take longer than many of the functions themselves.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FRAME = np.dtype(
             ("tt_move", np.int64),  # action that the transposition table would try first
             ("by_policy", np.int64),  # 1 if a network has ordered the actions
             ("first", np.int64),  # row of the first successor
-            ("end", np.int64),  # row behind the last one
+            ("end", np.int64),  # row after the last one
             ("next", np.int64),  # row of the current successor
             ("low", np.int64),  # alpha, or the best value if that is higher
             ("best", np.int64),
@@ -50,7 +50,7 @@ FRAME = np.dtype(
         ],
     )
 )
-"""The node at one ply of the current line, in place of the local variables of a recursive
+"""The node at one ply of the current line; it replaces the local variables of a recursive
 search."""
 
 MEMORY = np.dtype(
@@ -61,15 +61,15 @@ MEMORY = np.dtype(
             ("nodes", np.int64),  # visited so far
             ("node_limit", np.int64),
             ("deadline", np.int64),  # see bao_agents.search.limits
-            ("look_at", np.int64),  # nodes at which to look at the limits
+            ("look_at", np.int64),  # nodes at which to check the limits
             ("stopped", np.int64),  # 1 once a limit has ended the search
             ("actions", np.uint64),  # the bits of the root's actions to choose from
             ("iteration", np.int64),  # depth of the current iteration, in plies
-            ("finished", np.int64),  # depth of the last iteration that was finished
+            ("finished", np.int64),  # depth of the last finished iteration
             ("value", np.int64),  # value of the root, as far as it is known
             ("epoch", np.uint64),  # number of the search, for the transposition table
-            # The current line: a frame for each ply, and the best line from each ply on; NO_ACTION
-            # ends it.
+            # The current line: a frame for each ply, and the best line from each ply, which
+            # NO_ACTION ends.
             ("frames", FRAME, (MAX_PLIES,)),
             ("lines", np.int8, (MAX_PLIES, MAX_PLIES + 1)),
             # The root, then space for the successors of the node at each ply, in the form of

@@ -1,1 +1,1 @@
-"""Gumbel search with a network."""
+"""Search with a network, as Gumbel AlphaZero does."""

@@ -9,15 +9,15 @@ A known result outweighs everything else.
 
 Sequential halving shares the simulations among the root actions. Karnin, Koren and Somekh,
 "Almost optimal exploration in multi-armed bandits" (ICML 2013), algorithm 1: a budget is split
-evenly over ceil(log2 n) rounds, and in each round evenly over the remaining actions; the better
-half of them stays for the next.
+evenly over ceil(log2 n) rounds, and within each round evenly over the remaining actions. The better
+half of them stays for the next round.
 
-The paper leaves three points open that a search must settle:
+This search differs from the paper, or settles what it leaves open, in three points:
 
-* An odd number is halved downwards (the paper: upwards), and two stay to the end.
-* A remaining action is tried at least once a round, even if its share is less than one, so a
+* An odd number is rounded down when halved (in the paper: up), and two actions stay to the end.
+* A remaining action is tried at least once per round, even if its share is less than one, so a
   small budget runs out in an early round.
-* What the divisions leave over is spent on the last two, round after round.
+* The remainders of the divisions are spent on the last two actions, round after round.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ MAX_CONSIDERED = 16
 VISIT_OFFSET = 50.0
 """The paper's c_visit."""
 VISIT_GROWTH = 3.0
-"""The weight of values grows with the square root of the most visits, times this. In the paper it
-grows with the visits themselves, which in long searches leaves too few to change the choice."""
+"""The weight of values grows with this times the square root of the most visits. In the paper it
+grows with the visits themselves, and in long searches too few visits then change the choice."""
 VALUE_SCALE = 0.5
 """The paper's c_scale, for values between 0 and 1."""
 _CERTAIN = np.float32(1000.0)
@@ -49,10 +49,10 @@ _FRACTION_SHIFT = U(40)  # leaves 24 random bits
 
 
 def visit_schedule(actions: int, simulations: int) -> Int32Array:
-    """Return the earlier visits of the action that each simulation tries.
+    """Return, for each simulation, how often the action that it tries has been visited before.
 
     The remaining actions of a round have been visited equally often. So a search follows the
-    schedule if it always tries the most promising of the actions with that number of visits.
+    schedule by always trying the most promising action with that number of visits.
 
     Args:
         actions: the number of actions considered; 0 means 1.
@@ -91,7 +91,7 @@ def _certainty(tree, edge):
 
 @jit
 def consider_root_edges(tree, rng):
-    """Draw Gumbel noise for the root's edges, and choose which of them are considered at all.
+    """Draw Gumbel noise for the root's edges, and choose which of them to consider.
 
     Args:
         tree: the :class:`Tree`, whose ``noise`` and ``considered`` are filled.
@@ -180,7 +180,7 @@ def softmax(x, count):
 def select_root_edge(tree, g, visits, per_action, improved):
     """Return the most promising of the considered root edges with this number of visits.
 
-    If no edge has so many visits, it is the most promising of all considered.
+    If no edge has that number of visits, return the most promising of all considered.
 
     Args:
         tree: the :class:`Tree`.

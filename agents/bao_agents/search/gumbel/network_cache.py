@@ -1,9 +1,9 @@
-"""Cache of a network's outputs for leaves of earlier trees.
+"""Cache a network's outputs for leaves of earlier trees.
 
 A Gumbel search grows a new tree for each move, and about half of that tree was in the last one. The
-cache keeps the head's outputs for the leaves that were expanded, each in the slot of its position's
-hash; a newer leaf replaces an older one. It belongs to one network and one rule set, and must be
-cleared when the weights change.
+cache keeps the head's outputs for expanded leaves, each in the slot of its position's hash. A newer
+leaf replaces an older one. A cache belongs to one network and one rule set, and must be cleared
+when the weights change.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bao_env.engine.compile import jit_inline
 from bao_env.engine.position import Words, read
 
 _MAX_SLOTS = 1 << 16
-"""The most slots, 9 MB, so that they stay in the processor's cache."""
+"""The most slots: 9 MB, which stays in the processor's cache."""
 _ENCODINGS = 16
 """A leaf with more encodings is not kept."""
 

@@ -1,4 +1,4 @@
-"""A Gumbel search with a network as a player."""
+"""Play with a Gumbel search and a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_SEARCHES = 256
 _SIMULATION = 3e-5
 """Seconds that a simulation takes with a large network, roughly."""
 _MAX_TREE_NODES = 1 << 17
-"""The most nodes of all trees of a thread, some 120 MB, unless a single tree needs more."""
+"""The most nodes in all trees of a thread, about 120 MB, unless a single tree needs more."""
 
 
 class SearchAgent:
@@ -28,14 +28,14 @@ class SearchAgent:
         network: the network, which is put into evaluation mode.
         ruleset: the rules to play by.
         simulations: simulations of each search.
-        threads: number of threads that share a batch; None for one a core.
+        threads: number of threads that share a batch; None for one per core.
 
     Raises:
         ValueError: ``simulations`` is out of range.
     """
 
     seeded = False
-    """Its play depends on no seed; see :class:`bao_env.Agent`."""
+    """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class SearchAgent:
         games = max(1, min(_MAX_SEARCHES, _MAX_TREE_NODES // max(1, simulations)))
         rules = ruleset.kernel
         self._searches: list[GumbelSearch] = []
-        weights = None  # compiled by the first search for all
+        weights = None  # the first search compiles them for all
         for _ in range(self._threads):
             search = GumbelSearch(rules, self.network, games, simulations, weights=weights)
             weights = search.weights
@@ -71,7 +71,7 @@ class SearchAgent:
         single = counts == 1  # no choice, no search
         actions[single] = legal_actions[indptr[:-1][single]] & 63
         undecided = np.flatnonzero(counts > 1)
-        # Even parts, so that no thread is left with a small, slow batch.
+        # Even parts: a small batch at the end would be slow.
         parts = -(-len(undecided) // self._games)
         step = max(1, -(-len(undecided) // max(self._threads, parts)))
 

@@ -1,4 +1,4 @@
-"""Gumbel tree search with a network, for many positions a call.
+"""Search many positions per call with a Gumbel tree search and a network.
 
 Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel"
 (ICLR 2022). At the root, the Gumbel-top-k trick draws actions without replacement, and sequential
@@ -6,14 +6,14 @@ halving spends the simulations on them. Below it, visits follow the improved pol
 (:mod:`bao_agents.search.gumbel.action_selection`). The search needs no exploration constant, and
 improves on the policy with few simulations.
 
-Each game has a tree of its own (:mod:`bao_agents.search.gumbel.tree`). On a CPU the network is
-compiled (:mod:`bao_agents.nets.compiled`), and the trees grow one after another, each to its end,
-which keeps it in the cache. With a network on a GPU, or one that cannot be compiled, all trees grow
-in lock step: a simulation walks every tree to a leaf, and the leaves go through the network as one
-batch. Expanding a leaf plays all of its actions (:mod:`bao_env.engine.successors`), so results of
-the game are known at once.
+Each game has its own tree (:mod:`bao_agents.search.gumbel.tree`). On a CPU the network is compiled
+(:mod:`bao_agents.nets.compiled`), and the trees grow one after another, which keeps each in the
+cache. With a network on a GPU, or one that cannot be compiled, all trees grow in lock step: a
+simulation walks every tree to a leaf, and the leaves go through the network as one batch. Expanding
+a leaf plays all of its actions (:mod:`bao_env.engine.successors`), so the ends of games are known
+at once.
 
-A known win is always played, a known loss only if there is nothing else.
+A known win is always played, and a known loss only if there is nothing else.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _SEARCHES_CACHED = 3
 
 
 class CompiledNetwork(NamedTuple):
-    """A compiled network and the memory with which one thread runs it."""
+    """A compiled network, and the memory that one thread needs to run it."""
 
     weights: Weights
     workspace: NetworkWorkspace
@@ -168,11 +168,11 @@ class GumbelSearch:
 
     Args:
         rules: the rules.
-        network: the network. On a CPU its present weights are compiled (:meth:`sync_weights`); in
-            lock step it is used itself, on its own device.
-        games: the most positions of a call.
+        network: the network. On a CPU its current weights are compiled (:meth:`sync_weights`); in
+            lock step it runs as it is, on its own device.
+        games: the most positions per call.
         simulations: simulations of each search, at least 2.
-        discount: factor of a win's value for each ply before it, so that sooner is better.
+        discount: factor of a win's value for each ply before it, which makes sooner wins better.
         lock_step: grow all trees together, and run the network on their leaves as one batch. None
             does so for a network that is on a GPU or that cannot be compiled.
         weights: the network as compiled for another search; None compiles it here.
@@ -201,7 +201,7 @@ class GumbelSearch:
         self.network = network
         self.simulations = simulations
         self.network_seconds = 0.0
-        """Time that the network has taken so far; measured in lock step only."""
+        """Time that the network has taken so far; measured only in lock step."""
         self.encodings_read = 0
         """Encodings that the network has read so far."""
         self.deadline = np.full(1, NEVER)
@@ -221,7 +221,7 @@ class GumbelSearch:
             after=afterstate_memory(leaves, network.config.kind),
             improved=np.empty(MAX_SUCCESSORS, np.float32),
         )
-        """Constants of the search, and arrays that it overwrites."""
+        """Constants of the search, and the arrays that it overwrites."""
         if not lock_step:
             weights = weights or compile_network(network)
             self._compiled = CompiledNetwork(
@@ -237,7 +237,7 @@ class GumbelSearch:
         return None if self._lock_step else self._compiled.weights
 
     def sync_weights(self, network: PolicyNetwork) -> None:
-        """Use the present weights of ``network``, which has the same shape, from now on."""
+        """Use the current weights of ``network``, which has the same shape, from now on."""
         self.network = network
         if not self._lock_step:
             self._compiled = self._compiled._replace(weights=compile_network(network))
@@ -253,10 +253,10 @@ class GumbelSearch:
         Args:
             positions: uint64[B, 6], B at most ``games``.
             rng: uint64[B], non-zero xorshift states, advanced in place. They draw the Gumbel noise
-                of the roots, which training needs; without them the best action is chosen.
+                of the roots, which training needs. Without them, choose the best action.
 
         Raises:
-            TypeError, ValueError: an array is not as described.
+            TypeError, ValueError: an array has another type, shape or layout.
             ValueError: there are more than ``games`` positions, or the network's outputs are not
                 finite.
         """

@@ -1,9 +1,9 @@
-"""One simulation of a Gumbel search, for many trees: select a leaf, expand it, back its value up.
+"""Simulate in many trees of a Gumbel search: select a leaf, expand it, back its value up.
 
-Between the two halves of a simulation the network evaluates the leaves that :func:`select` has
-found: :func:`encode_leaves` writes its inputs into the workspace, and :func:`expand_and_backup`
-takes the head's outputs. The caller decides whether the network runs compiled or on a GPU, and on
-one leaf or on many (:mod:`bao_agents.search.gumbel.search`).
+Between the two halves of a simulation the network evaluates the leaves that :func:`select` found:
+:func:`encode_leaves` writes its inputs into the workspace, and :func:`expand_and_backup` reads the
+head's outputs. The caller decides whether the network runs compiled or on a GPU, and on one leaf or
+on many (:mod:`bao_agents.search.gumbel.search`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class SearchOutput(NamedTuple):
     values: Float32Array
     """float32[B], expected results under them."""
     qvalues: Float32Array
-    """float32[B, 64], expected results of the visited actions; elsewhere not a number."""
+    """float32[B, 64], expected results of the visited actions; NaN elsewhere."""
 
 
 class SearchWorkspace(NamedTuple):
@@ -91,8 +91,8 @@ def init_roots(tree, positions, workspace):
 def select(tree, simulation, workspace, games):
     """Walk one simulation of each game down to a leaf.
 
-    A simulation that reaches a known result, or a leaf that cannot be expanded, is backed up here;
-    its game has no leaf (``tree.leaves``).
+    A simulation that reaches a known result, or a leaf that cannot be expanded, is backed up here.
+    Its game then has no leaf (``tree.leaves``).
 
     Args:
         tree: the :class:`Tree`; each game may get a new node.
@@ -200,7 +200,7 @@ def _set_priors(tree, node, outputs, k, workspace):
         for e in edges_of(tree, node):
             tree.logits[e] = outputs[k, np.int64(tree.words[e, ACTION])]
         return expected_result(outputs[k, outputs.shape[1] - 1])
-    # Actions with a known result were not encoded; their logits trust it like any other.
+    # Actions with a known result were not encoded; their logits trust it like an expected one.
     policy = workspace.improved
     first_edge = tree.first_edge[node]
     for e in edges_of(tree, node):

@@ -1,11 +1,11 @@
-"""The trees of a Gumbel search: nodes, edges, and what is backed up from a leaf to the root.
+"""Grow the trees of a Gumbel search, and back values and proofs up from a leaf to the root.
 
 An edge is an action of a node. Values are expected results between -1 and 1 for the player to
 move; where the same player acts again (Dutch I.a) they keep their sign.
 
-Known results are kept apart from expected ones. An edge is marked if the game ends there, or if
-its result follows from the marks below it, and marks are passed up the tree: Winands, Björnsson
-and Saito, "Monte-Carlo tree search solver" (2008).
+Known results are kept apart from expected ones. An edge is marked if the game ends there, or if its
+result follows from the marks below it. Marks are passed up the tree, as in Winands, Björnsson and
+Saito, "Monte-Carlo tree search solver" (2008).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from bao_env.engine.successors import (
 NO_NODE = -1
 """No node and no edge."""
 _EDGES_PER_NODE = 10
-"""Space for edges, for each node. A leaf that finds no space left is evaluated but not expanded."""
+"""Space for edges per node. If no space is left, a leaf is evaluated but not expanded."""
 
 
 class Tree(NamedTuple):
-    """The trees of B games, with space for N nodes and E edges each, one after another.
+    """The trees of B games, one after another, with space for N nodes and E edges each.
 
-    Nodes and edges are numbered over all trees: the root of game g is node g * N.
+    Nodes and edges are numbered across all trees: the root of game g is node g * N.
     """
 
     words: Words
@@ -161,7 +161,7 @@ def known_value(result):
 
 @jit_inline
 def prove(tree, edge):
-    """Mark the edges further up whose results follow from that of an edge, which is new.
+    """Mark the edges further up whose results follow from the new result of an edge.
 
     Args:
         tree: the :class:`Tree`, whose ``words[..., RESULT]`` are filled.
@@ -174,7 +174,7 @@ def prove(tree, edge):
         if parent_edge == NO_NODE:
             return
         won = words[edge, RESULT] == ONE
-        if not won:  # the node is lost only if everything else in it is
+        if not won:  # the node is lost only if all its edges lose
             for e in edges_of(tree, node):
                 if words[e, RESULT] == ZERO or words[e, RESULT] == ONE:
                     return
@@ -188,7 +188,7 @@ def prove(tree, edge):
 def known_edge(tree, node):
     """Return an edge that decides a new node: one that wins, or any if all lose.
 
-    If the result is not known, it is :data:`NO_NODE`.
+    Return :data:`NO_NODE` if the result is not known.
     """
     lost = True
     for e in edges_of(tree, node):

@@ -1,1 +1,1 @@
-"""Exact values: proof-number search, and the solver as a player."""
+"""Prove exact values: proof-number search, and the solver as a player."""

@@ -1,8 +1,8 @@
-"""The solver as a player: it wins proven wins and resists proven losses as long as possible.
+"""Play with the solver: win proven wins, and resist proven losses as long as possible.
 
 An eighth of each position's limit is spent on a proof. If one is found, the rest is spent on a
-shorter win, or on the action after which the loss takes longest. Otherwise alpha-beta chooses with
-the rest of the limit, among the actions that are not proven to lose.
+shorter win, or on the action after which the loss takes longest. Otherwise alpha-beta uses the rest
+to choose among the actions that are not proven to lose.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _LEAST_SECONDS = 0.001
 
 
 class SolverAgent:
-    """Player that wins proven wins, and otherwise plays the best action of an alpha-beta search.
+    """Win proven wins, and otherwise play the best action of an alpha-beta search.
 
-    With a limit of nodes its choice depends on the position alone, so each move needs a proof of
-    its own. With a limit of time it keeps what it has proved for the next move.
+    With a node limit its choice depends only on the position, so each move needs its own proof.
+    With a time limit it keeps its proofs for the next move.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
-        seconds: limit of time for a position.
-        nodes: limit of positions to visit for it.
+        seconds: time limit per position.
+        nodes: limit of positions to visit per position.
         threads: number of threads that share a batch; each position is searched on one. None for
             all cores.
 
@@ -46,7 +46,7 @@ class SolverAgent:
     """
 
     seeded = False
-    """Its play depends on no seed; see :class:`bao_env.Agent`."""
+    """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class SolverAgent:
         """Return the bits of the actions that alpha-beta may choose from.
 
         Args:
-            search: search of the thread.
+            search: the thread's search.
             position: uint64[6].
             mask: its legal actions, at least two.
 

@@ -1,4 +1,4 @@
-"""Depth-first proof-number search, which proves who wins.
+"""Prove who wins, by depth-first proof-number search.
 
 This is Nagai's df-pn (Nagai 2002, "Df-pn algorithm for searching AND/OR trees and its
 applications"), with his names. Every position has two numbers, seen by the player to move:
@@ -6,14 +6,14 @@ applications"), with his names. Every position has two numbers, seen by the play
 * ``phi``: the least number of positions that must still be decided to prove that they win;
 * ``delta``: the same to prove that they lose.
 
-A position is won if one action leads to a loss of the opponent, so its ``phi`` is the smallest
-``delta`` after an action, and its ``delta`` the sum of the ``phi``. 0 means that it is proved. The
-search always goes to the position that would prove the most with the least, and stays below it
-until its numbers pass two thresholds: then another one has become more promising.
+A position is won if one action leads to a loss for the opponent. So its ``phi`` is the smallest
+``delta`` after an action, and its ``delta`` is the sum of the ``phi``. 0 means that it is proved.
+The search always goes to the position that promises the most proof for the least work. It stays
+below it until its numbers pass two thresholds: then another one has become more promising.
 
-A proof rests only on ends of games and on other proofs, so a win or a loss is exact: repeated
+A proof rests only on ends of games and on other proofs, so a win or a loss is exact. Repeated
 positions prove nothing, and a game that could continue indefinitely stays unknown. Where the same
-player acts again (Dutch I.a), the two numbers change places.
+player acts again (Dutch I.a), the two numbers are swapped.
 
 The first numbers of a new position come from alpha-beta's evaluation
 (:mod:`bao_agents.search.alphabeta.evaluation`): the less likely a proof looks, the higher they are.
@@ -60,7 +60,7 @@ _LARGE = np.int64(1 << 30)
 """The highest number of a position that is not proved."""
 _ROWS = 1 + MAX_LINE * MAX_SUCCESSORS
 _WAYS = 4
-"""Entries of a slot of the table."""
+"""Entries in a slot of the table."""
 _STEP_SHIFT = 4
 """Evaluations are rounded to steps of 2^4."""
 _STEPS = 256
@@ -74,13 +74,13 @@ _BOUND_SALT = U(0xD6E8FEB86659FD93)  # odd, its bits look random
 
 
 class Table(NamedTuple):
-    """The results for earlier positions; four entries a slot."""
+    """The results of earlier positions, four entries per slot."""
 
     keys: Words
     """uint64[4 * slots], hashes of positions."""
     numbers: Words
-    """uint64[4 * slots], ``phi`` in the low half and ``delta`` in the high one. Where one of them
-    is 0, the other is 1 more than the plies to the end of the game in the proof found."""
+    """uint64[4 * slots], ``phi`` in the low half and ``delta`` in the high half. If one of them is
+    0, the other is 1 more than the plies to the end of the game in the proof found."""
     work: Int64Array
     """int64[4 * slots], positions visited for an entry; the lowest is replaced first."""
     cells: Int16Array
@@ -88,7 +88,7 @@ class Table(NamedTuple):
     first_phi: Int64Array
     """int64[256], ``phi`` of a new position, by its evaluation."""
     first_delta: Int64Array
-    """int64[256], the same for ``delta``, for each of its actions."""
+    """int64[256], the same for ``delta``, per action."""
 
     @classmethod
     def empty(cls, bits: int, cells: Int16Array) -> Table:
@@ -121,7 +121,7 @@ _FRAME = np.dtype(
         [
             ("row", np.int64),  # the row of the stack that holds the position
             ("first", np.int64),  # row of the first successor
-            ("end", np.int64),  # row behind the last one
+            ("end", np.int64),  # row after the last one
             ("phi_limit", np.int64),  # the thresholds
             ("delta_limit", np.int64),
             ("before", np.int64),  # positions visited before this one
@@ -133,7 +133,7 @@ _ROW = np.dtype(
         np.record,
         [
             ("key", np.uint64),
-            # The numbers are seen by the player who chooses the action that leads to the row.
+            # Numbers as seen by the player who chooses the action that leads to the row.
             ("phi", np.int64),
             ("delta", np.int64),
             ("plies", np.int64),  # to the end of the game, if it is proved
@@ -147,7 +147,7 @@ PROOF_MEMORY = np.dtype(
             ("nodes", np.int64),  # visited so far
             ("node_limit", np.int64),
             ("deadline", np.int64),  # see bao_agents.search.limits
-            ("look_at", np.int64),  # nodes at which to look at the limits
+            ("look_at", np.int64),  # nodes at which to check the limits
             ("plies", np.int64),  # to the end of the game in the proof found
             ("bound", np.int64),  # plies within which the attacker must win, or UNBOUNDED
             ("attacker", np.int64),  # 1 for the player to move at the root, -1 for the other
@@ -201,7 +201,7 @@ def _store(table, key, phi, delta, plies, work):
             break
         if table.work[entry] < table.work[chosen]:
             chosen = entry
-    if phi == 0:  # the word is never 0, which is an empty entry
+    if phi == 0:  # the word must not be 0, which marks an empty entry
         phi, delta = np.int64(0), plies + 1
     elif delta == 0:
         phi = plies + 1
@@ -247,7 +247,7 @@ def _enter_row(rules, table, work, r, left, mover):
         won = True
     elif result != ZERO:
         won = False
-    elif work.bound != UNBOUNDED and left == 0:  # a win in time only if the game is over
+    elif work.bound != UNBOUNDED and left == 0:  # a win in time needs the game to be over
         won = mover != work.attacker or (
             not again and legal_mask(rules, work.stack[r]) == ZERO  # 1.5a
         )
@@ -322,7 +322,7 @@ def _sum_up(work, ply):
 
 @jit_inline
 def _report(work, r, phi, delta, plies):
-    """Write the numbers of a position to its row, as the player who led there sees them."""
+    """Write the numbers of a position to its row, as seen by the player who moved there."""
     if same_mover(work.stack[r, META]):
         _set(work.rows[r], delta, phi, plies)
     else:
@@ -331,18 +331,18 @@ def _report(work, r, phi, delta, plies):
 
 @jit
 def prove(rules, table, work, words):
-    """Find out who wins.
+    """Prove who wins.
 
     Args:
         rules: the :class:`KernelRules`.
-        table: a :class:`Table`. Its entries may come from other positions of the same rules.
+        table: a :class:`Table`. Its entries may come from other positions under the same rules.
         work: a record of :data:`PROOF_MEMORY`, with its limits and bound set; gets ``nodes`` and,
             with a proof, ``plies``.
         words: uint64[6], the position.
 
     Returns:
         int64: WIN, LOSS or UNKNOWN, for the player to move. In a bounded search the attacker
-        either wins within the bound, or the other player is said to win.
+        either wins within the bound, or the other player counts as the winner.
     """
     work.nodes = 0
     work.look_at = 0
@@ -384,8 +384,8 @@ def prove(rules, table, work, words):
             _report(work, best, _INFINITE, np.int64(0), np.int64(0))
             ply -= 1
             continue
-        # If the line returns to this position, it should look as hard as its limits, so that the
-        # search does not go in circles.
+        # If the line returns to this position, make it look as hard as its limits: otherwise the
+        # search would go in circles.
         _store(
             table,
             work.rows[best].key,

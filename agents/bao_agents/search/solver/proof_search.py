@@ -1,4 +1,4 @@
-"""Proofs within the limits of an answer: the winner, the number of plies, and the line.
+"""Prove the winner, the number of plies and the line within the limits of an answer.
 
 The search itself is :mod:`bao_agents.search.solver.proof_number`.
 """
@@ -34,9 +34,9 @@ from bao_env.engine.successors import (
 )
 
 _SPEED = 1e6
-"""Positions a second that a proof visits, roughly."""
+"""Positions per second that a proof visits, roughly."""
 _GLANCE = 1
-"""Limit with which a search only reads the table."""
+"""The limit with which a search only reads the table."""
 
 
 class Child(NamedTuple):
@@ -49,7 +49,7 @@ class Child(NamedTuple):
 
 
 class KnownAction(NamedTuple):
-    """Knowledge of a search about an action of its position."""
+    """What a search knows about an action of its position."""
 
     action: int
     value: int
@@ -59,19 +59,19 @@ class KnownAction(NamedTuple):
 
 
 class Distance(NamedTuple):
-    """Distance of a proven win."""
+    """The distance of a proven win."""
 
     plies: int
     """Plies within which the winner can win."""
     is_shortest: bool
     """Whether the loser can hold out this long."""
     action: int | None
-    """The winner's action that wins within these plies, or the loser's that holds out longest, as
-    far as known. None if there is no action."""
+    """The winner's action that wins within these plies, or the loser's that is known to hold out
+    longest. None if there is no action."""
 
 
 class ProofSearch:
-    """Search of one thread, with the limits of its present answer.
+    """The search of one thread, with the limits of its current answer.
 
     Args:
         ruleset: the rules.
@@ -89,7 +89,7 @@ class ProofSearch:
 
     @classmethod
     def for_threads(cls, ruleset: Ruleset, table_bits: int, threads: int) -> list[ProofSearch]:
-        """Return a search for each thread, compiled, so that no clock counts the compilation."""
+        """Return a search for each thread, already compiled, so no time limit includes that."""
         searches = [cls(ruleset, table_bits) for _ in range(threads)]
         searches[0].begin(1, None)
         searches[0].prove(packed_opening(ruleset))
@@ -97,11 +97,11 @@ class ProofSearch:
 
     @property
     def deadline(self) -> Int64Array:
-        """The deadline of its present answer, int64[1]; see :mod:`bao_agents.search.limits`."""
+        """The deadline of its current answer, int64[1]; see :mod:`bao_agents.search.limits`."""
         return self._memory["deadline"]
 
     def begin(self, nodes: int | None, seconds: float | None) -> None:
-        """Begin an answer; its limits are counted from here."""
+        """Begin an answer; its limits count from here."""
         self.nodes, self._limit = 0, nodes
         self.deadline[0] = deadline(seconds)
 
@@ -117,7 +117,7 @@ class ProofSearch:
         attacker: int = 0,
         nodes: int | None = None,
     ) -> int:
-        """Call :func:`prove` with the rest of the limits, or with ``nodes``."""
+        """Call :func:`prove` with what is left of the limits, or with ``nodes``."""
         if nodes is None:
             left = np.iinfo(np.int64).max if self._limit is None else self._limit - self.nodes
             nodes = max(left, _GLANCE)
@@ -144,7 +144,7 @@ class ProofSearch:
         return value if turn_of(child.words) == turn_of(position) else -value
 
     def known(self) -> list[KnownAction]:
-        """Return what the last search, finished or not, knows about each action of its position."""
+        """Return what the last search, even if unfinished, knows about each action."""
         memory = self._memory[0]
         rows = slice(1, int(memory["frames"][0]["end"]))
         return [
@@ -165,7 +165,7 @@ class ProofSearch:
         return Distance(self.plies, self.plies <= 1, self._best(value))
 
     def bisect(self, position: Words, value: int, distance: Distance) -> Distance:
-        """Find the shortest distance, as far as the limits suffice.
+        """Find the shortest distance that the limits allow.
 
         Args:
             position: a proved position.
@@ -179,7 +179,7 @@ class ProofSearch:
             found = self.prove(position, middle, value)
             if found == UNKNOWN:
                 break
-            if found == WIN:  # in time, or the other side's win is put off
+            if found == WIN:  # in time, or the other side's win is delayed
                 action = self._best(WIN)
             if found == value:
                 high = self.plies
@@ -188,14 +188,14 @@ class ProofSearch:
         return Distance(high, high - low <= 1, action)
 
     def _best(self, value: int) -> int | None:
-        """Return the quickest win or the slowest loss among the actions known to have a value."""
+        """Return the quickest win or the slowest loss among the actions known to have ``value``."""
         found = [one for one in self.known() if one.value == value]
         pick = min if value == WIN else max
         best = pick(found, key=lambda one: one.plies, default=None)
         return best and best.action
 
     def line(self, position: Words, value: int, bound: int | None) -> tuple[int, ...]:
-        """Return a line of the proof, or of the shortest win with a bound, within the limits."""
+        """Return a line of the proof or, with a bound, of the shortest win, within the limits."""
         line: list[int] = []
         seen = set()
         while position.tobytes() not in seen:
@@ -228,14 +228,14 @@ class ProofSearch:
             if found and (value == WIN or len(found) == len(children)):
                 pick = min if value == WIN else max
                 return pick(found, key=lambda one: one[0])[1:]
-            if not last_try:  # the table has lost a part
+            if not last_try:  # the table has lost a part of the proof
                 self.prove(position, bound or UNBOUNDED, 0 if bound is None else value)
         return None
 
     def _plies_after(self, child: Child, value: int, after: int, bound: int | None) -> int | None:
         """Return the plies to the end after an action that keeps the value.
 
-        None if the table does not know that it does, or that it keeps the bound.
+        Return None if the table does not know that it keeps the value or the bound.
 
         Args:
             child: the position after the action.

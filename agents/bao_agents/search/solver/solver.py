@@ -30,15 +30,15 @@ from bao_env.engine.ruleset import Ruleset, get_ruleset
 TABLE_BITS = 18
 """Size of a thread's table: 2^18 slots, 24 MiB."""
 DEFAULT_NODES = 10_000_000
-"""Limit of visited positions by default, if there is no limit of time."""
+"""Default limit of positions to visit, if there is no time limit."""
 T = TypeVar("T")
 
 _PART = 16
-"""Positions of a batch that a thread solves with one table."""
+"""Positions in a batch that a thread solves with one table."""
 
 
 class Solution(NamedTuple):
-    """Result of solving a position."""
+    """The result of solving a position."""
 
     winner: int | None
     """The seat that wins with perfect play, SOUTH (0) or NORTH (1); None if unknown."""
@@ -49,13 +49,13 @@ class Solution(NamedTuple):
     line: tuple[int, ...]
     """Actions of a game in which the winner follows the proof and the loser resists as long as the
     proof allows. Empty if the winner is unknown or the game is over. If the limits do not suffice
-    for a line of the shortest win, this is one of the first proof; it may be cut short."""
+    for a line of the shortest win, this is a line of the first proof and may be cut short."""
     nodes: int
     """Positions visited."""
 
 
 class Judgement(NamedTuple):
-    """Values of the actions of a batch of positions."""
+    """The values of the actions of a batch of positions."""
 
     values: Int8Array
     """int8[B]: WIN (1) if the player to move wins, LOSS (-1) if they lose, UNKNOWN (0) if that is
@@ -67,27 +67,27 @@ class Judgement(NamedTuple):
     nodes: Int64Array
     """int64[B], positions visited."""
     plies: Int16Array
-    """int16[B, 64], plies within which the winner can win after the action, itself included, by the
-    proof found; 0 if the winner is unknown."""
+    """int16[B, 64], plies within which the winner can win by the proof found, counted from before
+    the action; 0 if the winner is unknown."""
 
 
 class Solver:
     """Prove who wins positions of one rule set.
 
-    :meth:`solve` keeps its table from one position to the next, so related positions are
-    solved faster. The winner does not depend on it; numbers of nodes, proofs and their lines may. A
-    batch begins with an empty table, so its results are the same on any number of threads. Use a
-    solver from one Python thread only.
+    :meth:`solve` keeps its table from one position to the next, so it solves related positions
+    faster. The winner does not depend on the table, but the number of nodes, the proof and its line
+    may. A batch begins with an empty table, so its results are the same on any number of threads.
+    Use a solver from one Python thread only.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
         nodes: limit of positions to visit for an answer.
-        seconds: limit of time for an answer.
+        seconds: time limit for an answer.
         table_bits: each thread's table has 2^``table_bits`` slots of 96 bytes.
         threads: number of threads that share a batch; None for all cores.
 
     Raises:
-        TypeError, ValueError: a limit is no number, or out of range.
+        TypeError, ValueError: a limit is not a number or is out of range.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Solver:
                 values[i] = WIN
             elif losing[i] == masks[i]:
                 values[i] = LOSS
-            else:  # an action that is not known may matter to no proof of the position
+            else:  # a proof of the position may not need this action
                 values[i] = search.prove(positions[i])
             nodes[i] = search.nodes
 
@@ -173,7 +173,7 @@ class Solver:
             position: uint64[6]; its game is not over by a capture.
             shortest: also find the shortest win, which takes many times longer. If the limits do
                 not suffice, the result is the shortest win found.
-            nodes: limit of positions to visit, instead of the solver's own.
+            nodes: limit of positions to visit, instead of the solver's.
 
         Raises:
             TypeError, ValueError: the position is not uint64[6], or the limit is out of range.
@@ -204,14 +204,14 @@ class Solver:
         Args:
             position: uint64[6]; its game is not over by a capture.
             plies: number of plies, from 1 to :data:`MAX_LINE`.
-            value: WIN to ask about the player to move, LOSS about the opponent.
+            value: WIN to ask about the player to move, LOSS to ask about the opponent.
 
         Returns:
             ``value`` if they can, ``-value`` if not, UNKNOWN if the limits do not suffice.
 
         Raises:
-            TypeError, ValueError: the position is not uint64[6], or ``plies`` or ``value`` is no
-                integer or out of range.
+            TypeError, ValueError: the position is not uint64[6], or ``plies`` or ``value`` is not
+                an integer or is out of range.
         """
         plies = check_whole("solver: plies", plies, 1, MAX_LINE)
         if value not in (WIN, LOSS):
@@ -275,12 +275,13 @@ def solve(
     Args:
         board: a board, or a position text.
         ruleset: rules of a position text; a board has its own.
-        seconds: limit of time.
-        nodes: limit of positions to visit; ten million if there is no limit of time either.
+        seconds: time limit.
+        nodes: limit of positions to visit; ten million if there is also no time limit.
         shortest: also find the shortest win, which takes many times longer.
 
     Raises:
-        ValueError: the text is no position, the rule set is unknown, or a limit is out of range.
+        ValueError: the string is not a position, the rule set is unknown, or a limit is out of
+            range.
     """
     if isinstance(board, str):
         board = Board.from_text(board, ruleset)
