@@ -138,7 +138,7 @@ def test_errors_of_the_server_are_answered_without_details(monkeypatch: pytest.M
     monkeypatch.setattr(Game, "state", lambda self: 1 // 0)
     answer = client.get(path)
     assert answer.status_code == 500 and "ZeroDivision" not in answer.text
-    assert "the server made a mistake" in answer.json()["error"]
+    assert "the server failed" in answer.json()["error"]
     assert "content-security-policy" in answer.headers
     with pytest.raises(ZeroDivisionError):  # for the log of the server
         TestClient(app, base_url=HOST).get(path)

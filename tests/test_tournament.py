@@ -234,7 +234,7 @@ def test_command_line(tmp_path: Path, capsys: Capsys) -> None:
     (file,) = (tmp_path / "results").rglob("*.json")
     file.write_text(json.dumps(json.loads(file.read_text()) | {"commit": "older"}))
     assert bao(words) == 0
-    assert "some results are of commit older, not" in capsys.readouterr().err
+    assert "some results come from commit older, not" in capsys.readouterr().err
 
 
 def test_tables() -> None:

@@ -116,7 +116,7 @@ def test_a_puzzle(open_page: Open, shoot: Shoot) -> None:
     wins = [action for action in board.legal_actions if int(judged.winning[0]) >> action & 1]
     losses = [action for action in board.legal_actions if int(judged.losing[0]) >> action & 1]
     play(page, position, action_to_move(losses[0]))
-    see(page, "#lesson p").to_have_text("That gives the win away: it is proved.")
+    see(page, "#lesson p").to_have_text("That gives the proved win away.")
     page.click("#lesson button:has-text('Try again')")
     see(page, "#moves button:not(.undone)").to_have_count(0)
     play(page, position, action_to_move(wins[0]))

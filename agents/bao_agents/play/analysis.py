@@ -1,4 +1,4 @@
-"""Analyses for the page, as plain values: hints, the evaluation bar, and the review of a game."""
+"""Analyse for the page, in plain values: hints, the evaluation bar, and the review of a game."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _MAX_LINE = 8
 
 
 def share_of(score: float, seat: int = 0) -> float:
-    """Return the share of games, 0 to 1, that South wins, by a seat's expected result, -1 to 1."""
+    """Return South's share of wins, 0 to 1, from a seat's expected result, -1 to 1."""
     return (1 + score) / 2 if seat == 0 else (1 - score) / 2
 
 
 def _win(solution: Solution) -> dict[str, Any] | None:
-    """Return the winner and the plies to the end, as plain values; None if unknown, or no plies."""
+    """Return the winner and the plies to the end as plain values; None if unknown or 0 plies."""
     winner, plies, is_shortest, *_ = solution
     return {"winner": winner, "plies": plies, "exact": is_shortest} if plies else None
 
 
 def south_chance(board: Board) -> dict[str, Any]:
-    """Return South's chance to win, 0 to 1, by proof or by alpha-beta, for the evaluation bar."""
+    """Return South's chance of winning, 0 to 1, by proof or alpha-beta, for the evaluation bar."""
     solution = solve(board, nodes=PROOF_NODES, shortest=True)
     if solution.winner is not None:
         return {"south": float(solution.winner == 0), "proven": True, "win": _win(solution)}
@@ -102,7 +102,7 @@ def _line(board: Board, analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def review(board: Board, ply: int) -> dict[str, Any]:
-    """Return what an analysis says of the move of a game after ``ply`` others.
+    """Return the analysis of the move of a game after ``ply`` others.
 
     ``south`` is South's chance before the move, ``best`` the best moves, as in :func:`hints`.
     """

@@ -1,4 +1,4 @@
-"""The requests of the board: their values are the arguments of functions that return plain values.
+"""Answer the requests of the board: their values are arguments of functions that return plain ones.
 
 The types of all values are checked before a function is called; the function checks the rest.
 """
@@ -40,11 +40,11 @@ MAX_WATCHES = 20
 BOT_TIMEOUT = 120.0
 """Seconds after which the server gives up on a bot's move, a hint or an evaluation.
 
-Few take long, but the first of its kind compiles, which takes a minute on a slow machine."""
+Few take long, but the first of its kind compiles for up to a minute on a slow machine."""
 FIRST_BOTS = ("greedy", "alphabeta:4")
 """The players first offered for watching; the first of them also against a person."""
 PUZZLE_PLIES = 9
-"""The longest win of a puzzle, in plies; one-ply wins are no puzzle."""
+"""The longest win in a puzzle, in plies; one-ply wins are not used."""
 PUZZLE_BOT = "solver:300ms"
 _BYTE_ORDER_MARK = "\ufeff"
 """A mark that some editors put at the start of a file."""
@@ -129,7 +129,7 @@ class Tables:
     def puzzle(self, ruleset: str = "zanzibar") -> Data:
         """Start a game from a position that its mover can win; return it, with the plies.
 
-        The other seat is the solver's, which resists as long as it can.
+        The solver plays the other seat and resists as long as it can.
         """
         rules = self._ruleset(ruleset)
         known = shipped_won_positions(rules)
@@ -153,7 +153,7 @@ class Tables:
 
     @check_types
     def hints(self, name: str, evaluator: str = analysis.SEARCH, ply: int | None = None) -> Data:
-        """Evaluate each move with a search or a checkpoint, where the game stands or at a ply."""
+        """Evaluate each move with a search or a checkpoint, at the current position or at a ply."""
         return analysis.hints(self.games.call(Game.board, name, ply), evaluator, self.roster)
 
     @check_types
@@ -189,11 +189,11 @@ class Tables:
 
 
 Handler = Callable[[Tables, Data], Awaitable[Data]]
-"""A function that answers a request from its values; one may be the name of a game or watch."""
+"""A function that answers a request from its values, which may name a game or watch."""
 
 
 def quick(function: Callable[..., Data]) -> Handler:
-    """Run a function in another thread, to its end even if the client leaves."""
+    """Run a function in another thread, to its end even if the client disconnects."""
 
     async def answer(tables: Tables, values: Data) -> Data:
         return await asyncio.shield(run_in_threadpool(partial(function, tables, **values)))
@@ -202,7 +202,7 @@ def quick(function: Callable[..., Data]) -> Handler:
 
 
 def computed(function: Callable[..., Data]) -> Handler:
-    """Run a function that computes long."""
+    """Run a function that computes for a long time."""
 
     async def answer(tables: Tables, values: Data) -> Data:
         return await tables.compute(partial(function, tables, **values))
@@ -218,7 +218,7 @@ def of_game(method: Callable[..., Data]) -> Handler:
 def played_by_bots(kind: type[Game] | type[Watch]) -> Handler:
     """Let bots play a ply of a game, or of each board of a watch.
 
-    Nothing changes until all have an answer: a bot that fails, or takes longer than BOT_TIMEOUT,
+    Nothing changes until all have answered: a bot that fails, or takes longer than BOT_TIMEOUT,
     leaves everything as it was.
     """
 

@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> None:
         options.checkpoints, options.seed, players=options.players, ruleset=options.ruleset
     )
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    try:  # it listens at once, for the address printed below must work
+    try:  # listen at once, because the address printed below must work
         listener = socket.create_server((options.host, options.port), family=family)
     except (OSError, OverflowError) as error:
         raise ValueError(f"cannot listen on {options.host} port {options.port}: {error}") from error
@@ -75,10 +75,10 @@ def _run(options: argparse.Namespace) -> None:
         print(f"From other machines, open it under the name {hosts[0]}", flush=True)
     port = listener.getsockname()[1]
     address = f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
-    print(f"The board is at {address} (Ctrl-C ends it)", flush=True)
+    print(f"The board is at {address} (Ctrl-C stops it)", flush=True)
     if not options.no_browser:
         threading.Timer(0.7, webbrowser.open, [address]).start()
     with suppress(KeyboardInterrupt):  # uvicorn raises it after an orderly end
         make_server(create_app(roster, hosts)).run(sockets=[listener])
     sys.stdout.flush()
-    os._exit(0)  # else Python would wait for bots that still think
+    os._exit(0)  # otherwise Python would wait for bots that are still thinking

@@ -1,6 +1,6 @@
-"""Threads that compute bots' moves, hints and evaluations.
+"""Compute bots' moves, hints and evaluations in threads.
 
-They are separate from the threads that serve moves, undo and loading, and leave a core to those.
+They are separate from the threads that serve moves, undo and loading, and leave a core for those.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Computing:
-    """A few threads; work that finds none free waits, in the order of its arrival.
+    """A few threads; if none is free, work waits in order of arrival.
 
     Args:
         threads: number of threads; None for all cores but one.
@@ -46,7 +46,7 @@ class Computing:
             if not limit.expired():  # the work itself raised it
                 raise
             raise Refused(
-                f"this took longer than {seconds:.0f} seconds, others' requests included: "
+                f"this took longer than {seconds:.0f} seconds, including other requests: "
                 "try again, or choose a player that thinks less",
                 504,
             ) from error

@@ -1,4 +1,4 @@
-"""The drawing of the board in parts, so that a page can move its seeds."""
+"""Draw the board in parts, so that a page can move its seeds."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ LAYOUTS = {"wide": WIDE, "tall": TALL}
 def board_parts(layout_name: str, viewer: int = SOUTH) -> dict[str, Any]:
     """Return the empty board as SVG, seeds and marks, and the spots of seeds in each place.
 
-    ``marks`` has, by kind, the ring of a round and of a square pit, and the arrow to the left and
-    to the right.
+    ``marks`` has, by kind, the rings of a round and a square pit, and the arrows to the left and
+    right.
 
     Args:
         layout_name: ``wide`` or ``tall``.

@@ -1,4 +1,4 @@
-"""Refuse requests: an exception, and the check of the values' types."""
+"""Refuse requests: an exception, and a check of the values' types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ It raises :class:`pydantic.ValidationError`.
 
 
 class Refused(Exception):
-    """A request cannot be served; the message says why, and what would work.
+    """Raised if a request cannot be served; the message says why, and what would work.
 
     Args:
         message: the message for the person at the board.

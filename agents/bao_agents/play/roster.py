@@ -1,8 +1,8 @@
-"""Players at the board: people, bots with a limit, and checkpoints from a list.
+"""Offer the players at the board: people, bots with a limit, and checkpoints from a list.
 
 A client names players as :mod:`bao_agents.registry` does, but only those of :data:`OFFERS`, and
-never by a path or a module. The checkpoints are the shipped ones and those in the folders given at
-the start of the server. The command line may offer any other player, and rules, by name.
+never by a path or a module. The checkpoints are the shipped ones and those in the folders given
+when the server starts. The command line may add any other player, and rules, by name.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_NETWORKS = 8
 _MAX_LOADED = 8
 """Maximum number of idle players."""
 _MAX_WORDS = 300
-"""Maximum length of the message about a failing player, in characters."""
+"""Maximum length of the message about a player that fails, in characters."""
 _MAX_CHECKPOINTS = 200
 
 
@@ -62,7 +62,7 @@ class Offer(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The offer's name, by which the page finds the words for it."""
+        """The offer's name, under which the page finds its label."""
         return "-".join(filter(None, [self.kind, self.unit]))
 
 
@@ -80,8 +80,8 @@ OFFERS = [
     Offer("search", "", Budget("simulations", 2, 2_000, 64), gives_hints=True),
     Offer("guided-by", "ms", _TIME),
 ]
-"""The players of the page. One with a checkpoint is offered for each that may play. The words for
-``NAME`` are ``player NAME`` in ``static/en.json`` and in the files of other languages."""
+"""The players of the page. One with a checkpoint is offered for each checkpoint that may play. The
+label of ``NAME`` is ``player NAME`` in ``static/en.json`` and in the files of other languages."""
 
 
 LEVELS = (
@@ -106,8 +106,8 @@ class Roster:
         folders: the folders whose ``.safetensors`` files may play besides the shipped ones;
             subfolders are included.
         seed: the seed of the players' random choices.
-        players: further players, by any name that :func:`bao_agents.registry.load` takes.
-        ruleset: the rules offered first, which may be your own.
+        players: further players, by any name that :func:`bao_agents.registry.load` accepts.
+        ruleset: the rules offered first, which may be yours.
 
     Raises:
         ValueError: one of ``folders`` is not a folder, or one of ``players`` is unknown.
@@ -152,7 +152,7 @@ class Roster:
         return [{"spec": spec, "elo": round(elo[spec])} for spec in LEVELS]
 
     def choices(self) -> list[dict[str, Any]]:
-        """Return all players but people, as plain values, for a list to choose from.
+        """Return all players except people, as plain values, for a list to choose from.
 
         Each has a unique ``value``; ``kind`` and ``checkpoint``, for its label, empty for a player
         of the command line; its ``budget`` or None; ``spec``: the parts of its name before and
@@ -208,7 +208,7 @@ class Roster:
         return offer is not None and offer.gives_hints
 
     def parse(self, spec: str) -> PlayerSpec:
-        """Parse the name of a player that may play here; people excluded.
+        """Parse the name of a player that may play here, except people.
 
         Raises:
             Refused: the player may not play here, or its budget is out of range.
@@ -222,14 +222,14 @@ class Roster:
         offer = _offer(found)
         if offer is None:
             units = " or ".join(repr(one.unit) for one in OFFERS if one.kind == found.kind.name)
-            raise Refused(f"unknown player {spec!r}: expected the unit {units} behind the number")
+            raise Refused(f"unknown player {spec!r}: expected the unit {units} after the number")
         budget = offer.budget
         if budget and not budget.low <= found.budget <= budget.high:
             raise Refused(f"player {spec!r}: expected a budget from {budget.low} to {budget.high}")
         return found
 
     def check(self, spec: str, rules: Ruleset) -> str:
-        """Return the name of a player that may play some rules here; people included.
+        """Return the name of a player, or a person, that may play some rules here.
 
         Raises:
             Refused: the player may not play here, its budget is out of range, or it cannot play
@@ -260,11 +260,11 @@ class Roster:
                 player = registry.make(
                     parsed, ruleset=board.ruleset, seed=self._seed, threads=1, read=self.network
                 )
-        except Exception as error:  # no damaged file, or one for other rules, may stop the server
+        except Exception as error:  # a damaged file or one for other rules must not stop the server
             raise self.unusable(f"{spec} cannot play", error) from error
         try:
             action = int(check_actions(player.act(board.words[None], legal), legal, spec)[0])
-        except Exception as error:  # nor an error or the answer of a player
+        except Exception as error:  # nor must an error or the answer of a player
             words = f"{type(error).__name__}: {error}"[:_MAX_WORDS]
             raise Refused(f"{spec} failed: {words}", 502) from error
         with self._lock:
@@ -274,7 +274,7 @@ class Roster:
     def network(self, path: Path, ruleset: Ruleset) -> PolicyNetwork:
         """Return the network of a checkpoint; callers share it and must not change it.
 
-        The longest unused is dropped first. A checkpoint that has been rewritten is read again.
+        The least recently used one is dropped first. A rewritten checkpoint is read again.
 
         Raises:
             OSError, ValueError: the checkpoint cannot be read, or cannot be used under these rules.

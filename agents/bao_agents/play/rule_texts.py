@@ -1,4 +1,4 @@
-"""The texts of the rules, by the names that events and error messages cite."""
+"""Find the text of a rule by the name that events and error messages cite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One game at the board: its seats, its moves with undo and redo, and its state as plain values."""
+"""Play one game at the board: seats, moves with undo and redo, and its state as plain values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bao_env.notation.moves import SPELLINGS, why_illegal
 from bao_env.notation.positions import NotationError
 
 MAX_PLIES = 2000
-"""The longest game: the board is for people."""
+"""The longest game; people do not play longer ones."""
 _TOLD = {
     EventKind.HOUSE_PLAYED,
     EventKind.HOUSE_STOP,
@@ -27,7 +27,7 @@ _TOLD = {
     EventKind.TAKASIA_STOP,
     EventKind.TAKASIA,
 }
-"""The events that the summary of a move names, besides captures and the end of the game."""
+"""The events that the summary of a move mentions, besides captures and the end of the game."""
 
 Data = dict[str, Any]
 Pit = Annotated[int, Field(ge=0, le=15)]
@@ -47,7 +47,7 @@ def event_values(event: Event) -> Data:
 
 
 def _event_words(event: Event) -> Data:
-    """Return what a page needs to put an event into words, in any language."""
+    """Return what a page needs to describe an event in any language."""
     return {
         "kind": event.kind.value,
         "seat": event.seat,
@@ -84,8 +84,8 @@ def move_texts(board: Board, action: int) -> Data:
 def _move_values(board: Board, action: int) -> Data:
     """Return a move for the list, with what it did.
 
-    ``joined`` says that it continues the last turn (Dutch I.a); ``seeds`` are the captured ones,
-    ``laps`` the sowings; ``told`` are the other events worth a word.
+    ``joined`` says that it continues the last turn (Dutch I.a); ``seeds`` are the captured seeds,
+    ``laps`` the sowings, and ``told`` the other events worth mentioning.
     """
     joined = board.position.pending is not None and bool(board.move_stack)
     events = board.trace(action)
@@ -99,7 +99,7 @@ def _move_values(board: Board, action: int) -> Data:
 
 
 def _up_to(board: Board, ply: int) -> Board:
-    """Return a copy of a board with its first moves only."""
+    """Return a copy of a board with only its first moves."""
     copy = board.copy()
     for _ in board.move_stack[ply:]:
         copy.pop()
@@ -123,9 +123,9 @@ class Game:
     def __init__(self, board: Board, seats: tuple[str, str]) -> None:
         self.seats = seats
         self._board = board.copy()
-        """The game with the moves that have been undone."""
+        """The game, including moves that have been undone."""
         self._version = 0
-        """Raised by each change, so that a page sees those made by another."""
+        """Increased by each change, so that a page notices those made by another."""
         self.ply = len(board.move_stack)
         """Actions from the start to the position shown."""
         if self.ply > MAX_PLIES:
@@ -137,7 +137,7 @@ class Game:
             replayed.push(action)
 
     def board(self, ply: int | None = None) -> Board:
-        """Return a copy of the board at a ply; None is the position where the game stands.
+        """Return a copy of the board at a ply; None means the current position.
 
         Raises:
             Refused: the game has no such ply.
@@ -149,12 +149,12 @@ class Game:
 
     @check_types
     def show(self) -> Data:
-        """Return the game where it stands."""
+        """Return the game at its current position."""
         return {"state": self.state()}
 
     @check_types
     def look(self, ply: int) -> Data:
-        """Return the game at any ply; it stays where it stands.
+        """Return the game at any ply, without moving it there.
 
         Raises:
             Refused: the game has no such ply.
@@ -278,7 +278,7 @@ class Game:
         """Return the game as text, up to the position shown.
 
         Raises:
-            Refused: the name of a player cannot stand in a transcript.
+            Refused: the name of a player cannot be written in a transcript.
         """
         head = {name.lower(): who for name, who in zip(SEAT_NAMES, self.seats, strict=True)}
         try:
@@ -289,7 +289,7 @@ class Game:
     def state(self, ply: int | None = None) -> Data:
         """Return everything that a screen shows at a ply, as plain values.
 
-        ``at`` is the ply where the game stands, and ``must`` says what the legal moves have in
+        ``at`` is the current ply of the game, and ``must`` says what the legal moves have in
         common: they are captures, ``takasa``, or the ``side`` of a capture.
         """
         board = self.board(ply)

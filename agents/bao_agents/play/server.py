@@ -1,7 +1,7 @@
-"""The server of the board: JSON requests, and a page of plain files.
+"""Serve the board: JSON requests, and a page of plain files.
 
-It trusts no client: bodies are small JSON objects, files come from one folder, and only requests
-that its own page makes to this host are answered.
+The server trusts no client. Bodies are small JSON objects, files come from one folder, and it
+answers only requests that its own page makes to this host.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bao_agents.play.roster import Roster
 FOLDER = Path(__file__).with_name("static")
 """The page and its files."""
 MAX_BYTES = 64 * 1024
-"""The longest body of a request."""
+"""The largest request body."""
 MAX_CONNECTIONS = 256
 """Open connections beyond which requests are answered with status 503."""
 HEADERS = {
@@ -57,7 +57,7 @@ def _route(tables: Tables, path: str, handler: Handler, method: str) -> Route:
 
 
 async def _while_connected(request: Request, work: Awaitable[Data]) -> Data:
-    """Return an answer; cancel it if the client disconnects, once its request has been read."""
+    """Return an answer; once the request has been read, cancel it if the client disconnects."""
 
     async def leave() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -78,7 +78,7 @@ async def _while_connected(request: Request, work: Awaitable[Data]) -> Data:
 
 async def _error(request: Request, error: Exception) -> Response:
     """Return any failure as a sentence for the user; the server logs unexpected ones."""
-    words, status = "the server made a mistake; its log says which", 500
+    words, status = "the server failed; its log says why", 500
     if isinstance(error, Refused):
         words, status = error.message, error.status
     elif isinstance(error, ValidationError):
@@ -87,7 +87,7 @@ async def _error(request: Request, error: Exception) -> Response:
     elif isinstance(error, HTTPException):  # from the routes and the static files
         words, status = "there is nothing here", error.status_code
     elif isinstance(error, ClientDisconnect):
-        words, status = "the client has left", 400
+        words, status = "the client has disconnected", 400
     return JSONResponse({"error": words}, status)
 
 
@@ -113,10 +113,10 @@ async def _body(request: Request) -> Data:
 class Guard:
     """Answer only requests that this host's own page makes to it, and send HEADERS.
 
-    A page of another site can make a browser call 127.0.0.1. It may do so under its own name, which
-    the browser then sends as Origin, or under a name that it points at this machine; then Host is
-    wrong. Starlette's TrustedHostMiddleware checks only Host, and its answer is not JSON and does
-    not name the hosts, but the page shows people what the server answers.
+    A page of another site can make a browser call 127.0.0.1. If it does so under its own name, the
+    browser sends that as Origin; if it points another name at this machine, Host is wrong.
+    Starlette's TrustedHostMiddleware checks only Host. Its answer is not JSON and does not name the
+    hosts, but the page shows people what the server answers.
     """
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
@@ -172,8 +172,10 @@ def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
 
 
 def make_server(app: ASGIApp) -> uvicorn.Server:
-    """Return a server of the application with limits on connections, their heads and their idle
-    time. Only a reverse proxy also closes connections that send requests slowly or none at all."""
+    """Return a server with limits on connections, their headers and their idle time.
+
+    Only a reverse proxy can also close connections that send requests slowly or not at all.
+    """
     config = uvicorn.Config(
         app,
         loop="asyncio",

@@ -30,7 +30,7 @@ class Sessions(Generic[T]):
         return len(self._kept)
 
     def add(self, item: T) -> str:
-        """Keep an item, and return its name for :meth:`call`."""
+        """Add an item, and return its name for :meth:`call`."""
         name = secrets.token_urlsafe(12)
         with self._lock:
             self._kept[name] = (item, threading.Lock())

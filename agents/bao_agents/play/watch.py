@@ -1,4 +1,4 @@
-"""Two players on many boards at once, a ply at a time, for people to watch."""
+"""Let two players play on many boards at once, one ply at a time, for people to watch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Watch:
 
     Args:
         ruleset: the rules.
-        players: names that the roster takes; the first plays South on boards 0, 2, 4 ...
+        players: names that the roster accepts; the first plays South on boards 0, 2, 4 ...
         boards: the number of boards, 1 to MAX_BOARDS.
         seed: the seed of the openings.
 
@@ -37,7 +37,7 @@ class Watch:
         if HUMAN in players:
             raise Refused("people cannot play here: choose two bots")
         self._players = players
-        # Two boards share an opening, so that each player gets both sides of it.
+        # Two boards share an opening, so each player gets both sides of it.
         openings = draw_openings(ruleset, -(-boards // 2), _OPENING_PLIES, seed)
         self._boards = []
         for i in range(boards):

@@ -1,5 +1,5 @@
 // Draws a board from the parts that the server sends, and moves its seeds event by event.
-// It knows where things lie, not what the rules are: counts and events come from the server.
+// It knows where things are, not what the rules are: counts and events come from the server.
 
 import { get } from "./api.js";
 
@@ -85,7 +85,7 @@ export class Board {
     return button;
   }
 
-  // Calls `click("left" or "right")` for a button of the mouse, `touch()` for a finger or a key.
+  // Calls `click("left" or "right")` for a mouse button, `touch()` for a finger or a key.
   listen(button, click, touch) {
     let pointer = "";
     button.addEventListener("pointerdown", (event) => { pointer = event.pointerType; });
@@ -188,7 +188,7 @@ export class Board {
     const { pit } = this.parts;
     const sign = side === "left" ? -1 : 1;
     const way = this.overlay(`way ${side}`, place.x + 0.34 * sign * pit, place.y - 0.34 * pit, 0.44 * pit, 0.4 * pit);
-    way.setAttribute("aria-hidden", "true"); // the pit's own button does all of it
+    way.setAttribute("aria-hidden", "true"); // the pit's button does all of it
     this.listen(way, () => this.actions.sow(place, side), () => this.actions.pit(place, "choose"));
   }
 
@@ -259,7 +259,7 @@ export class Board {
     this.count(entry);
   }
 
-  // Plays the events of a move. `told(event)` is called as each begins.
+  // Plays the events of a move. `told(event)` is called when each begins.
   async animate(events, told = () => {}) {
     this.mark([]);
     for (const event of events) {

@@ -12,7 +12,7 @@ export class Learn {
     this.table = table;
     this.begin = begin;
     this.play = play;
-    this.store = store; // get and set what is remembered
+    this.store = store; // gets and sets what is remembered
     this.lessons = null;
     this.task = null; // what is asked for now: { kind, id, ... }
   }
@@ -50,7 +50,7 @@ export class Learn {
     $("tab-play").setAttribute("aria-pressed", "true");
   }
 
-  // Offers help to whoever has not been here before.
+  // Offers help to new visitors.
   welcome() {
     if (this.store.get("met")) return;
     const met = (work) => () => {
@@ -151,7 +151,7 @@ export class Learn {
 
   // --- judging ---
 
-  // The game has changed: what has become of the task?
+  // Judges the task after the game has changed.
   async changed() {
     const { task, table } = this;
     if (!task || task.kind === "welcome" || table.lookingBack) return;

@@ -25,7 +25,7 @@ function remember(name, value) {
   try {
     localStorage.setItem(`bao ${name}`, value);
   } catch {
-    // storage is switched off: the setting lasts as long as the page
+    // storage is switched off: the setting lasts until the page is closed
   }
 }
 
@@ -234,7 +234,7 @@ class Page {
     }, how);
   }
 
-  // The learners' game, against the weakest player.
+  // Begins the learners' game against the weakest player.
   playKujifunza() {
     const seats = ["human", this.setup.levels[0].spec];
     return this.begin({ seats, ruleset: "kujifunza" });
@@ -306,7 +306,7 @@ class Page {
       await navigator.clipboard.writeText(link);
       this.table.announce(t("copied"));
     } catch {
-      // The clipboard is closed to this page: the link is selected in its box.
+      // This page may not use the clipboard: select the link in its box instead.
     }
   }
 
@@ -333,7 +333,7 @@ class Page {
     return true;
   }
 
-  // Begins a new game in place of what the address names, and says why.
+  // Begins a new game instead of what the address names, and says why.
   async startInstead(why) {
     await this.newGame({ replace: true });
     this.table.say(why);

@@ -31,7 +31,7 @@ function rowsOf(moves) {
   return rows;
 }
 
-// Shows the moves of a game; `shown` is the ply on the board, `marks` a mark of each move, or none.
+// Shows the moves of a game; `shown` is the ply on the board, `marks` the mark of each move, if any.
 export function showMoves(game, shown, marks, onMove) {
   const body = $("moves");
   body.replaceChildren();

@@ -1,4 +1,4 @@
-// The pits as controls: which may be played and which way, by mouse, touch and keyboard.
+// Lets people play the pits, each in its legal directions, by mouse, touch and keyboard.
 
 import { Board, boardParts } from "./board.js";
 import { seeds, t } from "./texts.js";
@@ -20,7 +20,7 @@ export class Pits {
     $("board").addEventListener("keydown", (event) => this.onKey(event));
   }
 
-  // Draws the board for the present size of the window; false if it is drawn already.
+  // Draws the board for the current size of the window; false if it is already drawn.
   async layOut(stepTime) {
     const narrow = matchMedia("(max-width: 640px) and (orientation: portrait)").matches;
     const parts = await boardParts(narrow ? "tall" : "wide", this.viewer);
@@ -84,7 +84,7 @@ export class Pits {
     return parts.join(", ");
   }
 
-  // Asks for the direction of a pit: arrows beside it, or the arrow keys. Null takes it back.
+  // Asks for the direction of a pit: arrows beside it, or the arrow keys. Null cancels it.
   choose(place) {
     this.chosen = place;
     if (!this.arrows) return;

@@ -54,7 +54,7 @@ export class PlayerInput {
     return this.setup.players.find((choice) => choice.value === this.select.value);
   }
 
-  // The number is there only for players that need one.
+  // Shows the number only for players that need one.
   showBudget(keep) {
     const budget = this.choice()?.budget;
     this.input.parentElement.hidden = !budget;

@@ -25,14 +25,14 @@ export class Review {
     for (const id of ["review", "review-game"]) $(id).addEventListener("click", () => this.run());
   }
 
-  // Another game, or another course of it: the review no longer holds.
+  // Drops the review when the game changes.
   forget() {
     this.asked += 1;
     this.found = [];
     $("analysis").hidden = true;
   }
 
-  // Analyses every move of the game, one after the other; the graph grows meanwhile.
+  // Analyses every move of the game, one after another, while the graph grows.
   async run() {
     const { table } = this;
     const asked = ++this.asked;

@@ -88,7 +88,7 @@ export class Study {
     }
   }
 
-  // Shows a move on the board, with its way.
+  // Shows a move on the board, with its direction.
   point(seat, action) {
     const { board } = this.table;
     board.mark([[seat, action >> 2, "hint", [board.side(seat, (action >> 1) & 1)]]]);
@@ -143,7 +143,7 @@ export class Study {
     return button;
   }
 
-  // Shows the position after a move of the best line; it is a view, as every look back.
+  // Shows the position after a move of the best line; it is only a view, like looking back.
   showLine(line, i) {
     const { table } = this;
     const said = line.slice(0, i + 1).map((move) => move.texts[spelling()]).join(" ");
@@ -214,7 +214,7 @@ export class Study {
     $("rule").lang = rule.lang;
   }
 
-  // One event forward or back; past the last, to the next move.
+  // Goes one event forward or back; after the last, to the next move.
   async step(by) {
     if (!this.story || this.table.busy) return;
     const { story, table } = this;

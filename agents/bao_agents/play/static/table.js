@@ -1,7 +1,7 @@
 // The game on the page: sends clicks to the server, shows its moves, and lets bots move.
 //
 // `game` is the game where it stands, `state` what the board shows: the same, or another ply while
-// somebody looks back. Looking back changes nothing; only `playFromHere` does.
+// somebody looks back. Looking back changes nothing, except with `playFromHere`.
 
 import { get, post } from "./api.js";
 import { moveSummary, showMoves, spelling } from "./moves.js";
@@ -13,7 +13,7 @@ const TOLD = new Set([
   "capture", "house played", "house stop", "takasia", "takasia stop", "house lost", "pause",
   "front row empty", "no legal move",
 ]);
-const FOLLOW_MS = 2000; // how often a page looks for moves that another page made
+const FOLLOW_MS = 2000; // milliseconds between two looks for moves that another page made
 
 export class Table {
   // `nameOf(spec)` is a player in words.
@@ -31,8 +31,8 @@ export class Table {
     this.paused = false; // bots wait
     this.sending = false; // a person's move is on its way
     this.waiting = false; // a bot thinks
-    this.round = 0; // raised when pending requests and animations of the game no longer count
-    this.glance = 0; // raised when a request to look elsewhere no longer counts
+    this.round = 0; // increased when pending requests and animations of the game become outdated
+    this.glance = 0; // increased when a request to look elsewhere becomes outdated
     this.changed = () => {};
     this.pits = new Pits({
       pit: (place, how) => this.onPit(place, how),
@@ -90,7 +90,7 @@ export class Table {
     $("live").textContent = words;
   }
 
-  // `more` are further terms, each with what a click on it tells.
+  // `more` are further terms, each with the text that a click on it shows.
   say(words, lang = "", more = {}) {
     $("message").lang = lang || document.documentElement.lang;
     $("message").replaceChildren(withTerms(words, more));
@@ -236,7 +236,7 @@ export class Table {
     if (ask) this.letBotMove();
   }
 
-  // Shows what another page of the same game has done meanwhile.
+  // Shows what another page of the same game has done in the meantime.
   async followOthers() {
     const free = () => this.id && !document.hidden && !this.busy && !this.sending && !this.waiting;
     if (!free()) return;
@@ -291,7 +291,7 @@ export class Table {
     if (this.board) this.board.skipping = true;
   }
 
-  // Whether a click at a pit may sow; else it says why not.
+  // Returns whether a click in a pit may sow; if not, says why.
   async mayPlay(place) {
     await this.beginning; // a click is meant for the new game, not the one it replaces
     this.pits.focus = place;
@@ -382,7 +382,7 @@ export class Table {
     const round = this.round;
     const { events, state } = await promise;
     if (round !== this.round) return;
-    if (this.lookingBack) { // whoever looks back goes on doing so
+    if (this.lookingBack) { // people who look back stay there
       this.game = state;
       this.showControls();
       this.showMoves();

@@ -29,7 +29,7 @@ export function t(key, values = {}) {
   return text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 }
 
-// The words for a player or an evaluator that the server offers; for one of the command line its name.
+// The label of a player or an evaluator that the server offers; its name if the command line added it.
 export function playerWords(choice) {
   const key = `player ${choice.kind}`;
   return key in fallback ? t(key, choice) : choice.value;
