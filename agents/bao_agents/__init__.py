@@ -1,4 +1,4 @@
-"""Players of Bao: bots, checkpoints as players, and the arena that measures them; a solver."""
+"""Play, measure, analyse and solve Bao: bots, checkpoints as players, an arena, a solver."""
 
 from typing import TYPE_CHECKING, Any
 

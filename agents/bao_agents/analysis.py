@@ -6,8 +6,8 @@
 >>> analysis = analyse(board, "alphabeta:20000n")
 >>> board.push(analysis.lines[0].action)
 
-Every player that searches can be asked, and so can a network. Besides, the solver tries to prove
-who wins: what it proves is certain, and no score of a player is.
+Any player that searches can be asked, and so can a network. The solver also tries to prove who
+wins. Its proofs are certain; a player's scores are not.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PLAYER = "alphabeta:100ms"
 PROOF_NODES = 200_000
 """Positions that the solver visits to prove who wins, and as many for all moves together."""
 MISTAKE, BLUNDER = 0.3, 0.6
-"""Points that a move marked ``?`` and ``??`` loses at least; a win has 1 and a loss -1."""
+"""Points that a move marked ``?`` or ``??`` loses at least; a win is 1 and a loss -1."""
 _LINE_NODES = 100_000
 """Positions that alpha-beta visits to continue the line of a player that has none."""
 _LEAST_NODES, _LEAST_SECONDS = 1000, 0.001
@@ -58,20 +58,20 @@ class Line(NamedTuple):
     proof: Solution
     """Who wins after the move, if the solver has proved it; its plies count the move itself."""
     probability: float | None
-    """Of the move in the policy of a network; None for other players."""
+    """The move's probability in a network's policy; None for other players."""
     actions: tuple[int, ...]
-    """Best play for both sides, beginning with ``action``, which stands alone if none is known."""
+    """Best play for both sides, beginning with ``action``; only that if no more is known."""
 
 
 class Analysis(NamedTuple):
     """The analysis of a position."""
 
     score: float
-    """The expected result for the player to move, -1 (a loss) to 1 (a win); proven if it is one."""
+    """The expected result for the player to move, -1 (a loss) to 1 (a win), or a proven result."""
     proof: Solution
     """Who wins, and within how many plies, if the solver has proved it."""
     lines: tuple[Line, ...]
-    """The best moves, best first; proven wins before all others, proven losses behind them."""
+    """The best moves, best first; proven wins come before all others, proven losses after them."""
 
 
 def analyse(
@@ -159,7 +159,7 @@ def points(value: float) -> float:
 
 
 def _searcher(spec: PlayerSpec, rules: Ruleset, parts: int, read: Read) -> AlphaBetaAgent:
-    """Return an alpha-beta search with a part of a player's limit, and a ply less deep."""
+    """Return an alpha-beta search with a part of a player's limit, and one ply shallower."""
     network = None
     if spec.kind.name in ("guided", "guided-by"):
         network = read(spec.path or find_guide(rules.name), rules)
@@ -248,7 +248,7 @@ def _by_network(
 
 
 class Reviewed(NamedTuple):
-    """A move of a game, and what an analysis says of it."""
+    """A move of a game, and its analysis."""
 
     ply: int
     """Actions before it."""
@@ -256,11 +256,11 @@ class Reviewed(NamedTuple):
     """Who played it."""
     played: Line
     analysis: Analysis
-    """Of the position before the move, with all moves."""
+    """The analysis of the position before the move, with all moves."""
 
     @property
     def gives_win_away(self) -> bool:
-        """Whether a win that is proved became a loss that is proved."""
+        """Whether a proved win became a proved loss."""
         before, after = self.analysis.proof.winner, self.played.proof.winner
         return before == self.seat and after == 1 - self.seat
 

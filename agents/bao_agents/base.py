@@ -1,4 +1,4 @@
-"""Players, and kinds of players.
+"""Define players and kinds of players.
 
 A player is an agent with a name; it plays batches of positions and single boards. Its kind defines
 how the player is named and made. :mod:`bao_agents.registry` lists the kinds.
@@ -64,7 +64,7 @@ class NamedPlayer:
 
     @property
     def forfeits(self) -> Flags | None:
-        """Where the agent has forfeited the game in its last call, bool[B].
+        """Where the agent forfeited the game in its last call, bool[B].
 
         None if it never does.
         """
@@ -73,7 +73,7 @@ class NamedPlayer:
 
     @property
     def tally(self) -> dict[str, int]:
-        """What the answers of a language model came to so far; empty for other agents."""
+        """Counts of a language model's answers so far; empty for other agents."""
         return dict(getattr(self._agent, "tally", {}))
 
     def act(self, positions: Words, legal: Words) -> Actions:
@@ -111,7 +111,7 @@ class NamedPlayer:
 
 
 class LoadRequest(NamedTuple):
-    """What a player is made from."""
+    """What a loader needs to make a player."""
 
     spec: PlayerSpec
     name: str

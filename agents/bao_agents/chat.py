@@ -1,9 +1,9 @@
-"""A language model as a player: ``chat:MODEL``, or ``chat:MODEL?legal=false&temperature=0``.
+"""Play with a language model: ``chat:MODEL``, or ``chat:MODEL?legal=false&temperature=0``.
 
 The model's name may have colons and slashes; the options begin at the last ``?``. ``legal``,
 ``retries`` and ``max_tokens`` have defaults; every other option is a field of the request. The
 model sees one position at a time (:mod:`bao_env.text_game`), without the moves before it. After an
-illegal answer it is told the reason and may try again; in the end it forfeits.
+illegal answer it is told the reason and may try again. After too many it forfeits.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ illegal answer, and the length of an answer."""
 def parse_name(name: str) -> tuple[str, dict[str, Any]]:
     """Return the model and the options of ``MODEL`` or ``MODEL?key=value&key=value``.
 
-    Values are JSON where they can be, otherwise strings. A model whose own name has a question mark
-    needs another one at its end.
+    Values are JSON if possible, otherwise strings. A model whose name has a question mark needs
+    another one at its end.
 
     Raises:
-        ValueError: there is no model, or an option is not fit for use.
+        ValueError: there is no model, or an option cannot be used.
     """
     model, _, query = name.rpartition("?") if "?" in name else (name, "", "")
     options: dict[str, Any] = dict(DEFAULTS)
@@ -76,19 +76,18 @@ class ChatAgent:
         self.forfeits = np.zeros(0, np.bool_)
         """bool[B], the positions of the last call that the model has forfeited."""
         self.tally = {"moves": 0, "illegal tries": 0, "forfeits": 0}
-        """What all its answers came to."""
+        """Counts of all its answers."""
 
     def act(self, positions: Words, legal: Words) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`.
 
-        Where the model forfeits, the action is the legal one with the lowest number, and
-        :attr:`forfeits` tells.
+        Where the model forfeits, the action is the lowest legal one, and :attr:`forfeits` is set.
 
         Raises:
             ValueError: a limit is reached, there is no server, or it refuses the request.
         """
         positions, legal = as_batch(positions, legal)
-        boards = {}  # by question: a position that comes twice is asked once
+        boards = {}  # by question: a position that occurs twice is asked once
         questions = {}
         for i in np.flatnonzero(legal):
             board = Board.from_text(format_position(unpack(positions[i])), self._rules)
@@ -112,7 +111,7 @@ class ChatAgent:
         """Ask for a move until it is legal, the tries are used up, or the server fails.
 
         Returns:
-            the action, None for a forfeit; and the tries that named no legal move.
+            the action, None for a forfeit; and the number of tries without a legal move.
         """
         messages = [
             {"role": "system", "content": system_prompt(self._rules)},
@@ -131,7 +130,7 @@ class ChatAgent:
 
 
 def _run(work: Any) -> Any:
-    """Run a coroutine to its end, also where an event loop runs already, as in a notebook."""
+    """Run a coroutine to its end, even if an event loop is already running, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

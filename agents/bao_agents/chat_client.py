@@ -1,8 +1,8 @@
 """Ask a language model at an OpenAI-compatible address, within limits, and log every exchange.
 
-The log is a file of JSON lines. A question that it has an answer to is not asked again, so a match
-that is started anew goes on where it stopped. It also counts the calls and tokens of all processes
-that use it.
+The log is a file of JSON lines. A question that it already answers is not asked again, so a match
+that is restarted continues where it stopped. The log also counts the calls and tokens of all
+processes that use it.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from typing import Any
 import openai
 
 Messages = Sequence[Mapping[str, str]]
-"""Each with ``role`` and ``content``, as the protocol has them."""
+"""Messages, each with ``role`` and ``content``, as in the protocol."""
 
 MAX_BYTES = 8 << 20
 """Longest answer of a server."""
 MAX_ANSWER = 20_000
-"""Characters that are kept of a model's answer, its last ones."""
+"""The number of characters kept from the end of a model's answer."""
 LIMITS = {"CALLS": 10_000, "TOKENS": 20_000_000, "CONCURRENCY": 8, "SECONDS": 300}
 """Defaults of the environment variables ``BAO_CHAT_CALLS`` and so on: the most calls and tokens in
 the log, calls at the same time, and seconds to wait for an answer."""
 
 
 class ServerError(Exception):
-    """The server gave no answer that can be read."""
+    """The server did not give a readable answer."""
 
 
 def _limit(name: str) -> int:
-    """Return a limit; ValueError if the environment has no whole number above 0 for it."""
+    """Return a limit; raise ValueError unless the environment sets a whole number above 0."""
     text = os.environ.get(f"BAO_CHAT_{name}") or str(LIMITS[name])
     if not text.isdecimal() or not int(text):
         raise ValueError(f"BAO_CHAT_{name}={text[:40]!r}: expected a whole number above 0")
@@ -46,7 +46,7 @@ class ChatLog:
     """The answers of a log file, and what they cost.
 
     Args:
-        path: the file; its folder is made if necessary.
+        path: the file; its folder is created if necessary.
 
     Raises:
         OSError: the file cannot be read or written.
@@ -84,7 +84,7 @@ class ChatLog:
                 self.answers[exchange["key"]] = exchange["answer"]
 
     def add(self, **exchange: object) -> None:
-        """Append an exchange, in one piece even if several processes write."""
+        """Append an exchange in one piece, even if several processes write."""
         with self.path.open("ab", buffering=0) as file:
             file.write(json.dumps(exchange).encode() + b"\n")
 
@@ -110,7 +110,7 @@ class ChatClient:
     async def __aenter__(self) -> ChatClient:
         """Open connections; they belong to the running event loop."""
         self._turns = asyncio.Semaphore(self.limits["CONCURRENCY"])
-        # The client waits and tries again, also as long as the server asks for, up to a minute.
+        # The client waits and retries; it waits as long as the server asks, up to a minute.
         self._api = openai.AsyncOpenAI(
             api_key=os.environ.get("OPENAI_API_KEY") or "none",  # local servers need none
             timeout=self.limits["SECONDS"],
@@ -139,7 +139,7 @@ class ChatClient:
                 if spent >= self.limits[name]:
                     raise self._error(
                         f"the limit BAO_CHAT_{name}={self.limits[name]} is reached in "
-                        f"{self.log.path}: with a higher one the same command goes on"
+                        f"{self.log.path}: raise it and run the same command to continue"
                     )
             answer, tokens, problem = "", 0, ""
             try:
@@ -169,7 +169,7 @@ class ChatClient:
         """Return a model's answer and the tokens of the exchange.
 
         Raises:
-            ServerError: the answer is too long, or not what the protocol says.
+            ServerError: the answer is too long, or does not follow the protocol.
         """
         body = bytearray()
         create: Any = self._api.chat.completions.with_streaming_response.create
@@ -181,7 +181,7 @@ class ChatClient:
                         raise ServerError(f"an answer of more than {MAX_BYTES} bytes")
             except (ServerError, TimeoutError):
                 raise
-            except Exception as error:  # of the HTTP library
+            except Exception as error:  # from the HTTP library
                 raise ServerError(f"the answer broke off: {type(error).__name__}") from error
         try:
             read = json.loads(body.decode(errors="replace"))

@@ -1,8 +1,9 @@
-"""A player as a program, for ``pipe:COMMAND`` in another checkout or another program.
+"""Run a player as a program, for ``pipe:COMMAND`` in another checkout or another program.
 
     bao engine alphabeta:6
 
-``docs/engine-protocol.md`` describes what it reads and writes. The player keeps its own limit.
+``docs/engine-protocol.md`` describes what it reads and writes. The player keeps the limit in its
+name.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from bao_env.options import Run, add_player_options
 
 
 class Engine:
-    """Answers the lines of a host.
+    """Answer the lines of a host.
 
     Args:
         spec: the player, by name.
@@ -81,7 +82,7 @@ class Engine:
     def _get_ready(self) -> None:
         player = self._load()
         player.choose(Board(self._ruleset))  # compiles what it needs before a clock runs
-        self._player = self._load()  # without what the first one has drawn at random
+        self._player = self._load()  # without the first one's random draws
         self._write(f"name {self._spec}")
         mark, commit = fingerprint(self._spec, player), current_commit()
         if mark is not None and commit != "unknown" and not commit.endswith("dirty"):

@@ -1,7 +1,7 @@
-"""One style for all plots, and files for papers: PNG, PDF or SVG, as the name says.
+"""Draw all plots in one style, and save them for papers as PNG, PDF or SVG.
 
 The colours are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people with any
-kind of colour vision can tell apart; each comes with its marker.
+kind of colour vision can tell apart. Each has its own marker.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ SUFFIXES = (".png", ".pdf", ".svg")
 
 
 def look(i: int) -> dict[str, Any]:
-    """Return colour and marker of the i-th thing in a plot."""
+    """Return the colour and marker of item i in a plot."""
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
 
 
 def picture_file(text: str) -> Path:
-    """Return the file of a picture, a type of arguments.
+    """Return the file of a picture, as an argument type.
 
     Raises:
-        ArgumentTypeError: its name does not end as a kind of picture, or its folder is missing.
+        ArgumentTypeError: its name does not end in a known suffix, or its folder is missing.
     """
     file = Path(new_file(text))
     if file.suffix.lower() not in SUFFIXES:
@@ -45,7 +45,7 @@ def picture_file(text: str) -> Path:
 
 
 def save_figure(figure: Figure, file: Path, dpi: int = 150) -> None:
-    """Write a figure in the format that the file's name says.
+    """Write a figure in the format of the file's suffix.
 
     Raises:
         OSError: the file cannot be written.
@@ -76,7 +76,7 @@ def errorbars(
 
 
 def reference_lines(axes: Any, levels: dict[str, float]) -> None:
-    """Draw a horizontal line at each level; its label is left out with a line outside the axes."""
+    """Draw a horizontal line at each level; lines outside the axes get no label."""
     style: dict[str, Any] = {"color": "dimgrey", "clip_on": True}
     for name, level in levels.items():
         axes.axhline(level, linewidth=0.8, linestyle="--", **style)

@@ -1,6 +1,6 @@
-"""A program as a player: it answers lines on its stdin with lines on its stdout.
+"""Play with a program that answers lines on its stdin with lines on its stdout.
 
-``pipe:COMMAND`` starts the program, ``pipe:2s:COMMAND`` allows it two seconds a move.
+``pipe:COMMAND`` starts the program, and ``pipe:2s:COMMAND`` allows it two seconds per move.
 ``docs/engine-protocol.md`` describes the lines. :mod:`bao_agents.engine` is the other end.
 """
 
@@ -30,21 +30,21 @@ from bao_env.notation.positions import format_position
 
 PROTOCOL = 1
 MOVE_SECONDS = 60.0
-"""Default time limit of a move."""
+"""Default time limit per move."""
 START_SECONDS = 300.0
-"""Time until a program must be ready: ours may have to compile first."""
+"""Time within which a program must be ready: ours may have to compile first."""
 MAX_LINE = 4096
 """Longest line of a program, in bytes."""
 _PATIENCE = 0.5
-"""Seconds that a program gets to end after ``quit``, and again after it was told to terminate."""
+"""Seconds that a program gets to end after ``quit``, and again after SIGTERM."""
 _SLICE = 0.1
-"""Seconds between two looks for Ctrl-C, which does not interrupt a longer wait on Windows."""
+"""Seconds between two checks for Ctrl-C, which does not interrupt a longer wait on Windows."""
 _WAITING = 16
-"""Chunks of output that wait to be read; then the program has to wait."""
+"""Chunks of output that may wait to be read; after that the program has to wait."""
 
 
 def split_limit(words: str) -> tuple[float, str]:
-    """Split ``2s:COMMAND`` or ``500ms:COMMAND`` into the seconds a move and the command.
+    """Split ``2s:COMMAND`` or ``500ms:COMMAND`` into the seconds per move and the command.
 
     Raises:
         ValueError: the time is 0.
@@ -61,7 +61,7 @@ def split_limit(words: str) -> tuple[float, str]:
 class PipeAgent:
     """Play what a program answers. It runs until the agent is closed or no longer referenced.
 
-    After an error or Ctrl-C it is ended, and started again for the next move.
+    After an error or Ctrl-C the program is stopped, and started again for the next move.
 
     Args:
         command: the program and its arguments, split as a shell does; no shell runs it.
@@ -95,7 +95,7 @@ class PipeAgent:
         self._program = self._start()
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
-        return PipeAgent, self._arguments  # a copy has a program of its own
+        return PipeAgent, self._arguments  # a copy has its own program
 
     def act(self, positions: Words, legal: Words) -> Actions:
         """Choose actions, one position after the other; see :meth:`bao_env.bots.Agent.act`.
@@ -213,7 +213,7 @@ class _Program:
             self._fail_ended()
 
     def read(self, seconds: float) -> tuple[str, str]:
-        """Return the first word and the rest of the next line that is not for information.
+        """Return the first word and the rest of the next line that is not an info line.
 
         Raises:
             ValueError: the program is too late, has ended, writes too long a line, or reports an
@@ -253,7 +253,7 @@ class _Program:
         return ascii(self._last[:60]) + ("..." if len(self._last) > 60 else "")
 
     def fail_unexpected(self, expected: str) -> NoReturn:
-        """End the program because of its last line."""
+        """Stop the program because of its last line."""
         self.fail(f"wrote {self._quoted()}: expected {expected}")
 
     def _fail_ended(self) -> NoReturn:
@@ -263,7 +263,7 @@ class _Program:
         self.fail("has closed its output" if status is None else f"has ended with status {status}")
 
     def fail(self, what: str) -> NoReturn:
-        """End the program, and raise ValueError with what it did."""
+        """Stop the program, and raise ValueError with what it did."""
         self.end()
         raise ValueError(f"{self._name} {what}")
 
@@ -272,15 +272,15 @@ _RUNNING: weakref.WeakSet[_Program] = weakref.WeakSet()
 
 
 def end_all() -> None:
-    """End all programs that run, before this process ends without cleaning up."""
+    """Stop all running programs, before this process exits without cleaning up."""
     for program in list(_RUNNING):
         program.end()
 
 
 def _pass_on(stream: IO[bytes], output: queue.Queue[list[bytes]]) -> None:
-    """Pass on the lines of a program in chunks; an empty one says that there are no more."""
+    """Pass on the lines of a program in chunks; an empty chunk ends them."""
     rest = b""
-    # Lines written together come in one chunk, so that a second answer is not taken for the next.
+    # Lines written together come in one chunk, so that a second answer is not mistaken for the next.
     while len(rest) <= MAX_LINE and (chunk := os.read(stream.fileno(), 1 << 16)):
         *lines, rest = (rest + chunk).split(b"\n")
         if lines:
@@ -293,7 +293,7 @@ def _pass_on(stream: IO[bytes], output: queue.Queue[list[bytes]]) -> None:
 def _end(
     process: subprocess.Popen[bytes], output: queue.Queue[list[bytes]], reader: threading.Thread
 ) -> None:
-    """End a program: ask it, tell it, kill it. Close its pipes."""
+    """Stop a program: ask it to quit, terminate it, kill it. Then close its pipes."""
 
     def ended() -> bool:
         deadline = time.monotonic() + _PATIENCE
@@ -311,7 +311,7 @@ def _end(
         if ended():
             break
         with suppress(OSError):
-            if hasattr(os, "killpg"):  # with what it has started
+            if hasattr(os, "killpg"):  # together with its children
                 os.killpg(process.pid, getattr(signal, name))
             else:
                 process.kill()

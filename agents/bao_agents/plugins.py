@@ -1,4 +1,4 @@
-"""Users' own code, imported by its name ``package.module:name``."""
+"""Import users' code by its name, ``package.module:name``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def is_own(name: object) -> bool:
-    """Return whether a name has the form of a user's own code, ``package.module:name``."""
+    """Return whether a name has the form of users' code, ``package.module:name``."""
     return isinstance(name, str) and ":" in name
 
 
@@ -19,7 +19,7 @@ def find(name: str) -> Any:
     """
     try:
         return pkgutil.resolve_name(name)
-    except Exception as error:  # the module is not ours: it may raise anything
+    except Exception as error:  # foreign code may raise anything
         raise ValueError(
             f"{name} cannot be imported: {type(error).__name__}: {error}; expected MODULE:NAME, "
             "with --path FOLDER for the module's folder, or that folder in PYTHONPATH"

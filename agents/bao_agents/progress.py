@@ -9,11 +9,11 @@ from typing import Any
 from tqdm import tqdm
 
 LINE_SECONDS = 30.0
-"""Seconds between two lines where there is no terminal."""
+"""Seconds between two lines if there is no terminal."""
 
 
 class Progress(tqdm):
-    """A progress bar on a terminal; elsewhere a line now and then. It is used like ``tqdm``."""
+    """Show a progress bar on a terminal, or a line now and then elsewhere. Use it like ``tqdm``."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._on_terminal = sys.stderr.isatty()
@@ -21,7 +21,7 @@ class Progress(tqdm):
         super().__init__(*args, **kwargs)
 
     def display(self, msg: str | None = None, pos: int | None = None) -> bool:
-        """Show ``msg``, or how far the work is."""
+        """Show ``msg``, or the progress."""
         if self._on_terminal:
             return bool(super().display(msg, pos))
         if msg != "" and time.monotonic() >= self._next_line:
@@ -30,6 +30,6 @@ class Progress(tqdm):
         return False
 
     def close(self) -> None:
-        """End the bar; without a terminal nothing remains to be shown."""
+        """End the bar; without a terminal, show nothing more."""
         self.leave: bool = self._on_terminal and self.leave
         super().close()

@@ -1,4 +1,4 @@
-"""The versions of the code that made results, for the files of results."""
+"""Record in files of results which versions of the code made them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bao_env.signature import signature
 
 @cache
 def current_commit() -> str:
-    """Return the checkout's commit at the first call in this process, or ``unknown``."""
+    """Return the checkout's commit as of this process's first call, or ``unknown``."""
     checkout = Path(__file__).parents[2]
     if not (checkout / "pyproject.toml").exists():  # installed, perhaps inside another repository
         return "unknown"

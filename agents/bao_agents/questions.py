@@ -1,15 +1,16 @@
-"""Questions about positions with exact answers, for training and measuring language models.
+"""Write questions about positions with exact answers, to train and measure language models.
 
     bao questions questions.jsonl --count 1000
 
 There are five kinds: the board after a move, what a move captures, the legal moves, the first rule
-that forbids a move, and who wins with perfect play, as the solver has proved it. Kinds, rule sets
-and levels come equally often, as far as random games have them. The same options give the same
+that forbids a move, and who wins with perfect play, as proved by the solver. Kinds, rule sets and
+levels occur equally often, as far as random games provide them. The same options give the same
 file. Each line is a JSON object; :func:`score` judges an answer to it.
 
 The level is 1 to 5. For the board and the captures it grows with the laps of the move (1, 2 to 3, 4
 to 7, 8 to 15, more), for the legal moves with their number (1, 2, 3 to 4, 5 to 8, more), for the
-winner with the plies of the proof (to 2, 4, 6, 10, 20), for the rule with what must be looked at.
+winner with the plies of the proof (up to 2, 4, 6, 10, 20), and for the rule with how much of the
+board it depends on.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ from bao_env.trace import EventKind
 NODES = 20_000
 """Positions that the solver may visit for a proof."""
 _PATIENCE = 25
-"""Random games without a new question after which missing levels are given up."""
+"""After this many random games without a new question, missing levels are given up."""
 _TRIED = 16
-"""Actions of a position among which a question on a rule chooses."""
+"""Actions per position that a question about a rule chooses from."""
 _BOUNDS = {
     "board": (1, 3, 7, 15, 999),
     "captures": (1, 3, 7, 15, 999),
@@ -53,8 +54,8 @@ _BOUNDS = {
 }
 """The upper bounds of the levels: laps, moves, or plies of a proof."""
 _GROUPS = {"board": 5, "captures": 5, "legal": 5, "rule": 10, "winner": 10}
-"""Groups of equal size in each kind: the levels; the rules, of which most rule sets have about ten;
-and the levels once where the player to move wins and once where they lose."""
+"""The number of groups, of equal size, in each kind: its levels; its rules, of which most rule sets
+have about ten; and for the winner its levels, once for wins and once for losses of the mover."""
 
 _RULES = {
     "Dutch I.a": (5, "another capture waits for its end"),
@@ -72,9 +73,9 @@ _RULES = {
     "Donkers 2.4c": (2, "the hole has a single seed, in namua"),
     "Dutch II": (5, "the hole is the only one that is threatened"),
 }
-"""The rules that forbid moves, in their order: the level, and the rule in words."""
+"""The rules that forbid moves, in order: the level, and the rule in words."""
 _SAME = {"Donkers 3.5b": "Donkers 2.4a", "Dutch I.b": "Donkers 2.4c"}
-"""Rules that are the same in words."""
+"""Rules with the same wording."""
 _LETTERS = dict(zip(_RULES, "ABCDEFGHIJKLMN", strict=True))
 _REASONS = "\n".join(f"{_LETTERS[rule]}: {words}" for rule, (_, words) in _RULES.items())
 
@@ -116,7 +117,7 @@ class Question(NamedTuple):
 
 
 _Found = tuple[int, str, str]
-"""What a position gives: the size on which the level depends, for a rule the level itself; the
+"""What a position yields: the size that decides the level (for a rule, the level itself); the
 answer; and the move in words, if there is one."""
 
 
@@ -137,7 +138,7 @@ def _find_on_a_move(board: Board, kind: str, rng: np.random.Generator) -> _Found
     else:
         captures = [event for event in events if event.kind is EventKind.CAPTURE]
         taken = [f"{hole_name(event.seat, event.pits[0])} {event.seeds}" for event in captures]
-        if not taken and rng.random() < 0.8:  # a takasa: too easy to come often
+        if not taken and rng.random() < 0.8:  # a takasa: too easy to occur often
             return None
         answer = ", ".join(taken) or "nothing"
     move = say_move(board.words, board.ruleset, action)
@@ -147,7 +148,7 @@ def _find_on_a_move(board: Board, kind: str, rng: np.random.Generator) -> _Found
 def _find_rule(
     board: Board, rng: np.random.Generator, made: Counter[tuple[object, ...]]
 ) -> _Found | None:
-    """Find the rule that forbids a move: of those that forbid one here, the rarest so far."""
+    """Find a rule that forbids a move: of those that forbid one here, the rarest so far."""
     forbidden = {}
     for action in map(int, rng.permutation(NUM_ACTIONS)[:_TRIED]):
         if action not in board.legal_actions:
@@ -163,7 +164,7 @@ def _find_rule(
 
 
 def _find_winner(board: Board, solver: Solver) -> _Found | None:
-    """Find who wins, if the solver can prove it, and not too far away."""
+    """Find who wins, if the solver can prove it and the win is not too far away."""
     if board.position.store[board.turn] > 4:
         return None
     solver.clear()
@@ -177,10 +178,10 @@ def _find_winner(board: Board, solver: Solver) -> _Found | None:
 
 
 def make_questions(count: int, rulesets: Sequence[Ruleset], seed: int) -> list[Question]:
-    """Return questions, no two of them alike, in a random order.
+    """Return different questions in a random order.
 
     Args:
-        count: their number; fewer if random games do not have so many.
+        count: their number; fewer if random games do not provide enough.
         rulesets: the rule sets, in equal shares.
         seed: the same arguments and seed give the same questions.
     """
@@ -197,8 +198,8 @@ def make_questions(count: int, rulesets: Sequence[Ruleset], seed: int) -> list[Q
 def _of_ruleset(count: int, ruleset: Ruleset, seed: int) -> Iterator[Question]:
     """Yield the questions of one rule set.
 
-    Each kind has its share, and in it each of its groups. Where games do not have enough of a
-    group, the others make up for it.
+    Each kind has an equal share, and each group an equal share of its kind. If games do not provide
+    enough of a group, the others make up for it.
     """
     rng = np.random.default_rng([seed, zlib.crc32(ruleset.name.encode())])
     solver = Solver(ruleset, nodes=NODES, table_bits=12)
@@ -247,7 +248,7 @@ def _ask(
     solver: Solver,
     made: Counter[tuple[object, ...]],
 ) -> Question | None:
-    """Return a question of a kind; None if the position is not fit for one."""
+    """Return a question of a kind; None if the position is not suitable."""
     if kind == "legal":
         moves = [say_move(board.words, board.ruleset, action) for action in board.legal_actions]
         found: _Found | None = (len(moves), "; ".join(moves), "")
@@ -272,18 +273,18 @@ def _ask(
 def score(question: Mapping[str, Any], answer: str) -> float:
     """Return 1.0 if an answer is right, else 0.0.
 
-    Upper and lower case, signs and spaces do not matter, nor does the order of legal moves.
+    Case, signs and spaces do not matter, nor does the order of legal moves.
 
     Args:
         question: a line of the file, with ``kind`` and ``answer``.
-        answer: any text; what follows the last ``Answer:`` counts, to the end of the line.
+        answer: any text; only the line after the last ``Answer:`` counts.
     """
     given = re.findall(r"answer\W{0,5}:\W*([^\n]*)", answer[-4000:].lower())
     return float(bool(given) and _read(given[-1]) == _read(question["answer"].lower()))
 
 
 def _read(answer: str) -> list[list[str]]:
-    """Return the words and numbers of the parts between semicolons, in order of the alphabet."""
+    """Return the words and numbers of the parts between semicolons, in alphabetical order."""
     return sorted(words for part in answer.split(";") if (words := re.findall(r"\w+", part)))
 
 

@@ -1,8 +1,7 @@
 """Load a player by name: ``"greedy"``, ``"alphabeta:6"``, ``"runs/quick"``.
 
-:data:`KINDS` is the one table of players. It defines the names that :func:`load` takes, and the
-lists in help and errors. To add a bot, write it in a file of its own, and give it a loader and a
-row.
+:data:`KINDS` is the one table of players. It defines the names that :func:`load` accepts and the
+lists in help and errors. To add a bot, write it in a new file, and give it a loader and a row.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ def _load_function(request: LoadRequest) -> NamedPlayer:
     make = plugins.find(name)
     try:
         agent = make(ruleset=request.ruleset, seed=request.seed)
-    except Exception as error:  # the function is not ours: it may raise anything
+    except Exception as error:  # foreign code may raise anything
         raise ValueError(
             f"player {name} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
@@ -241,7 +240,7 @@ KINDS = (
 """Every kind of player. If several match a name, the first is taken."""
 
 PLAYERS = {example: what for kind in KINDS for example, what in kind.examples.items()}
-"""Examples of every kind of player that :func:`load` takes, each with its meaning."""
+"""Examples of every kind of player that :func:`load` accepts, each with its meaning."""
 
 # --- looking players up -------------------------------------------------------------------------
 

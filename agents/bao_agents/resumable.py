@@ -1,7 +1,7 @@
-"""Results that survive a restart: each part of long work has a file, and is not computed again.
+"""Keep results across restarts: each part of long work has a file, and is not computed again.
 
-A part's file is named for the part and for a digest of everything else that its content depends on.
-So parts made with other settings lie beside it, and none is mistaken for another.
+A part's file name contains the part and a digest of everything else that its content depends on. So
+parts made with other settings lie beside it, and are never mistaken for it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def read_part(file: Path, read: Callable[[Path], T]) -> T | None:
 
 
 def keep_part(file: Path, content: str | bytes) -> None:
-    """Write a part, and its folder if that is missing; a process that is killed leaves no half.
+    """Write a part, and create its folder if missing; a killed process leaves no partial file.
 
     Raises:
         OSError: it cannot be written.

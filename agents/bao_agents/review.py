@@ -1,4 +1,4 @@
-"""The command ``bao replay`` with ``--review``: the mistakes of a game, and the better moves."""
+"""Extend ``bao replay`` with ``--review``: find the mistakes of a game, and the better moves."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def lines(board: Board, player: str) -> Iterator[str]:
-    """Yield a review of a game, a line for each move and one for its mistakes.
+    """Yield a review of a game: a line for each move, then the number of mistakes.
 
-    A line has the ply, the move, South's expected result before it from -1 to 1, or the proven
-    winner, and what would have been better.
+    A line has the ply, the move, South's expected result before it (-1 to 1) or the proven winner,
+    and what would have been better.
     """
     shown, marks = board.copy(), []
     while shown.move_stack:

@@ -1,4 +1,4 @@
-"""Matches and tournaments: paired openings, both seats, honest intervals."""
+"""Measure players in matches and tournaments: paired openings, both seats, honest intervals."""
 
 from bao_agents.arena.match import Match, play_match
 

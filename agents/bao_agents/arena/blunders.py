@@ -5,16 +5,16 @@
 
 Each player chooses a move in positions that are proved to be won for the player to move. Positions
 come from random games, from games of a strong player, and from games that the player plays against
-itself. Only one is drawn from a game, so that they are independent. All players get the same ones,
-except for their own games. Positions that the solver cannot solve within its limit are counted and
-dropped.
+itself. At most one comes from each game, which keeps them independent. All players get the same
+ones, except for their own games. Positions that the solver cannot solve within its limit are
+counted and dropped.
 
-Two shares are measured: of all moves from won positions, and of the moves that could give the win
-away because some legal action does. Then the player plays on from some of these positions against
-perfect play, which takes every win and resists as long as it can.
+The command measures two shares of mistakes: among all moves from won positions, and among the moves
+that could give the win away because some legal action does. Then the player plays on from some of
+these positions against perfect play, which takes every win and resists as long as it can.
 
 The same options give the same results on any number of threads, unless a player is limited by time.
-What is solved is kept in a folder: after Ctrl-C, run the same command to continue.
+Solved positions are kept in a folder: after Ctrl-C, run the same command to continue.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ DISTANCES = {
     "8 to 15": (8, 15),
     "16 and more": (16, 999),
 }
-"""Classes of positions: the fewest and the most plies to the win."""
+"""Classes of positions, by the fewest and the most plies to the win."""
 _MAX_PLIES = 300
-"""Length at which a game against perfect play counts as not won."""
+"""The length at which a game against perfect play counts as not won."""
 
 
 class Share(NamedTuple):
@@ -116,7 +116,7 @@ class Blunders:
 
     @property
     def of_choices(self) -> Share | None:
-        """Mistakes among the moves that could have been one."""
+        """Mistakes among the moves that could have been mistakes."""
         return Share.of(self.mistakes, self.choices)
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class Blunders:
 
 
 def load(player: str, args: argparse.Namespace) -> NamedPlayer:
-    """Load a player by its name."""
+    """Load a player by name."""
     return registry.load(player, ruleset=args.ruleset, seed=args.seed, threads=args.threads)
 
 
@@ -154,7 +154,7 @@ def solved(source: str, player: NamedPlayer, args: argparse.Namespace) -> Solved
 
 
 def classify(won: SolvedPositions, player: Agent) -> dict[str, dict[str, Blunders]]:
-    """Count how often a player gives wins away: in all, by source, stage and plies to the win.
+    """Count how often a player gives wins away: in total, by source, stage and plies to the win.
 
     Args:
         won: won positions.
@@ -290,7 +290,7 @@ def tables(report: dict[str, Any]) -> str:
 
 
 def plot(results: Sequence[dict[str, Any]], title: str) -> Figure:
-    """Draw shares of all moves by source, and of those that could by plies to the win."""
+    """Plot the shares among all moves by source, and among those that could by plies to the win."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 1.8 + 0.35 * len(results)), layout="constrained")

@@ -1,10 +1,10 @@
-"""Win rate and Elo difference of a match, with 95 % intervals, and a sequential test.
+"""Compute the score and Elo difference of a match, with 95 % intervals, and a sequential test.
 
 Games come in pairs: one opening, played from both seats. The two games of a pair are not
 independent. So the variance is taken over pairs (the pentanomial model of chess engine testing),
-and Wilson's interval is widened or narrowed to match it. Unlike the plain normal interval it does
-not collapse when every game was won. :class:`Sprt` decides during a match whether enough pairs were
-played.
+and Wilson's interval is widened or narrowed to match it. Unlike the plain normal interval, it does
+not collapse if every game was won. :class:`Sprt` decides during a match whether enough pairs have
+been played.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bao_env.engine.array_types import Float64Array
 Z95 = 1.959963984540054
 """Standard errors from the middle of a 95 % interval to its ends."""
 ELO_PER_LOGIT = 400.0 / math.log(10.0)
-"""Elo points in one natural logarithm of the odds."""
+"""Elo points per unit of the natural logarithm of the odds."""
 _PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _NEVER_SEEN = 1e-3
 
@@ -30,7 +30,7 @@ FloatOrArray = TypeVar("FloatOrArray", float, Float64Array)
 
 @dataclass(frozen=True)
 class Score:
-    """Result of a match, from the first player's side."""
+    """The result of a match for the first player."""
 
     pairs: int
     wins: int
@@ -39,7 +39,7 @@ class Score:
     pair_counts: tuple[int, int, int, int, int]
     """Numbers of pairs with 0, 1/2, 1, 3/2 and 2 points."""
     rate: float
-    """Points a game, 0..1; a draw counts a half."""
+    """Points per game, 0..1; a draw counts as a half."""
     low: float
     """Lower end of the 95 % interval of ``rate``."""
     high: float
@@ -49,7 +49,7 @@ class Score:
 
     @property
     def games(self) -> int:
-        """Games played: two a pair."""
+        """Games played: two per pair."""
         return 2 * self.pairs
 
     @property
@@ -73,7 +73,7 @@ class Score:
 
 
 def elo_difference(rate: float) -> float:
-    """Return the rating difference at which the logistic model expects ``rate`` points a game."""
+    """Return the rating difference at which the logistic model expects ``rate`` points per game."""
     if rate <= 0.0:
         return -math.inf
     if rate >= 1.0:
@@ -82,12 +82,12 @@ def elo_difference(rate: float) -> float:
 
 
 def finite(value: float) -> float | None:
-    """Return a number, or None for infinity, which JSON does not have."""
+    """Return a number, or None for infinity, which JSON cannot express."""
     return value if math.isfinite(value) else None
 
 
 def expected_score(elo: FloatOrArray) -> FloatOrArray:
-    """Return the points a game, 0..1, that the logistic Elo model expects at a difference."""
+    """Return the points per game, 0..1, that the logistic Elo model expects at a difference."""
     return logistic(elo / ELO_PER_LOGIT)
 
 
@@ -97,7 +97,7 @@ def logistic(x: FloatOrArray) -> FloatOrArray:
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a falling function, positive at ``low`` and negative at ``high``, is 0."""
+    """Return the root of a falling function, positive at ``low`` and negative at ``high``."""
     for _ in range(64):  # bisection; 1e4 / 2**64 is 5e-16
         middle = (low + high) / 2
         low, high = (middle, high) if function(middle) > 0 else (low, middle)
@@ -149,7 +149,7 @@ def wilson_interval(rate: float, games: float) -> tuple[float, float]:
 def likelihood_of_superiority(points: Float64Array) -> float:
     """Return the probability that the first player is stronger, by the normal approximation.
 
-    It is Phi((mean - 1/2) / its standard error), with the error over pairs as Fishtest has it
+    It is Phi((mean - 1/2) / its standard error), with the error over pairs as in Fishtest
     (``get_elo`` in https://github.com/official-stockfish/fishtest,
     server/fishtest/stats/stat_util.py). If all pairs scored the same, the result is 0, 1/2 or 1. A
     single pair has no variance, so its games count as independent:
@@ -179,7 +179,7 @@ def likelihood_of_superiority(points: Float64Array) -> float:
 
 @dataclass(frozen=True)
 class Sprt:
-    """Sequential test of two Elo differences, over pairs of games.
+    """Test two Elo differences sequentially, over pairs of games.
 
     This is the generalised sequential probability ratio test of Fishtest: Wald's test with the
     unknown chances of a pair's five results replaced by their maximum likelihood estimates under
@@ -189,9 +189,8 @@ class Sprt:
     https://www.cantate.be/Fishtest/GSPRT_approximation.pdf;
     https://github.com/official-stockfish/fishtest/wiki/Fishtest-Mathematics.
 
-    Elo is logistic here; Fishtest's own bounds are now normalized Elo. Its correction for
-    overshooting the bounds is left out. So more pairs between two looks make errors rarer, and the
-    match longer.
+    Elo is logistic here; Fishtest now uses normalized Elo. Its correction for overshooting the
+    bounds is left out, so more pairs between two looks make errors rarer and the match longer.
 
     Raises:
         ValueError: ``elo0`` is not below ``elo1``, or ``alpha`` or ``beta`` is not within
@@ -227,8 +226,8 @@ class Sprt:
     def llr(self, pair_counts: Sequence[int]) -> float:
         """Return the log-likelihood ratio of H1 against H0; 0 without a pair.
 
-        A result that never occurred counts as 1/1000 of a pair, as in Fishtest, so that both
-        expected scores are always possible.
+        A result that never occurred counts as 1/1000 of a pair, as in Fishtest, which makes both
+        expected scores possible.
 
         Args:
             pair_counts: numbers of pairs with 0, 1/2, 1, 3/2 and 2 points, as in

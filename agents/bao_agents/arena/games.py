@@ -20,13 +20,13 @@ GAME_OVER = 255
 
 
 def tally_of(player: Agent, before: Mapping[str, int] = MappingProxyType({})) -> dict[str, int]:
-    """Return what a language model's answers came to since ``before``; empty for other players."""
+    """Return the counts of a language model's answers since ``before``; empty for other players."""
     tally: Mapping[str, int] = getattr(player, "tally", {})
     return {what: count - before.get(what, 0) for what, count in tally.items()}
 
 
 def tally_text(tally: Mapping[str, int]) -> str:
-    """Return what the answers of a language model came to, in words."""
+    """Return the counts of a language model's answers in words."""
     return ", ".join(f"{count:,} {what}" for what, count in tally.items())
 
 
@@ -35,7 +35,7 @@ class MatchGames:
     """The results of a batch of games."""
 
     actions: Uint8Array
-    """uint8[G, longest], the actions from each start on; 255 after the end."""
+    """uint8[G, longest], the actions after each start; 255 after the end."""
     winners: Seats
     """int8[G], the seat that won; -1 for a draw."""
     plies: Int64Array
@@ -43,7 +43,7 @@ class MatchGames:
     moves: tuple[int, int]
     """Actions that the first and the second player chose."""
     seconds: tuple[float, float]
-    """Wall-clock time that these took the two players, all games together."""
+    """Wall-clock time that these took the two players, over all games."""
 
 
 def play_games(
@@ -58,8 +58,8 @@ def play_games(
     """Play a batch of games to the end.
 
     Args:
-        players: each gets all of its positions of a ply in one call. One with an attribute
-            ``forfeits``, bool[B], loses the games where it is set after the call.
+        players: each gets all of its positions of a ply in one call. If a player has an attribute
+            ``forfeits``, bool[B], it loses the games where that is set after the call.
         positions: uint64[G, 6], the starts; not changed.
         first_seats: int8[G], the seat of the first player in each game.
         engine: the rules.

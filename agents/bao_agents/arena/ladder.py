@@ -1,7 +1,7 @@
-"""Ladders: anchors, which are players with fixed ratings, and the openings of games with them.
+"""Define ladders: anchors, which are players with fixed ratings, and openings to play from.
 
 A ladder is a JSON file for one rule set. Its ratings are its scale, so they never change under its
-name: if an anchor begins to play differently, a new ladder with a new number is made.
+name. If an anchor begins to play differently, make a new ladder with a new number:
 :func:`make_ladder` makes one from a tournament.
 """
 
@@ -58,26 +58,26 @@ class Anchor(_Table):
     """Games of the tournament that it played."""
     ms_a_move: float
     answers: str
-    """:func:`answers` of the player that was rated; empty if they are unknown."""
+    """:func:`answers` of the rated player; empty if they are unknown."""
 
 
 class Ladder(_Table):
-    """A scale to rate players on."""
+    """A scale on which to rate players."""
 
     name: str
     spellings: Literal[1, 2] = 1
-    """1 if the anchors have the names of players from before :func:`_respell`."""
+    """1 if the anchors have the older names that :func:`_respell` translates."""
     rules: dict[str, Any]
     """:meth:`Ruleset.to_dict` of the rule set."""
     engine_signature: str
-    """:func:`bao_env.signature.signature` of the engine that the anchors were rated with."""
+    """:func:`bao_env.signature.signature` of the engine that rated the anchors."""
     tournament: dict[str, Any]
     """The tournament that rated the anchors: its settings and the versions of the code."""
     openings_seed: int
     """The openings are those of the tournament's length and balance, drawn with this seed."""
     anchors: tuple[Anchor, ...] = Field(min_length=2)
     openings: tuple[str, ...] = Field(min_length=1)
-    """Each the first seat, ``south`` or ``north``, and the actions, separated by spaces."""
+    """The openings: the first seat, ``south`` or ``north``, and the actions, separated by spaces."""
 
     @cached_property
     def ruleset(self) -> Ruleset:
@@ -138,8 +138,8 @@ class Ladder(_Table):
     def under(self, ruleset: Ruleset) -> Ladder:
         """Return the ladder for other rules: the same anchors, with openings of those rules.
 
-        The ratings stay, though they are of games under the ladder's own rules: what is rated on
-        the result can only be compared under the same rules.
+        The ratings stay, although they are from games under the ladder's own rules. So ratings on
+        the result can be compared only under the same rules.
         """
         length, balance = self.tournament["opening_plies"], self.tournament["balance"]
         drawn = draw_openings(ruleset, len(self.openings), length, self.openings_seed, balance)
@@ -188,7 +188,7 @@ def shipped() -> list[str]:
 def _respell(player: str) -> str:
     """Return today's name of a player: ``guided:6`` for ``guided:zanzibar:6``.
 
-    There, the name of a shipped network meant the guide of that rule set.
+    There the name of a shipped network meant the guide of that rule set.
     """
     found = re.fullmatch(r"guided:(\w+):([^:]+)", player)
     return f"guided:{found[2]}" if found and found[1] in shipped_networks() else player
@@ -236,7 +236,7 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
 
 
 def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
-    """Make a ladder of the players of a tournament; its openings differ from the tournament's.
+    """Make a ladder from the players of a tournament; its openings differ from the tournament's.
 
     ``model_dump_json(indent=1)`` of the result is the content of its file in :data:`LADDERS`.
 

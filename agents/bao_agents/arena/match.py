@@ -3,8 +3,8 @@
     bao match runs/quick random greedy
 
 Every opening, a random legal prefix that a search finds balanced, is played twice, once from each
-seat. The table gives points a game (a draw counts a half) and the Elo difference, each with its
-95 % interval over pairs, and the likelihood that the player is the stronger one
+seat. The table gives points per game (a draw counts as a half) and the Elo difference, each with
+its 95 % interval over pairs, and the likelihood that the player is the stronger one
 (:mod:`bao_agents.arena.elo`). ``--sprt`` stops a match as soon as a sequential test has its
 verdict. The interval of such a match is biased; the verdict is not.
 """
@@ -42,7 +42,7 @@ from bao_env.notation.transcript import format_transcript, rules_head, transcrib
 from bao_env.options import Run, add_options, add_player_options, at_least, new_file, write_json
 
 SPRT_PAIRS = 50
-"""Pairs played between two looks at a sequential test."""
+"""Pairs played between two checks of a sequential test."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Match:
     verdict: str | None = None
     """``"H0"`` or ``"H1"``, if a sequential test ended the match."""
     tallies: tuple[dict[str, int], dict[str, int]] = ({}, {})
-    """What the answers of language models came to; empty for other players."""
+    """Counts of the answers of language models; empty for other players."""
 
     def transcripts(self, names: tuple[str, str]) -> Iterator[str]:
         """Return each game in Donkers' notation, the pairs in order.
@@ -117,12 +117,12 @@ def play_match(
             :func:`bao_agents.arena.openings.draw_openings`.
         seed: the seed of the openings; players have their own.
         max_plies: a game that reaches this length is a draw.
-        sprt: stop as soon as this test has a verdict; it looks every :data:`SPRT_PAIRS` pairs.
+        sprt: stop as soon as this test has a verdict; checked every :data:`SPRT_PAIRS` pairs.
         progress: called after each ply with the number of games that have just ended.
 
     Raises:
         ValueError: ``pairs`` is below 1, there are too few different openings, or a player chose an
-            illegal action; the message says which.
+            illegal action; the message says which of these.
     """
     if pairs < 1:
         raise ValueError(f"pairs={pairs}: expected at least 1")
@@ -210,7 +210,7 @@ def ruleset_of(player: str) -> Ruleset | None:
 
 
 def milliseconds(match: Match) -> tuple[float, float]:
-    """Return wall-clock milliseconds a move of both players; a search uses all cores."""
+    """Return both players' wall-clock milliseconds per move; a search uses all cores."""
     times = [1000 * match.seconds[i] / max(1, match.moves[i]) for i in range(2)]
     return times[0], times[1]
 
@@ -324,7 +324,7 @@ def _run(args: argparse.Namespace) -> None:
                     player, opponent, openings, engine, sprt=sprt, progress=bar.update
                 )
             rows.append((opponent.name, match))
-    finally:  # results from before an error or Ctrl-C are shown all the same
+    finally:  # results from before an error or Ctrl-C are shown anyway
         if rows:
             _report(args, player.name, ruleset, sprt, rows)
 

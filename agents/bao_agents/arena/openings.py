@@ -1,8 +1,8 @@
-"""The openings of a match: random legal prefixes, all different, none of them decided.
+"""Draw the openings of a match: different random legal prefixes, none of them decided.
 
 Players are measured from positions that they did not choose. But many random positions are won for
-one side. Then a pair of games, one from each seat, ends even between any players. So a search drops
-the openings that it finds unbalanced.
+one side. A pair of games from such a position, one from each seat, ends even between any players.
+So a search drops the openings that it finds unbalanced.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def draw_openings(
         ruleset: the rules.
         count: number of openings.
         plies: actions in each; games that end within them are replaced.
-        seed: the same seed gives the same openings, and a smaller ``count`` the first of them.
+        seed: the same seed gives the same openings; a smaller ``count`` gives the first of them.
         balance: drop those that alpha-beta of depth 6 values beyond this, in logits, for either
             side; None keeps all.
 

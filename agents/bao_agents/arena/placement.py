@@ -1,8 +1,8 @@
 """Rate one player on a ladder.
 
-Games are played in rounds, each planned from the earlier results, against the anchors nearest
-to the player. A pair of games depends only on the seed, the opening and the two players. So neither
-the number of processes nor their speed changes a rating, unless the time runs out.
+Games are played in rounds against the anchors nearest to the player. Each round is planned from the
+earlier results. A pair of games depends only on the seed, the opening and the two players. So
+neither the number of processes nor their speed changes a rating, unless the time runs out.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from bao_agents.progress import Progress
 from bao_env.engine.array_types import Float64Array, Int64Array
 
 FIRST_PAIRS = 20
-"""Pairs of the first round; each later one at most doubles what was played."""
+"""Pairs in the first round; each later round at most doubles the number played."""
 PART_PAIRS = 25
 """Pairs that a process plays at a time, at most."""
 _REACH = 4000.0
 """Maximum distance of a rating from the anchors, in Elo."""
 
 Ended = Literal["precise", "no openings left", "time is up", "stopped"]
-"""Reason for the end of the games."""
+"""Why the games ended."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def place(
     The model is that of :func:`bao_agents.arena.ratings.rate`. The interval is Wilson's, as in
     :func:`bao_agents.arena.elo.score_pairs`, for opponents of different strengths: it contains the
     ratings at which the points lie within 1.96 standard errors of those expected. The games of an
-    opening are not independent, so the error is taken over openings. The opponents' ratings count
-    as exact.
+    opening are not independent, so the error is taken over openings. The opponents' ratings are
+    taken as exact.
 
     Args:
         ratings: float64[pairs], the opponent's rating in each pair of games.
@@ -144,13 +144,13 @@ class Part(NamedTuple):
 
 
 class Session:
-    """The games of a player on a ladder so far, and the plan of the next ones.
+    """The games of a player on a ladder so far, and the plan for the next ones.
 
     Args:
         ladder: the ladder.
         seed: the seed of the order of each anchor's openings.
-        player: the rated player. An anchor of that name is skipped: a deterministic player that
-            meets itself always draws the pair.
+        player: the rated player. An anchor with that name is skipped: a deterministic player
+            always draws a pair of games against itself.
     """
 
     def __init__(self, ladder: Ladder, seed: int = 0, player: str = "") -> None:
@@ -177,7 +177,7 @@ class Session:
         return len(self._points)
 
     def unit(self, part: Part, allow: Sequence[str]) -> Unit:
-        """Return a part as a unit of work; ``allow`` is that of :class:`Unit`."""
+        """Return a part as a unit of work; see :class:`Unit` for ``allow``."""
         words = [self.seed, part.anchor, part.openings[0]]
         own, other = np.random.SeedSequence(words).generate_state(2).tolist()
         return Unit(
@@ -210,7 +210,7 @@ class Session:
         return place(self.ladder.ratings[self._anchors], self._openings, self._points)
 
     def guess(self) -> float:
-        """Return a finite rating for the plan: a drawn pair against the anchors' mean is added."""
+        """Return a finite rating for the plan, with one more pair drawn at the anchors' mean."""
         ratings = self.ladder.ratings
         opponents = np.append(ratings[self._anchors], ratings.mean())
         openings = np.append(self._openings, -1)
@@ -219,14 +219,15 @@ class Session:
     def plan(self, precision: float) -> list[Part]:
         """Return the parts of the next round, the slowest anchors first.
 
-        An anchor is chosen if a pair against it gives at least half of the information that the
-        best one gives: about those within 300 Elo. So a rating uses several kinds of opponents.
+        An anchor is chosen if a pair against it gives at least half as much information as a pair
+        against the best one: roughly those within 300 Elo. So a rating uses several kinds of
+        opponents.
 
         Args:
             precision: the required length of the interval's longer arm, in Elo.
 
         Returns:
-            the parts; none if the rating is precise enough, or all openings are used.
+            the parts; none if the rating is precise enough or all openings have been used.
         """
         if self.pairs and self.placement().margin <= precision:
             return []
@@ -266,10 +267,10 @@ class Result:
     session: Session
     ended: Ended
     ms_a_move: float
-    """Time a move of the player, on one core: the median over units, because
-    the first one may include compilation."""
+    """The player's time per move on one core: the median over units, because the first one may
+    include compilation."""
     tally: dict[str, int]
-    """What the answers of a language model came to; empty for other players."""
+    """Counts of a language model's answers; empty for other players."""
 
 
 def rate_player(
@@ -311,7 +312,7 @@ def rate_player(
                     for i, record in play_units(units, pool, bar, deadline - time.monotonic()):
                         records[i] = record
                 finally:
-                    # In the order of the plan: the order in which they ended does not matter.
+                    # Added in the planned order, so the order in which they ended does not matter.
                     for i, record in sorted(records.items()):
                         session.add(parts[i], np.array(record.points))
                         times.append(1000.0 * record.seconds[0] / max(1, record.moves[0]))

@@ -37,8 +37,8 @@ def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
 
     Args:
         player: its name on the command line.
-        ladder: ladder of the rating.
-        result: result of the rating.
+        ladder: the ladder of the rating.
+        result: the result of the rating.
 
     Returns:
         ``elo``, ``low`` and ``high`` are None where they are infinite.
@@ -76,13 +76,13 @@ def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
 def ask_blunders(player: str, ladder: Ladder, ms_a_move: float) -> Blunders | None:
     """Count how often a player gives won games away in shipped positions.
 
-    It gets as many as it answers in :data:`BLUNDER_SECONDS`. The result is None if there are none
-    for the ladder's rules, or after Ctrl-C.
+    It gets as many as it can answer in :data:`BLUNDER_SECONDS`. Return None if there are none for
+    the ladder's rules, or after Ctrl-C.
 
     Args:
         player: its name on the command line.
         ladder: ladder of the rating.
-        ms_a_move: its milliseconds a move.
+        ms_a_move: its milliseconds per move.
 
     Raises:
         ValueError: it chooses an illegal action.

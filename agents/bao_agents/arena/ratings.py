@@ -1,7 +1,7 @@
-"""Ratings of several players from the matches among them, by the Bradley-Terry model.
+"""Rate several players from the matches among them, by the Bradley-Terry model.
 
-The fit is our own, by Newton's method on the matrix of points. choix 0.4.1, the maintained library
-for it, takes a list of decided games. So it has no draws, and it would read that list in Python at
+The fit uses Newton's method on the matrix of points. choix 0.4.1, the maintained library for this
+model, takes a list of decided games. So it has no draws, and it would read that list in Python at
 every step of each fit of the bootstrap.
 """
 
@@ -17,7 +17,7 @@ from bao_agents.arena.elo import ELO_PER_LOGIT, logistic, score_pairs
 from bao_env.engine.array_types import Float64Array, Int64Array
 
 PRIOR = 1.0
-"""Virtual games of each player, all drawn, against one of average strength."""
+"""Virtual games of each player, all drawn, against a player of average strength."""
 
 _TOLERANCE = 1e-5
 _STEPS = 200
@@ -37,7 +37,7 @@ class Ratings:
     anchor: str | None
     """The player with Elo 0; None if the mean of all is 0."""
     score: Float64Array
-    """float64[P], points a game over all games, 0..1; depends on the opponents met."""
+    """float64[P], points per game over all games, 0..1; depends on the opponents met."""
     games: Int64Array
     """int64[P], games played."""
 
@@ -53,9 +53,9 @@ def rate(
     """Return Elo ratings by maximum likelihood, from a full or partial round robin.
 
     This is the model of Bradley and Terry ("Rank analysis of incomplete block designs", Biometrika
-    39, 1952) on Elo's scale; a draw counts as half a win for each. In it a player who won or lost
-    everything has no finite rating (Ford, American Mathematical Monthly 64, 1957). ``prior`` drawn
-    games against a player at the mean of all ratings keep ratings finite. The form is that of
+    39, 1952) on Elo's scale; a draw counts as half a win for each. In this model a player who won
+    or lost everything has no finite rating (Ford, American Mathematical Monthly 64, 1957). ``prior``
+    drawn games against a player at the mean of all ratings keep ratings finite. The form is that of
     Newman, "Efficient computation of rankings from pairwise comparisons", JMLR 24 (2023), whose one
     win and one loss would be ``prior=2``. The default moves a 75 % score over 200 games by less
     than 1 Elo. The rating of a clean sweep (1050 Elo over 200 games of two players) is a
@@ -74,7 +74,7 @@ def rate(
         prior: virtual games of each player; more than 0.
 
     Raises:
-        ValueError: there are no results, or impossible points, or a player against itself; the
+        ValueError: there are no results, points are impossible, or a player meets itself; the
             anchor is unknown; ``samples`` or ``prior`` is out of range; or two groups of players
             never met. The message says which.
     """
@@ -124,16 +124,16 @@ def rate(
 def cycles(
     results: Mapping[tuple[str, str], Float64Array],
 ) -> list[tuple[str, str, str]]:
-    """Return the triples in which each beats the next, and the last the first, significantly.
+    """Return the triples in which each player significantly beats the next, and the last the first.
 
-    A score is beyond doubt if its 95 % interval (:func:`bao_agents.arena.elo.score_pairs`) lies
+    A score is significant if its 95 % interval (:func:`bao_agents.arena.elo.score_pairs`) lies
     above 1/2. There is no correction for the number of triples examined.
 
     Args:
         results: as for :func:`rate`.
 
     Returns:
-        Each triple once, its alphabetically first name first, in alphabetical order.
+        each triple once, with its alphabetically first name first, in alphabetical order.
     """
     beats = set()
     for (a, b), points in _merge(results).items():

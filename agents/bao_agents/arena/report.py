@@ -30,7 +30,7 @@ class Standing:
     results: Mapping[tuple[str, str], Float64Array]
     """For each pairing float64[pairs, 2], the points of its first player in each game."""
     milliseconds: Mapping[str, float]
-    """Average time a move of each player, measured on one core while the others were busy."""
+    """Average time per move of each player, measured on one core while the others were busy."""
     mean_plies: float
     """Average length of a game."""
     commits: Sequence[str] = ()
@@ -45,7 +45,7 @@ def to_dict(
     Args:
         standing: the results.
         settings: the tournament's settings.
-        anchor: the player with Elo 0; by default 0 is the mean of all.
+        anchor: the player with Elo 0; by default the mean of all is 0.
     """
     ratings = rate(standing.results, anchor=anchor)
     players = [
@@ -113,7 +113,7 @@ def markdown(report: Mapping[str, Any]) -> str:
         ]
         for row in players
     ]
-    # Numbers as heads: with names it would be too wide for a terminal.
+    # Numbers as column heads: names would make it too wide for a terminal.
     against = [
         [f"{i} {row['player']}", *("" if np.isnan(points) else f"{points:.1f}" for points in line)]
         for i, (row, line) in enumerate(zip(players, _crosstable(report), strict=True), 1)

@@ -1,4 +1,4 @@
-"""Draw positions of games, all different, to solve or to learn from.
+"""Draw different positions from games, to solve or to learn from.
 
 The same seed, players and arguments give the same positions, on any number of threads.
 """
@@ -20,9 +20,9 @@ from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.openings import Openings, check_opening_plies
 
 _ROUND = 8192
-"""Highest number of games that are played at once."""
+"""The most games played at once."""
 _YIELD = 0.01
-"""New positions per game; below that, nearly all have been found."""
+"""New positions per game, below which nearly all have been found."""
 
 
 class Sample(NamedTuple):
@@ -132,7 +132,7 @@ def check_arguments(count: int, opening_plies: tuple[int, int], plies: tuple[int
 
 
 def _sequence(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
-    """Return a copy, so that spawning here does not change the caller's."""
+    """Return a copy, so that spawning from it does not change the caller's sequence."""
     if isinstance(seed, np.random.SeedSequence):
         return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
     return np.random.SeedSequence(seed)
@@ -141,7 +141,7 @@ def _sequence(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
 def _replay(
     starts: Words, actions: Uint8Array, engine: Engine, lowest: int
 ) -> tuple[Int64Array, Words, Words]:
-    """Return the positions of played games, from a ply on.
+    """Return the positions of played games from a given ply.
 
     Args:
         starts: uint64[G, 6].

@@ -1,8 +1,8 @@
-"""Play units of games in parallel: on the cores of this machine, or of a Ray cluster.
+"""Play units of games in parallel, on the cores of this machine or of a Ray cluster.
 
 :mod:`bao_agents.arena.tournament` and :mod:`bao_agents.arena.placement` decide which units are
-played. A unit's result depends only on the unit: not on the number of processes or their speed
-(except for players limited by time).
+played. A unit's result depends only on the unit, not on the number of processes or their speed,
+except for players limited by time.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Unit:
     seeds: tuple[int, int]
     """The seeds of the players."""
     keep_as: tuple[str, str] | None = None
-    """Keep the games as transcripts, with these names of the players."""
+    """Keep the games as transcripts, with these player names."""
     known: Mapping[str, str | None] = field(default_factory=dict)
     """The :func:`fingerprint` that a player of that name must have."""
     allow: Sequence[str] = ()
@@ -81,7 +81,7 @@ class Record(BaseModel):
     commit: str
     """The commit of the code that played."""
     tallies: list[dict[str, int]] = Field(default_factory=list)
-    """What the answers of language models came to, by player; empty for others."""
+    """Counts of the answers of language models, by player; empty for others."""
     games: str = Field("", exclude=True)
     """The games as transcripts, if the unit keeps them."""
 
@@ -90,8 +90,8 @@ def fingerprint(spec: str, player: NamedPlayer) -> str | None:
     """Return a hash of a player, 16 hex digits; empty for a bot that comes with the project.
 
     It covers a checkpoint's file, the version that a program gives, or the source file of
-    ``module:function`` and the fingerprint of its agent. None if there is no version or no
-    fingerprint: the program, its weights, or the modules it imports, may change unnoticed.
+    ``module:function`` and the fingerprint of its agent. None if there is no version or
+    fingerprint: then the program, its weights or the modules it imports could change unnoticed.
 
     Raises:
         ValueError: the agent's fingerprint is not a string.
@@ -114,7 +114,7 @@ def play_unit(unit: Unit) -> Record:
     """Play a unit.
 
     Raises:
-        ValueError: a player has another fingerprint than expected, cannot be loaded, or failed.
+        ValueError: a player has an unexpected fingerprint, cannot be loaded, or failed.
     """
     for architecture in unit.allow:
         registry.allow_architecture(architecture)
@@ -123,7 +123,7 @@ def play_unit(unit: Unit) -> Record:
         player = registry.load(spec, ruleset=unit.ruleset, seed=seed, threads=1)
         if spec in unit.known and fingerprint(spec, player) != unit.known[spec]:
             raise ValueError(
-                f"player {spec} changed meanwhile: give a file that stays as it is, and another "
+                f"player {spec} changed meanwhile: give a file that does not change, and another "
                 "--out"
             )
         players.append(player)
@@ -148,12 +148,12 @@ def play_unit(unit: Unit) -> Record:
 def play_units(
     units: Sequence[Unit], pool: Executor, bar: Progress, seconds: float = threading.TIMEOUT_MAX
 ) -> Iterator[tuple[int, Record]]:
-    """Play units; yield the number of each and its record, in the order in which they end.
+    """Play units; yield the number and the record of each as it ends.
 
     Args:
         units: the units; processes take them in this order.
-        pool: the pool that plays them. As a context it stops what still runs, for example after an
-            error.
+        pool: the pool that plays them. As a context manager it stops running work, for example
+            after an error.
         bar: counts the games.
         seconds: the time limit.
 
@@ -172,9 +172,9 @@ def play_units(
 
 
 def _start_worker(parent: Connection) -> None:
-    """Ignore Ctrl-C, which the parent handles; end as soon as the parent closes the connection.
+    """Ignore Ctrl-C, which the parent handles; exit as soon as the connection closes.
 
-    It also closes when the parent ends for any reason.
+    It closes when the parent closes it or ends for any reason.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -188,8 +188,8 @@ def _start_worker(parent: Connection) -> None:
 
 
 class LocalPool(ProcessPoolExecutor):
-    """Processes on this machine, one core each. At the end of the context they end immediately,
-    and running work is lost.
+    """Processes on this machine, one core each. At the end of the ``with`` block they end
+    immediately, and running work is lost.
 
     Args:
         processes: the number of processes.
@@ -219,12 +219,13 @@ class LocalPool(ProcessPoolExecutor):
 class RayPool(Executor):
     """The cores of a Ray cluster, whose machines must have the same packages at the same paths.
 
-    At the end of the context running work is lost. A cluster that was started for the pool ends.
+    At the end of the ``with`` block running work is lost. A cluster that was started for the pool
+    ends.
 
     Args:
         address: the cluster's address, ``host:port``. ``local`` starts a new one on this machine.
-            Empty takes the one that Ray finds (``RAY_ADDRESS``, or one on this machine), else
-            starts a new one.
+            An empty string takes the one that Ray finds (``RAY_ADDRESS``, or one on this machine),
+            else starts a new one.
 
     Raises:
         ValueError: Ray is not installed.
@@ -244,7 +245,7 @@ class RayPool(Executor):
                 raise ConnectionError(f"there is no Ray cluster at {address}: {error}") from error
         ray.init(
             address or None,
-            # Its processes import what this one does: a checkout, your own modules.
+            # Its processes can import what this one can: a checkout, your modules.
             runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}},
             logging_level="WARNING",
         )

@@ -1,4 +1,4 @@
-"""Positions with their exact values and every winning action: a data set, and its files."""
+"""Read and write positions with their exact values and every winning action: a data set."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bao_env.files import write_atomically
 from bao_env.game import Stage
 
 FORMAT = 2
-"""Version of the file format, raised whenever an array changes its meaning."""
+"""Version of the file format, increased whenever an array changes its meaning."""
 SHIPPED = Path(__file__).with_name("won")
 """Folder of the shipped files. They are loaded by name, without the suffix."""
 _TEST_SHARE = 10
@@ -36,7 +36,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class SolvedPositions:
-    """N positions; the winner after each of their legal actions is proved."""
+    """N positions, with a proof of the winner after each of their legal actions."""
 
     ruleset: Ruleset
     positions: Words
@@ -49,9 +49,9 @@ class SolvedPositions:
     """int16[N], plies within which the winner can win, by the proof found; the shortest win may be
     shorter."""
     source: npt.NDArray[np.str_]
-    """str[N], name of the games the position is from."""
+    """str[N], the name of the games that the position comes from."""
     metadata: dict[str, Any] = field(default_factory=dict)
-    """Further facts about a file: seed, commit, limits, counts."""
+    """More facts about a file: seed, commit, limits, counts."""
 
     def __len__(self) -> int:
         return len(self.masks)
@@ -61,7 +61,7 @@ class SolvedPositions:
 
     @staticmethod
     def concatenate(parts: Sequence[SolvedPositions]) -> SolvedPositions:
-        """Join parts of the same rules in their order; the metadata is the first one's."""
+        """Join parts with the same rules, in order, with the metadata of the first."""
         names = parts[0].arrays()
         arrays: dict[str, Any] = {
             name: np.concatenate([part.arrays()[name] for part in parts]) for name in names
@@ -109,7 +109,7 @@ class SolvedPositions:
     def mistakes(self, player: Agent) -> Flags:
         """Return where a player gives a win away, bool[N].
 
-        A forfeit is such a mistake where a move could have been one.
+        A forfeit counts as a mistake where a move could have been one.
 
         Raises:
             ValueError: the player chooses an illegal action.
@@ -119,7 +119,7 @@ class SolvedPositions:
         actions = check_actions(
             player.act(self.positions.copy(), self.masks.copy()), self.masks, "the player"
         )
-        kept = is_legal(actions, self.winning)  # in a lost position none is a mistake
+        kept = is_legal(actions, self.winning)  # in a lost position no action is a mistake
         forfeits = getattr(player, "forfeits", None)
         return ~kept if forfeits is None else ~kept | (forfeits & self.choices)
 
@@ -142,8 +142,8 @@ class SolvedPositions:
             ruleset: the expected rules; None to accept those of the file.
 
         Raises:
-            ValueError: the file is missing, damaged, not of solved positions, or of other
-                rules; the message names it.
+            ValueError: the file is missing or damaged, does not hold solved positions, or is for
+                other rules; the message names it.
         """
         shipped = SHIPPED / f"{path}.npz"
         try:
@@ -214,7 +214,7 @@ def read_arrays(file: Path, types: Mapping[str, type[np.generic]], *others: str)
 
 
 def _check_content(arrays: Arrays, ruleset: Ruleset) -> None:
-    """Check that there are positions, the masks are theirs, and contain the winning actions."""
+    """Check that there are positions, and that their masks contain the winning actions."""
     if not len(arrays["masks"]):
         raise ValueError("it has no positions")
     if (arrays["plies"] < 0).any():
@@ -248,7 +248,7 @@ def without_seats(positions: Words) -> Words:
 
 
 def mirrored(positions: Words) -> Words:
-    """Return positions with left and right exchanged.
+    """Return positions with left and right swapped.
 
     Where the rules have no house, the winner is the same.
 

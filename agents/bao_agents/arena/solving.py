@@ -1,4 +1,4 @@
-"""Solve positions, and keep what is solved for the next time."""
+"""Solve positions, and keep the solutions for the next time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bao_env.engine.ruleset import Ruleset
 from bao_env.game import Stage
 
 _PART = 256
-"""Positions that are solved, and kept in the cache, as one file."""
+"""The number of positions that are solved, and cached, as one file."""
 _SOLVED: dict[str, type[np.generic]] = {
     "known": np.bool_,
     "winning": np.uint64,
@@ -38,7 +38,7 @@ _SOLVED: dict[str, type[np.generic]] = {
 
 
 class Solved(NamedTuple):
-    """Result of solving a sample of positions."""
+    """The result of solving a sample of positions."""
 
     known: SolvedPositions
     """The positions whose actions are all solved."""
@@ -65,12 +65,12 @@ def solve(
         positions: uint64[N, 6].
         masks: uint64[N], their legal actions, none of them 0.
         ruleset: the rules.
-        source: name of the games the positions are from.
+        source: name of the games that the positions come from.
         nodes: limit of positions to visit for each of them.
         table_bits: size of the solver's table (:class:`~bao_agents.search.solver.solver.Solver`).
         threads: number of threads; all cores by default.
-        cache: folder that keeps what has been solved for the next call; a damaged file in it is
-            made again.
+        cache: folder that keeps the solutions for the next call; a damaged file in it is made
+            again.
         progress: called with the number of positions that have just been solved.
 
     Raises:
@@ -120,14 +120,14 @@ def _solve_part(exact: solver.Solver, positions: Words, masks: Words) -> Arrays:
 
 
 def _read(masks: Words, file: Path) -> Arrays:
-    """Read a part; ValueError if it is damaged or of other positions."""
+    """Read a part; raise ValueError if it is damaged or has other positions."""
     try:
         arrays = read_arrays(file, _SOLVED)
     except Exception as error:  # see SolvedPositions.load
         raise ValueError(f"{file} is damaged") from error
     winning = arrays["winning"]
     if len(winning) != len(masks) or (winning & ~masks).any():
-        raise ValueError(f"{file} is of other positions")
+        raise ValueError(f"{file} has other positions")
     return arrays
 
 

@@ -3,12 +3,13 @@
     bao tournament random greedy alphabeta:4 mcts:1000 --out runs/ladder
 
 All pairings play the same openings, each from both seats. The work is cut into parts of up to
-:data:`PART_PAIRS` pairs of one pairing, which processes play, each search on one core
-(:mod:`bao_agents.arena.scheduler`); with ``--ray`` the work spreads over a Ray cluster. A part's
-result depends only on the seed, the openings and its two players. So the number of processes does
-not change a tournament, except for players limited by time, and the same command continues one that
-was stopped: ``results/`` in its folder has a file for each part. Players may be added or left out
-then, and numbers of pairs changed.
+:data:`PART_PAIRS` pairs of one pairing. Processes play them, each search on one core
+(:mod:`bao_agents.arena.scheduler`); with ``--ray`` the work spreads over a Ray cluster.
+
+A part's result depends only on the seed, the openings and its two players. So the number of
+processes does not change a tournament, except for players limited by time. The same command
+continues a stopped tournament, because ``results/`` in its folder has a file for each part. You may
+then add or remove players and change the numbers of pairs.
 
 Give a player as for :func:`bao_agents.load`, or as ``NAME=PLAYER`` to show it under another name,
 for example to tell apart two checkpoints with the same file name.
@@ -44,7 +45,7 @@ from bao_env.files import hold
 from bao_env.options import Run, add_options, add_player_options, at_least
 
 PART_PAIRS = 50
-"""Pairs that are played, and kept, at a time."""
+"""Pairs that are played, and saved, at a time."""
 
 
 class Part(NamedTuple):
@@ -72,7 +73,7 @@ class TournamentSettings:
     pairs: int
     """Number of openings that two players play, each from both seats."""
     pairs_of: dict[str, int] = field(default_factory=dict)
-    """A smaller number for every pairing with one of these (slow) players, by name."""
+    """A smaller number of pairs for every pairing with one of these (slow) players, by name."""
     opening_plies: int = OPENING_PLIES
     balance: float | None = BALANCE
     seed: int = 1
@@ -119,7 +120,7 @@ class TournamentSettings:
     def description(self) -> Mapping[str, Any]:
         """The settings, the players' fingerprints and the code's versions, as values for JSON.
 
-        They are computed once.
+        Computed once.
 
         Raises:
             ValueError: a player is unknown or unusable.
@@ -153,12 +154,12 @@ class TournamentSettings:
         return part_file(folder / "results" / part.folder, f"{part.number:04}", settings, ".json")
 
     def has_unknown(self, part: Part) -> bool:
-        """Return whether nothing tells if a player of the part is still the same."""
+        """Return whether the part has a player that may have changed unnoticed."""
         return None in (self.description["known"][name][1] for name in part[:2])
 
 
 def kept(settings: TournamentSettings, folder: Path, parts: Sequence[Part]) -> dict[Part, Record]:
-    """Return the results that a folder has, with a note about those that it cannot use."""
+    """Return the results in a folder, and print a note about those that cannot be used."""
     results, unknown = {}, set()
     for part in parts:
         record = read_part(
@@ -173,12 +174,12 @@ def kept(settings: TournamentSettings, folder: Path, parts: Sequence[Part]) -> d
             results[part] = record
     if unknown:
         _note(
-            f"games of {', '.join(sorted(unknown))} are played again: nothing tells whether the "
-            "player is still the same; an attribute `fingerprint` of its agent, a string, can"
+            f"games of {', '.join(sorted(unknown))} are played again, because the player may have "
+            "changed: give its agent a string `fingerprint` that changes with its play"
         )
     commits = {record.commit for record in results.values()} - {current_commit()}
     if commits:
-        _note(f"some results are of commit {', '.join(sorted(commits))}, not {current_commit()}")
+        _note(f"some results come from commit {', '.join(sorted(commits))}, not {current_commit()}")
     return results
 
 
@@ -237,7 +238,7 @@ def run(
     with hold(folder):
         if (folder / "results.jsonl").exists():
             raise ValueError(
-                f"{folder} has results of an earlier version, which cannot continue: choose "
+                f"{folder} has results of an earlier version, which cannot be continued: choose "
                 "another --out"
             )
         units = dict(settings.units(openings, keep_games))
@@ -290,7 +291,7 @@ def parse_players(words: Sequence[str]) -> dict[str, str]:
 
 
 def _is_player(word: str) -> bool:
-    """Return whether a word is a player as a whole, although it has an equals sign."""
+    """Return whether a whole word is a player, although it has an equals sign."""
     try:
         registry.parse(word)
     except ValueError:

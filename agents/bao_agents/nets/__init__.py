@@ -1,1 +1,1 @@
-"""Networks: what they read, what they say, and how they are kept. Nothing here searches."""
+"""Define, run and save networks: their inputs, outputs and checkpoints. Nothing here searches."""

@@ -1,4 +1,4 @@
-"""The captures that the player to move can make at once, as small integers::
+"""Encode the captures that the player to move can make at once, as small integers::
 
 0       most seeds that one action captures
 1       1 if an action wins at once

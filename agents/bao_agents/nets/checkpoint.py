@@ -1,15 +1,16 @@
-"""Checkpoints: tensors and plain JSON in one safetensors file. Nothing is ever unpickled.
+"""Save and load checkpoints: tensors and plain JSON in one safetensors file, never pickled.
 
 The file's metadata entry ``bao_env`` is a JSON object::
 
     {"format": 1, "rules_version": 1, "observation_version": 1, "inputs_version": 1,
      "ruleset": {...}, "network": {...}, "info": {...}}
 
-and its tensors are the network's, named ``model.*``, as float32 or, in small files, all as float16,
-and a trainer's under other names. ``network`` is a :class:`~bao_agents.nets.network.NetworkConfig`.
-``info`` may hold anything: step, seed, configuration. Other versions than this package's are
-refused. Older files without ``inputs_version`` or ``architecture`` have version 1 and architecture
-``mlp``. A checkpoint that names a custom architecture, ``package.module:name``, never imports it
+The network's tensors are named ``model.*``, as float32 or, in small files, all as float16. A
+trainer's tensors have other names. ``network`` is a
+:class:`~bao_agents.nets.network.NetworkConfig`. ``info`` may hold anything: step, seed,
+configuration. Versions other than this package's are refused. Older files without
+``inputs_version`` or ``architecture`` have version 1 and architecture ``mlp``. Loading never
+imports a custom architecture, ``package.module:name``, that a checkpoint names
 (:func:`~bao_agents.nets.network.allow_architecture`).
 
 The header is checked, with the types and shapes of the network's tensors, before a tensor is read
@@ -41,9 +42,9 @@ FORMAT = 1
 _KEY = "bao_env"
 _MODEL = "model."
 _MAX_PARAMETERS = 1 << 28
-"""The most parameters of a network, 1 GiB. A file with holes may promise any number."""
+"""The most parameters of a network, 1 GiB. A sparse file may claim any number."""
 _LARGEST = 65504
-"""The largest weight, that of float16. Sums of such weights are far from infinite."""
+"""The largest weight, that of float16. Sums of such weights stay finite."""
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -101,8 +102,8 @@ def load(
 
     Args:
         path: the file.
-        ruleset: refuse a checkpoint trained under other rules than these.
-        arrays: also read the trainer's arrays. Nothing limits their number and size but the file.
+        ruleset: refuse a checkpoint trained under rules other than these.
+        arrays: also read the trainer's arrays. Only the file limits their number and size.
 
     Raises:
         FileNotFoundError: the file does not exist.
@@ -130,7 +131,7 @@ def load(
 
 
 def _open(path: Path) -> Any:
-    """Open a file with safetensors, which compares its parts with its length."""
+    """Open a file with safetensors, which checks its parts against its length."""
     if not path.exists():
         raise FileNotFoundError(f"no checkpoint at {path}")
     if not path.is_file():  # a pipe could block indefinitely
@@ -177,7 +178,7 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, NetworkConfig, dict[st
         raise CheckpointError(
             f"{path}: its header is not as expected: {type(error).__name__}: {error!s:.500}"
         ) from error
-    except ValueError as error:  # of a check, which has said what is wrong
+    except ValueError as error:  # from a check, which has said what is wrong
         raise CheckpointError(f"{path}: {error!s:.500}") from error
     model = {}
     for name in file.keys():  # noqa: SIM118

@@ -1,4 +1,4 @@
-"""Where checkpoints are and what they are called. This module needs no torch."""
+"""Find and name checkpoint files. This module does not need torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bao_env.engine.ruleset import Ruleset
 CHECKPOINTS = Path(__file__).parents[1] / "checkpoints"
 """Folder of the shipped checkpoints; they are loaded by name, without the suffix."""
 GUIDES = CHECKPOINTS / "guides"
-"""Folder of the small networks that guide alpha-beta, one for each rule set, by its name."""
+"""Folder of the small networks that guide alpha-beta, one per rule set and named after it."""
 
 _MAX_HEADER = 1 << 20
 
@@ -26,8 +26,8 @@ def find_checkpoint(name: str) -> Path | None:
     """Return a checkpoint's file; None if there is none.
 
     Args:
-        name: its path; a shipped name; or the folder of a run, for its final network, else its last
-            one, else its last generation.
+        name: its path; a shipped name; or the folder of a run, which means its final network, else
+            its last checkpoint, else its last generation.
     """
     if name in shipped():
         return CHECKPOINTS / f"{name}.safetensors"
@@ -40,7 +40,7 @@ def find_checkpoint(name: str) -> Path | None:
 
 
 def title(path: Path) -> str:
-    """Return what a checkpoint is called in tables: its run's name, or its file's.
+    """Return a checkpoint's name for tables: that of its run or of its file.
 
     ``runs/quick/final.safetensors`` is ``quick``, ``runs/quick/step-600000.safetensors`` is
     ``quick/step-600000``, and any other file is called by its own name.
@@ -52,7 +52,7 @@ def title(path: Path) -> str:
 
 
 def find_guide(ruleset: str) -> Path:
-    """Return the file of a rule set's own guide.
+    """Return the file of a rule set's guide.
 
     Raises:
         ValueError: it has none.
@@ -68,7 +68,7 @@ def find_guide(ruleset: str) -> Path:
 
 
 def trained_under(path: Path) -> Ruleset | None:
-    """Return the rule set of a checkpoint; None if the file is not one that can be read."""
+    """Return the rule set of a checkpoint; None if the file cannot be read as one."""
     try:
         with path.open("rb") as file:  # the length of the header, the header, the tensors
             header = file.read(min(int.from_bytes(file.read(8), "little"), _MAX_HEADER))

@@ -1,4 +1,4 @@
-"""Run a network on one core: its outputs for a few encodings, without a call into torch.
+"""Run a network on one core, without calls into torch, for a few encodings at a time.
 
 Most bytes of an encoding are zero, and each byte contributes to the first layer independently
 (:mod:`bao_agents.nets.features`). So the first layer is a table, one line of sums for each value of
@@ -23,7 +23,7 @@ from bao_agents.nets.vectors import WIDTH, add, add_product, load_vector, store_
 from bao_env.engine.array_types import Float32Array, Int64Array
 from bao_env.engine.compile import jit_float
 
-if TYPE_CHECKING:  # torch is slow to import, and this file's compiled part needs none of it
+if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not need it
     from bao_agents.nets.network import PolicyNetwork
 
 BYTE_VALUES = 65
@@ -33,7 +33,7 @@ BYTE_VALUES = 65
 class Weights(NamedTuple):
     """A network with one or more hidden layers; layer 0 is the first, the last is the head.
 
-    Each layer has units without any weight that fill it up to whole vectors.
+    Units without weights pad each layer to whole vectors.
     """
 
     table: Float32Array
@@ -66,7 +66,7 @@ class NetworkWorkspace(NamedTuple):
 def _features_of_bytes(size: int) -> Any:
     """Return the features of each value of each byte, bfloat16[size * BYTE_VALUES, features].
 
-    Those of an encoding of ``size`` bytes are the sum of its bytes'.
+    The features of an encoding of ``size`` bytes are the sum of those of its bytes.
     """
     import torch
 
@@ -76,7 +76,7 @@ def _features_of_bytes(size: int) -> Any:
 
 
 def _structure(network: PolicyNetwork) -> tuple[list[type], list[tuple[str, Any]]]:
-    """Return the types of a network's modules, and names and shapes of its numbers."""
+    """Return the types of a network's modules, and the names and shapes of its arrays."""
     shapes = [(name, tensor.shape) for name, tensor in network.state_dict().items()]
     return [type(module) for module in network.modules()], shapes
 
@@ -93,7 +93,7 @@ def compile_network(network: PolicyNetwork) -> Weights:
     """Return the current weights of a network, laid out for :func:`forward`.
 
     Raises:
-        ValueError: the network has other layers than those of a ``mlp``.
+        ValueError: the network's layers are not those of an ``mlp``.
     """
     import torch
     from torch import nn

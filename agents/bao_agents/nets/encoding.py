@@ -1,8 +1,8 @@
 """Encode positions: the board as it is, or the board after each action.
 
-A search already has the successors of a position, and encodes those (:func:`encode_successors`).
-Other callers have positions with their legal actions (:func:`encode`). Both write every encoding
-with :func:`encode_position`, whose bytes :mod:`bao_agents.nets.features` lists.
+A search already has the successors of a position and encodes those (:func:`encode_successors`).
+Other callers have positions with their legal actions (:func:`encode`). Both use
+:func:`encode_position`, whose bytes :mod:`bao_agents.nets.features` lists.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from bao_env.observation.actions import Workspace, write_actions
 from bao_env.observation.board import OBSERVATION_SIZE, observe_compiled, observe_one
 
 ENCODING_STEP = 512
-"""In training, arrays of encodings have a multiple of this many rows (:func:`padded_encodings`)."""
+"""In training, the rows of encodings are a multiple of this (:func:`padded_encodings`)."""
 PLAYING_STEP = 8
-"""The same for players, whose batches may be of one position."""
+"""The same for players, whose batches may have a single position."""
 
 
 def padded_encodings(
@@ -36,8 +36,8 @@ def padded_encodings(
 ) -> Uint8Array:
     """Return zeros for ``count`` encodings of ``size`` bytes, uint8[R, size].
 
-    R is rounded up to a multiple of ``step``. Torch prepares a matrix product for each new shape;
-    rounding leaves it few shapes.
+    R is rounded up to a multiple of ``step``, because torch prepares a matrix product for each new
+    shape.
     """
     return np.zeros((-(-count // step) * step, size), np.uint8)
 
@@ -56,7 +56,7 @@ class AfterstateMemory(NamedTuple):
 
 
 def afterstate_memory(rows: int, kind: str) -> AfterstateMemory | None:
-    """Return memory for ``rows`` successors; None if networks of this kind need none."""
+    """Return memory for ``rows`` successors; None if networks of this kind do not need it."""
     if kind != "afterstate+replies":
         return None
     return AfterstateMemory(
@@ -107,14 +107,14 @@ def encode_successors(rules, per_action, after, position, successors, first, las
             ``afterstate+replies``; else None.
         position: uint64[5 or more], contiguous.
         successors: uint64[N, 8]; those of the position are ``first`` to ``last`` - 1
-            (:func:`bao_env.engine.successors.successors`). Decided ones are left out. If one turns
-            out to leave a player without a move, its result is filled in, and it is left out, too.
+            (:func:`bao_env.engine.successors.successors`). Decided ones are left out. One that
+            turns out to leave a player without a move gets its result and is also left out.
         first, last: see ``successors``.
         encodings: uint8[R, size], filled from ``k`` on.
         k: the first encoding to write.
 
     Returns:
-        int64, the number behind the last encoding written.
+        int64, the number after that of the last encoding written.
     """
     mover = np.int64(mover_of(position[META]))
     if per_action == 0:
@@ -147,7 +147,7 @@ def finish_encodings(rules, after, encodings, count):
     Args:
         rules: the :class:`KernelRules`.
         after: the :class:`AfterstateMemory`, or None.
-        encodings: uint8[R, REPLIES_SIZE], complete but for them.
+        encodings: uint8[R, REPLIES_SIZE], complete except for these.
         count: the number of encodings.
     """
     if after is None or count == 0:

@@ -1,4 +1,4 @@
-"""The bytes of an encoding, and the features that the first layer of a network multiplies.
+"""Define the bytes of an encoding, and expand them to the features that a network reads.
 
 An *encoding* is the compact form that is stored and copied: :data:`ENCODING_SIZE` bytes::
 
@@ -33,8 +33,8 @@ Its features are :data:`REPLIES_FEATURES` numbers: 0 to 371 as above, then those
 seeds in units of eight.
 
 Features are bfloat16, which represents all of them exactly. They are additive: each byte of an
-encoding has features of its own, all zero if the byte is zero, so the features of an encoding are
-the sum of those of its bytes. :mod:`bao_agents.nets.compiled` relies on this.
+encoding has its own features, all zero if the byte is zero, so the features of an encoding are the
+sum of those of its bytes. :mod:`bao_agents.nets.compiled` relies on this.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from bao_env.observation.board import OBSERVATION_SIZE
 from bao_env.observation.planes import STEPS
 
 INPUTS_VERSION = 1
-"""The version of a network's inputs. Raise it, with a line here, whenever a byte of an encoding or
-a feature changes its place or its meaning. Checkpoints contain the version that their network was
-trained on; other versions than this one are refused.
+"""The version of a network's inputs. Increase it, with a line here, whenever a byte of an encoding
+or a feature changes its place or its meaning. Checkpoints contain the version that their network
+was trained on; versions other than this one are refused.
 
 =======  ===========================================================================================
 version  inputs of a network
 =======  ===========================================================================================
 1        observation version 1, the best capture, a win at once, no action, the capture of each
          start; as features: eighths, the ten steps of each pit, flags. Checkpoints without a
-         version are of this one.
+         version have this one.
 =======  ===========================================================================================
 """
 

@@ -1,24 +1,23 @@
 """Turn the outputs of a network's last layer into logits and expected results.
 
-A network that reads positions (``position``) has 65 outputs a position::
+A network that reads positions (``position``) has 65 outputs per position::
 
     out[a]    the logit of action a
     out[64]   the position's expected result, before its tanh
 
-A network that reads the board after each action (``afterstate``) has two outputs an action::
+A network that reads the board after each action (``afterstate``) has two outputs per action::
 
     out[0]    the preference for the action, apart from its expected result
     out[1]    the action's expected result, before its tanh
     logit = out[0] + TRUST * tanh(out[1])
 
 A network of the kind ``afterstate+replies`` has the same two outputs. It reads the board from the
-side of the player who moves next. So the sign of its last output changes if that is the opponent,
-and if the action ends the game the result is known (:data:`OPPONENT_NEXT` and the constants after
-it).
+side of the player who moves next, so the sign of its last output changes if that is the opponent.
+If the action ends the game, the result is known (:data:`OPPONENT_NEXT` and the constants after it).
 
 So the policy of a network that reads afterstates starts from its own expected results, and the
-first output learns only the rest. Searches compute this in compiled functions and training in
-torch; both are here, so that the formula stays the same.
+first output learns only the rest. Searches compute this in compiled functions, and training in
+torch. Both are here to keep the formula the same.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ import numpy as np
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.compile import jit_inline
 
-if TYPE_CHECKING:  # torch is slow to import, and the compiled part needs none of it
+if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not need it
     from torch import Tensor
 
 TRUST = 6.0

@@ -1,9 +1,9 @@
-"""The legal actions of a batch of positions as flat, ragged arrays: listed, drawn and chosen.
+"""List, draw and choose the legal actions of a batch of positions, as flat, ragged arrays.
 
 About four of 64 actions are legal, so a dense masked softmax would spend most of its time on
-actions that cannot be chosen. Instead the K legal actions of B positions lie one after another, in
-the order of positions and actions, and those of position i are ``indptr[i]`` to ``indptr[i + 1]``,
-as in a sparse matrix. Logits and other numbers of actions have the same order.
+actions that cannot be chosen. Instead the K legal actions of B positions are concatenated, ordered
+by position and action. Those of position i are ``indptr[i]`` to ``indptr[i + 1]``, as in a sparse
+matrix. Logits and other numbers per action have the same order.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def sample_actions(logits, values, indptr, masks, per_action, rng):
 def best_legal_actions(logits, indptr, masks):
     """Return the legal action with the highest logit of each position, int64[B].
 
-    Of equals it is the lowest action; for positions with mask 0 it is 0.
+    Among equals take the lowest action; for positions with mask 0 return 0.
 
     Args:
         logits: float32[K].
@@ -137,7 +137,7 @@ def best_legal_actions(logits, indptr, masks):
 
 @jit
 def gather_encodings(source, starts, counts, out):
-    """Copy runs of encodings one after another.
+    """Copy runs of encodings into one array, one after another.
 
     Args:
         source: uint8[R, size].

@@ -1,23 +1,23 @@
-"""The policy and value network: a trunk of some architecture and one linear head.
+"""Define the policy and value network: a trunk of some architecture and one linear head.
 
 Its kind determines its inputs for a position:
 
 ``position``
     The board as it is. The outputs are a logit for each of the 64 actions and one expected result.
-    This takes one encoding a position, so it is the fastest.
+    This takes one encoding per position, so it is the fastest.
 
 ``afterstate``
     The board after each legal action. The outputs are a logit and an expected result for every
-    legal action. This takes about four encodings a position.
+    legal action. This takes about four encodings per position.
 
 ``afterstate+replies``
     The board after each legal action, from the side of the next player, with the captures of each
     of their actions and of the replies to it. The outputs are those of ``afterstate``. It is the
     strongest kind without a search, and the slowest.
 
-Everything else is the same for all kinds: inputs are :class:`Inputs`, outputs flat arrays over
-legal actions, so sampling, loss and training do not depend on the kind. An architecture is a trunk
-in a file of its own: in :data:`ARCHITECTURES`, or anywhere, under the name ``package.module:name``
+Everything else is the same for all kinds. Inputs are :class:`Inputs`, and outputs are flat arrays
+over legal actions, so sampling, loss and training do not depend on the kind. An architecture is a
+trunk: one of :data:`ARCHITECTURES`, or yours under the name ``package.module:name``
 (:func:`allow_architecture`).
 """
 
@@ -46,7 +46,7 @@ from bao_agents.nets.trunks import MultilayerPerceptron, Residual
 
 KINDS = ("position", "afterstate", "afterstate+replies")
 OLD_KINDS = {"board": "position", "moves": "afterstate", "replies": "afterstate+replies"}
-"""What older checkpoints and configurations call the kinds."""
+"""The names of the kinds in older checkpoints and configurations."""
 
 ARCHITECTURES: dict[str, Callable[[int, tuple[int, ...]], nn.Module]] = {
     "mlp": MultilayerPerceptron,
@@ -59,13 +59,13 @@ parameters and buffers, which must be floats."""
 
 
 def allow_architecture(name: str) -> None:
-    """Import a trunk of your own, ``package.module:name``, and add it to :data:`ARCHITECTURES`.
+    """Import your trunk, ``package.module:name``, and add it to :data:`ARCHITECTURES`.
 
     An architecture that a configuration names is allowed. One that only a checkpoint names is not,
-    because loading a file never imports code: allow it before its network is loaded.
+    because loading a file never imports code. Allow it before you load its network.
 
     Raises:
-        ValueError: it cannot be imported, or cannot be called so.
+        ValueError: it cannot be imported, or cannot be called as a trunk.
     """
     if name in ARCHITECTURES:
         return
@@ -82,11 +82,11 @@ def allow_architecture(name: str) -> None:
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """Shape of the network.
+    """The shape of the network.
 
     Raises:
-        ValueError: an unknown kind or architecture, or not one to 64 layers of 1 to 65,536 units
-            each; also if they are of another type.
+        ValueError: the kind or architecture is unknown, a value has the wrong type, or there are
+            not one to 64 layers of 1 to 65,536 units each.
     """
 
     kind: str = "position"
@@ -138,7 +138,7 @@ class Inputs(NamedTuple):
     """A batch for the network; see :func:`bao_agents.nets.encoding.encode`."""
 
     encodings: Tensor
-    """uint8[R, encoding_size] on the CPU: those of B positions or, if the network reads
+    """uint8[R, encoding_size] on the CPU: the encodings of B positions or, if the network reads
     afterstates, of K legal actions."""
     legal_actions: Tensor
     """int64[K], position * 64 + action of each legal action; read for ``position`` only."""
@@ -161,12 +161,12 @@ class PolicyNetwork(nn.Module):
 
     @property
     def num_features(self) -> int:
-        """Return the inputs of the first layer."""
+        """Return the number of inputs of the first layer."""
         return REPLIES_FEATURES if self.config.reads_replies else FEATURES
 
     @property
     def encoding_size(self) -> int:
-        """Return the bytes of an encoding."""
+        """Return the number of bytes in an encoding."""
         return REPLIES_SIZE if self.config.reads_replies else ENCODING_SIZE
 
     def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
@@ -209,6 +209,6 @@ def check_finite(*outputs: npt.NDArray[Any]) -> None:
 
 
 def outline(config: NetworkConfig) -> PolicyNetwork:
-    """Return a network without its numbers, which takes no memory."""
+    """Return a network without its weights, which takes no memory."""
     with torch.device("meta"):
         return PolicyNetwork(config)

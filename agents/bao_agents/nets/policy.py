@@ -1,4 +1,4 @@
-"""A network as a player: one call a position."""
+"""Play with a network alone, without a search."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from bao_env.engine.position import Actions, Words
 from bao_env.engine.ruleset import Ruleset
 
 _MAX_POSITIONS = 4096
-"""Positions that go through the network together, so that a large batch takes little memory."""
+"""The most positions per pass through the network, which limits the memory for large batches."""
 
 
 class Evaluation(NamedTuple):
     """A network's evaluation of a position."""
 
     policy: dict[int, float]
-    """The probability of each legal action; together they are 1."""
+    """The probability of each legal action; they sum to 1."""
     value: float
     """The expected result for the player to move, -1 (a loss) to 1 (a win)."""
 
@@ -56,7 +56,7 @@ class NetworkAgent:
     """
 
     seeded = False
-    """Its play depends on no seed; see :class:`bao_env.Agent`."""
+    """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
 
     def __init__(self, network: PolicyNetwork, ruleset: Ruleset) -> None:
         self.network = network.eval()

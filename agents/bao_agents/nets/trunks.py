@@ -1,4 +1,4 @@
-"""Trunks of the network: the architectures ``mlp`` and ``residual``."""
+"""Define the trunks of the network: the architectures ``mlp`` and ``residual``."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class MultilayerPerceptron(nn.Sequential):
 class Residual(nn.Module):
     """Residual blocks with normalisation: float[R, features] to float[R, hidden[-1]].
 
-    The first layer is linear. Each further one is a block: it normalises its input, applies
-    two linear layers, and adds the result to its input: He et al., "Identity mappings in deep
+    The first layer is linear. Each further one is a block that normalises its input, applies two
+    linear layers, and adds the result to its input, as in He et al., "Identity mappings in deep
     residual networks" (2016), with the layer normalisation of Ba et al. (2016).
 
     Args:

@@ -1,8 +1,8 @@
-"""Vectors of 32 floats that stay in registers while compiled code adds to them.
+"""Add vectors of 32 floats that stay in registers in compiled code.
 
-Numba turns a loop over a row into vector instructions, but keeps the sums in memory between two
-rows, and checks each time whether the arrays overlap. Here the code says what it wants. Uncompiled,
-a vector is an array.
+Numba turns a loop over a row into vector instructions, but it keeps the sums in memory between two
+rows, and checks each time whether the arrays overlap. These functions say exactly what to do.
+Uncompiled, a vector is an array.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numba.core.datamodel import PrimitiveModel, register_default
 from numba.extending import lower_builtin, type_callable
 
 WIDTH = 32
-"""Numbers of a vector."""
+"""Numbers in a vector."""
 
 _VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
 _MAY_FUSE = ("contract",)
