@@ -45,13 +45,15 @@ def at_least(
 
 
 def new_file(text: str) -> str:
-    """Return the name of a file to write, as an argument type; its folder must exist.
+    """Return the name of a file to write, as an argument type; its folder must be writable.
 
     Without this check, a command would do its work and only then fail to write the file.
     """
     folder = os.path.dirname(text) or "."
     if not os.path.isdir(folder):
         raise argparse.ArgumentTypeError(f"there is no folder {folder[:200]}: make it first")
+    if not os.access(folder, os.W_OK):
+        raise argparse.ArgumentTypeError(f"no files can be written in the folder {folder[:200]}")
     if not os.path.basename(text) or (os.path.exists(text) and not os.path.isfile(text)):
         raise argparse.ArgumentTypeError(f"{text[:200]!r}: expected the name of a file")
     return text

@@ -234,7 +234,7 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
         unit="step",
         unit_scale=True,
         desc=folder.name,
-        disable=not first,
+        **({} if first else {"disable": True}),  # given, it would overrule --quiet
     )
     saved = time.monotonic()
 
