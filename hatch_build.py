@@ -1,7 +1,7 @@
-"""What the build adds to the metadata: addresses, and the README as a package index shows it.
+"""Add addresses and the README, as a package index shows it, to the metadata of a build.
 
-The repository's address has one place, ``repository-code`` in CITATION.cff. Without that line the
-package has no addresses, and its description neither links within the repository nor pictures.
+The repository's address is only in ``repository-code`` in CITATION.cff. Without that line the
+package has no addresses, and its description has no pictures or links within the repository.
 """
 
 from __future__ import annotations

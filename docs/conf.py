@@ -1,4 +1,4 @@
-"""The site: `sphinx-build -W -c docs -b html . site`, with the repository's root as its source.
+"""Build the site: `sphinx-build -W -c docs -b html . site`, with the repository's root as its source.
 
 The Markdown files stay where they are; `docs/index.md` orders them. Two markers are replaced at
 build time, so that nothing generated is committed: `<!-- commands -->` by the parsers' own help,
@@ -111,13 +111,13 @@ def fill_in(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def add_front_page(app: Sphinx, error: Exception | None) -> None:
-    """Let the site's address lead to the home page, which lies in a folder."""
+    """Make the site's address lead to the home page, which is in a folder."""
     if app.builder.name == "html" and error is None:
         page = '<meta http-equiv="refresh" content="0; url=docs/index.html"><title>bao_env</title>'
         Path(app.outdir, "index.html").write_text(page, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx."""
+    """Register the functions above; Sphinx calls this."""
     app.connect("source-read", fill_in)
     app.connect("build-finished", add_front_page)

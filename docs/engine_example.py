@@ -8,7 +8,7 @@ import sys
 
 
 def answer(line):
-    """Write a line, and flush it: otherwise it waits in a buffer, and so does the host."""
+    """Write a line and flush it: otherwise it stays in a buffer, and the host waits."""
     print(line, flush=True)
 
 

@@ -1,10 +1,10 @@
-"""A language model against itself in TextArena, with the agents of that library.
+"""Let a language model play against itself in TextArena, with that library's agents.
 
     pip install textarena
     export OPENAI_API_KEY=... OPENAI_BASE_URL=http://127.0.0.1:8000/v1
     python docs/textarena_game.py MODEL
 
-Any agent of TextArena can take a seat, and a wrapper of its own can record or change what the
+Any agent of TextArena can take a seat, and TextArena's wrappers can record or change what the
 players see. ``bao_env.adapters.textarena`` has the names of the games and their arguments.
 """
 

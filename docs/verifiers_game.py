@@ -1,4 +1,4 @@
-"""The game for Verifiers: ``bao_env.adapters.verifiers`` under a name that Verifiers finds.
+"""Make the game available to Verifiers under a module name that it finds.
 
     export PYTHONPATH=docs
     vf-eval verifiers-game -m MODEL -n 20 --env.opponent greedy --no-push

@@ -1,1 +1,1 @@
-"""Self-play training and evaluation of Bao policies."""
+"""Train Bao policies by self-play, and run the command ``bao``."""

@@ -1,5 +1,4 @@
-"""Self-play guided by search, like AlphaZero with Gumbel search, to be read from top
-to bottom.
+"""Train by self-play guided by search, like AlphaZero with Gumbel search; read from top to bottom.
 
 The source is Danihelka et al., "Policy improvement by planning with Gumbel" (2022): the network
 learns the improved policy of its own searches, and the results of the games that they play.
@@ -10,9 +9,9 @@ An update (:meth:`AlphaZeroTrainer.train_update`):
    (:mod:`bao_agents.search.gumbel.search`) and plays the action that the search chooses
    (:meth:`AlphaZeroWorker.collect`). Forced actions are played without a search.
 2. Each searched position goes into the worker's :class:`~bao_training.replay_buffer.ReplayBuffer`,
-   with the search's policy and values. When the game ends, its result is added; from then on the
+   with the search's policy and values. When the game ends, its result is added. From then on the
    network learns from the position.
-3. Minibatches are drawn from the buffers, enough to learn from each position ``replay_ratio`` times
+3. Enough minibatches are drawn from the buffers to learn from each position ``replay_ratio`` times
    on average (:meth:`AlphaZeroWorker.loss`).
 """
 
@@ -50,13 +49,13 @@ class AlphaZeroConfig(MethodConfig):
     """Size of the replay buffer: the latest positions, over all workers."""
     keep_buffer: bool = True
     """Write the buffer into ``last.safetensors``, so that a resumed run ends as if it had never
-    stopped. Each checkpoint then takes about 200 bytes a position, 200 MB for a million. Without
+    stopped. Each checkpoint then takes about 200 bytes per position, 200 MB for a million. Without
     it, a resumed run fills its buffer again."""
     replay_ratio: float = Field(2.0, ge=0, le=1000)
     """How often the network learns from each position, on average."""
     search_value: float = Field(0.3, ge=0, le=1)
-    """Share of the search's own value in the target result; the rest is who won. Also the weight of
-    the search's values of actions that were not played (not with ``network_kind = "position"``)."""
+    """Share of the search's value in the target result; the rest is who won. Also the weight of the
+    search's values of actions that were not played (not with ``network_kind = "position"``)."""
 
     @override
     def check(self, config: TrainConfig) -> None:
@@ -185,7 +184,7 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
             games.step_randomly(forced)
 
     def _settle(self, ended: Int64Array) -> None:
-        """Write the results of the ended games int64[N] to their positions."""
+        """Write the results of ended games, int64[N], to their positions."""
         for game in ended:
             places = self.histories.places[game, : self.histories.lengths[game]]
             positions, winner = self.buffer.positions[places], int(self.games.winners[game])
@@ -255,7 +254,7 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
         stats = search_statistics(batch)
         return stats[0] + self.config.value_weight * stats[1], stats
 
-    # How it is saved.
+    # How a worker is saved.
 
     @override
     def state(self) -> Arrays:
@@ -310,10 +309,10 @@ class AlphaZeroTrainer(Trainer[AlphaZeroWorker, AlphaZeroConfig]):
     def learn(self) -> dict[str, float]:
         config, alphazero = self.config, self.method_config
         settled = min(self.map_workers(lambda worker: worker.buffer.count_settled()))
-        # While the buffer fills, most games have not ended, and there is little to learn from.
+        # While the buffer fills, most games are still running, so there is little to learn from.
         share = config.minibatch // config.workers
         enough = settled >= min(4 * share, alphazero.buffer // config.workers // 2)
-        # The total after each update is rounded, so that fractions are not lost.
+        # The total after each update is rounded, so no fractions are lost.
         per_update = config.steps_per_update * alphazero.replay_ratio / config.minibatch
         minibatches = int((self.update + 1) * per_update) - int(self.update * per_update)
         if not enough or not minibatches:

@@ -1,4 +1,4 @@
-"""The command ``bao``: its commands, and what happens to their errors.
+"""Run the command ``bao``: find its commands, and report their errors.
 
 A command is a function in the module that does the work (:mod:`bao_env.options`). That module is
 imported only when the command is called. ``ValueError`` and ``OSError`` become one line on stderr
@@ -61,11 +61,11 @@ EXTRAS = {
     "render": ("pygame-ce", {"pygame", "PIL"}),
     "chat": ("openai", {"openai"}),
 }
-"""The extras of the package: the name that users know what they bring by, and what they bring."""
+"""The extras of the package: what users call them, and the packages that they bring."""
 
 
 def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
-    """Import the function of a command, and with it what the command needs."""
+    """Import the function of a command, together with what the command needs."""
     match name:
         case "play":
             from bao_agents.play.command import command
@@ -117,7 +117,7 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command, and return the exit status.
+    """Run a command, and return its exit status.
 
     Args:
         argv: the words after ``bao``; None means those of the process.
@@ -176,7 +176,7 @@ def _run(words: list[str]) -> int:
     for folder in getattr(args, "path", ()):
         if not os.path.isdir(folder):
             raise ValueError(f"--path {folder}: there is no such folder")
-        # Behind our own packages, so that no file there hides them. Worker processes inherit it.
+        # After our own packages, so that no file there hides them. Worker processes inherit it.
         sys.path.append(str(Path(folder).resolve()))
     if allowed := getattr(args, "allow", ()):
         from bao_agents.registry import allow_architecture
@@ -211,7 +211,7 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
 
 
 def _missing(error: ModuleNotFoundError) -> str:
-    """Say how to install a missing package; an empty string if it is none of ours."""
+    """Return how to install a missing package; an empty string if no extra has it."""
     package = (error.name or "").partition(".")[0]
     for extra, (known_as, packages) in EXTRAS.items():
         if package in packages:

@@ -1,4 +1,4 @@
-"""The command ``bao train``: its options, and what it prints at the end.
+"""Define the command ``bao train``: its options, and what it prints at the end.
 
 Torch takes seconds to import, so everything that needs it is imported when a run begins.
 """
@@ -18,8 +18,8 @@ settings that most runs change; bao train --settings lists the others
   workers=2           threads, one for each core
   method=td           td, ppo, alphazero, or your own trainer: MODULE:NAME
 
-Networks read one of three encodings (network_kind). To learn from an observation
-of your own, train another library's agent in BaoVectorEnv(observation=...)."""
+Networks read one of three encodings (network_kind). To learn from your own observation,
+train another library's agent in BaoVectorEnv(observation=...)."""
 
 
 def command(parser: argparse.ArgumentParser) -> Run:

@@ -1,8 +1,8 @@
-"""The settings of a training run: defaults, meanings, bounds, and how they are read.
+"""Define the settings of a training run, with defaults, meanings and bounds, and read them.
 
 Settings come in tables. The common ones, :class:`TrainConfig`, are the keys at the top of a TOML
 file. Each method has its own table (``[ppo]``, ``[alphazero]``), declared beside its algorithm as a
-:class:`MethodConfig`. Defaults are in the code; a TOML file, your own or one that comes with the
+:class:`MethodConfig`. Defaults are in the code. A TOML file, yours or one that comes with the
 package, overrides them, and ``--set key=value`` (``--set ppo.epochs=1``) overrides the file.
 """
 
@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
 
-if TYPE_CHECKING:  # torch is slow to import, and the settings need none of it
+if TYPE_CHECKING:  # torch is slow to import, and the settings do not need it
     from bao_agents.nets.network import NetworkConfig
 
 _FOLDERS = (Path(__file__).parent, Path(__file__).parents[2])  # of a wheel, and of a checkout
@@ -33,11 +33,11 @@ SHIPPED = {
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; the message names the key and the values it takes."""
+    """Raised for an unusable configuration; the message names the key and its allowed values."""
 
 
 class Settings(BaseModel):
-    """A frozen table of settings. Each has a default, and a docstring for ``bao train --settings``.
+    """A frozen table of settings, each with a default and a docstring that ``--settings`` prints.
 
     Raises:
         pydantic.ValidationError: a key is unknown, or a value has the wrong type or is out of
@@ -70,7 +70,7 @@ class TrainConfig(Settings):
     your own, ``[name]``) holds its settings; tables of other methods are checked but not used."""
     network_kind: str = "afterstate+replies"
     """Input of the network: the ``position``; the ``afterstate`` of each legal action; or
-    ``afterstate+replies``, with what the next player's moves and the replies to them capture."""
+    ``afterstate+replies``, which adds what the next player's moves and the replies capture."""
     hidden: Annotated[tuple[int, ...], Field(strict=False)] = (256, 256)
     """Units of each hidden layer."""
     architecture: str = "mlp"
@@ -84,17 +84,17 @@ class TrainConfig(Settings):
     """Environment steps (actions played) of the whole run."""
     workers: int = Field(2, ge=1, le=256)
     """Threads that play and learn side by side, one per core. The games are divided among them, so
-    results depend on this number, but not on the threads' timing."""
+    results depend on this number but not on the threads' timing."""
     envs: int = Field(1024, ge=1, le=1 << 20)
     """Games played at once, over all workers."""
     rollout: int = Field(32, ge=1, le=4096)
     """Actions played in each game between two updates."""
     minibatch: int = Field(2048, ge=1, le=1 << 24)
-    """Decisions of one gradient step, over all workers."""
+    """Decisions per gradient step, over all workers."""
     learning_rate: float = Field(1e-3, ge=0, le=1)
     """Adam's step size at the start."""
     final_learning_rate: float = Field(2e-5, ge=0, le=1)
-    """Adam's step size at the end; it falls in a half cosine."""
+    """Adam's step size at the end; it falls along a half cosine."""
     max_gradient: float = Field(0.5, ge=1e-6, le=1e6)
     """Norm to which gradients are clipped."""
     value_weight: float = Field(1.0, ge=0, le=100)
@@ -106,19 +106,19 @@ class TrainConfig(Settings):
     max_plies: int = Field(500, ge=10, le=100_000)
     """A game that reaches this length is cut off as a draw."""
     bfloat16: bool = True
-    """Compute the network in bfloat16 if the device has it in hardware, else in float32. The
-    weights stay float32."""
+    """Compute in bfloat16 if the device supports it in hardware, else in float32. The weights stay
+    float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """The device of the network; ``auto`` takes a GPU if there is one."""
     evaluate_every: int = Field(1_500_000, ge=0, le=10**15)
-    """Environment steps between two evaluations against bots, the first of them before training; 0
+    """Environment steps between two evaluations against bots, the first before training; 0
     evaluates only at the end."""
     evaluate_pairs: int = Field(250, ge=1, le=10_000)
     """Pairs of games in each of these evaluations."""
     blunder_positions: str = ""
     """Won positions for the metric ``blunders``: each evaluation counts how often the network gives
-    the win away. ``kujifunza`` or ``zanzibar``, which are shipped, or a file that
-    ``bao blunders --won`` wrote. Empty: none."""
+    the win away. ``kujifunza`` and ``zanzibar`` are shipped; ``bao blunders --won`` writes such a
+    file. Empty: none."""
     keep_every: int = Field(0, ge=0, le=10**15)
     """Environment steps between two saved generations of the network, ``step-STEPS.safetensors``;
     0 saves none."""
@@ -174,7 +174,7 @@ class TrainConfig(Settings):
 
 
 class MethodConfig(Settings):
-    """The settings of one training method: a table of its own in a configuration."""
+    """The settings of one training method, which has its own table in a configuration."""
 
     def check(self, config: TrainConfig) -> None:
         """Check that these settings fit the common ones.
@@ -205,8 +205,7 @@ def table_name(method: str) -> str:
 
 
 def find_config(name: str | Path) -> Path:
-    """Return a configuration's file: your own, or a shipped one, as ``quick`` or as
-    ``configs/quick.toml``.
+    """Return a configuration's file: yours, or a shipped one, as ``quick`` or ``configs/quick.toml``.
 
     Raises:
         ConfigError: there is none.
@@ -265,7 +264,7 @@ def check_settings(
     """Make the common settings and those of the chosen method; missing keys keep their defaults.
 
     Args:
-        settings: plain values, each method's in a table of its own.
+        settings: plain values, those of each method in its own table.
         methods: the class of each method's table, by the method's name.
 
     Raises:
@@ -302,7 +301,7 @@ def _validate(table: type[S], settings: Any, prefix: str, names: Sequence[str]) 
     key = prefix + ".".join(map(str, fault["loc"]))
     if fault["type"] == "extra_forbidden":
         raise ConfigError(f"unknown key {key!r:.200}; {_suggestion(key, names)}")
-    if fault["type"] == "value_error":  # from one of our own checks, which names the keys
+    if fault["type"] == "value_error":  # from one of our checks, which names the keys
         raise ConfigError(f"{fault['ctx']['error']!s:.400}")
     should = fault["msg"].replace("Input should", "should").replace("tuple", "list")
     if fault["type"] == "model_type":

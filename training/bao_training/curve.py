@@ -6,14 +6,15 @@
     bao curve runs/kujifunza --blunders --simulations 64
 
 The first form draws the metrics of several runs into one picture. The second compares settings over
-seeds: a line is the mean, its band reaches from the lowest to the highest run. Both print a table
-of the ends. The others play:
-generations are ``step-*.safetensors`` and ``final.safetensors``. For Elo, each plays as its network
-alone in one tournament with the bots (:mod:`bao_agents.arena.tournament`), in ``RUN/curve/``,
-with a picture against hours. A stopped tournament continues with the same command.
+seeds: a line is the mean, and its band reaches from the lowest to the highest run. Both print a
+table of the last values.
 
-With ``--blunders`` each chooses moves in won positions, as its network alone and with a search. The
-table is printed, and a picture shows it against steps of training.
+The other forms play with the generations of a run, ``step-*.safetensors`` and
+``final.safetensors``. For ``--elo``, each plays as its network alone in one tournament with the
+bots (:mod:`bao_agents.arena.tournament`), in ``RUN/curve/``; a picture shows Elo against hours. The
+same command continues a stopped tournament. With ``--blunders`` each chooses moves in won
+positions, as its network alone and with a search. The command prints a table, and a picture shows
+it against training steps.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _TICKS = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
 
 
 class Generation(NamedTuple):
-    """A network that a run has kept."""
+    """A network that a run has saved."""
 
     path: Path
     steps: int

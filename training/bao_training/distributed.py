@@ -1,7 +1,7 @@
 """Share one run's workers among several processes, started by ``torchrun``.
 
-The number of workers does not depend on the number of processes; each process has an equal part of
-them. Every process gathers the results of all workers, in the workers' order, and the sum of their
+The number of workers does not depend on the number of processes; each process has an equal share.
+Every process gathers the results of all workers, in the workers' order, and the sum of their
 gradients. So every process takes the same step and holds the same network. Without torchrun a run
 is one process, and the functions here do nothing.
 """
@@ -63,14 +63,15 @@ def world_size() -> int:
 
 
 def rank() -> int:
-    """Return the number of this process. Process 0 writes files and messages."""
+    """Return the number of this process; process 0 writes files and messages."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 @contextmanager
 def hold(folder: Path) -> Iterator[None]:
-    """Keep other runs from writing into ``folder`` until the end of the block. The first process
-    holds the folder for all.
+    """Keep other runs from writing into ``folder`` until the end of the block.
+
+    The first process holds the folder for all.
 
     Raises:
         HeldError: another run holds it.
@@ -114,7 +115,7 @@ def all_reduce_sum(tensors: Sequence[Tensor]) -> None:
 
 
 def any_rank(*flags: bool) -> list[bool]:
-    """Return for each flag whether it is set on any process."""
+    """Return whether each flag is set on any process."""
     if world_size() == 1:
         return list(flags)
     shared = torch.tensor(flags, dtype=torch.int32)

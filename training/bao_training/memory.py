@@ -1,4 +1,4 @@
-"""Let the process keep the memory that it has freed."""
+"""Let the process keep and reuse the memory that it has freed."""
 
 from __future__ import annotations
 

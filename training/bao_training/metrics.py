@@ -19,7 +19,7 @@ class MetricsError(ValueError):
 
 
 class Metrics:
-    """Writer of one row per update, in ``metrics.csv`` and in TensorBoard.
+    """Write one row per update to ``metrics.csv`` and to TensorBoard.
 
     Args:
         folder: the folder of the run.
@@ -88,8 +88,10 @@ def _group(name: str) -> str:
 
 
 def _report(error: threading.ExceptHookArgs) -> None:
-    """Print the error that ended a thread, unless it is an OSError: TensorBoard's thread raises
-    that again in the next :meth:`Metrics.write`."""
+    """Print the error that ended a thread, except an OSError.
+
+    TensorBoard's thread raises that again in the next :meth:`Metrics.write`.
+    """
     if not issubclass(error.exc_type, OSError):
         threading.__excepthook__(error)
 

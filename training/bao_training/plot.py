@@ -1,4 +1,4 @@
-"""The curves of runs, from their ``metrics.csv``: single runs, or settings over several seeds."""
+"""Plot runs from their ``metrics.csv``: single runs, or settings over several seeds."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read_groups(words: Sequence[str]) -> list[Group]:
         if not runs:
             raise ValueError(f"{word!r:.200}: there is no such run; expected its folder")
         groups += [Group(name, runs)] if name else [Group("", [run]) for run in runs]
-    # Folders of the same name are told apart by as much of their paths as differs.
+    # Folders with the same name are told apart by the part of their paths that differs.
     alone = [str(group.runs[0].resolve()) for group in groups if not group.name]
     shared = os.path.commonpath([str(Path(run).parent) for run in alone]) if alone else ""
     return [
@@ -82,16 +82,16 @@ def read_curve(run: Path, x: str, y: str) -> tuple[Float64Array, Float64Array]:
 def draw_curves(
     groups: Sequence[Group], file: Path, metrics: Sequence[str] = (), x: str = "steps"
 ) -> str:
-    """Draw the metrics of runs into one picture; a group's line is its mean, its band the range.
+    """Draw metrics of runs into one picture; a group's line is its mean, and its band the range.
 
     Args:
-        groups: what the lines are.
+        groups: the lines.
         file: a PNG, PDF or SVG.
-        metrics: columns of ``metrics.csv``; by default those of :data:`CURVES` that there are.
+        metrics: columns of ``metrics.csv``; by default those of :data:`CURVES` that the runs have.
         x: the column of the x axis, one of :data:`X_AXES`.
 
     Returns:
-        the last values as a Markdown table: the mean, and the lowest and the highest of a group.
+        the last values as a Markdown table: the mean, the lowest and the highest of each group.
 
     Raises:
         OSError: a file cannot be read or written.

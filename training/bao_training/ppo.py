@@ -1,9 +1,9 @@
-"""Masked PPO by self-play (Schulman et al. 2017), to be read from top to bottom.
+"""Train with masked PPO by self-play (Schulman et al. 2017); read from top to bottom.
 
 An update (:meth:`PpoTrainer.train_update`):
 
 1. Every worker plays ``rollout`` actions in each of its games (:meth:`PpoWorker.collect`). The
-   policy plays itself; in some games a past self has one seat.
+   policy plays against itself; in some games a past self takes one seat.
 2. Each action gets its generalised advantage (:func:`advantages`).
 3. In each of ``epochs`` passes the decisions are split into minibatches. Every worker computes
    its part of a minibatch's gradient (:meth:`PpoWorker.loss`), and the network takes a step.
@@ -57,9 +57,9 @@ class PpoConfig(MethodConfig):
     opponent_pool_share: float = Field(0.2, ge=0, le=1)
     """Share of the games against past selves."""
     opponent_pool_size: int = Field(8, ge=2, le=1000)
-    """Past selves kept: the untrained one stays; newer ones replace others at random."""
+    """Number of past selves: the untrained one stays; newer ones replace others at random."""
     opponent_pool_every: int = Field(20, ge=1, le=1_000_000)
-    """Updates between two new past selves."""
+    """Updates between two additions to the past selves."""
 
 
 class RolloutOutput(NamedTuple):
@@ -83,7 +83,7 @@ class PpoRollout(Rollout):
     Args:
         steps: T.
         games: B.
-        per_action: whether the network reads each legal action, not each position.
+        per_action: whether the network reads each legal action rather than each position.
         encoding_size: bytes that the network reads at a time.
     """
 
@@ -94,8 +94,8 @@ class PpoRollout(Rollout):
         self.encodings = np.empty(
             (steps * games * (6 if per_action else 1), encoding_size), np.uint8
         )
-        """uint8[capacity, ENCODING_SIZE], the encodings that the network read for all decisions in
-        order: one for each decision, or one for each of its legal actions."""
+        """uint8[capacity, ENCODING_SIZE], the encodings that the network read for all decisions, in
+        order: one per decision, or one per legal action of it."""
         self.size = 0
         """Encodings recorded so far."""
         self.starts = np.empty(shape, np.int64)
@@ -115,7 +115,7 @@ class PpoRollout(Rollout):
         """The targets of the expected results."""
 
     def record_encodings(self, t: int, output: RolloutOutput) -> None:
-        """Record the encodings that the network read in step ``t``; gets more memory if needed."""
+        """Record the encodings that the network read in step ``t``; allocate memory if needed."""
         games = len(output.legal)
         first = output.indptr[:-1] if self.per_action else np.arange(games)
         count = int(output.indptr[-1]) if self.per_action else games
@@ -300,7 +300,7 @@ class PpoWorker(Worker[PpoConfig]):
             points = np.where(winners < 0, 0.5, winners != self.past_self_seats[met])
             totals.past_self_points += float(points.sum())
             games.reset(ended)
-        # Only the expected results of this draw count, so it must not advance the games' states.
+        # Only the expected results of this draw matter, so it must not advance the games' states.
         _, _, roll.next_values = self._sample(
             self._evaluate(self.replica.network), games.rng.copy()
         )
@@ -327,8 +327,8 @@ class PpoWorker(Worker[PpoConfig]):
         return roll.advantages[roll.trainable], roll.values[roll.trainable]
 
     def prepare(self, mean: float, deviation: float, entropy_weight: float) -> None:
-        """Normalise the advantages by the mean and deviation over all workers, and set the weight
-        of the entropy bonus."""
+        """Normalise the advantages by the mean and deviation over all workers; set the weight of
+        the entropy bonus."""
         self.rollout.advantages = (self.rollout.advantages - mean) / deviation
         self.entropy_weight = entropy_weight
 
@@ -415,7 +415,7 @@ class PpoTrainer(Trainer[PpoWorker, PpoConfig]):
         else:
             self.pool[int(self.generator.integers(1, len(self.pool)))] = past
 
-    # How it is saved.
+    # How a run is saved.
 
     @override
     def set_update(self, update: int) -> None:

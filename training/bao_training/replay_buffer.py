@@ -1,4 +1,4 @@
-"""The replay buffer of search-guided training, and the history of each running game in it."""
+"""Store searched positions in a replay buffer, and the history of each running game in it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ NOT_VISITED = -128
 
 
 class _Saved:
-    """Arrays, its attributes, that are saved with a run."""
+    """An object whose attributes are arrays, which are saved with a run."""
 
     def state(self) -> Arrays:
-        """Return the arrays themselves, no copies."""
+        """Return the arrays themselves, not copies."""
         return dict(vars(self))
 
     def load(self, arrays: Arrays) -> None:
@@ -81,8 +81,8 @@ class ReplayBuffer(_Saved):
         return int((~np.isnan(self.results)).sum())
 
     def draw(self, generator: np.random.Generator, count: int) -> Int64Array:
-        """Draw the places of ``count`` positions whose results are known, int64[count]; int64[0]
-        if there are none."""
+        """Draw the places of ``count`` positions with known results, int64[count]; int64[0] if
+        there are none."""
         settled = np.flatnonzero(~np.isnan(self.results))
         return generator.choice(settled, count) if len(settled) else settled
 

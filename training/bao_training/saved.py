@@ -1,8 +1,8 @@
 """Save and load the state of a run: a dictionary of arrays, checked before any of it is used.
 
-Each part of a run (games, buffer, network, optimiser, generator) gives its state as arrays and
-takes them back. :func:`check_arrays` compares names, types and shapes with those that this run
-would write; :func:`digest` finds damage.
+Each part of a run (games, buffer, network, optimiser, generator) returns its state as arrays and
+loads them again. :func:`check_arrays` compares names, types and shapes with those that this run
+would write. :func:`digest` detects damage.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""TD(lambda) on afterstates by self-play, to be read from top to bottom.
+"""Train with TD(lambda) on afterstates by self-play; read from top to bottom.
 
 The sources are Sutton and Barto, "Reinforcement Learning: An Introduction" (2nd edition 2018),
 sections 6.8 (afterstates) and 12.1 (the lambda-return), and Tesauro, "Temporal Difference Learning
 and TD-Gammon" (1995). The network values the board after each legal action, for the player who
-chooses it. There is no policy to learn: a player takes the action of the highest value.
+chooses it. There is no policy to learn: a player takes the action with the highest value.
 
 An update (:meth:`TdTrainer.train_update`):
 
 1. Every worker plays ``rollout`` actions in each of its games (:meth:`TdWorker.collect`). The
-   player to move adds noise to the values and takes the best action, or now and then a random one.
+   player to move adds noise to the values and takes the best action, or occasionally a random one.
 2. Each action gets its lambda-return (:func:`lambda_returns`): what the following positions turned
    out to be worth.
 3. In one pass, in minibatches, the value of each action that was played moves towards its return
@@ -39,15 +39,15 @@ class TdConfig(MethodConfig):
     """The table ``[td]``."""
 
     td_lambda: float = Field(0.7, ge=0, le=1)
-    """Lambda of the returns: 0 learns from the next position alone, 1 from the result alone."""
+    """Lambda of the returns: 0 learns only from the next position, 1 only from the result."""
     noise: float = Field(0.05, ge=0, le=10)
     """Scale of the Gumbel noise on the values of actions while playing."""
     exploration: float = Field(0.1, ge=0, le=1)
-    """Probability of a random action at the start; it falls in a straight line."""
+    """Probability of a random action at the start; it falls linearly."""
     final_exploration: float = Field(0.02, ge=0, le=1)
     """Probability of a random action at the end."""
     max_cost: float = Field(0.1, ge=0, le=2)
-    """An action that is worth this much less than the best one cuts the returns before it."""
+    """An action that is worth this much less than the best one cuts off the returns before it."""
 
     @override
     def check(self, config: TrainConfig) -> None:
@@ -64,7 +64,7 @@ class TdRollout(Rollout):
     Args:
         steps: T.
         games: B.
-        encoding_size: bytes that the network reads of an action.
+        encoding_size: bytes that the network reads per action.
     """
 
     def __init__(self, steps: int, games: int, encoding_size: int) -> None:
@@ -74,7 +74,7 @@ class TdRollout(Rollout):
         self.best = np.empty((steps + 1, games), np.float32)
         """float32[T + 1, B], the highest value for the player to move."""
         self.costs = np.empty((steps, games), np.float32)
-        """How much less than that the action played is worth."""
+        """How much less the played action is worth."""
         self.returns = np.empty((steps, games), np.float32)
         """The targets of the actions' values."""
 
@@ -83,7 +83,7 @@ class TdRollout(Rollout):
 def choose_actions(values, indptr, legal, noise, exploration, rng, chosen, actions, best):
     """Choose an action in each of B games: the best by noisy values, or a random one.
 
-    The noise is Gumbel's, so that an action is taken with a probability proportional to
+    The noise is Gumbel noise, so an action is taken with a probability proportional to
     exp(value / noise).
 
     Args:
@@ -123,13 +123,13 @@ def lambda_returns(rewards, best, costs, dones, turn_passed, gamma, lam, max_cos
     """Compute the lambda-return of each action, for the player who takes it.
 
     The source is Sutton and Barto, eq. 12.20, with the value of the best action as the value of a
-    position. A return is not carried past an action that was chosen at random and costs much: what
+    position. A return is not carried past an action that was chosen at random and costs a lot: what
     followed says nothing about good play (Watkins's Q(lambda), section 12.10).
 
     Args:
         rewards: float32[T, B], of the player who acts.
         best: float32[T + 1, B], the highest value of the player who acts.
-        costs: float32[T, B], that value less the value of the action taken.
+        costs: float32[T, B], that value minus the value of the action taken.
         dones: bool[T, B], the game ended with this action.
         turn_passed: bool[T, B], the turn passed to the other player after this action.
         gamma: the discount per ply, float32.
@@ -257,7 +257,7 @@ class TdTrainer(Trainer[TdWorker, TdConfig]):
     @override
     def make_network(self) -> PolicyNetwork:
         network = super().make_network()
-        with torch.no_grad():  # the preferences, which are not learnt: the policy is the values
+        with torch.no_grad():  # preferences are not learnt: the values alone are the policy
             network.head.weight[0] = 0.0
             network.head.bias[0] = 0.0
         return network

@@ -4,15 +4,15 @@
 
 ``method`` chooses the method: TD(lambda) on afterstates (:mod:`bao_training.td`), masked PPO
 (:mod:`bao_training.ppo`), self-play guided by search (:mod:`bao_training.alphazero`), or your own,
-``package.module:name``. In each update every worker,
-a thread, plays its games. Then the network takes one Adam step per minibatch, on gradients that the
-workers compute side by side and that are added up in a fixed order.
+``package.module:name``. In each update every worker, a thread, plays its games. Then the network
+takes one Adam step per minibatch. The workers compute its gradient side by side, and their parts
+are added up in a fixed order.
 
 ``runs/NAME/`` keeps the configuration, the commit, metrics.csv, TensorBoard's log,
-``last.safetensors`` (everything needed to resume) and, at the end, ``final.safetensors``. A run
-that was stopped at any moment, even by SIGKILL, continues with ``--resume`` from its last
-checkpoint and ends with the same weights as if it had never stopped. The exception is search-guided
-training with ``alphazero.keep_buffer = false``, which fills its buffer again.
+``last.safetensors`` (everything needed to resume) and, at the end, ``final.safetensors``. A run can
+be stopped at any moment, even by SIGKILL. ``--resume`` continues it from its last checkpoint, and
+it ends with the same weights as if it had never stopped. The exception is search-guided training
+with ``alphazero.keep_buffer = false``, which fills its buffer again.
 
 Only one process may train in a run's folder. If it cannot write, or its network is no longer
 finite, it stops and leaves the last checkpoint as it was.
@@ -70,10 +70,10 @@ METHODS: dict[str, type[Trainer[Any, Any]]] = {
     "alphazero": AlphaZeroTrainer,
 }
 """The trainers of the methods, by the name that ``method`` gives. A new one is a file like
-:mod:`bao_training.td` and a line here. The user's own join them once a configuration file or --set
-names them: a name in a checkpoint imports nothing."""
+:mod:`bao_training.td` and a line here. Users' trainers are added once a configuration file or --set
+names them; a name in a checkpoint does not import anything."""
 FORMER_SETTINGS = {"ppo": {"loss": "clipped", "fixed_opponent": ""}}
-"""Settings of earlier versions, with the value of a run that can still be resumed."""
+"""Settings of earlier versions, with the value that a run must have to be resumable."""
 LAST = "last.safetensors"
 """The file in a run's folder with everything that it needs to resume."""
 
@@ -82,12 +82,12 @@ LAST = "last.safetensors"
 
 
 def import_own_code(settings: Mapping[str, Any]) -> None:
-    """Import the user's own architecture and method that settings name.
+    """Import the user's architecture and method that settings name.
 
-    Only for settings that the user wrote: the settings in a checkpoint must not import anything.
+    Call this only for settings that the user wrote: those in a checkpoint must not import anything.
 
     Raises:
-        ConfigError: it cannot be imported, or is something else.
+        ConfigError: one cannot be imported, or is something else.
     """
     architecture: Any = settings.get("architecture")
     method: Any = settings.get("method")
@@ -112,8 +112,7 @@ def import_own_code(settings: Mapping[str, Any]) -> None:
 
 
 def config_from_dict(settings: dict[str, Any]) -> tuple[TrainConfig, Any]:
-    """Make the common settings and those of the chosen method from plain values; missing keys keep
-    their defaults.
+    """Make the common settings and those of the chosen method; missing keys keep their defaults.
 
     Raises:
         ConfigError: a key is unknown, or a value has the wrong type or is out of bounds.
@@ -124,8 +123,9 @@ def config_from_dict(settings: dict[str, Any]) -> tuple[TrainConfig, Any]:
 def load_config(
     path: str | Path | None = None, overrides: Sequence[str] = ()
 ) -> tuple[TrainConfig, Any]:
-    """Read the common settings and those of the chosen method: defaults, then a TOML file, then
-    ``key=value`` strings with TOML values. Imports the user's own code that they name.
+    """Read the common settings and those of the chosen method, and import the code they name.
+
+    Defaults come first, then a TOML file, then ``key=value`` strings with TOML values.
 
     Raises:
         ConfigError: the file cannot be read, a key is unknown, or a value has the wrong type or is
@@ -337,13 +337,13 @@ def train(args: argparse.Namespace) -> int:
         return 1
     except (DivergedError, OSError) as error:
         last = folder / LAST
-        # Unlike Path.exists, os.path.exists takes any error for a no.
+        # Unlike Path.exists, os.path.exists returns False on any error.
         left = f"the last good checkpoint is {last}: {goes_on}"
         left = left if os.path.exists(last) else "no checkpoint had been written"
         if isinstance(error, DivergedError):
             _say(
-                f"error: {error}: training has diverged and stops; {left}, or, as that may end "
-                "here again, start another run from it (--set start=FILE) with a smaller "
+                f"error: {error}: training has diverged; {left}. If it diverges again, start "
+                "another run from that checkpoint (--set start=FILE) with a smaller "
                 "learning_rate"
             )
         else:
@@ -377,6 +377,6 @@ def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
 
 
 def _say(text: str) -> None:
-    """Print a message on stderr, from the first process alone."""
+    """Print a message on stderr, only in the first process."""
     if distributed.rank() == 0:
         print(text, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Share what all training methods need: network, optimiser, workers, counters, saving.
+"""Provide what all training methods need: network, optimiser, workers, counters, saving.
 
 A training method is a :class:`Trainer` and its :class:`~bao_training.worker.Worker`, such as
 :mod:`bao_training.td`. Workers play and compute gradients side by side, each in its own thread; the
@@ -73,7 +73,7 @@ class Trainer(ABC, Generic[W, C]):
     worker_class: type[W]
     """The class of its workers."""
     COLUMNS: ClassVar[tuple[str, ...]]
-    """The columns of metrics.csv that :meth:`play` and :meth:`learn` return, beside the worker's
+    """The columns of metrics.csv that :meth:`play` and :meth:`learn` return, besides the worker's
     statistics, ``gradient_norm`` and ``plies_per_game``."""
     OPPONENTS: ClassVar[tuple[str, ...]] = ("greedy", "alphabeta:2", "alphabeta:4")
     """The opponents of the network alone in each evaluation."""
@@ -114,7 +114,7 @@ class Trainer(ABC, Generic[W, C]):
         """The results of the last evaluation, by opponent."""
         self.part_seconds: dict[str, float] = defaultdict(float)
         """Seconds that this process has spent in each part of its updates: ``play``, ``learn``, and
-        those that a method adds."""
+        the parts that a method adds."""
         self._threads = ThreadPoolExecutor(
             len(self._here), initializer=torch.set_num_threads, initargs=(1,)
         )
@@ -139,8 +139,10 @@ class Trainer(ABC, Generic[W, C]):
         self.steps = update * self.config.steps_per_update
 
     def state(self) -> Arrays:
-        """Return everything that a resumed run needs beside the network. All processes of a run
-        call this."""
+        """Return everything that a resumed run needs besides the network.
+
+        All processes of a run call this.
+        """
         arrays = {"generator": generator_state(self.generator)}
         for i, worker in enumerate(self.map_workers(lambda worker: worker.state())):
             arrays |= join(f"worker.{i}", worker)
@@ -219,14 +221,16 @@ class Trainer(ABC, Generic[W, C]):
     def map_workers(
         self, method: Callable[Concatenate[W, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> list[T]:
-        """Call a method of all workers side by side, and return the results in the workers'
-        order, including those of other processes: ``self.map_workers(PpoWorker.collect)``."""
+        """Call a method of all workers side by side: ``self.map_workers(PpoWorker.collect)``.
+
+        Return the results in the workers' order, including those of other processes.
+        """
         return distributed.gather(
             list(self._threads.map(lambda worker: method(worker, *args, **kwargs), self.workers))
         )
 
     def take_steps(self, minibatches: int, epochs: int = 1) -> dict[str, float]:
-        """Take a gradient step on each of some minibatches, which are drawn anew in each epoch.
+        """Take a gradient step on each minibatch; draw new minibatches in each epoch.
 
         Returns:
             the means of the worker's statistics over all decisions, and ``gradient_norm``, the mean
@@ -352,8 +356,10 @@ class Trainer(ABC, Generic[W, C]):
         checkpoint.save(path, Checkpoint(self.network, self.ruleset, self._info()))
 
     def save(self, path: Path) -> None:
-        """Write everything that the run needs to resume. All processes of a run call this; the
-        first one writes."""
+        """Write everything that the run needs to resume.
+
+        All processes of a run call this; the first one writes.
+        """
         arrays = self.state()
         if distributed.rank() == 0:
             info = self._info() | {"update": self.update}
@@ -364,7 +370,7 @@ class Trainer(ABC, Generic[W, C]):
         """Continue from what :meth:`save` wrote.
 
         Raises:
-            CheckpointError: it is damaged, or holds no run or another one.
+            CheckpointError: it is damaged, or does not hold this run.
         """
         info, arrays = saved.info, saved.arrays
         try:

@@ -1,4 +1,4 @@
-"""A worker: its games, and its copy of the network with the gradients."""
+"""Define workers: their games, and their copies of the network with gradients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bao_training.config import C, TrainConfig
 from bao_training.saved import generator_state, set_generator_state
 
 _MAX_CHUNK = 2048
-"""Decisions that go through the network at a time while learning: their activations fit into the
+"""Decisions per pass through the network while learning: their activations fit into the
 second-level cache."""
 
 
@@ -90,7 +90,7 @@ class Games:
         self.legal = np.where(chosen, legal, self.legal)
 
     def state(self) -> Arrays:
-        """Return the running games and their random numbers."""
+        """Return the running games and their random states."""
         return {
             "positions": self.positions.copy(),
             "legal": self.legal.copy(),
@@ -107,11 +107,11 @@ class Games:
 
 
 class Replica:
-    """One thread's copy of the network, in the dtype that it computes in.
+    """One thread's copy of the network, in the dtype in which it computes.
 
     Args:
         network: the float32 network to copy.
-        bfloat16: compute in bfloat16 instead of float32 where the device has it in hardware. In
+        bfloat16: compute in bfloat16 instead of float32 if the device supports it in hardware. In
             software it takes twenty times as long.
     """
 
@@ -125,7 +125,7 @@ class Replica:
 
     @property
     def per_action(self) -> bool:
-        """Return whether the network reads and values each legal action, not each position."""
+        """Return whether the network reads and values legal actions rather than positions."""
         return self.network.config.per_action
 
     def sync_weights(self, network: PolicyNetwork) -> None:
@@ -163,7 +163,7 @@ class Replica:
         return logits[: len(legal_actions)], values
 
     def backward(self, loss: Tensor) -> None:
-        """Propagate the gradient of a loss through the network; adds to :attr:`gradients`."""
+        """Propagate the gradient of a loss through the network; add it to :attr:`gradients`."""
         loss.backward()
         with torch.no_grad():
             for total, parameter in zip(self.gradients, self._parameters, strict=True):
@@ -232,7 +232,7 @@ class Worker(ABC, Generic[C]):
         return total
 
     def state(self) -> Arrays:
-        """Return what a resumed worker needs; nothing of a rollout is needed again."""
+        """Return what a resumed worker needs; it does not need a rollout again."""
         return self.games.state()
 
     def load(self, arrays: Arrays) -> None:
@@ -298,7 +298,7 @@ def log_softmax(logits: Tensor, decisions: Tensor, count: int) -> Tensor:
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Return whether a device multiplies bfloat16 in hardware: a GPU, or a CPU with AVX-512."""
+    """Return whether a device (a GPU, or a CPU with AVX-512) multiplies bfloat16 in hardware."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported()
     return torch.backends.cpu.get_cpu_capability().startswith("AVX512")

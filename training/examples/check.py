@@ -6,7 +6,7 @@
 For each library it makes a virtual environment, installs
 ``training/examples/requirements/LIBRARY.txt`` and this project, runs every example
 ``training/examples/LIBRARY_*.py``, and prints their rows of a Markdown table. The downloads are
-large: up to 1.3 GB a library.
+large: up to 1.3 GB per library.
 """
 
 from __future__ import annotations

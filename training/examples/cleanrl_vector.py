@@ -1,4 +1,4 @@
-"""Masked PPO in one file, as CleanRL writes it, in self-play on the vector environment.
+"""Train with masked PPO in one file, in CleanRL's style, in self-play on the vector environment.
 
 python training/examples/cleanrl_vector.py
 """
@@ -20,7 +20,7 @@ from bao_env import NUM_ACTIONS, OpponentPool, PolicyAgent
 from bao_env.self_play import Choose
 
 STEPS, GAMES, ROLLOUT = 819_200, 128, 64
-"""Steps in all, games at once, and steps in each game between two updates."""
+"""Total steps, games at once, and steps in each game between two updates."""
 EPOCHS, MINIBATCH = 4, 1024
 GAMMA, LAMBDA, CLIP = 0.99, 0.95, 0.2
 COPY_EVERY = 40_960
@@ -96,7 +96,7 @@ def train(steps: int = STEPS, games: int = GAMES, rollout: int = ROLLOUT) -> Cho
         rollout: actions in each game between two updates.
 
     Returns:
-        The player, which takes the network's most probable action.
+        the player, which takes the network's most probable action.
     """
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(SEED)

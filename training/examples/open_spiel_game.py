@@ -1,4 +1,4 @@
-"""DQN of OpenSpiel on the game ``python_bao``, registered by ``bao_env.adapters.open_spiel``.
+"""Train OpenSpiel's DQN on the game ``python_bao``, registered by ``bao_env.adapters.open_spiel``.
 
 python training/examples/open_spiel_game.py
 """
@@ -21,14 +21,14 @@ import bao_env.adapters.open_spiel  # noqa: F401 - registers the game
 from bao_env import GreedyAgent
 
 STEPS, HORIZON = 160_000, 3
-"""Steps in all, and actions from a position to the one whose value it learns from."""
+"""Total steps, and actions from a position to the one whose value it learns from."""
 STEPS_A_GRADIENT = 32
 """High on purpose: rewards are noisy, and replaying them often overfits."""
 
 
 class MultiStepDQN(DQN):
-    """OpenSpiel's DQN, but a transition spans several actions, so that results travel faster, and
-    the learning rate falls."""
+    """OpenSpiel's DQN with a falling learning rate and transitions that span several actions, which
+    makes results travel faster."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

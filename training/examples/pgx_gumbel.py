@@ -1,4 +1,4 @@
-"""Gumbel AlphaZero in JAX with mctx in self-play; mctx searches with the real rules.
+"""Train with Gumbel AlphaZero in JAX with mctx, in self-play; mctx searches with the real rules.
 
 python training/examples/pgx_gumbel.py
 """

@@ -1,4 +1,4 @@
-"""PPO in JAX in self-play, the whole training in one compiled function, as in PureJaxRL.
+"""Train with PPO in JAX in self-play, all in one compiled function, as in PureJaxRL.
 
 python training/examples/pgx_ppo.py
 """

@@ -1,4 +1,4 @@
-"""PPO of RLlib on batches of games, through ``bao_env.adapters.rllib``.
+"""Train RLlib's PPO on batches of games, through ``bao_env.adapters.rllib``.
 
 python training/examples/rllib_vector.py
 python training/examples/rllib_vector.py --address HOST:6379  # on a Ray cluster

@@ -1,4 +1,4 @@
-"""MaskablePPO of SB3-contrib in self-play on batches of games, through ``bao_env.adapters.sb3``.
+"""Train SB3-contrib's MaskablePPO in self-play on batches of games, with ``bao_env.adapters.sb3``.
 
 python training/examples/sb3_vector.py
 """

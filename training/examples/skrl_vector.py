@@ -1,4 +1,4 @@
-"""PPO of skrl on the vector environment; the models mask the logits themselves.
+"""Train skrl's PPO on the vector environment; the models mask the logits themselves.
 
 python training/examples/skrl_vector.py
 """

@@ -1,4 +1,4 @@
-"""TD(lambda) on afterstates in a page of plain torch, as in TD-Gammon: try this first.
+"""Train with TD(lambda) on afterstates in a page of plain torch, as in TD-Gammon: try this first.
 
 python training/examples/td.py
 """
@@ -50,7 +50,7 @@ class ValuePlayer:
 def best_of(
     values: npt.NDArray[np.float32], indptr: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Return the index in ``values`` of the highest of each game."""
+    """Return the index of each game's highest value in ``values``."""
     return np.array([low + values[low:high].argmax() for low, high in pairwise(indptr)], np.int64)
 
 

@@ -1,4 +1,4 @@
-"""DQN of Tianshou on the single-learner environment, against greedy.
+"""Train Tianshou's DQN on the single-learner environment, against greedy.
 
 python training/examples/tianshou_single.py
 """
@@ -21,7 +21,7 @@ from tianshou.trainer import OffPolicyTrainerParams
 from tianshou.utils.net.common import Net
 
 GAMES, STEPS, COLLECTED = 64, 245_760, 4096
-"""Games at once, steps in all, and steps between two rounds of updates."""
+"""Games at once, total steps, and steps between two rounds of updates."""
 STEPS_PER_UPDATE = 32
 """High on purpose: rewards are noisy, and replaying them often overfits."""
 

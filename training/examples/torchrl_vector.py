@@ -1,4 +1,4 @@
-"""PPO of TorchRL in self-play on batches of games, through ``bao_env.adapters.torchrl``.
+"""Train TorchRL's PPO in self-play on batches of games, through ``bao_env.adapters.torchrl``.
 
 python training/examples/torchrl_vector.py
 """

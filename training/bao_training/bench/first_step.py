@@ -2,7 +2,7 @@
 
     bao bench first-step
 
-Each case runs in a process of its own with an empty cache, as on a new machine.
+Each case runs in its own process with an empty cache, as on a new machine.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ print(time.process_time(), Count.functions)
 
 
 def measure(way: str, step: str) -> tuple[float, int]:
-    """Return the processor seconds of a first reset and step with an empty cache, and the number of
-    functions that are compiled; importing packages counts as well."""
+    """Return the processor seconds of a first reset and step with an empty cache, which include
+    importing packages, and the number of functions compiled."""
     with tempfile.TemporaryDirectory() as cache:
         done = subprocess.run(
             [sys.executable, "-c", _PROGRAM.format(way, step)],

@@ -1,10 +1,10 @@
-"""The engine beside its peers: random legal play with masks and auto-reset, on the CPU.
+"""Compare the engine with its peers: random legal play with masks and auto-reset, on the CPU.
 
     bao bench peers
 
 Each function returns ``(play, batch)``; ``play(calls)`` plays ``calls`` plies in each of ``batch``
 games and returns the number of plies. It raises ImportError if the peer is not installed. The peers
-are other, mostly simpler games: a yardstick, not a race. Bao itself plays among them, through
+are other, mostly simpler games: a yardstick, not a race. Bao itself is also measured through
 :mod:`bao_env.adapters.pgx`.
 """
 

@@ -3,9 +3,9 @@
     bao bench train
 
 The reference is a 2x256 network that reads the board, with one epoch, on one worker (one core),
-then on all. ``--set`` changes any setting. A file measures a whole configuration, for example
-configs/zanzibar.toml. There a step is a searched action, and the table shows the network's time
-within the searches separately.
+then on all. ``--set`` changes any setting. Give a file to measure a whole configuration, for
+example configs/zanzibar.toml. There a step is a searched action, and the table shows the network's
+time within the searches separately.
 """
 
 from __future__ import annotations

@@ -5,17 +5,17 @@
     python -m bao_training.fit network zanzibar --teacher network --seed 2000 --parts 30 --file ...
 
 Alpha-beta plays itself to a shallow depth, from random openings of all lengths. Positions of
-held-out games measure each fit. In training, a cell of a pair of pits is a sum of three: one for
-the pair, and one for each of its two pits, so that rare pairs learn from others. In the end the
+held-out games measure each fit. During the fit, a cell of a pair of pits is a sum of three: one for
+the pair, and one for each of its two pits, so that rare pairs learn from others. At the end the
 three are added up.
 
-The tables learn who won, in rounds: each round plays with the cells of the round before. In the
-first there are none, and the search sees only wins within its depth.
+The tables learn who won, in rounds: each round plays with the cells of the previous round. The
+first round has none, and its search sees only wins within its depth.
 
 The network learns a mean of who won and of the search's value. Self-play evaluates with the tables,
 or with the network fitted before, which is a better teacher. Its games are written to
-``OUT/RULES/``, a file for each part; a stopped run continues with those files, and every fit uses
-all games in the folder.
+``OUT/RULES/``, one file per part. A stopped run continues with those files, and every fit uses all
+games in the folder.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ from bao_training.fit import search_games
 from bao_training.fit.search_games import SearchGames
 
 BATCH = 8192
-"""Positions of a step."""
+"""Positions per step."""
 
 
 class Shape(NamedTuple):
     """The differences between the two evaluators."""
 
     features: Callable[[Words, Int32Array], None]
-    """Lists the cells that positions name."""
+    """Lists the cells that positions select."""
     cells: int
-    """Cells of a rule set."""
+    """Cells per rule set."""
     bits: int
     """Bits of a count: a table has 2^(2 * ``bits``) cells."""
     units: int
     """Numbers in a cell."""
     scale: int
-    """Units of a number in one logit."""
+    """Units of a number per logit."""
     limit: int
     """Numbers lie within plus and minus this."""
     learning_rate: float
@@ -94,7 +94,7 @@ SHAPES = {
 
 
 class Evaluator(torch.nn.Module):
-    """An evaluator while it is fitted; :meth:`weights` are those of the search.
+    """An evaluator during its fit; :meth:`weights` returns the weights for the search.
 
     Args:
         shape: one of :data:`SHAPES`.
@@ -139,8 +139,8 @@ class Evaluator(torch.nn.Module):
         return self.shape.decay * squares
 
     def weights(self) -> Int16Array:
-        """Return what :class:`AlphaBetaAgent` takes as weights: int16[cells, units], or
-        int16[cells] if a cell has one number."""
+        """Return the weights for :class:`AlphaBetaAgent`: int16[cells, units], or int16[cells] if a
+        cell has one number."""
         scale, limit = self.shape.scale, self.shape.limit
         with torch.inference_mode():
             every = torch.arange(self.shape.cells, dtype=torch.int32)[:, None]
@@ -162,7 +162,7 @@ def fit(
         seed: seed of the order of the positions.
 
     Returns:
-        the log loss on the results of held-out games, in bits a position.
+        the log loss on the results of held-out games, in bits per position.
 
     Raises:
         ValueError: there are too few positions.
@@ -218,10 +218,10 @@ def fit_tables(ruleset: Ruleset, args: argparse.Namespace) -> Int16Array:
 
 
 def fit_network(ruleset: Ruleset, args: argparse.Namespace) -> Int16Array:
-    """Play the parts that are missing and fit the network to all; return its rows.
+    """Play the missing parts, fit the network to all of them, and return its rows.
 
     Raises:
-        ValueError: the network is to teach, but none has been fitted; or there are too few
+        ValueError: the teacher is a network that has not been fitted, or there are too few
             positions.
         OSError: a part cannot be written.
     """

@@ -33,16 +33,16 @@ from bao_env.files import hold
 from bao_env.options import Run, add_options, add_player_options, at_least, new_file
 
 CHUNK = 500
-"""Positions of a part. Parts are by turns of random games and of games between searches."""
+"""Positions per part. Parts alternate between random games and games between searches."""
 SOURCES = ("random", "search")
 PLAYERS = ("alphabeta:3", "alphabeta:4")
 OPENING_PLIES = (2, 16)
 """Random plies before the searches play."""
 NAMUA_PLIES = 10
-"""By default, positions begin this many plies before the stores are spent: earlier ones are seldom
-solved."""
+"""By default, positions begin this many plies before the stores are spent, because earlier ones are
+rarely solved."""
 TABLE_BITS = 16
-"""Small, since the table is cleared every few positions."""
+"""The table is small because it is cleared every few positions."""
 
 
 class DatasetSettings(NamedTuple):
@@ -51,7 +51,7 @@ class DatasetSettings(NamedTuple):
     ruleset: Ruleset
     seed: int
     nodes: int
-    """Limit of positions that the solver visits for one."""
+    """Limit of positions that the solver visits for each one."""
     plies: tuple[int, int]
     """The lowest and the highest ply of a position."""
     players: tuple[str, str]
@@ -76,11 +76,11 @@ def generate(
 ) -> SolvedPositions:
     """Write a file of exact values.
 
-    What is solved is kept in a folder beside it, ``FILE.parts``. A later call with the same
-    settings, and any ``count``, uses it.
+    Solved positions are kept in a folder beside it, ``FILE.parts``. A later call with the same
+    settings, and any ``count``, uses them.
 
     Args:
-        settings: the choice of positions.
+        settings: which positions to choose.
         count: number of positions to sample. Unsolved and repeated ones are dropped.
         path: file to write; one that :meth:`SolvedPositions.save` wrote is replaced.
         threads: number of threads; the file does not depend on it.

@@ -20,9 +20,9 @@ from bao_env.files import write_atomically
 OPENINGS = range(2, 42, 4)
 """Random plies before a game."""
 SHORT_OPENINGS = (400, 50)
-"""Numbers to ask for where there are too few openings of a length."""
+"""Numbers of openings to try for a length that has too few."""
 MAX_PLIES = 250
-"""Longer games are not learnt from."""
+"""Longer games are not used."""
 HELD_OUT = 20
 """One game in twenty is held out of a fit."""
 
@@ -35,8 +35,8 @@ class SearchGames(NamedTuple):
     actions: Uint8Array
     """uint8[P], the actions played."""
     values: Int16Array
-    """int16[P], the search's values for the mover;
-    :data:`bao_agents.search.alphabeta.evaluation.SCALE` is a logit."""
+    """int16[P], the search's values for the mover, in units of
+    :data:`bao_agents.search.alphabeta.evaluation.SCALE` per logit."""
     results: Int8Array
     """int8[P], 1 where the mover has won, else 0."""
     games: Int32Array
@@ -44,14 +44,14 @@ class SearchGames(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: list[SearchGames]) -> SearchGames:
-        """Join parts in their order."""
+        """Join parts in order."""
         return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     @classmethod
     def join(cls, parts: list[SearchGames]) -> SearchGames:
         """Join parts whose games are each numbered from 0.
 
-        No two games share a number then, and those that are :attr:`held_out` stay so."""
+        Games get distinct numbers, and those that are :attr:`held_out` stay so."""
         numbered, first = [], 0
         for part in parts:
             numbered.append(part._replace(games=part.games + np.int32(first)))
@@ -60,7 +60,7 @@ class SearchGames(NamedTuple):
 
     @property
     def held_out(self) -> Flags:
-        """bool[P], whether a position is of a game that is held out."""
+        """bool[P], whether a position comes from a held-out game."""
         return self.games % HELD_OUT == 0
 
     def write(self, path: Path) -> None:
@@ -90,7 +90,7 @@ class SearchGames(NamedTuple):
 
 
 def play(agent: AlphaBetaAgent, ruleset: Ruleset, games: int, seed: int) -> SearchGames:
-    """Play games of a search against itself, from random openings of all lengths alike.
+    """Play games of a search against itself, equally many from random openings of each length.
 
     Args:
         agent: the player of both sides.
@@ -117,7 +117,7 @@ def _openings(ruleset: Ruleset, count: int, plies: int, seed: int) -> Words:
 
 
 def _play_on(agent: AlphaBetaAgent, engine: Engine, positions: Words, first: int) -> SearchGames:
-    """Play on from positions uint64[G, 6]; games are numbered from ``first`` on."""
+    """Play on from positions uint64[G, 6]; number the games from ``first``."""
     positions = positions.copy()
     masks = np.empty(len(positions), np.uint64)
     winners = np.full(len(positions), -1, np.int8)
