@@ -1,4 +1,4 @@
-"""A server on loopback that answers as language models may: well, badly, late, or not at all."""
+"""Serve on loopback what language models may answer: well, badly, late, or not at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CELL = re.compile(r"([abAB])([1-8]): ?(\d+)")
 
 
 def read_prompt(prompt: str, ruleset: Ruleset) -> Position:
-    """Return the position that a prompt shows, from its words alone.
+    """Return the position that a prompt shows, read only from its words.
 
     It does not show the seeds that a waiting move has sown.
     """
@@ -77,7 +77,7 @@ def _illegal(stub: Stub, messages: list[dict[str, str]]) -> str:
 
 
 def _late(stub: Stub, messages: list[dict[str, str]]) -> str:
-    """Play an illegal move first, and the greedy one once told so."""
+    """Play an illegal move first, then the greedy one once told so."""
     return (_illegal if len(messages) < 4 else _greedy)(stub, messages)
 
 
@@ -152,7 +152,7 @@ class Stub(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of clients that have hung up."""
+        """Ignore clients that have hung up."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -179,7 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def log_message(self, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager

@@ -2,9 +2,9 @@
 
     python -m tests.check_certificate agents/bao_agents/search/solver/proofs/kujifunza.tsv
 
-A certificate is a table with tabs: ``position``, ``move``, ``plies``. It lists each position in
-which the winner is to move, when they follow it from the opening; their move there; and in how many
-plies the game then ends at the latest. The check plays every reply to every listed move.
+A certificate is a table with tabs: ``position``, ``move``, ``plies``. It lists each position that
+the winner can meet on their turn when they follow it from the opening, their move there, and the
+most plies until the game ends. The check plays every reply to every listed move.
 
 Nothing here knows the engine or the solver: the rules are those of :mod:`tests.reference`.
 """
@@ -41,7 +41,7 @@ COLUMNS = ["position", "move", "plies"]
 
 
 class CertificateError(ValueError):
-    """A file that proves nothing."""
+    """Raised for a file that proves nothing."""
 
 
 class Entry(NamedTuple):
@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 
     move: str
     plies: int
-    """To the end of the game, at most; this move counts."""
+    """The most plies to the end of the game, including this move."""
 
 
 class Proof(NamedTuple):
@@ -58,21 +58,21 @@ class Proof(NamedTuple):
     winner: str
     """``S`` or ``N``."""
     plies: int
-    """To the end of the game, at most."""
+    """The most plies to the end of the game."""
     positions: int
-    """In which the winner is to move."""
+    """The number of positions in which the winner is to move."""
     replies: int
-    """Of the loser; all of them were played."""
+    """The number of the loser's replies; all were played."""
 
 
 def move_name(action: int) -> str:
-    """An action as the mover names it: ``A6L``, ``B2R``."""
+    """Return an action as the mover names it: ``A6L``, ``B2R``."""
     row, number = divmod(action // 4, 8)
     return f"{'AB'[row]}{number + 1}{'LR'[action // 2 % 2]}{'>' * (action % 2)}"
 
 
 def read(path: Path) -> dict[str, Entry]:
-    """The entries of a certificate, by position.
+    """Return the entries of a certificate, by position.
 
     Raises:
         CertificateError: the file is malformed; the message names the line.
@@ -100,7 +100,7 @@ def read(path: Path) -> dict[str, Entry]:
 
 
 def _is_position(text: str) -> bool:
-    """Whether a string is exactly what the reference would write."""
+    """Return whether a string is exactly what the reference would write."""
     try:
         position = parse(text, KUJIFUNZA)
     except (ValueError, KeyError, IndexError):
@@ -130,7 +130,7 @@ def check(entries: dict[str, Entry]) -> Proof:
                     f"{text!r} is not listed, but can follow {position!r} "
                     f"and the move {entries[position].move}"
                 )
-        # Each is lower than the one before it, so that no game goes on for ever.
+        # Each is lower than the one before it, so no game goes on forever.
         plies = max([2 + entries[text].plies for text in following], default=2 if results else 1)
         if entries[position].plies != plies:
             raise CertificateError(
@@ -146,7 +146,7 @@ def check(entries: dict[str, Entry]) -> Proof:
 
 
 def _results(position: str, move: str) -> list[str]:
-    """What each reply to a move of the winner leads to; nothing if the move itself wins.
+    """Return what each reply to the winner's move leads to; nothing if the move itself wins.
 
     Raises:
         CertificateError: the move is illegal, or the winner loses.
@@ -163,7 +163,7 @@ def _results(position: str, move: str) -> list[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line of ``python -m tests.check_certificate``."""
+    """Run ``python -m tests.check_certificate``."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.check_certificate",
         description="Check a proof of who wins kujifunza, by the literal rules alone.",

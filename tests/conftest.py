@@ -1,4 +1,4 @@
-"""Shared fixtures, the options --slow and --seed, and skips for missing optional packages."""
+"""Define shared fixtures, the options --slow and --seed, and skips for missing packages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OPTIONAL = {
     "tqdm",
     "uvicorn",
 }
-"""Packages that a test may need and that need not be installed.
+"""Optional packages that a test may need.
 
 The extra ``test`` in pyproject.toml brings all but the RL libraries.
 """
@@ -85,13 +85,13 @@ def thorough(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session")
 def seed(request: pytest.FixtureRequest) -> int:
-    """Seed of a test that holds for random games; always 0 without `--seed`."""
+    """Return the seed for a test of random games; always 0 without `--seed`."""
     return request.config.getoption("seed") or 0
 
 
 @pytest.fixture
 def fails(capsys: Capsys) -> Fails:
-    """Runs ``bao`` with some words, checks its exit status, and returns what it says on stderr."""
+    """Run ``bao`` with some words, check its exit status, and return what it writes to stderr."""
     from bao_training.cli import main
 
     def run(*words: str, status: int = 2) -> str:
@@ -103,7 +103,7 @@ def fails(capsys: Capsys) -> Fails:
 
 @pytest.fixture(scope="module")
 def client() -> TestClient:
-    """A client of a board server; the tests of a file share it."""
+    """Return a client of a board server; the tests of a file share it."""
     from tests.play import make_client
 
     return make_client()

@@ -12,8 +12,8 @@ It writes, under tests,
 
 Draws are seeded. test_golden compares all of it with the reference and the engine.
 
-`conformance/NAME.jsonl` is not made here: these positions with all their moves, 600 for each rule
-set, are the specification that the project was given.
+`conformance/NAME.jsonl` is not made here. These positions with all their moves, 600 for each rule
+set, are an outside specification.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests import reference
 DATA = Path(__file__).parent / "data"
 PLAYTHROUGHS = Path(__file__).parent / "playthroughs"
 MAX_PERFT = 10_000
-"""New perft numbers end with the first above this."""
+"""New perft numbers stop at the first one above this."""
 
 
 class Pinned(TypedDict):
@@ -103,7 +103,7 @@ def playthrough(ruleset: Ruleset) -> str:
 
 
 def _ply(board: Board, env: raw_env, action: int) -> list[str]:
-    """Return the lines on a position and the action played there."""
+    """Return the lines about a position and the action played there."""
     seen, *_ = env.last()
     forbidden: dict[str, list[int]] = {}
     for other in sorted({*range(NUM_ACTIONS)} - {*board.legal_actions}):
@@ -145,7 +145,7 @@ def write_pinned(entries: dict[str, Pinned]) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Command line of `python -m tests.make_golden`."""
+    """Run `python -m tests.make_golden`."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.make_golden",
         description="Make the recorded data of rule sets.",

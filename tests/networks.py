@@ -1,4 +1,4 @@
-"""Untrained networks for tests."""
+"""Make untrained networks for tests."""
 
 from __future__ import annotations
 

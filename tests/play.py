@@ -1,4 +1,4 @@
-"""Helpers for tests of the board's server: clients, games, and players made for a test."""
+"""Help the tests of the board's server: clients, games, and players made for a test."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ HOUSE = "0,0,1,0,7,0,0,1/0,0,0,0,0,0,1,1/1,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 20,20 S
 
 
 def make_client(roster: Roster | None = None) -> TestClient:
-    """Return a client of a server of its own."""
+    """Return a client with its own server."""
     return TestClient(create_app(roster or Roster()), base_url="http://127.0.0.1:8017")
 
 
 def post(client: httpx2.Client, path: str, data: object) -> httpx2.Response:
-    """Send data as JSON; lone surrogates pass, because it is ASCII."""
+    """Send data as JSON in ASCII, which lets lone surrogates pass."""
     header = {"content-type": "application/json"}
     return client.post(path, content=json.dumps(data), headers=header)
 

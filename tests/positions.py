@@ -1,7 +1,7 @@
-"""Positions for tests: named ones, random ones, and those of random games.
+"""Provide positions for tests: named ones, random ones, and those of random games.
 
-Texts follow RULES.md, "Board and notation". `random_position` and `random_games` use the reference
-alone; `random_play` and `batch_of` play random games with the engine and return packed words.
+Texts follow RULES.md, "Board and notation". `random_position` and `random_games` use only the
+reference; `random_play` and `batch_of` play random games with the engine and return packed words.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ LAYOUTS: dict[str, tuple[tuple[float, ...], tuple[float, ...], tuple[int, ...]]]
 
 
 def lay(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:
-    """Fill both rows of a player by one of the layouts.
+    """Fill both rows of a player according to one of the layouts.
 
     Returns:
         the seeds by hole, and the holes where more may be added.
@@ -133,7 +133,7 @@ def endless_board(
     missing = seeds - sum(holes.values())
     if missing < 1:
         return None
-    # The opponent's front holes face empty holes only: nothing can be captured.
+    # The opponent's front holes face only empty holes: nothing can be captured.
     opponent_front = [FACING[hole] for hole in front if holes[hole] == 0]
     holes[rng.choice(opponent_front)] += 1
     for _ in range(missing - 1):
@@ -146,7 +146,7 @@ def random_stores(rng: random.Random, rules: Any) -> tuple[dict[str, int], str]:
     starter = rng.choice((SOUTH, SOUTH, SOUTH, NORTH))
     mover = rng.choice((SOUTH, NORTH))
     full = min(rules.opening_store, 30)
-    # Half of the positions in mtaji, and among the others many at the very end of namua.
+    # Half of the positions are in mtaji, and many of the others at the very end of namua.
     store = min(full, rng.choice((0, 0, 0, 1, rng.randint(0, full), rng.randint(0, full))))
     stores = {SOUTH: store, NORTH: store}
     # The starter always moves with equal stores; the other player then has one seed more,
@@ -194,10 +194,10 @@ def random_board(rng: random.Random, rules: Any, mover: str, seeds: int) -> dict
 def random_position(rng: random.Random, rules: Any) -> str:
     """Draw a valid position text, rich in corner cases.
 
-    64 seeds, no empty front row, no owned house that is empty or, where the rules end it then,
-    below its minimum; stores as they occur in play (either player may have begun the game);
-    takasia only where it could be: the mover in mtaji, without a capture, and a front hole that
-    is not exempt. No position waits for a side.
+    It has 64 seeds, no empty front row, and no owned house that is empty or, where the rules end it
+    then, below its minimum. Stores are as they occur in play; either player may have begun the
+    game. Takasia occurs only where it could: the mover is in mtaji without a capture, and the front
+    hole is not exempt. No position waits for a side.
     """
     stores, mover = random_stores(rng, rules)
     seeds = 64 - stores[SOUTH] - stores[NORTH]
@@ -235,7 +235,7 @@ def random_position(rng: random.Random, rules: Any) -> str:
 
 
 def random_games(rng: random.Random, rules: Any) -> Iterator[str]:
-    """Yield the positions of random games from the opening, game after game without end.
+    """Yield the positions of random games from the opening, game after game, endlessly.
 
     Every position has a legal move.
     """

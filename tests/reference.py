@@ -1,9 +1,9 @@
-"""A slow, literal second implementation of Bao: the oracle the fast engine is compared with.
+"""Play Bao by a slow, literal second implementation, with which tests compare the fast engine.
 
 It is written from the rules page (RULES.md) and the rule sheets named there, one branch for
 each rule, with the rule's number beside it ("Donkers 2.4b", "kibao 1.6.2", "rules page 7").
-Seeds are put down one at a time, holes have names, nothing is packed or precomputed except the
-geometry of the board. Speed is no aim here; being obviously right is.
+Seeds are put down one at a time, holes have names, and nothing is packed or precomputed except the
+geometry of the board. The aim is to be obviously right, not fast.
 
 Holes. ("A", 3) is the third front hole of South counted from South's own left, ("b", 3) the
 third back hole of North counted from North's own left. Seen by its owner each side is this
@@ -20,14 +20,14 @@ The rule set comes in as an object with plain attributes:
     opening_front, opening_back, opening_store    seeds of each player at the start
     house                      whether hole 5 is a house at all
     house_min                  seeds from which an owned house is more than an ordinary hole
-    house_lost_below_min       an owned house that sinks below the minimum ends for good
-    house_stops_mtaji_takasa   a takasa stops at the owned, full house in mtaji too
+    house_lost_below_min       an owned house that falls below the minimum ends for good
+    house_stops_mtaji_takasa   a takasa also stops at the owned, full house in mtaji
     lone_house                 "front": the two-seed takasa when the house is alone in the front
                                row; "side": only when it is alone on both rows
     singleton_takasa           "house" or "singletons": when a hole with one seed may start
     capture_side               "running" or "free": how later captures of namua choose a side
     endelea_turns              endelea of a capture move turns inward at a kichwa or kimbi
-    capture_limit              most seeds a mtaji capture may start with
+    capture_limit              most seeds a capture in mtaji may start with
     lone_kichwa_takasa         "illegal" or "loses": a lone kichwa played to the back row
     takasia                    "zanzibar", "dutch" or "none"
     sow_limit                  most seeds one move may put down
@@ -38,7 +38,7 @@ from typing import Any
 
 Hole = tuple[str, int]
 Start = tuple[Hole, str]
-"""Where a move starts: a hole and the way round in which the first seeds of the hand go."""
+"""Where a move starts: a hole, and the direction in which the first seeds of the hand go."""
 
 SOUTH, NORTH = "S", "N"
 OPPONENT = {SOUTH: NORTH, NORTH: SOUTH}
@@ -77,7 +77,7 @@ def is_kichwa(hole: Hole) -> bool:
 
 
 def forced_direction(hole: Hole) -> str | None:
-    """The way captured seeds must go round for a capture at a kichwa or kimbi, else None."""
+    """The forced direction of the seeds of a capture at a kichwa or kimbi, else None."""
     if hole[1] in (1, 2):
         return CLOCKWISE
     if hole[1] in (7, 8):
@@ -194,7 +194,7 @@ def house_is_full(position: Position, player: str, rules: Any) -> bool:
 
 
 class Without:
-    """Rules with some of their paragraphs struck out, to see which one forbids a move."""
+    """Rules without some of their paragraphs, to see which one forbids a move."""
 
     def __init__(self, rules: Any, *struck: str) -> None:
         self.rules = rules
@@ -304,7 +304,7 @@ def singleton_may_start(position: Position, player: str, rules: Any) -> bool:
             return True
         # ... or if no front hole holds more than one.
         return all(position.holes[hole] <= 1 for hole in FRONT[player])
-    # Dutch I.1b: only if every other front hole is a singleton too, the full house aside.
+    # Dutch I.1b: only if every other front hole, except the full house, is also a singleton.
     for hole in filled_front(position, player):
         if hole == HOUSE[player] and house_is_full(position, player, rules):
             continue
@@ -391,7 +391,7 @@ class InfiniteMove(Exception):
 
 
 class Move:
-    """One move being carried out on a board of its own."""
+    """One move being carried out on its own board."""
 
     def __init__(self, before: Position, play_house: bool, rules: Any) -> None:
         """Set up the board; `play_house` is the answer if the house asks stop or go on."""
@@ -430,7 +430,7 @@ class Move:
         self.put_down(hole)
 
     def sow(self, seeds: int, hole: Hole, direction: str) -> tuple[Hole, bool]:
-        """Sow `seeds` from `hole` on; the last hole, and whether it was empty before."""
+        """Sow `seeds`, beginning at `hole`; return the last hole, and whether it was empty before."""
         while True:
             was_empty = self.holes[hole] == 0
             self.put_down(hole)
@@ -440,12 +440,12 @@ class Move:
             hole = NEXT[direction][hole]
 
     def lift_and_sow(self, hole: Hole, direction: str) -> tuple[Hole, bool]:
-        """Lift a whole own hole and sow it from the next one on; as `sow`."""
+        """Lift all seeds of the player's hole and sow them from the next one; as `sow`."""
         seeds, self.holes[hole] = self.holes[hole], 0
         if hole == HOUSE[self.player]:
             self.owned[self.player] = False  # Donkers 2.5a: an emptied house is lost.
         first = NEXT[direction][hole]
-        # Rules page 7 (Donkers 1.2): the lift has emptied the own front row and the next seed
+        # Rules page 7 (Donkers 1.2): the lift has emptied the mover's front row, and the next seed
         # does not go there either: lost at once.
         if not filled_front(self.board, self.player) and first not in FRONT_HOLES:
             raise FrontRowEmpty(winner=self.opponent)
@@ -458,7 +458,7 @@ class Move:
         # two seeds: Donkers 2.5a.
         if self.holes[hole] == 0:
             self.owned[self.player] = False
-        # Dutch footnote 2, if switched on, ends a house that has come below the minimum.
+        # Dutch footnote 2, if switched on, ends a house that has fallen below the minimum.
         if self.rules.house_lost_below_min and self.holes[hole] < self.rules.house_min:
             self.owned[self.player] = False
         return self.sow(2, NEXT[direction][hole], direction)
@@ -479,7 +479,7 @@ class Move:
     # Whole moves.
 
     def run(self, start: Start, capturing: bool) -> Position:
-        """Play the move that begins at `start` to its end; the position after it.
+        """Play the move that begins at `start` to its end; return the position after it.
 
         Raises FrontRowEmpty if a front row becomes empty, InfiniteMove beyond the sowing limit.
         """
@@ -500,7 +500,7 @@ class Move:
         return self.carry_on(last, was_empty, direction, capturing)
 
     def resume(self, hole: Hole, direction: str) -> Position:
-        """Go on with a namua capture that waited for its side; otherwise as `run`."""
+        """Continue a namua capture that waited for its side; otherwise as `run`."""
         last, was_empty = self.capture(hole, direction)
         return self.carry_on(last, was_empty, direction, capturing=True)
 
@@ -553,7 +553,7 @@ class Move:
 
             # Donkers 1.6: endelea, in the same direction ...
             if capturing and self.rules.endelea_turns and last in FRONT_HOLES:
-                # ... save that on the Dutch sheet (I.1a) kichwa and kimbi turn it inward.
+                # ... except that on the Dutch sheet (I.1a) kichwa and kimbi turn it inward.
                 direction = forced_direction(last) or direction
             last, was_empty = self.lift_and_sow(last, direction)
 
@@ -566,7 +566,7 @@ class Move:
         return self.board
 
     def wait_for_side(self, hole: Hole) -> Position:
-        """Break off before a capture whose side the same player has still to choose."""
+        """Pause before a capture whose side the same player still has to choose."""
         self.board.pending = hole
         self.board.sown = self.sown
         return self.board
@@ -603,7 +603,7 @@ def legal_moves(text: str, rules: Any) -> dict[int, str]:
     for action, after in moves.items():
         if after in WINS.values():
             continue
-        # Donkers 1.2 (2), 1.5a: who cannot move loses.
+        # Donkers 1.2 (2), 1.5a: a player who cannot move loses.
         if not moves_before_end(after, rules):
             next_player = after.split()[3]
             moves[action] = WINS[OPPONENT[next_player]]

@@ -1,4 +1,4 @@
-"""Rule sets as parameters of tests."""
+"""Parametrise tests by rule set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Literal searches, against which tests compare the fast ones."""
+"""Search literally, for comparison with the fast searches."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def minimax(
     saved: int = 0,
     ply: int = 0,
 ) -> tuple[int, list[int]]:
-    """Return the value of a position and its best actions, by looking at everything.
+    """Return the value of a position and its best actions, by a search of everything.
 
     Args:
-        rules: to play by.
-        tables: of the evaluation.
+        rules: the rules to play by.
+        tables: the tables of the evaluation.
         words: the position.
-        depth: in plies.
-        extends: with the extensions of agents/bao_agents/search/alphabeta/reductions.py.
+        depth: plies to search.
+        extends: use the extensions of agents/bao_agents/search/alphabeta/reductions.py.
         saved: half plies that forced actions have saved.
         ply: plies from the root.
     """

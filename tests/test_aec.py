@@ -1,4 +1,4 @@
-"""The PettingZoo environment: PettingZoo's own checks, and whole games against Board."""
+"""Test the PettingZoo environment: PettingZoo's checks, and whole games against Board."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_games_are_those_of_board(ruleset: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     game = raw_env(ruleset=ruleset, illegal="raise")
     for first_player in (0, 1):
-        game.reset(options={"first_player": first_player})  # also amid dead steps
+        game.reset(options={"first_player": first_player})  # even during dead steps
         assert game.agents == AGENTS
         board = Board(ruleset, first_player)
         while board.outcome() is None:

@@ -1,4 +1,4 @@
-"""Players: the simple bots, names of players, and the arrays that all of them check."""
+"""Test players: the simple bots, names of players, and the arrays that all of them check."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.positions import STUCK, random_play, seeds_of
 
 @pytest.mark.parametrize("ruleset", RULESETS)
 def test_greedy_captures_most(ruleset: str) -> None:
-    """Seeds gained by the move count, on the board and in the store."""
+    """It counts the seeds gained by the move, on the board and in the store."""
     rules = RULESETS[ruleset].kernel
     positions, masks = random_play(ruleset)
     chosen = GreedyAgent(ruleset).act(positions, masks)
@@ -110,7 +110,7 @@ def test_invalid_player_raises(spec: str, message: str) -> None:
 
 
 def test_every_example_is_a_player() -> None:
-    """It belongs to its row of the registry, and is spelled alike."""
+    """Each belongs to its row of the registry, and is spelled the same way."""
     for kind in KINDS:
         for example in kind.examples:
             if example != "runs/quick":  # the user's own
@@ -206,7 +206,7 @@ def test_players_check_arrays(spec: str) -> None:
     views = positions[::2], masks[::2]
     chosen = player.act(*views)
     assert is_legal(chosen, views[1]).all()
-    if "ms" not in spec:  # what time allows for differs from call to call
+    if "ms" not in spec:  # what fits into the time differs from call to call
         copies = (array.copy() for array in views)
         assert chosen.tolist() == bao_agents.load(spec, threads=1).act(*copies).tolist()
 
@@ -299,7 +299,7 @@ def load_and_act(threads: int, arrays: tuple[np.ndarray, ...]) -> list[np.ndarra
 
 
 def test_run_is_a_player(tmp_path: Path) -> None:
-    """By its final network, else its last one, else its last generation; shown by its name."""
+    """It plays its final network, else its last one, else its last generation, under its name."""
     run = tmp_path / "a0"
     run.mkdir()
     with pytest.raises(ValueError, match="a0' has no checkpoint"):

@@ -1,4 +1,4 @@
-"""Alpha-beta search: it equals plain minimax, keeps its limits, and depends on nothing else."""
+"""Test alpha-beta: it equals plain minimax, keeps its limits, and depends on nothing else."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_table_keeps_the_deeper_of_a_pair() -> None:
 
 
 def test_limits() -> None:
-    """Each leaves an action and its line, and the searches end in time."""
+    """Within each limit a search returns an action and its line, and ends in time."""
     opening = packed_opening(RULESETS["zanzibar"])
     legal = Board().legal_actions
     limits: dict[str, Any]

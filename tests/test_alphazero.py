@@ -1,4 +1,4 @@
-"""Search-guided training: the buffer, its targets, determinism, exact resume, learning."""
+"""Test search-guided training: the buffer, its targets, determinism, exact resume, learning."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def test_same_seed_same_network() -> None:
 
 @pytest.mark.parametrize("ruleset", ["zanzibar", pytest.param("dutch", marks=pytest.mark.slow)])
 def test_resumed_run_is_the_same_run(tmp_path: Path, ruleset: str) -> None:
-    """With games in progress and the buffer, before and after learning begins, and when the buffer
-    has been filled more than once."""
+    """It resumes games in progress and the buffer, before and after learning begins, and after the
+    buffer has been filled more than once."""
     settings = [f"ruleset={ruleset}", "alphazero.buffer=4800"]
     straight = trained(3, *settings)
     for updates in (3, 20):

@@ -1,4 +1,4 @@
-"""Analyses of positions and reviews of games."""
+"""Test analyses of positions and reviews of games."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bao_agents.review import lines
 from bao_env.board import Board
 
 WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -"
-"""South wins in 13 plies by three of eight moves, and loses by the others."""
+"""South wins in 13 plies with three of eight moves, and loses with the others."""
 
 pytestmark = pytest.mark.usefixtures("patience")
 

@@ -1,4 +1,4 @@
-"""The animated picture of a game."""
+"""Test the animated pictures of games and moves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_frame_has_all_seeds(ruleset: str) -> None:
     assert len(shown) > 100
     for shapes, milliseconds in shown:
         assert sum(isinstance(s, Circle) and s.radius == 5 for s in shapes) == 64
-        assert milliseconds >= 20  # browsers slow down what is faster
+        assert milliseconds >= 20  # browsers slow down faster frames
 
 
 def test_replay_draws_the_game(tmp_path: Path, capsys: Capsys) -> None:
@@ -64,4 +64,4 @@ def test_picture_in_the_readme() -> None:
     assert list(dict.fromkeys(lines))[1:] == [event.sentence for event in events]
     assert 8000 < sum(milliseconds for _, milliseconds in shown) < 12_000
     with Image.open(file) as picture:
-        assert 8 < frames_of(picture) <= len(shown)  # equal ones that follow each other are one
+        assert 8 < frames_of(picture) <= len(shown)  # equal frames in a row count as one

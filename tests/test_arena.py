@@ -1,4 +1,4 @@
-"""Paired matches, their openings and their statistics."""
+"""Test paired matches, their openings and their statistics."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tests.rulesets import every_ruleset
 
 
 def test_wilson_of_known_proportions() -> None:
-    """Values of Newcombe, "Two-sided confidence intervals for the single proportion" (1998),
-    table I, method 3."""
+    """The values are those of Newcombe, "Two-sided confidence intervals for the single proportion"
+    (1998), table I, method 3."""
     for hits, n, low, high in (
         (81, 263, 0.2553, 0.3662),
         (15, 148, 0.0624, 0.1605),
@@ -61,7 +61,7 @@ def test_openings(ruleset: str) -> None:
 
 
 def test_openings_are_balanced() -> None:
-    """No search of six plies gives a side more than the limit, which without it many have."""
+    """A search of six plies gives no side more than the limit; without a limit, many have more."""
     search, rules = AlphaBetaAgent(depth=6), Engine("zanzibar").rules
 
     def largest_value(balance: float | None) -> float:
@@ -143,7 +143,7 @@ def test_sequential_test_stops_early() -> None:
     match = play_match(*players, pairs=1000, seed=1, sprt=Sprt(0, 10))
     assert match.verdict == "H1" and match.score.pairs < 1000
     assert match.score.pairs % SPRT_PAIRS == 0
-    # Looking in between changes nothing in the games.
+    # Checking in between does not change the games.
     whole = play_match(*players, pairs=match.score.pairs, seed=1)
     np.testing.assert_array_equal(whole.points, match.points)
     assert whole.verdict is None

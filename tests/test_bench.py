@@ -1,4 +1,4 @@
-"""The benchmarks and perft as programs."""
+"""Test the benchmarks and perft as programs."""
 
 from __future__ import annotations
 

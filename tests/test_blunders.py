@@ -1,4 +1,4 @@
-"""How often players give won games away: the positions, the counts and the command."""
+"""Test how often players give won games away: the positions, the counts and the command."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NODES = 20_000
 
 
 class Errs(Lowest):
-    """Of the actions of some masks, always the one with the lowest number."""
+    """A player that always takes the lowest action of some masks."""
 
     def __init__(self, masks: np.ndarray) -> None:
         self.masks = masks
@@ -82,7 +82,7 @@ def test_the_solver_gives_nothing_away(found: Solved) -> None:
 
 
 def test_a_player_that_always_errs(found: Solved) -> None:
-    """In all positions, and in none at all."""
+    """It errs in all positions, or there are no positions at all."""
     won = found.known.won
     counted = Blunders.count(won, won.mistakes(Errs(won.losing)))
     choices = int(won.choices.sum())

@@ -1,4 +1,4 @@
-"""Board: playing, taking back, names, outcomes, texts and pictures."""
+"""Test Board: playing, undoing, names, outcomes, texts and pictures."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_from_text_raises_on_invalid_input() -> None:
 
 @EVERY_RULESET
 def test_finished_positions_are_read(ruleset: str, seed: int) -> None:
-    """Every text that a game writes can be read again, the last one too."""
+    """Every text that a game writes can be read again, including the last one."""
     board = played(ruleset, seed)
     outcome = board.outcome()
     assert outcome is not None and board.is_game_over()

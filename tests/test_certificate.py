@@ -1,4 +1,4 @@
-"""The proof that kujifunza is won holds by the literal rules; the check finds what is wrong."""
+"""Test that the proof that kujifunza is won holds by the literal rules, and that errors are found."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HEAD = "position\tmove\tplies\n"
 
 @pytest.fixture(scope="module", autouse=True)
 def remembered() -> Iterator[None]:
-    """Keep the legal moves of positions that come up again; the literal rules are slow."""
+    """Keep the legal moves of positions that recur, because the literal rules are slow."""
 
     @cache
     def moves(text: str) -> dict[int, str]:
@@ -134,7 +134,7 @@ def test_wrong_certificate_raises(shipped: Entries, change: Change, message: str
 
 
 def test_move_that_lets_the_other_player_win_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a game that begins shortly before its end."""
+    """The game begins shortly before its end."""
     for text in random_games(random.Random(1), RULESETS["kujifunza"]):
         for action, after in legal_moves(text, KUJIFUNZA).items():
             replies = {} if after in WINS.values() else legal_moves(after, KUJIFUNZA)

@@ -1,4 +1,4 @@
-"""The player ``chat:MODEL``, against a server on loopback."""
+"""Test the player ``chat:MODEL`` against a server on loopback."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GREEDY = "org/greedy:free"
 
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Stub]:
-    """A server, and the environment that leads to it."""
+    """Run a server, and set the environment that leads to it."""
     with serve() as stub:
         monkeypatch.setenv("OPENAI_BASE_URL", stub.url)
         monkeypatch.setenv("BAO_CHAT_LOG", str(tmp_path / "log" / "chat.jsonl"))

@@ -1,4 +1,4 @@
-"""Checkpoints: networks play as they were saved; invalid files raise errors."""
+"""Test checkpoints: networks play as they were saved; invalid files raise errors."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_half_precision_plays_alike(saved: Path) -> None:
 
 
 def test_shipped_checkpoints_play() -> None:
-    """By name, alone and with a search, under their own rules only; none is larger than 2 MB."""
+    """They play by name, alone and with a search, only under their rules; none exceeds 2 MB."""
     for name in shipped():
         assert (CHECKPOINTS / f"{name}.safetensors").stat().st_size <= 2_000_000
         board = Board(name)
@@ -155,7 +155,7 @@ def test_invalid_header_raises(saved: Path, changes: dict, message: str) -> None
 
 
 def test_headers_without_versions(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Older ones lack the version of the network's inputs and an architecture: 1 and mlp."""
+    """Older ones lack the version of the inputs and the architecture, which are 1 and mlp."""
     header = read_header(saved)
     assert header.pop("inputs_version") == INPUTS_VERSION == 1
     assert header["network"].pop("architecture") == "mlp"
@@ -208,7 +208,7 @@ def test_hostile_files_raise(saved: Path, tmp_path: Path) -> None:
 
 
 def with_tensor(path: Path, name: str, dtype: str, count: int, size: int) -> Path:
-    """Copy a checkpoint and add a tensor of zeros, which take no space on the disk.
+    """Copy a checkpoint and add a tensor of zeros, which take no disk space.
 
     Args:
         path: the checkpoint.
@@ -234,7 +234,7 @@ def most_memory() -> int:
 
 
 def test_large_files_are_not_read(saved: Path) -> None:
-    """A tensor of 3 GiB is no obstacle if it is the trainer's; the network's must fit."""
+    """A trainer's tensor may have 3 GiB; the network's must fit."""
     before = most_memory()
     huge = with_tensor(saved, "buffer", "F32", 3 << 28, 4)
     bao_agents.load(huge)
@@ -299,7 +299,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_arrays_of_a_trainer(whole: Path) -> None:
-    """They are read on request only."""
+    """They are read only on request."""
     loaded = checkpoint.load(whole, arrays=True)
     assert (loaded.ruleset, loaded.info) == (RULESETS["zanzibar"], {"steps": 5})
     assert checkpoint.load(whole).arrays == {}
@@ -350,7 +350,7 @@ JSON = st.recursive(
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_changed_headers_raise_or_play(whole: Path, data: st.DataObject) -> None:
-    """An entry of the header, the rules or the network's shape is missing or of any type."""
+    """An entry of the header, the rules or the network's shape is missing or has any type."""
     header = read_header(whole)
     tables = [header, header["network"], header["ruleset"]]
     table = data.draw(st.sampled_from(tables))

@@ -1,4 +1,4 @@
-"""The command ``bao``: its table, shared options, errors and Ctrl-C."""
+"""Test the command ``bao``: its table, shared options, errors and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_overview(capsys: Capsys) -> None:
 
 
 def test_help_is_quick() -> None:
-    """It imports neither numba nor torch."""
+    """The help imports neither numba nor torch."""
     code = "import sys; from bao_training.cli import main; main(['--help']); " + (
         "sys.exit(any(name in sys.modules for name in ('numba', 'torch', 'bao_agents')))"
     )
@@ -119,7 +119,7 @@ def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_closed_output_is_no_error() -> None:
-    """As with ``bao --help | head``."""
+    """It happens with ``bao --help | head``."""
     read, write = os.pipe()
     os.close(read)
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Training on two processes under torchrun: the same run, and what happens when one dies."""
+"""Test training in two processes under torchrun: the same run, and what happens if one dies."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def test_two_processes_are_one_run(tmp_path: Path, method: str) -> None:
         [{k: v for k, v in row.items() if "share" not in k} for row in metrics(tmp_path / n)]
         for n in "12"
     ]
-    assert rows[0] == rows[1]  # but for times and what depends on them
+    assert rows[0] == rows[1]  # except times and what depends on them
     one, two = (checkpoint.load(tmp_path / n / "r" / "last.safetensors", arrays=True) for n in "12")
     np.testing.assert_equal(two.arrays, one.arrays)
 
 
 @pytest.mark.slow
 def test_resume_after_a_process_died(tmp_path: Path) -> None:
-    """The other process stops."""
+    """The other process stops, and the run can be resumed."""
     settings = ["steps=200000", "checkpoint_every=0", "evaluate_every=0"]
     running = launch(*arguments(tmp_path, settings))
     last = tmp_path / "r" / "last.safetensors"

@@ -1,4 +1,4 @@
-"""Documents: links and commands exist, examples run."""
+"""Test documents: links and commands exist, examples run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def commands(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_commands_are_understood(name: str, capsys: Capsys) -> None:
-    """Their words are parsed; a span of code may leave out the arguments."""
+    """The parsers accept them; a span of code may leave out the arguments."""
     for command in commands(TEXTS[name]):
         words = shlex.split(command)[1:]
         if " ".join(words) in COMMANDS or " ".join(words) in ("--help", "bench"):

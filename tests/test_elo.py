@@ -1,4 +1,4 @@
-"""Elo differences, likelihood of superiority, the sequential test, ratings of several players."""
+"""Test Elo differences, likelihood of superiority, the sequential test, ratings of many players."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_verdict() -> None:
 
 
 def test_ratings_of_a_textbook() -> None:
-    """With each game twice: 13 games make no pairs, and the estimates do not depend on it."""
+    """Each game counts twice, because 13 games make no pairs; the estimates stay the same."""
     results = {
         (TEAMS[i], TEAMS[j]): pairs_of((WINS[j][i], 0, 0, 0, WINS[i][j]))
         for i in range(7)
@@ -184,7 +184,7 @@ def test_bootstrap_covers() -> None:
 
 
 EVEN = np.array([[1.0, 0.0]])
-"""A pair of games, of which each player won one."""
+"""A pair of games with one win for each player."""
 
 
 @pytest.mark.parametrize(

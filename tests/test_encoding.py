@@ -1,4 +1,4 @@
-"""Inputs of networks: encodings against the board and the rules, and features."""
+"""Test the inputs of networks: encodings against the board and the rules, and features."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ DIGESTS = {
     # version: (digest of the encodings, digest of the features)
     1: ("de3add131d5e1510", "a820805538d893b4"),
 }
-"""Digests of the inputs of each INPUTS_VERSION; a change must raise the version."""
+"""Digests of the inputs of each INPUTS_VERSION; a change must increase the version."""
 
 
 @jit
@@ -93,9 +93,9 @@ def test_encoding_of_a_position_is_the_board() -> None:
 
 
 def test_encoding_of_an_action() -> None:
-    """It is the board after the action, and the best reply: after all replies have been played.
+    """It is the board after the action, and the best reply, found by playing all replies.
 
-    The reply has the seeds that each start captures, a win at once, or that there is no move.
+    It has the seeds that each start captures, and whether the reply wins or there is no move.
     """
     positions, masks = random_play("zanzibar")
     encodings, legal_actions, _ = encode(ZANZIBAR, positions, masks, "afterstate")

@@ -1,4 +1,4 @@
-"""The engine over a batch: invalid arrays, threads, processes and the cache."""
+"""Test the engine on a batch: invalid arrays, threads, processes and the cache."""
 
 import copy
 import multiprocessing

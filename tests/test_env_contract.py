@@ -1,4 +1,4 @@
-"""The contract of all environments: arguments, options, actions, opponents, copies and pictures."""
+"""Test the contract of all environments: arguments, options, actions, opponents, copies, pictures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def step(env: Any, action: Any) -> Any:
 
 
 def play(env: Any, steps: int, rng: np.random.Generator) -> list[Any]:
-    """Play random legal actions; returns the results, also of resets after a game."""
+    """Play random legal actions; return the results, including those of resets after a game."""
     results: list[Any] = []
     vector = isinstance(env, VectorEnv)
     for _ in range(steps):
@@ -346,7 +346,7 @@ def test_seats(make: Make) -> None:
 
 @EVERY_ENV
 def test_seeds(make: Make) -> None:
-    """The same seed gives the same games, lots too; another one others; without one they differ."""
+    """The same seed gives the same games and lots; another seed, or none, gives other games."""
 
     def games(seed: int | None) -> list[Any]:
         env = make(ruleset="kujifunza", opening_plies=(0, 9))
@@ -374,7 +374,7 @@ def test_a_step_needs_a_reset() -> None:
 
 @WITH_OPPONENT
 def test_an_opponent_answers_all_games_at_once(make: Make) -> None:
-    """Whether it is an object or a function."""
+    """It may be an object or a function."""
 
     class Recorder(RandomAgent):
         sizes: tuple[int, ...] = ()
@@ -402,7 +402,7 @@ def test_an_opponent_answers_all_games_at_once(make: Make) -> None:
 def test_an_opponent_by_name_is_loaded_when_needed(
     make: Make, seeded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An environment loads it when it is made, so a wrong name raises there; a seed loads it again,
+    """An environment loads it when it is made, so a wrong name raises there. A seed loads it again
     if its play depends on one."""
     seeds = []
 

@@ -1,4 +1,4 @@
-"""Files of exact values: they are right, their parts share nothing, and they can be finished."""
+"""Test files of exact values: they are right, their parts are disjoint, and they can be continued."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SETTINGS = DatasetSettings(
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SolvedPositions]:
-    """A small file in four parts, two of random games and two of games between searches."""
+    """Make a small file in four parts, two of random games and two of games between searches."""
     path = tmp_path_factory.mktemp("exact") / "values.npz"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact_values, "CHUNK", 60)

@@ -1,4 +1,4 @@
-"""The examples of other RL libraries: how they are measured and checked."""
+"""Test how the examples of other RL libraries are measured and checked."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_library_has_requirements_and_examples() -> None:
 def test_check_runs_examples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capsys
 ) -> None:
-    """It prints their rows and names those that fail; nothing is installed here."""
+    """It prints their rows and names those that fail; this test installs nothing."""
     folder = tmp_path
     (folder / "fake_good.py").write_text("print('epoch 1'); print('| fake | 1 | good | 2 | 3 |')")
     (folder / "fake_poor.py").write_text("import sys; sys.exit('this went wrong')")

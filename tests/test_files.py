@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole or not at all."""
+"""Test that files are replaced as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_link_is_followed(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    """A device or a pipe is left as it is."""
+    """A device or a pipe is left alone."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
     for name in ("pipe", "link", "."):

@@ -1,4 +1,4 @@
-"""The recorded data of each rule set against the reference and the engine."""
+"""Compare the recorded data of each rule set with the reference and the engine."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.rulesets import EVERY_RULESET
 
 @EVERY_RULESET
 def test_playthrough(ruleset: str) -> None:
-    """If a difference is meant, make the file again, and read it before you commit it."""
+    """If a difference is intended, make the file again, and read it before you commit it."""
     text = playthrough_file(ruleset).read_text(encoding="ascii")
     assert playthrough(RULESETS[ruleset]) == text
 
 
 @EVERY_RULESET
 def test_signature(ruleset: str) -> None:
-    """A change here is a change of the rules or of the encoding: raise RULES_VERSION with it."""
+    """A change here is a change of the rules or of the encoding: then increase RULES_VERSION."""
     assert signature(ruleset) == pinned(ruleset)["signature"]
 
 

@@ -1,4 +1,4 @@
-"""The Gumbel search: schedule, legal actions, determinism, play where the answer is known."""
+"""Test the Gumbel search: schedule, legal actions, determinism, play where the answer is known."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def search_of(
 
 
 def test_schedule_worked_out_by_hand() -> None:
-    """By the paper's algorithm 1; the last two actions share what is left over."""
+    """It follows the paper's algorithm 1; the last two actions share the remainder."""
     assert visit_schedule(4, 8).tolist() == [0, 0, 0, 0, 1, 1, 2, 2]
     assert visit_schedule(4, 16).tolist() == [0] * 4 + [1] * 4 + [2, 2, 3, 3, 4, 4, 5, 5]
     assert visit_schedule(4, 11).tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4]
@@ -103,7 +103,7 @@ def test_policies_are_of_the_legal_actions(name: str, kind: str) -> None:
 @EVERY_KIND
 @pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
 def test_roots_have_the_logits_and_values_of_the_network(kind: str, name: str) -> None:
-    """Where an action does not decide the game at once."""
+    """They do unless an action decides the game at once."""
     positions, masks = batch_of(name, 200, 24)
     search = search_of(name, kind, 200, 2)
     search.search(positions)
@@ -130,9 +130,9 @@ def test_roots_have_the_logits_and_values_of_the_network(kind: str, name: str) -
 
 @EITHER
 def test_values_and_policies_worked_out_literally(name: str) -> None:
-    """An edge sums the value of its node and of the edges there, seen by who chooses it.
+    """An edge sums the values of its node and of the edges there, as seen by who chooses it.
 
-    The policy is by Danihelka et al. (2022), equation 11, and the mixed value of its appendix D.
+    The policy follows Danihelka et al. (2022), equation 11, with the mixed value of appendix D.
     """
     positions, _ = batch_of(name, 40, 24)
     search = search_of(name, "position", 40, 60)
@@ -188,7 +188,7 @@ def test_lock_step_changes_only_rounding(name: str, kind: str) -> None:
 @EVERY_KIND
 @EITHER
 def test_cache_of_network_outputs_changes_nothing(name: str, kind: str) -> None:
-    """It spares about half of the evaluations after a move, and follows the network."""
+    """It saves about half of the evaluations after a move, and follows the network."""
     engine = Engine(name)
     positions, masks = batch_of(name, 40, 12)
     winners = np.full(40, -1, np.int8)
@@ -212,7 +212,7 @@ def test_cache_of_network_outputs_changes_nothing(name: str, kind: str) -> None:
 @EVERY_KIND
 @pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
 def test_finds_wins_without_a_network(name: str, kind: str) -> None:
-    """The network's outputs are all alike, so that only the rules help."""
+    """The network's outputs are all the same, so only the rules help."""
     blank = network(kind)
     torch.nn.init.zeros_(blank.head.weight)
     search = GumbelSearch(RULESETS[name].kernel, blank, 300, 400)
@@ -298,7 +298,7 @@ def test_no_move_in_a_waiting_capture_loses() -> None:
 
 
 def test_values_are_the_players_own() -> None:
-    """A position is worth about 1 to a player to move who wins, about -1 to one who loses."""
+    """A position is worth about 1 to a mover who wins, and about -1 to one who loses."""
     positions, masks = batch_of("zanzibar", 400, 26)
     values = AlphaBetaAgent(depth=3, threads=1).values(positions, masks)
     found = GumbelSearch(ZANZIBAR, network(), 400, 300).search(positions).values

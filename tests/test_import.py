@@ -1,4 +1,4 @@
-"""``import bao_env``: its names, what it registers, and what it must not import."""
+"""Test ``import bao_env``: its names, what it registers, and what it must not import."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ print(begin_action(bao_env.get_ruleset("zanzibar").kernel, position, np.uint64(2
 
 
 def test_version_is_that_of_the_changelog() -> None:
-    """`bao_env.__version__` is its one home: the build reads it from there."""
+    """It is defined only in `bao_env.__version__`, where the build reads it."""
     newest = re.search(r"^## (\S+),", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None and newest[1] == bao_env.__version__
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

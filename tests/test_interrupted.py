@@ -1,6 +1,6 @@
-"""A step or reset that an exception or a signal interrupts happens as a whole or asks for a reset.
+"""Test that an interrupted step or reset either happens as a whole or asks for a reset.
 
-Foreign code gets nothing that it could change: opponents get copies, observers read-only views.
+Foreign code cannot change the games: opponents get copies, and observers get read-only views.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ EVERY_ENV = pytest.mark.parametrize("make", list(EVERY.values()), ids=list(EVERY
 
 
 class Interrupt(BaseException):
-    """Stands for a signal or for foreign code that raises."""
+    """An exception that stands for a signal or for foreign code that raises."""
 
 
 def interrupted(call: Callable[[], Any], line: int) -> bool:
@@ -98,7 +98,7 @@ def at_an_end(make: Callable[..., Any]) -> Any:
 @EVERY_ENV
 @pytest.mark.parametrize("what", ["step", "reset"])
 def test_interrupted_anywhere(make: Callable[..., Any], what: str) -> None:
-    """Afterwards the environment asks for a reset, or is as before the call or as after it."""
+    """Afterwards the environment asks for a reset, or is as it was before or after the call."""
     start = at_an_end(make)
     done = copy.deepcopy(start)
     call = act if what == "step" else lambda env: env.reset(seed=6)
@@ -136,7 +136,7 @@ class Down:
 @pytest.mark.parametrize("make", [BaoEnv, partial(BaoVectorEnv, 8)])
 @pytest.mark.parametrize("illegal", ["raise", "lose"])
 def test_an_opponent_that_fails(make: Callable[..., Any], illegal: str) -> None:
-    """The next actions are not taken for the opponent's, and the learner is not paid for them."""
+    """The next actions do not count as the opponent's, and the learner gets no reward for them."""
     opponent = Down()
     env = make(opponent=opponent, seat="south", opening_plies=0, illegal=illegal)
     env.reset(seed=1)
@@ -153,7 +153,7 @@ def test_an_opponent_that_fails(make: Callable[..., Any], illegal: str) -> None:
 
 
 def test_a_reset_that_is_refused() -> None:
-    """A position at which the opponent wins at once: no loss is counted that was not played."""
+    """If the opponent wins at once, a loss that was not played is not counted."""
     lost = "0,1,5,1,0,0,0,0/0,0,1,1,0,2,0,3/3,1,2,3,1,1,7,0/1,3,1,2,1,1,2,0 10,11 - N -"
     for env in (BaoEnv("greedy"), BaoVectorEnv(4, opponent="greedy")):
         env.reset(seed=1)
@@ -216,7 +216,7 @@ def test_an_observers_output_is_tried(make: Callable[..., Any], fill: Any, space
 
 @pytest.mark.parametrize("mode", [NEXT, DISABLED])
 def test_a_waiting_game_is_shown_as_it_ended(mode: Any) -> None:
-    """A truncated game keeps its legal actions while it waits, also when others are reset."""
+    """A truncated game keeps its legal actions while it waits, even when others are reset."""
     env = BaoVectorEnv(2, autoreset_mode=mode, max_plies=3, opponent=None)
     env.reset(seed=0)
     env.reset(options={"reset_mask": np.array([False, True])})

@@ -1,4 +1,4 @@
-"""The compiled kernel against the reference, the conformance cases and, in batches, itself."""
+"""Compare the compiled kernel with the reference, the conformance cases and, in batches, itself."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ EVERY_VARIANT = pytest.mark.parametrize(
 
 
 def test_every_switch_is_tried() -> None:
-    """Each value of a word and each other switch stands in a rule set that is compared below, and
-    in the rules; a switch that the kernel or the reference forgets then fails there."""
+    """Each value of a word and each other switch occurs in the rules and in a rule set that is
+    compared below, so a switch that the kernel or the reference forgets fails there."""
     tried = [*RULESETS.values(), *VARIANTS.values()]
     page = (Path(bao_env.__file__).parent / "RULES.md").read_text(encoding="utf-8")
     for switch in KERNEL_SWITCHES:

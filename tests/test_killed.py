@@ -1,4 +1,4 @@
-"""A killed tournament, continued. Killed training runs are in test_train and test_alphazero."""
+"""Test a killed tournament that is continued; test_train and test_alphazero test killed runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 
 def results(folder: Path) -> tuple[dict[Any, Any], Any]:
-    """The results of a tournament by unit, and its table."""
+    """Return the results of a tournament by unit, and its table."""
     parts = {}
     for file in (folder / "results").rglob("*.json"):
         record = json.loads(file.read_text())

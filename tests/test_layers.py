@@ -1,4 +1,4 @@
-"""Import order: import-linter checks the contracts in pyproject.toml."""
+"""Test the order of imports: import-linter checks the contracts in pyproject.toml."""
 
 from __future__ import annotations
 

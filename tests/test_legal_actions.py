@@ -1,4 +1,4 @@
-"""Legal actions as flat arrays: listed, drawn and chosen."""
+"""Test legal actions as flat arrays: listed, drawn and chosen."""
 
 from __future__ import annotations
 

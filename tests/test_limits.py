@@ -1,4 +1,4 @@
-"""Limits of searches: numbers out of range, times, and Ctrl-C."""
+"""Test the limits of searches: numbers out of range, times, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_compiled_clock_is_the_clock() -> None:
 
 
 def test_compiled_clock_without_clock_gettime(tmp_path: Path) -> None:
-    """As on Windows, whose function is played by one of Python that counts nanoseconds."""
+    """Windows has none; a Python function that counts nanoseconds replaces its clock here."""
     program = """
 import ctypes, time
 import llvmlite.binding
@@ -110,7 +110,7 @@ assert time.perf_counter_ns() < nanoseconds() < nanoseconds() < time.perf_counte
 
 @pytest.mark.parametrize("player", ["alphabeta:50ms", "mcts:50ms", "solver:50ms"])
 def test_time_is_kept(player: str) -> None:
-    """The search takes its time, and far less than a multiple of it, also on a busy machine."""
+    """The search uses its time, and far less than a multiple of it, even on a busy machine."""
     bot, board = bao_agents.load(player, threads=1), Board()
     taken = []
     for _ in range(5):
@@ -159,7 +159,7 @@ def interrupt(process: subprocess.Popen[str]) -> float:
 
 
 def test_ctrl_c_stops_every_search() -> None:
-    """Alone and on several threads, and again with the same player."""
+    """It stops them on one and on several threads, and again with the same player."""
     process = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, *HUGE], stdout=subprocess.PIPE, text=True
     )

@@ -1,4 +1,4 @@
-"""The objectives against their formulas, decision by decision, and the advantages."""
+"""Compare the objectives with their formulas, decision by decision, and the advantages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def decisions(rng: np.random.Generator) -> tuple[np.ndarray, Tensor, Tensor]:
 
 
 def test_ppo_statistics() -> None:
-    """Clipping stops the gradient only of a change that the advantage asks for."""
+    """Clipping stops the gradient only for a change that the advantage asks for."""
     rng = np.random.default_rng(0)
     _, owners, log_probs = decisions(rng)
     chosen = torch.from_numpy(np.unique(owners, return_index=True)[1])

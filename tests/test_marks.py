@@ -1,4 +1,4 @@
-"""Marks on pits can be seen and told apart, with any colour vision."""
+"""Test that marks on pits can be seen and told apart with any colour vision."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("kind", MarkKind)
 def test_marks_stand_out_from_wood_and_from_their_edge(kind: MarkKind) -> None:
-    """By 3:1, as WCAG 1.4.11 asks."""
+    """The contrast is at least 3:1, as WCAG 1.4.11 requires."""
     assert min(contrast(kind.colour, wood) for wood in (WOOD, *GRAIN, EDGE)) >= 3
 
 
 def test_no_two_marks_have_one_form() -> None:
-    """In one colour, each kind paints another picture; so does the page, which has the shapes."""
+    """In a single colour, each kind gives a different picture; the page has the same shapes."""
 
     def form(kind: MarkKind) -> bytes:
         shapes = [*ring(kind, 100, 100, 27, False), *arrow(kind, 100, 100, 27, 1)]

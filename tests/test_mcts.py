@@ -1,4 +1,4 @@
-"""Monte Carlo tree search: legal actions, determinism, play where the answer is known."""
+"""Test Monte Carlo tree search: legal actions, determinism, play where the answer is known."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_random_moves_are_the_legal_moves(name: str) -> None:
 
 @pytest.mark.parametrize("name", RULESETS)
 def test_it_finds_wins(name: str) -> None:
-    """Where alpha-beta proves a win, most actions chosen keep it."""
+    """Where alpha-beta proves a win, most chosen actions keep it."""
     judge = AlphaBetaAgent(name, depth=5, threads=1)
     positions, masks = batch_of(name, 300, 18)
     won = judge.values(positions, masks) > PROVEN

@@ -1,4 +1,4 @@
-"""Networks: outputs of the head, compiled networks, and other architectures."""
+"""Test networks: outputs of the head, compiled networks, and other architectures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def inputs(network: PolicyNetwork, count: int) -> Inputs:
 
 
 def test_head() -> None:
-    """The logits of actions follow their values, but give those no gradient."""
+    """The logits of actions follow their values but give them no gradient."""
     outputs = torch.randn(200, 2, requires_grad=True)
     logits, values = logits_and_values(outputs, NONE.long(), "afterstate", NONE)
     torch.testing.assert_close(values, outputs[:, 1].tanh())
@@ -79,7 +79,7 @@ def test_compiled_network_has_the_same_outputs(kind: str, hidden: tuple[int, ...
 
 
 class Normed(nn.Module):
-    """A trunk that cannot be compiled, with a normalised layer and one that is skipped."""
+    """A trunk that cannot be compiled, with a normalised layer and a skipped one."""
 
     def __init__(self, features: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class Normed(nn.Module):
 
 
 class Doubled(nn.Linear):
-    """A layer that computes something else than its class says."""
+    """A layer that does not compute what its class says."""
 
     def forward(self, features: Tensor) -> Tensor:
         return 2 * super().forward(features)
@@ -140,7 +140,7 @@ OTHERS = [("normed", (32, 16)), ("residual", (32, 32, 32))]
 
 @pytest.fixture
 def normed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enter the user's own architecture in the table."""
+    """Add the user's architecture to the table."""
     monkeypatch.setitem(ARCHITECTURES, "normed", Normed)
 
 
@@ -221,7 +221,7 @@ def test_players_with_a_network_evaluate_a_board(kind: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("ruleset", RULESETS)
 @pytest.mark.parametrize("folder", ["", "guides/"])
 def test_a_position_alone_is_cheap_and_gets_the_same_action(ruleset: str, folder: str) -> None:
-    """The network reads the rows of that position, and few more."""
+    """The network reads the rows of that position and few more."""
     positions, masks = (array[:200] for array in random_play(ruleset))
     loaded = checkpoint.load(SHIPPED / f"{folder}{ruleset}.safetensors")
     agent = NetworkAgent(loaded.network, loaded.ruleset)

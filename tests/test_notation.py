@@ -1,4 +1,4 @@
-"""Positions, action names, moves and transcripts as text, and the command line."""
+"""Test positions, action names, moves and transcripts as text, and the command line."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_invalid_moves_raise(position: str, move: str, complaint: str) -> None:
 
 @EVERY_RULESET
 def test_the_rule_that_forbids_a_move(ruleset: str, seed: int) -> None:
-    """With that rule struck out the move is legal, unless another rule also forbids it."""
+    """Without that rule the move is legal, unless another rule also forbids it."""
     rules = RULESETS[ruleset]
     without = {one: sorted(CAN_BE_STRUCK - {one}) for one in CAN_BE_STRUCK}
     cited: set[str] = set()
@@ -316,7 +316,7 @@ def test_recorded_games_replay_and_come_out_again(path: Path) -> None:
     again = transcribe(played.start, played.actions, played.ruleset, head=game.head)
     assert format_transcript(again) == text
     assert again == game
-    # Four end in a win, the others, with a move still to make, in a resignation.
+    # Four end in a win; in the others a player resigned with a move still to make.
     assert (played.outcome is None) == (path.stem in ("voogt-3", "voogt-4", "voogt-6"))
     in_kibao = transcribe(played.start, played.actions, played.ruleset, spelling="kibao")
     read = read_one(format_transcript(in_kibao))

@@ -1,4 +1,4 @@
-"""Each kind of observation against the reference, and in the environments."""
+"""Test each kind of observation, against the reference and in the environments."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def captured(before: str, after: str, rules: Any) -> int:
 
 
 def has_no_hole_to_play(text: str, rules: Any) -> bool:
-    """Return whether the mover has lost by rule 1.2, judged by their rows alone."""
+    """Return whether the mover has lost by rule 1.2, judged only by their rows."""
     position = reference.parse(text, rules)
     player = position.mover
     if reference.in_namua(position, player):
@@ -149,7 +149,7 @@ def test_board_and_planes_match_the_reference(ruleset: str, seed: int) -> None:
 
 @EVERY_RULESET
 def test_features_of_networks_match_observations(ruleset: str) -> None:
-    """Both tell the best capture of the opponent's reply."""
+    """Both show the best capture of the opponent's reply."""
     positions, legal = batch_of(ruleset, 300, 10)
     boards = observe("replies", ruleset, positions, legal)
     after = list_afterstates(Engine(ruleset), get_observer("board"), positions, legal)

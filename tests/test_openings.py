@@ -1,4 +1,4 @@
-"""Random plies before a game."""
+"""Test random plies before a game."""
 
 from __future__ import annotations
 

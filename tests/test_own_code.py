@@ -1,4 +1,4 @@
-"""A network and a method of the user's own, named ``module:name``."""
+"""Test users' networks and methods, named ``module:name``."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ TINY = [
 
 
 def forget(name: str) -> None:
-    """As if this process had never seen the module."""
+    """Make this process forget the module."""
     tables: tuple[dict[str, Any], ...] = (ARCHITECTURES, METHODS)
     for table in tables:
         for key in [key for key in table if key.startswith(name)]:
@@ -70,7 +70,7 @@ def forget(name: str) -> None:
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of a new module in the current folder, not yet imported."""
+    """Return the name of a new module in the current folder, not yet imported."""
     name = "own_code_of_a_test"
     (tmp_path / f"{name}.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,4 +1,4 @@
-"""The Pgx environment: Pgx's own test, the vector environment's games, JAX's transformations."""
+"""Test the Pgx environment: Pgx's test, the vector environment's games, JAX's transformations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs as players: ours, an example in plain Python, and hostile ones."""
+"""Test programs as players: ours, an example in plain Python, and hostile ones."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def first_moves(agent: PipeAgent, count: int = 1) -> list[int]:
 
 
 def children() -> set[str]:
-    """Return the processes that this one has started, with the zombies."""
+    """Return the processes that this one has started, including zombies."""
     return set(Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split())
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_programs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each gets one short error that names it; nothing of it stays."""
+    """Each gets one short error that names it, and leaves nothing behind."""
     code, message = HOSTILE[name]
     file = tmp_path / "bot.py"
     file.write_text(code)
@@ -153,7 +153,7 @@ def test_the_example_of_the_documents(tmp_path: Path, capsys: Capsys) -> None:
 
 
 def test_opponent_in_an_environment() -> None:
-    """A copy of the environment has a program of its own."""
+    """A copy of the environment has its own program."""
     env = BaoEnv(opponent=f"pipe:{EXAMPLE}")
     env.reset(seed=1)
     other = copy.deepcopy(env)
@@ -163,7 +163,7 @@ def test_opponent_in_an_environment() -> None:
 
 
 def test_tournament_on_two_processes_and_continued(tmp_path: Path) -> None:
-    """The version says that the program is the same, so its games are not played again."""
+    """The version shows that the program is the same, so its games are not played again."""
     players = {"front": f"pipe:{EXAMPLE}", "greedy": "greedy", "random": "random"}
     settings = TournamentSettings(players=players, ruleset=ZANZIBAR, pairs=60)
     standing = run(settings, tmp_path, 2, False)
@@ -175,7 +175,7 @@ def test_tournament_on_two_processes_and_continued(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["match", "tournament"])
 def test_ctrl_c(command: str, tmp_path: Path) -> None:
-    """It takes two seconds, and takes the program along, even a stubborn one."""
+    """It takes two seconds and also stops the program, even a stubborn one."""
     file = tmp_path / "stubborn.py"
     file.write_text(
         f"import os; open({str(tmp_path / 'pid')!r}, 'a').write(str(os.getpid()) + ' ')\n"

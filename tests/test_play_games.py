@@ -1,4 +1,4 @@
-"""The server of the board: games, hints, the evaluation bar and watching."""
+"""Test the server of the board: games, hints, the evaluation bar and watching."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_game_that_is_too_long_raises(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("evaluator", ["alphabeta", "zanzibar", "search:zanzibar:16"])
 def test_hints(client: TestClient, evaluator: str) -> None:
-    """They have all legal moves, the best one first, and a line that can be played."""
+    """They list all legal moves, the best one first, with a line that can be played."""
     path, state = start(client)
     found = ask(client, f"{path}/hints", evaluator=evaluator)
     assert {m["action"] for m in found["moves"]} == {o["action"] for o in state["legal"]}
@@ -198,11 +198,11 @@ def test_hints_see_a_win() -> None:
 
 
 WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -"
-"""South wins in 13 plies by three of eight moves, and loses by the others."""
+"""South wins in 13 plies with three of eight moves, and loses with the others."""
 
 
 def test_hints_and_evaluation_of_a_proven_win(client: TestClient) -> None:
-    """They say who wins and in how many plies, also after moves and after going back."""
+    """They say who wins and in how many plies, even after moves and after going back."""
     path, _ = start(client, position=WON)
     win = {"winner": 0, "plies": 13, "exact": True}
     found = ask(client, f"{path}/hints", evaluator="alphabeta")
@@ -223,7 +223,7 @@ def test_hints_and_evaluation_of_a_proven_win(client: TestClient) -> None:
     network = ask(client, f"{path}/hints", evaluator="zanzibar")
     assert network["win"] == win
     assert sum(move["win"]["winner"] == 0 for move in network["moves"]) == 3
-    assert 0 < network["moves"][0]["value"] < 1  # the network's opinion is shown all the same
+    assert 0 < network["moves"][0]["value"] < 1  # the network's opinion is still shown
 
 
 def test_evaluation_of_an_open_game(client: TestClient) -> None:
@@ -239,7 +239,7 @@ def test_evaluation_of_an_open_game(client: TestClient) -> None:
 
 
 def test_watching() -> None:
-    """The first two boards have one opening and the seats exchanged."""
+    """The first two boards share an opening, with the seats swapped."""
     roster = Roster()
     watch = Watch(RULESETS["zanzibar"], ("greedy", "random"), 4, seed=5)
     first, second = watch.state()["boards"][:2]

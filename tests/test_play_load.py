@@ -1,4 +1,4 @@
-"""The board's server under load: slow bots, clients that leave, many connections."""
+"""Test the board's server under load: slow bots, clients that leave, many connections."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def start_slow(http: httpx2.Client) -> str:
 
 
 def request(path: str, body: str, length: int = 0) -> bytes:
-    """Return a request as bytes; ``length`` is that of a body of which more is to come."""
+    """Return a request as bytes; ``length`` is that of a body that is still incomplete."""
     return (
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         f"Content-Length: {length or len(body)}\r\n\r\n{body}"
@@ -104,7 +104,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def test_person_does_not_wait_for_bots(bot: Thinking) -> None:
-    """While the bots of watches and games think, a person plays, takes back and starts games."""
+    """While the bots of watches and games think, a person plays, undoes and starts games."""
     with serve() as (_, http), ThreadPoolExecutor(6) as pool:
         watches = [ask(http, "/api/watches", players=["mine"] * 2, boards=2) for _ in "abc"]
         asked = [pool.submit(ask, http, f"/api/watches/{made['id']}/step") for made in watches]
@@ -174,7 +174,7 @@ def test_work_that_takes_too_long_raises() -> None:
 
 
 def test_client_that_leaves() -> None:
-    """Half a request, and an answer that nobody reads, do the server no harm."""
+    """Half a request, or an answer that nobody reads, does not harm the server."""
     with serve() as (port, http):
         game, state = start(http)
         move = json.dumps({"ply": 0, "action": state["legal"][0]["action"]})

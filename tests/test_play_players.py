@@ -1,4 +1,4 @@
-"""The server of the board: who may play, networks, and players that fail."""
+"""Test the server of the board: who may play, networks, and players that fail."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_invalid_players(client: TestClient, player: str, message: str) -> None:
 
 
 def test_checkpoints_come_from_the_named_folders(tmp_path: Path) -> None:
-    """One that can no longer be read leaves the game as it is, and its path unsaid."""
+    """One that can no longer be read leaves the game as it is, and its path is not shown."""
     folder = tmp_path / "runs"
     (folder / "best").mkdir(parents=True)
     for name in ("best/final", "broken"):
@@ -102,7 +102,7 @@ def test_checkpoints_come_from_the_named_folders(tmp_path: Path) -> None:
 
 
 def test_own_players_and_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the command line are offered first, and nothing else by such a name."""
+    """Those of the command line are offered first, and no others with such names."""
     (tmp_path / "board_mine.py").write_text(
         "from bao_env import GreedyAgent\n\n"
         "def greedy(ruleset, seed):\n    return GreedyAgent(ruleset)\n"
@@ -126,7 +126,7 @@ def test_own_players_and_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_setup_lists_players_and_budgets(client: TestClient) -> None:
-    """Each choice is a player within its budgets, and none beyond."""
+    """Each choice is a player within its budgets, and not beyond them."""
     setup = client.get("/api/setup").json()
     roster, values = Roster(), {choice["value"] for choice in setup["players"]}
     assert len(values) == len(setup["players"])
@@ -176,7 +176,7 @@ def test_names_of_players_have_one_spelling(client: TestClient) -> None:
 
 
 def test_new_bot_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And an offer: the page lists it, and it may play."""
+    """With an offer, the page lists it, and it may play."""
     offer(monkeypatch, Lowest())
     client = make_client()
     offered = client.get("/api/setup").json()["players"][0]
@@ -218,7 +218,7 @@ def test_networks_are_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 
 def test_pipes_are_no_checkpoints(tmp_path: Path) -> None:
-    """Reading one would wait for its writer without end."""
+    """Reading one would wait for its writer forever."""
     pipe, later = tmp_path / "pipe.safetensors", tmp_path / "later.safetensors"
     os.mkfifo(pipe)
     later.touch()
@@ -247,7 +247,7 @@ def test_hints_of_a_network_that_answers_nan(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_number_of_networks_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The one that was used least recently is dropped."""
+    """The least recently used one is dropped."""
     monkeypatch.setattr("bao_agents.play.roster.MAX_NETWORKS", 2)
     monkeypatch.setattr("bao_agents.play.roster.read_network", lambda *_: object())
     paths = [tmp_path / name for name in "abc"]

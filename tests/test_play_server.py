@@ -1,4 +1,4 @@
-"""The server of the board: invalid requests, its command line, and the page."""
+"""Test the server of the board: invalid requests, its command line, and the page."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_errors_of_the_server_are_answered_without_details(monkeypatch: pytest.M
 
 
 def test_sessions_are_limited() -> None:
-    """The one that was used least recently is dropped."""
+    """The least recently used one is dropped."""
     sessions: Sessions[int] = Sessions(3)
     names = [sessions.add(i) for i in range(3)]
     assert sessions.call(lambda item: item, names[0]) == 0
@@ -214,7 +214,7 @@ ENGLISH, SWAHILI = (
     json.loads((STATIC / f"{language}.json").read_text(encoding="utf-8"))
     for language in ("en", "sw")
 )
-"""The words of the page."""
+"""The texts of the page."""
 
 
 def test_the_page_has_no_inline_code() -> None:

@@ -1,4 +1,4 @@
-"""Curves of runs: groups over seeds, names, formats, and what is refused."""
+"""Test the curves of runs: groups over seeds, names, formats, and what is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.conftest import Capsys, Fails
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folders of runs of two settings; the working folder holds them."""
+    """Make runs of two settings in the working folder."""
     monkeypatch.chdir(tmp_path)
     for number, name in enumerate(("a/s0", "a/s1", "b/s0", "b/s1")):
         folder = tmp_path / name
@@ -25,7 +25,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_groups_and_names(runs: Path) -> None:
-    """Runs of the same name are told apart by their folders; a pattern is one line."""
+    """Runs with the same name are told apart by their folders; a pattern is one line."""
     assert [group.name for group in read_groups(["a/s0", "b/s0"])] == ["a/s0", "b/s0"]
     assert [group.name for group in read_groups(["a/s0", "a/s1"])] == ["s0", "s1"]
     assert [group.name for group in read_groups(["a/s0"])] == ["s0"]

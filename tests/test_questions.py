@@ -1,4 +1,4 @@
-"""Questions with exact answers, against the literal reference.
+"""Check questions with exact answers against the literal reference.
 
 ``python -m tests.test_questions FILE`` checks every question of a file.
 """
@@ -54,7 +54,7 @@ def named(hole: Hole) -> str:
 
 
 def captures_first(position: reference.Position, rules: Any) -> bool:
-    """Whether a turn begins with captured seeds."""
+    """Return whether a turn begins with captured seeds."""
     if position.pending is not None:
         return True
     namua = reference.in_namua(position, position.mover)
@@ -130,7 +130,7 @@ def first_reason(text: str, rules: Any, move: str, legal: dict[str, Any]) -> str
 
 
 def is_won(text: str, winner: str, rules: Any, solver: Solver) -> bool:
-    """Whether a player wins, by a proof whose every reply is the reference's."""
+    """Return whether a player wins, by a proof in which the reference makes every reply."""
     if text in reference.WINS.values():
         return text[0] == winner
     moves = reference.legal_moves(text, rules)

@@ -1,4 +1,4 @@
-"""Pictures in pixels, the window, and the render modes of the environments that use them."""
+"""Test pictures in pixels, the window, and the render modes of the environments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MIDDLE = "0,8,0,8,1,1,4,2/2,2,0,1,1,0,1,1/1,0,0,0,0,4,1,3/2,2,2,2,1,0,0,0 7,7 - 
 
 @pytest.fixture(autouse=True)
 def headless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No screen, and no waiting between frames."""
+    """Run without a screen, and without waiting between frames."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     for metadata in (raw_env.metadata, BaoEnv.metadata):
         monkeypatch.setitem(metadata, "render_fps", 10_000)
@@ -53,7 +53,7 @@ def image_of(text: str) -> Any:
 
 
 def shown() -> Any:
-    """What the window shows, uint8[H, W, 3], or None."""
+    """Return what the window shows, uint8[H, W, 3], or None."""
     screen = pygame.display.get_surface()
     return None if screen is None else pygame.surfarray.array3d(screen).transpose(1, 0, 2)
 
@@ -82,7 +82,7 @@ def test_no_display_is_needed() -> None:
 
 @pytest.mark.parametrize("width", [820, 1400])
 def test_all_but_texts_is_the_svg(width: int) -> None:
-    """SDL reads the same document as a browser, without its texts."""
+    """SDL reads the same document as a browser, without its labels."""
     shapes = [shape for shape in shapes_of(MIDDLE) if not isinstance(shape, Text)]
     svg = svg_board(Board.from_text(MIDDLE).position, width=width)
     image = pygame.image.load(io.BytesIO(svg.encode()), "board.svg")

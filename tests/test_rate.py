@@ -1,4 +1,4 @@
-"""Rating a player on a ladder: the fit, the plan of the games, the ladder, the command line."""
+"""Test the rating of a player on a ladder: the fit, the plan of the games, the command line."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_placement_against_one_opponent_is_an_ordinary_match() -> None:
 
 
 def test_placement_is_the_likeliest_rating() -> None:
-    """There the expected points are those scored, draws included."""
+    """At this rating the expected points equal those scored, draws included."""
     rng = np.random.default_rng(1)
     opponents = rng.choice([0.0, 300.0, 900.0, 1500.0], 200)
     points = drawn_points(rng, 650.0, opponents)
@@ -119,7 +119,7 @@ def test_placement_is_the_likeliest_rating() -> None:
 
 
 def test_games_of_one_opening_count_as_one_observation() -> None:
-    """The same results again, from the same openings, leave the interval as it was."""
+    """The same results again, from the same openings, do not change the interval."""
     rng = np.random.default_rng(2)
     opponents, openings = np.full(200, 300.0), np.arange(200)
     points = np.tile(drawn_points(rng, 400.0, opponents[:100]), (2, 1))
@@ -222,7 +222,7 @@ def test_seed_decides_the_plan(small: Ladder) -> None:
 
 
 def test_ladder_file_round_trip(small: Ladder, ladder_file: Path) -> None:
-    """And an anchor that plays differently is named."""
+    """An anchor that plays differently is named."""
     again = load_ladder(str(ladder_file))
     drawn = draw_openings("zanzibar", OPENINGS, 8, seed=2, balance=None)
     np.testing.assert_array_equal(again.starts.positions, drawn.positions)
@@ -266,7 +266,7 @@ def test_older_ladder_means_the_guides(ladder_file: Path, small: Ladder, tmp_pat
 
 @pytest.mark.slow
 def test_shipped_anchors_play_as_when_they_were_rated() -> None:
-    """If one does not, the ratings are void: make a new ladder, with a new number."""
+    """If one does not, the ratings are void: make a new ladder with a new number."""
     assert load_ladder().changed() == []
 
 
@@ -373,7 +373,7 @@ def test_players_that_fail(
 
 @pytest.mark.slow
 def test_ctrl_c_prints_what_there_is(ladder_file: Path, tmp_path: Path) -> None:
-    """The worker process finds the player's module, which lies in another folder."""
+    """The worker process finds the player's module, which is in another folder."""
     source = MINE.replace("lowest = m", "import time; time.sleep(0.15); lowest = m")
     (tmp_path / "slow.py").write_text(source)
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Commands that are refused: the error says why, and nothing is begun."""
+"""Test commands that are refused: the error says why, and nothing is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stops a release, and what a package index shows."""
+"""Test what prevents a release, and what a package index shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Custom rule sets: from switches, from files and inside transcripts."""
+"""Test custom rule sets: from switches, from files and inside transcripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions to solve or to learn from: of games that are not over, no two the same."""
+"""Test positions to solve or to learn from: the games are not over, and all positions differ."""
 
 from __future__ import annotations
 

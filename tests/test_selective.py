@@ -1,4 +1,4 @@
-"""Guided alpha-beta: its proofs are true; order, reductions and extensions are as documented."""
+"""Test guided alpha-beta: its proofs are true; order, reductions and extensions are as documented."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_actions_are_in_the_order_of_the_policy(kind: str) -> None:
 
 
 def test_network_is_used_once_for_a_node() -> None:
-    """Its answer is kept for the search; at the root, which may lack actions, it is not."""
+    """Its answer is kept for the search, except at the root, which may lack actions."""
     one, other = batch_of("zanzibar", 40, 16, seed=7)[0][:2]
     node = Node("afterstate")
     node.order(one, 1)
@@ -157,7 +157,7 @@ def test_reductions() -> None:
 
 @pytest.mark.parametrize("plies", (8, 30, 50))
 def test_forced_actions_extend_the_search(plies: int) -> None:
-    """Where nothing is reduced, values are those of the literal search; extensions change some."""
+    """Without reductions, values are those of the literal search; extensions change some."""
     batch, _ = batch_of("zanzibar", 60, plies, seed=7)
     tables = load_tables(RULESETS["zanzibar"])
     changed = 0

@@ -1,4 +1,4 @@
-"""Policies as agents, and pools of past policies as opponents."""
+"""Test policies as agents, and pools of past policies as opponents."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_probabilities_of_the_members() -> None:
 
 
 def test_the_drawn_member_plays() -> None:
-    """The games are those against the member; another one may be drawn while they run."""
+    """The games are those against that member; another one may be drawn while they run."""
     first, last = PolicyAgent(first_legal), PolicyAgent(last_legal)
     pool = OpponentPool(first, newest=1.0)
     ours, plain = BaoVectorEnv(6, opponent=pool), BaoVectorEnv(6, opponent=first)

@@ -1,4 +1,4 @@
-"""The Gymnasium environment with one learner, and opponents by name."""
+"""Test the Gymnasium environment with one learner, and opponents by name."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_unknown_opponents_raise_without_players(monkeypatch: pytest.MonkeyPatch
 def test_package_that_fails_is_named(
     code: str, message: str, first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The players of other packages are still there."""
+    """The players of other packages are still available."""
     module = f"failing{abs(hash(code))}"
     (tmp_path / f"{module}.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)

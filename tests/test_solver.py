@@ -1,4 +1,4 @@
-"""The solver: its proofs are true, and what it cannot prove is unknown."""
+"""Test the solver: its proofs are true, and what it cannot prove is unknown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EVERY_RULESET = every_ruleset("zanzibar", "dutch")
 
 @EVERY_RULESET
 def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thorough: bool) -> None:
-    """For each side and each bound, by the rules of the reference alone."""
+    """They match for each side and each bound, by the reference's rules alone."""
     rules = RULESETS[ruleset]
 
     @cache
@@ -137,7 +137,7 @@ def test_threads_and_the_table_do_not_change_who_wins() -> None:
 
 @EVERY_RULESET
 def test_judge_agrees_with_solve(ruleset: str) -> None:
-    """Of each action, it has the winner and a number of plies that suffices."""
+    """It has the winner of each action, and a sufficient number of plies."""
     rules = RULESETS[ruleset]
     plies = (6, 12) if ruleset == "kujifunza" else (38, 42)
     positions, masks = draw(ruleset, 20, plies)

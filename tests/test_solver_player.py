@@ -1,4 +1,4 @@
-"""The solver as a player: it wins soonest, loses latest, and keeps its limits."""
+"""Test the solver as a player: it wins soonest, loses latest, and keeps its limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVERY_RULESET = every_ruleset("zanzibar", "kujifunza")
 
 @EVERY_RULESET
 def test_wins_soonest_and_loses_latest(ruleset: str, thorough: bool) -> None:
-    """Whoever wins, its move leaves one ply less of the shortest win."""
+    """Whoever wins, its move shortens the shortest win by one ply."""
     count = 100 if thorough else 16
     positions, masks = draw(ruleset, count, (8, 14) if ruleset == "kujifunza" else (38, 44), seed=2)
     solver = Solver(ruleset, nodes=30_000)
@@ -64,7 +64,7 @@ def test_avoids_what_is_proven_to_lose() -> None:
 
 
 def test_nothing_is_kept_between_positions() -> None:
-    """With a limit of nodes, later positions of the same games do not change a choice."""
+    """With a node limit, later positions of the same games do not change a choice."""
     env = BaoVectorEnv(16, opening_plies=0, opponent=None)
     env.reset(seed=3)
     positions, masks = [], []

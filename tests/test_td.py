@@ -1,4 +1,4 @@
-"""TD(lambda): returns against their definition, how actions are chosen, and what is recorded."""
+"""Test TD(lambda): returns against their definition, how actions are chosen, what is recorded."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_how_actions_are_chosen(noise: float, exploration: float) -> None:
 
 @pytest.mark.parametrize("ruleset", RULESETS)
 def test_encodings_for_replies_are_afterstates(ruleset: str) -> None:
-    """They are the observations of whoever moves next, as the environment lists them."""
+    """They are the observations of the player who moves next, as the environment lists them."""
     rules = RULESETS[ruleset]
     positions, masks = (array[:300] for array in random_play(ruleset))
     encodings, legal_actions, indptr = encode(rules.kernel, positions, masks, "afterstate+replies")

@@ -1,4 +1,4 @@
-"""The adapters to libraries of language models; a test is skipped where its library is missing."""
+"""Test adapters to libraries of language models; a test is skipped if its library is missing."""
 
 from __future__ import annotations
 

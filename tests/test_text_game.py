@@ -1,6 +1,6 @@
-"""The text game: rules, prompts, answers in free text, forfeits.
+"""Test the text game: rules, prompts, answers in free text, forfeits.
 
-The committed texts of tests/data/text_game are written by ``python -m tests.test_text_game``.
+``python -m tests.test_text_game`` writes the committed texts of tests/data/text_game.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tournaments: pairing, determinism, resuming, reports, invalid folders and arguments."""
+"""Test tournaments: pairing, determinism, resuming, reports, invalid folders and arguments."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_parts() -> None:
-    """They cover each pairing once, in parts."""
+    """The parts cover each pairing once."""
     asked = settings("random", "greedy", "mcts:2", pairs=120, pairs_of={"mcts:2": 30})
     openings = draw_openings("zanzibar", 120, 8, seed=1, balance=None)
     units = dict(asked.units(openings))
@@ -170,7 +170,7 @@ def test_folder_of_an_earlier_version(tmp_path: Path, fails: Fails) -> None:
 
 @pytest.mark.usefixtures("threads")
 def test_tournament_of_two_is_a_match(tmp_path: Path) -> None:
-    """Between players without random choices."""
+    """The players make no random choices."""
     standing = run(settings("greedy", "alphabeta:3", pairs=50, seed=7), tmp_path)
     match = play_match(load("greedy"), load("alphabeta:3"), pairs=50, seed=7)
     np.testing.assert_array_equal(standing.results["greedy", "alphabeta:3"], match.points)
@@ -331,7 +331,7 @@ def test_folder_in_use(tmp_path: Path, fails: Fails) -> None:
             assert f"is in use by process {first.pid} on" in error and error.count("\n") == 1
         finally:
             first.kill()
-        first.communicate(timeout=20)  # until the workers have closed stderr, too
+        first.communicate(timeout=20)  # until the workers have also closed stderr
     assert bao([*COMMAND, str(out)]) == 0
 
 

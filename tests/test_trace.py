@@ -1,4 +1,4 @@
-"""Events of a move: they lead to the position after it and cite their rules."""
+"""Test the events of a move: they lead to the position after it and cite their rules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAUSE = "0,1,0,1,8,2,1,1/0,0,0,0,0,0,0,1/0,1,1,1,8,0,0,0/0,0,0,0,0,0,0,1 18,19 S
 
 
 def check(board: Board, action: int) -> list[Event]:
-    """Compare the events of a legal action with what it does; returns the events."""
+    """Compare the events of a legal action with what it does; return the events."""
     before = board.position
     events = board.trace(action)
     assert board.position == before

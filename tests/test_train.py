@@ -1,4 +1,4 @@
-"""Training: settings, exact resume after any kind of stop, invalid checkpoints, learning."""
+"""Test training: settings, exact resume after any kind of stop, invalid checkpoints, learning."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def options(*settings: str) -> list[str]:
 
 
 def start(folder: Path, settings: Sequence[str], *extra: str) -> subprocess.Popen[str]:
-    """Start a run in a process of its own."""
+    """Start a run in its own process."""
     command = [sys.executable, "-m", "bao_training", "train", "--out", str(folder), "--run", "r"]
     return subprocess.Popen(
         [*command, *options(*settings), *extra], cwd=ROOT, stderr=subprocess.PIPE, text=True
@@ -309,7 +309,7 @@ def test_a_rule_file_and_a_seed(tmp_path: Path, capsys: Capsys) -> None:
 
 @pytest.fixture
 def run(tmp_path: Path, fails: Fails) -> Fails:
-    """Runs ``bao train`` for the run ``r`` in ``tmp_path``; see ``fails``."""
+    """Run ``bao train`` for the run ``r`` in ``tmp_path``; see ``fails``."""
     return partial(fails, "train", "--out", str(tmp_path), "--run", "r")
 
 
@@ -329,7 +329,7 @@ def saved_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_existing_run_is_not_overwritten(saved_run: Path, tmp_path: Path, run: Fails) -> None:
-    """Nor resumed, if its checkpoint is something else, or cut short."""
+    """It is also not resumed if its checkpoint is something else or cut short."""
     last = tmp_path / "r" / train.LAST
     last.parent.mkdir()
     for content in (b"something dear", saved_run.read_bytes()[:-1]):
@@ -368,7 +368,7 @@ def flip(array: np.ndarray) -> None:
 def test_a_changed_run_is_not_resumed(
     saved_run: Path, tmp_path: Path, run: Fails, change: Any, message: str
 ) -> None:
-    """One of another shape, as another version of the project would write it, or a damaged one."""
+    """It may have another shape, as another version of the project would write it, or damage."""
     loaded = checkpoint.load(saved_run, arrays=True)
     change(loaded)
     if message != "it is damaged":
@@ -430,7 +430,7 @@ def test_folder_in_use(tmp_path: Path, run: Fails) -> None:
 def test_full_disk(
     tmp_path: Path, run: Fails, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, writes: int
 ) -> None:
-    """The run ends with one message, and can be resumed from the checkpoint before."""
+    """The run ends with one message, and can be resumed from the previous checkpoint."""
     count = itertools.count(1)
     write = getattr(owner, name)
     thread_errors: list[threading.ExceptHookArgs] = []
@@ -484,7 +484,7 @@ def test_a_run_starts_from_a_checkpoint(tmp_path: Path) -> None:
 
 
 def test_a_run_of_an_earlier_version_is_resumed(tmp_path: Path) -> None:
-    """Unless it used a setting that has gone."""
+    """It is resumed unless it used a setting that no longer exists."""
     trainer = ppo()
     trainer.train_update()
     path = tmp_path / train.LAST
@@ -517,7 +517,7 @@ def test_bfloat16_and_float32_agree_roughly() -> None:
 
 
 def test_parts_of_an_update_are_timed() -> None:
-    """Their sum is nearly all of the updates' time."""
+    """They add up to nearly all of the updates' time."""
     trainer = ppo()
     trainer.train_update()
     assert min(trainer.part_seconds.values()) > 0

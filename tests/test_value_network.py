@@ -1,4 +1,4 @@
-"""The value network of guided alpha-beta: compiled code computes what it says; it can be fitted."""
+"""Test the value network of guided alpha-beta: compiled code computes it right; it can be fitted."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ from tests.positions import batch_of, mixed_batch
 
 
 def level(seeds: int) -> int:
-    """The level of a count, as the documentation has it."""
+    """Return the level of a count, as documented."""
     return seeds if seeds <= 12 else 12 + sum(seeds > most for most in (13, 16, 21))
 
 
 def literal_cells(words: np.ndarray, bits: int, rounded: Callable[[int], int]) -> list[int]:
-    """The cells of a position, from its seeds one by one."""
+    """Return the cells of a position, from its seeds one by one."""
     position = unpack(words)
     mover, other = position.mover, 1 - position.mover
     phase = min((sum(position.store) + 13) // 14, PHASES - 1)
@@ -151,7 +151,7 @@ def test_what_is_fitted_is_what_the_search_reads(kind: str) -> None:
 
 @pytest.fixture
 def fit_network(tmp_path: Path) -> Callable[..., None]:
-    """Return what fits a network in a folder of its own; later arguments win."""
+    """Return a function that fits a network in its own folder; later arguments win."""
 
     def run(ruleset: str, *more: str) -> None:
         words = ["network", ruleset, "--parts", "1", "--games", "100", "--depth", "1"]

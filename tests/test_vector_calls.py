@@ -1,4 +1,4 @@
-"""The vector environment's own calls: masks and options per game, samples, buffers, registry."""
+"""Test the vector environment's calls: masks and options per game, samples, buffers, registry."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 @EVERY_MODE
 @pytest.mark.parametrize("opponent", [None, "greedy"])
 def test_an_illegal_action_changes_nothing(mode: AutoresetMode, opponent: Opponent | None) -> None:
-    """Also while ended games wait for their next one: the run continues as without it."""
+    """Even while ended games wait for their next one, the run continues as without it."""
     env, twin = (
         BaoVectorEnv(
             30, ruleset="kujifunza", opponent=opponent, autoreset_mode=mode, illegal="raise"
@@ -159,7 +159,7 @@ def test_make_vec() -> None:
 
 
 def test_a_fresh_process_plays_the_same_games() -> None:
-    """A spawned child knows only the identifier; seed for seed its games are ours, to the bit."""
+    """A spawned child knows only the identifier; with the same seed its games are ours, bit by bit."""
     arguments: dict[str, Any] = {"num_envs": 2, "opponent": "random", "ruleset": "kujifunza"}
     here = gymnasium.make_vec(ID, vectorization_mode="sync", **arguments)
     there = gymnasium.make_vec(

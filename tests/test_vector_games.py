@@ -1,4 +1,4 @@
-"""The games of the vector environment are those of the environments that play one game."""
+"""Test that the vector environment plays the games of the environments with one game."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CASES: list[dict[str, Any]] = [
 
 
 def choose(masks: Any, rng: np.random.Generator) -> Any:
-    """Return random actions, legal but for a few."""
+    """Return random actions, legal except for a few."""
     mistaken = rng.random(len(masks)) < 0.02
     return np.where(mistaken, rng.choice([0, 64]), legal_actions(masks, rng))
 
@@ -49,7 +49,7 @@ def choose(masks: Any, rng: np.random.Generator) -> Any:
 @EVERY_MODE
 @pytest.mark.parametrize("arguments", CASES)
 def test_equals_sync_vector_env(mode: AutoresetMode, arguments: dict[str, Any], seed: int) -> None:
-    """Game by game, key by key the results of Gymnasium's own batch of single environments."""
+    """Each game and key has the results of Gymnasium's own batch of single environments."""
     arguments = {**arguments, "max_plies": 40, "illegal": "lose"}
     ours = BaoVectorEnv(8, autoreset_mode=mode, **arguments)
     sync = SyncVectorEnv([lambda: BaoEnv(**arguments)] * 8, autoreset_mode=mode)
@@ -77,7 +77,7 @@ def test_equals_sync_vector_env(mode: AutoresetMode, arguments: dict[str, Any], 
 @every_ruleset("zanzibar", "dutch")
 @pytest.mark.parametrize("opponent", [None, "random", "greedy"])
 def test_games_do_not_depend_on_the_threads(ruleset: str, opponent: Opponent | None) -> None:
-    """Bit by bit the same with one, two and three threads, for a batch of several blocks."""
+    """They are the same, bit by bit, with one, two and three threads, in several blocks."""
     runs = []
     for threads in (1, 2, 3):
         env = BaoVectorEnv(

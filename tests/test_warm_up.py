@@ -1,4 +1,4 @@
-"""The notice while functions compile, and a cache that is damaged or cannot be written.
+"""Test the notice while functions compile, and a cache that is damaged or cannot be written.
 
 tests/wheel/check.py tries ``bao warm-up``, because compiling everything takes minutes.
 """
@@ -15,7 +15,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 def run(code: str, cache: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in a process of its own, which prints notices."""
+    """Run Python in its own process, which prints notices."""
     inherited = {key: text for key, text in os.environ.items() if key != "BAO_ENV_QUIET"}
     return subprocess.run(
         [sys.executable, "-c", code],
@@ -70,7 +70,7 @@ def test_damaged_cache_is_written_again(suffix: str, length: int, tmp_path: Path
 
 @pytest.mark.parametrize(
     "refuse",
-    [  # a full disk, and no folder that can be written
+    [  # a full disk, and no writable folder
         "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (200, r.RLIM_INFINITY))",
         "from numba.core.caching import CacheImpl; CacheImpl._locator_classes = []",
     ],

@@ -1,4 +1,4 @@
-"""Random runs of environments, and how to compare them."""
+"""Run environments at random, and compare the runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SAME, NEXT, DISABLED = AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP, Autores
 
 
 def legal_actions(masks: Any, rng: np.random.Generator) -> Any:
-    """Return a random legal action of each row; 0 where there is none."""
+    """Return a random legal action for each row; 0 where there is none."""
     scores = rng.random(masks.shape) * (masks != 0)
     return scores.argmax(1)
 

@@ -1,4 +1,4 @@
-"""A server and a real browser. tests/browser/run installs what this needs."""
+"""Run a server and a real browser; tests/browser/run installs what this needs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ expect.set_options(timeout=150_000)  # the first bot compiles, the first network
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where a server listens that has, among others, checkpoints that are broken.
+    """Return the address of a server that has, among others, broken checkpoints.
 
-    ``runs/damaged`` has a header that can be read, and nothing else.
+    ``runs/damaged`` has a readable header and nothing else.
     """
     folder = tmp_path_factory.mktemp("checkpoints") / "runs"
     folder.mkdir()
@@ -44,7 +44,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Chromium without a window."""
+    """Run Chromium without a window."""
     with sync_playwright() as playwright:
         path = os.environ.get("BAO_CHROMIUM", "/usr/bin/chromium")
         # Chromium's sandbox does not work for root, as in a container.
@@ -56,10 +56,10 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
-    """Opens the board in a context of its own; anything on the console fails the test.
+    """Open the board in its own context; anything on the console fails the test.
 
-    ``allowed`` is a pattern of what may be there; ``new`` is for somebody who has not been here
-    before. Other arguments are Playwright's.
+    ``allowed`` is a pattern of what may be there; ``new`` is for a new visitor. Other arguments are
+    Playwright's.
     """
     contexts = []
     said: list[str] = []
@@ -97,7 +97,7 @@ def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
 
 @pytest.fixture
 def shoot(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Keeps a picture of a page in the folder BAO_SHOTS, if there is one."""
+    """Save a picture of a page in the folder BAO_SHOTS, if it is set."""
 
     def keep(page: Page, name: str, **how: Any) -> None:
         folder = os.environ.get("BAO_SHOTS")

@@ -1,4 +1,4 @@
-"""What axe-core, which checks pages for people with disabilities, says of every view of the page."""
+"""Check every view of the page with axe-core, which finds barriers for people with disabilities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PANELS = ("panel-new", "panel-moves", "panel-study", "panel-text", "panel-help")
 
 
 def check(page: Page) -> None:
-    """Fail with what axe found, if that is anything."""
+    """Fail if axe finds anything, and show it."""
     found = Axe().run(page).response["violations"]
     assert [(rule["id"], node["html"]) for rule in found for node in rule["nodes"]] == []
 

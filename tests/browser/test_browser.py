@@ -1,4 +1,4 @@
-"""The board as people use it: clicks, touches and keys in a real browser."""
+"""Test the board as people use it: clicks, touches and keys in a real browser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOUSE = "0,0,1,0,7,0,0,1/0,0,0,0,0,0,1,1/1,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 20,20 S
 """South's capture at A8 ends in the house, where it may stop."""
 
 WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -"
-"""South wins in 13 plies by three of eight moves, and loses by the others."""
+"""South wins in 13 plies with three of eight moves, and loses with the others."""
 
 
 def see(page: Page, place: str) -> LocatorAssertions:
@@ -27,7 +27,7 @@ def see(page: Page, place: str) -> LocatorAssertions:
 
 
 def until(page: Page, condition: str, timeout: float = 60.0) -> None:
-    """Wait for a condition in JavaScript; Playwright's own way is against the page's policy."""
+    """Wait for a condition in JavaScript; the page's policy forbids Playwright's own way."""
     end = time.monotonic() + timeout
     while not page.evaluate(f"Boolean({condition})"):
         assert time.monotonic() < end, condition
@@ -50,7 +50,7 @@ def set_up(page: Page, text: str, south: str = "human", north: str = "human") ->
 
 
 def placed_seeds(page: Page) -> list[tuple[float, ...]]:
-    """Where the seeds lie on the page's board."""
+    """Return where the seeds lie on the page's board."""
     placed = page.evaluate(
         "[...document.querySelectorAll('#board .seed')].map((e) => e.getAttribute('transform'))"
     )
@@ -84,7 +84,7 @@ def at_rest(page: Page) -> None:
 
 
 def click_any(page: Page, choice: int) -> None:
-    """Click a legal pit, on whichever side it may go, and answer for the house."""
+    """Click a legal pit, on a side to which it may go, and answer for the house."""
     legal, made = page.locator(".pit.legal"), len(moves(page))
     pit = legal.nth(choice % legal.count())
     left = "to-left" in (pit.get_attribute("class") or "")
@@ -118,7 +118,7 @@ def test_a_whole_game_against_greedy_by_clicks(open_page: Open, shoot: Shoot) ->
 
 
 def test_the_page_shows_the_drawing(open_page: Open) -> None:
-    """Every seed of a position lies where the SVG and rgb_array have it."""
+    """Every seed of a position lies where the SVG and rgb_array show it."""
     page = open_page()
     set_up(page, HOUSE)
     shapes = drawing(Board.from_text(HOUSE).position)
@@ -169,7 +169,7 @@ def test_undo_and_turn_while_seeds_move(open_page: Open) -> None:
     until(page, "document.querySelectorAll('#moves button').length > 0")
     page.click("#undo")
     see(page, "#position").to_have_value(before)
-    page.wait_for_timeout(500)  # nothing that was under way may come after
+    page.wait_for_timeout(500)  # nothing that was under way may arrive later
     see(page, "#position").to_have_value(before)
     assert page.evaluate("document.querySelectorAll('#board .seed').length") == 64
     assert page.evaluate("document.querySelectorAll('.hand .seed').length") == 0
@@ -204,7 +204,7 @@ def test_undo_and_redo(open_page: Open) -> None:
     until(page, "document.querySelectorAll('#moves button').length == 2")
     peoples_turn(page)
     after = page.input_value("#position")
-    page.click("#undo")  # greedy's move and one's own
+    page.click("#undo")  # greedy's move and the person's
     see(page, "#position").to_have_value(before)
     assert moves(page) == [] and page.locator("#moves .undone").count() == 2
     page.click("#redo")
@@ -366,7 +366,7 @@ def test_hints_and_the_evaluation_bar(open_page: Open, shoot: Shoot) -> None:
 
 
 def test_proven_wins_are_told_in_plies(open_page: Open, shoot: Shoot) -> None:
-    """By the evaluation bar and for each move of a hint, in words that also a screen reader has."""
+    """The evaluation bar and each move of a hint show them, in words that screen readers also get."""
     page = open_page()
     set_up(page, WON, north="human")
     unfold(page, "panel-study")
@@ -460,7 +460,7 @@ def test_two_bots_play_and_can_be_stopped(open_page: Open) -> None:
 
 
 def test_a_guided_search_plays(open_page: Open) -> None:
-    """With its budget in milliseconds, which is there again when the page is loaded anew."""
+    """It plays with its budget in milliseconds, which is still set after the page is reloaded."""
     page = open_page()
     page.select_option("#seat-0", "guided-ms")
     see(page, "#seat-0 option:checked").to_have_text("Guided alpha-beta, by time")
@@ -508,7 +508,7 @@ def test_a_failing_bot(open_page: Open, shoot: Shoot) -> None:
 
 
 def test_players_are_those_of_the_rules(open_page: Open) -> None:
-    """A network is offered under its own rules only, and a broken checkpoint under none."""
+    """A network is offered only under its own rules, and a broken checkpoint under none."""
     page = open_page()
     offered = page.locator("#seat-1 option").all_inner_texts()
     assert "Network zanzibar" in offered and "Network kujifunza" not in offered
@@ -522,7 +522,7 @@ def test_players_are_those_of_the_rules(open_page: Open) -> None:
 
 
 def test_an_arrow_sows_as_it_points(open_page: Open) -> None:
-    """Elsewhere in the pit the button of the mouse decides, unless only one way is legal."""
+    """Elsewhere in the pit the mouse button decides, unless only one direction is legal."""
     page = open_page()
     page.select_option("#seat-1", "human")
     page.click("#new-game [type=submit]")
@@ -549,7 +549,7 @@ def test_an_arrow_sows_as_it_points(open_page: Open) -> None:
 
 
 def test_looking_back_changes_nothing(open_page: Open, shoot: Shoot) -> None:
-    """A story, a move of the list and the arrow keys are views; only Play from here branches."""
+    """A story, a move in the list and the arrow keys are views; only Play from here branches."""
     page = open_page()
     click_any(page, 0)
     click_any(page, 1)

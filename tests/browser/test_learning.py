@@ -1,4 +1,4 @@
-"""Lessons, puzzles and explanations, as a newcomer meets them."""
+"""Test lessons, puzzles and explanations, as a newcomer meets them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BOTH_SIZES = pytest.mark.parametrize("size", [{}, PHONE], ids=["desk", "phone"])
 
 
 def play(page: Page, position: str, text: str) -> None:
-    """Make a move as people do: by the mouse or by touch."""
+    """Make a move as people do, by mouse or touch."""
     board = Board.from_text(position)
     action = board.parse_move(text)
     row = ("AB", "ab")[board.turn][action >> 5]
@@ -46,7 +46,7 @@ def play(page: Page, position: str, text: str) -> None:
 
 @BOTH_SIZES
 def test_all_lessons(open_page: Open, shoot: Shoot, size: dict[str, object]) -> None:
-    """Each is done by its move and says so; another move is told apart, and can be tried again."""
+    """Its move completes each lesson, which says so; after another move people can try again."""
     page = open_page(new=True, **size)
     see(page, "#lesson").to_contain_text("New to Bao?")
     page.click("#lesson button.main")
@@ -102,7 +102,7 @@ def test_takasia_says_why_a_pit_is_barred(open_page: Open) -> None:
 
 
 def test_a_puzzle(open_page: Open, shoot: Shoot) -> None:
-    """A move that gives the proven win away is named; another one keeps it."""
+    """The page says if a move gives the proven win away; another move keeps it."""
     page = open_page(allowed="409")  # the bot thinks while the move is taken back
     page.evaluate("localStorage.setItem('bao lesson', '7')")
     page.click("#tab-learn")

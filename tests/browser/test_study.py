@@ -1,4 +1,4 @@
-"""Reviews, links, set-up by clicks, and the page at every size."""
+"""Test reviews, links, set-up by clicks, and the page at every size."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_review_names_the_win_that_was_given_away(open_page: Open, shoot: Shoo
 
 
 def test_links_hold_the_game_in_themselves(open_page: Open) -> None:
-    """They open on any server; one that's wrong says so."""
+    """They open on any server; a wrong link says so."""
     page = open_page(allowed="400")
     click_any(page, 0)
     made, text = moves(page), page.input_value("#position")
@@ -99,7 +99,8 @@ def test_set_up_by_clicks(open_page: Open, shoot: Shoot) -> None:
 def test_on_a_phone_the_board_stays_in_view(
     open_page: Open, shoot: Shoot, size: dict[str, Any]
 ) -> None:
-    """While a move is explained, at the start, and with hints; on its side the board is large."""
+    """It stays in view while a move is explained, at the start, and with hints; in landscape the
+    board is large."""
     page = open_page(is_mobile=True, **size)
     assert page.evaluate("document.documentElement.scrollWidth") <= size["viewport"]["width"]
     pit = page.locator("[data-pit=A6]").bounding_box()

@@ -75,7 +75,7 @@ def warm_up() -> None:
 
 
 def environments() -> None:
-    """Each kind of environment under its checker; a vector against a player by its name."""
+    """Run each kind of environment under its checker, and a vector against a player by name."""
     api_test(bao_env.env(), num_cycles=100)
     check_env(gymnasium.make("bao_env:bao/Bao-v0").unwrapped, skip_render_check=True)
     envs = gymnasium.make_vec("bao_env:bao/Bao-v0", num_envs=8, opponent="alphabeta:2")
@@ -89,7 +89,7 @@ def environments() -> None:
 
 
 def players() -> None:
-    """Players without a network."""
+    """Try players without a network."""
     assert "alphabeta:6" in bao("players")
     assert "greedy" in bao("match", "alphabeta:2", "greedy", "--pairs", "5")
     report = json.loads(bao("rate", "greedy", "--precision", "200", "--json", "-"))
@@ -105,7 +105,7 @@ def train() -> None:
 
 
 def play() -> None:
-    """The web board answers."""
+    """Ask the web board for a page."""
     command = ["bao", "play", "--no-browser", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -117,7 +117,7 @@ def play() -> None:
 
 
 def render() -> None:
-    """A game as an animated GIF."""
+    """Draw a game as an animated GIF."""
     with open("game.txt", "w") as file:
         file.write("1: 6L*;\n")
     bao("replay", "game.txt", "--gif", "game.gif")
