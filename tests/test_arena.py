@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from bao_agents.arena.elo import Sprt, score_pairs, wilson_interval
 from bao_agents.arena.games import GAME_OVER
 from bao_agents.arena.match import SPRT_PAIRS, play_match, table
-from bao_agents.arena.openings import draw_openings
+from bao_agents.arena.openings import draw_openings, read_openings
 from bao_agents.search.alphabeta.evaluation import SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_training.cli import main as bao
 
+from bao_env.board import Board
 from bao_env.bots import Agent, GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import legal_mask
 from bao_env.engine.position import unpack
+from bao_env.notation.positions import action_to_move
 from bao_env.notation.transcript import parse_transcripts, replay
+from tests.positions import OPENING
 from tests.rulesets import every_ruleset
 
 
@@ -78,6 +83,54 @@ def test_too_many_openings_raise() -> None:
     for balance, kind in ((None, ""), (1.0, "balanced ")):
         with pytest.raises(ValueError, match=f"fewer than 100 different {kind}openings of 2 plies"):
             draw_openings("zanzibar", 100, 2, seed=0, balance=balance)
+
+
+def test_balanced_openings() -> None:
+    """The shipped file: every line's moves lead to its position, all differ, none is decided."""
+    openings = read_openings("balanced", "zanzibar", 2000, seed=1)
+    assert len({words.tobytes() for words in openings.positions}) == 2000
+    np.testing.assert_array_equal(
+        openings[:9].positions, read_openings("balanced", "zanzibar", 9, seed=1).positions
+    )
+    rules = Engine("zanzibar").rules
+    masks = np.array([legal_mask(rules, words) for words in openings.positions], np.uint64)
+    values = AlphaBetaAgent(depth=6).values(openings.positions, masks)
+    assert masks.all() and np.abs(values).max() <= SCALE
+    with pytest.raises(ValueError, match="balanced: 2000 openings; expected 2001 or more"):
+        read_openings("balanced", "zanzibar", 2001, seed=1)
+
+
+def test_match_with_openings_from_a_file(tmp_path: Path) -> None:
+    """They may differ in length; each is played from both seats."""
+    boards = [Board() for _ in range(2)]
+    for board, moves in zip(boards, ("A6L", "A7R A6L"), strict=True):
+        for move in moves.split():
+            board.push(move)
+    file, games = tmp_path / "openings", tmp_path / "games"
+    lines = [
+        f"{board.text()}\t{' '.join(map(action_to_move, board.move_stack))}" for board in boards
+    ]
+    file.write_text("\n".join(lines))
+    words = ["match", "greedy", "random", "--pairs", "2"]
+    assert bao([*words, "--openings", str(file), "--games", str(games)]) == 0
+    played = [tuple(replay(game).actions) for game in parse_transcripts(games.read_text())]
+    openings = [tuple(board.move_stack) for board in boards]
+    assert [sum(game[: len(o)] == o for game in played) for o in openings] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (f"{OPENING}\tA5L\t0", "line 1: 'A5L': no takasa"),
+        (f"{OPENING}\tA6L\t0", "line 1: expected moves that lead to 0,0,0,0,6,2,2,0/"),
+        ("nonsense", "line 1: expected moves that lead to nonsense, not to 0,0,0,0,6,2,2,0/"),
+    ],
+)
+def test_wrong_openings_in_a_file_raise(line: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "openings"
+    file.write_text(line)
+    with pytest.raises(ValueError, match=message):
+        read_openings(file, "zanzibar", 1, seed=1)
 
 
 def test_both_seats_of_a_deterministic_player() -> None:

@@ -23,6 +23,9 @@ LONE_HOUSE = "0,0,0,0,9,0,0,0/0,0,0,0,0,0,1,1/1,0,4,0,9,2,1,0/0,0,0,0,0,0,0,0 18
 KIBAO_STOP = "2,1,0,0,7,0,0,0/0,9,0,0,0,0,0,0/30,0,0,0,0,0,0,0/7,0,0,0,8,0,0,0 0,0 S S -"
 PAUSE = "0,1,0,1,8,2,1,1/0,0,0,0,0,0,0,1/0,1,1,1,8,0,0,0/0,0,0,0,0,0,0,1 18,19 SN N -"
 
+NEVER_ENDING_GAME = "6L* 6R 4R 6R 5L 3R A8R> 8 4R 4L 8 7 1 4R 6R 4L 2 4L 4L 4L 7 4L"
+NEVER_ENDING = "1,6,3,1,0,5,4,0/2,1,0,5,0,3,0,1/1,0,0,9,0,0,0,0/0,0,0,0,0,0,0,0 11,11 - S -"
+
 
 def check(board: Board, action: int) -> list[Event]:
     """Compare the events of a legal action with what it does; return the events."""
@@ -111,6 +114,27 @@ def test_how_moves_end(
     assert (last.kind, last.rule) == (kind, rule)
     assert words in str(last)
     assert last.kind is not EventKind.INFINITE or 1000 < last.seeds < 1064
+
+
+def cycle(board: Board, move: str) -> tuple[int, int]:
+    """Return the sowings before a never-ending move repeats itself, and the period."""
+    seen: dict[object, int] = {}
+    for event in board.trace(move):
+        if event.kind is EventKind.ENDELEA or event.kind is EventKind.LIFT:
+            state = event.pits, event.counts
+            if state in seen:
+                return seen[state], len(seen) - seen[state]
+            seen[state] = len(seen)
+    raise ValueError("the move ends, or does not repeat itself within its events")
+
+
+def test_the_never_ending_move_of_the_literature() -> None:
+    """De Voogt's game; 218 sowings have been published for its period, too."""
+    board = Board(RULESETS["zanzibar"].replace(sow_limit=2000))
+    for move in NEVER_ENDING_GAME.split():
+        board.push(move)
+    assert board.text() == NEVER_ENDING
+    assert cycle(board, "A3L") == (0, 228)
 
 
 def test_the_house_played_and_lost() -> None:

@@ -2,9 +2,9 @@
 
     bao match runs/quick random greedy
 
-Every opening, a random legal prefix that a search finds balanced, is played twice, once from each
-seat. The table gives points per game (a draw counts as a half) and the Elo difference, each with
-its 95 % interval over pairs, and the likelihood that the player is the stronger one
+Every opening, by default a random legal prefix that a search finds balanced, is played twice, once
+from each seat. The table gives points per game (a draw counts as a half) and the Elo difference,
+each with its 95 % interval over pairs, and the likelihood that the player is the stronger one
 (:mod:`bao_agents.arena.elo`). ``--sprt`` stops a match as soon as a sequential test has its
 verdict. The interval of such a match is biased; the verdict is not.
 """
@@ -28,7 +28,13 @@ from bao_agents.arena.games import (
     tally_of,
     tally_text,
 )
-from bao_agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
+from bao_agents.arena.openings import (
+    BALANCE,
+    OPENING_PLIES,
+    MatchOpenings,
+    draw_openings,
+    read_openings,
+)
 from bao_agents.provenance import provenance
 from bao_env.bots import Agent
 from bao_env.engine.array_types import Float64Array, Int64Array, Uint8Array
@@ -76,11 +82,8 @@ class Match:
         """
         for (pair, first_seat), points in np.ndenumerate(self.points):
             start = opening(self.ruleset, int(self.openings.first_players[pair]))
-            played = self.actions[pair, first_seat]
-            actions = [
-                *self.openings.actions[pair].tolist(),
-                *played[played != GAME_OVER].tolist(),
-            ]
+            played = np.concatenate([self.openings.actions[pair], self.actions[pair, first_seat]])
+            actions = played[played != GAME_OVER].tolist()
             south, north = names if first_seat == SOUTH else names[::-1]
             head = {"event": f"pair {pair + 1}", "south": south, "north": north}
             head |= rules_head(self.ruleset)
@@ -274,6 +277,11 @@ def command(parser: argparse.ArgumentParser) -> Run:
     )
     add_openings(parser)
     parser.add_argument(
+        "--openings",
+        metavar="FILE",
+        help="draw the openings from this file instead; balanced names the shipped one",
+    )
+    parser.add_argument(
         "--sprt",
         type=float,
         nargs=2,
@@ -314,7 +322,10 @@ def _run(args: argparse.Namespace) -> None:
         registry.load(name, ruleset=ruleset, seed=args.seed + 1 + i)
         for i, name in enumerate(args.opponents)
     ]
-    openings = draw_openings(ruleset, args.pairs, args.opening_plies, args.seed, args.balance)
+    if args.openings:
+        openings = read_openings(args.openings, ruleset, args.pairs, args.seed)
+    else:
+        openings = draw_openings(ruleset, args.pairs, args.opening_plies, args.seed, args.balance)
     engine = Engine(ruleset)
     rows: list[tuple[str, Match]] = []
     try:
@@ -338,9 +349,12 @@ def _report(
 ) -> None:
     """Print the results, and write the files that the options name."""
     if args.json != "-":
+        source = f"balanced openings of {args.opening_plies} random\nplies"
+        if args.openings:
+            source = f"openings\nof {args.openings}"
         print(
-            f"{player}, rule set {ruleset.name}: up to {args.pairs} balanced openings of "
-            f"{args.opening_plies} random\nplies, each from both seats, seed {args.seed}. Score "
+            f"{player}, rule set {ruleset.name}: up to {args.pairs} {source}, each from both seats, "
+            f"seed {args.seed}. Score "
             "and LOS in percent, ms a move;\nsecond lines: 95 % intervals, the opponent's time.\n"
         )
         print(table(rows))
@@ -364,6 +378,7 @@ def _report(
             "ruleset": ruleset.to_dict(),
             "opening_plies": args.opening_plies,
             "balance": args.balance,
+            "openings": args.openings,
             "seed": args.seed,
             "results": [result(name, match) for name, match in rows],
         },

@@ -2,18 +2,22 @@
 
 Players are measured from positions that they did not choose. But many random positions are won for
 one side. A pair of games from such a position, one from each seat, ends even between any players.
-So a search drops the openings that it finds unbalanced.
+So a search drops the openings that it finds unbalanced. A file may hold others that a longer search
+has chosen.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from bao_agents.search.alphabeta.evaluation import SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_env.board import Board, IllegalMoveError
 from bao_env.engine.array_types import Uint8Array
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
@@ -25,6 +29,10 @@ OPENING_PLIES = 8
 """Default length of an opening."""
 BALANCE = 1.0
 """Default limit of the search's value of an opening for either side, in logits of winning."""
+BALANCED = Path(__file__).with_name("balanced") / "zanzibar.tsv"
+"""Openings of zanzibar that a guided search of a million nodes finds balanced."""
+NO_PLY = 255
+"""Fills the rows of :attr:`MatchOpenings.actions` after the end of an opening."""
 _SEARCH_DEPTH = 6
 _ROUNDS = 64
 
@@ -36,7 +44,7 @@ class MatchOpenings:
     positions: Words
     """uint64[N, 6], the positions that they lead to."""
     actions: Uint8Array
-    """uint8[N, plies], the actions that lead there."""
+    """uint8[N, plies], the actions that lead there; 255 after the end."""
     first_players: Seats
     """int8[N], the seat that began."""
 
@@ -109,3 +117,50 @@ def draw_openings(
         f"rule set {engine.ruleset.name!r} has fewer than {count} different{balanced} openings of "
         f"{plies} plies ({len(found)} found): ask for longer openings or fewer games"
     )
+
+
+def read_openings(
+    file: str | Path, ruleset: str | Ruleset, count: int, seed: int
+) -> MatchOpenings:
+    """Draw openings from a file.
+
+    A line has a position text, the moves from the start that lead there and the value that a search
+    gave it, with tabs between them. South begins.
+
+    Args:
+        file: the file; ``"balanced"`` is the shipped one, for zanzibar.
+        ruleset: the rules.
+        count: number of openings.
+        seed: the same seed draws the same openings, and a smaller ``count`` the first of them.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it has fewer openings, or the moves of one do not lead to its position under
+            these rules.
+    """
+    path = BALANCED if file == "balanced" else Path(file)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if len(lines) < count:
+        raise ValueError(f"{file}: {len(lines)} openings; expected {count} or more: ask for fewer")
+    order = np.random.default_rng(seed).permutation(len(lines))[:count]
+    boards = [_follow(lines[i], ruleset, f"{file}, line {i + 1}") for i in order]
+    plies = zip_longest(*(board.move_stack for board in boards), fillvalue=NO_PLY)
+    return MatchOpenings(
+        np.array([board.words for board in boards]),
+        np.array([*plies], np.uint8).T.copy(),
+        np.full(count, SOUTH, np.int8),
+    )
+
+
+def _follow(line: str, ruleset: str | Ruleset, where: str) -> Board:
+    """Return the board at the end of an opening in a file."""
+    text, moves = (line.split("\t") + [""])[:2]
+    board = Board(ruleset)
+    try:
+        for move in moves.split():
+            board.push(move)
+    except IllegalMoveError as error:
+        raise ValueError(f"{where}: {error}") from error
+    if board.text() != text or board.is_game_over():
+        raise ValueError(f"{where}: expected moves that lead to {text}, not to {board.text()}")
+    return board
