@@ -128,21 +128,22 @@ class SB3VecEnv(VecEnv):
             ValueError: an action is illegal; nothing has changed.
         """
         observation, rewards, terminated, truncated, infos = self.envs.step(self._actions)
-        self._returns += rewards
-        self._lengths += 1
-        split = self._split(infos)
         ended = terminated | truncated
-        for game in np.flatnonzero(ended):
-            split[game] |= {
-                "terminal_observation": infos["final_obs"][game],
-                "TimeLimit.truncated": bool(truncated[game]),
-                "episode": {
-                    "r": float(self._returns[game]),
-                    "l": int(self._lengths[game]),
-                    "t": round(time.time() - self._start_time, 6),
-                },
-            }
-        self._returns[ended] = self._lengths[ended] = 0
+        with self.envs.guard:
+            self._returns += rewards
+            self._lengths += 1
+            split = self._split(infos)
+            for game in np.flatnonzero(ended):
+                split[game] |= {
+                    "terminal_observation": infos["final_obs"][game],
+                    "TimeLimit.truncated": bool(truncated[game]),
+                    "episode": {
+                        "r": float(self._returns[game]),
+                        "l": int(self._lengths[game]),
+                        "t": round(time.time() - self._start_time, 6),
+                    },
+                }
+            self._returns[ended] = self._lengths[ended] = 0
         return observation, rewards.astype(np.float32), ended, split
 
     def _split(self, infos: dict[str, Any]) -> list[dict[str, Any]]:

@@ -62,7 +62,7 @@ class BaoTorchEnv(EnvBase):
     def __init__(
         self,
         num_envs: int,
-        opponent: Opponent | None = None,
+        opponent: Opponent | None = "random",
         seed: int | None = None,
         **options: Any,
     ) -> None:

@@ -150,7 +150,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Ended games that wait for their reset (NEXT_STEP, DISABLED)."""
         self._sampler = np.zeros(num_envs, np.uint64)
         """Generator states of :meth:`sample_legal_actions`, uint64[B]."""
-        self._guard = Guard()
+        self.guard = Guard()
+        """Asks for a reset after an interruption; adapters keep their own counts under it."""
         self._seeded = False
         self._shown = ObservationBuffer.empty(num_envs, self.observer)
         """The last returned observation. The caller may have changed its arrays since, but not
@@ -246,7 +247,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         options = check_options(options, "seat", "first_player", "position", "reset_mask")
         games = self._masked_games(options.get("reset_mask"))
         starts = self._read_options(games, options)
-        with self._guard:
+        with self.guard:
             super().reset(seed=seed)
             if seed is not None or not self._seeded:
                 self._seed_players()
@@ -275,7 +276,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             TypeError, ValueError: ``actions`` are not B integers; nothing has changed.
             RuntimeError: the opponent's answer is not legal; the games need a reset.
         """
-        self._guard.check()
+        self.guard.check()
         waiting = self._awaiting_reset.nonzero()[0]
         if len(waiting) and self.autoreset_mode is AutoresetMode.DISABLED:
             raise ResetNeeded(
@@ -291,7 +292,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             if self._illegal == "raise":
                 raise
             illegal = ~is_legal(actions, batch.state.legal)
-        with self._guard:
+        with self.guard:
             return self._step(actions, illegal, waiting)
 
     def _step(
@@ -348,7 +349,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
                 f"options['reset_mask']: expected bool[{self.num_envs}] with a True in it, "
                 f"not {mask.sum()} True of {mask.shape}"
             )
-        if not self._guard.ready and not mask.all():
+        if not self.guard.ready and not mask.all():
             raise ResetNeeded(
                 "the first reset, and one after an interruption, must reset all games"
             )

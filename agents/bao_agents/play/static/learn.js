@@ -109,7 +109,7 @@ export class Learn {
     const last = at === this.lessons.length - 1;
     const title = t("lesson_title", { number: at + 1, count: this.lessons.length, title: words.title });
     const on = last
-      ? [["welcome_play", () => this.play(), true], ["puzzles", () => this.puzzle(), false]]
+      ? [["welcome_play", () => this.play(), result === "done"], ["puzzles", () => this.puzzle(), false]]
       : [["lesson_next", () => this.lesson(at + 1), result === "done"]];
     const again = ["lesson_again", () => this.lesson(at), true];
     const back = ["lesson_back", () => this.lesson(at - 1), false];
