@@ -161,7 +161,7 @@ def add_rounds(parser: argparse.ArgumentParser, seconds: float) -> None:
         "--seconds",
         type=at_least(0.001, float),
         default=seconds,
-        help="for each case and round (default: %(default)s)",
+        help="seconds per case and round (default: %(default)s)",
     )
 
 

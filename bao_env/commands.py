@@ -28,7 +28,7 @@ own rows) or what players write (6L*, b7R, 8>).
 
 def replay_command(parser: argparse.ArgumentParser) -> Run:
     """``bao replay``: check every move of the games in a file and print where they end."""
-    parser.add_argument("file", metavar="FILE", help="a transcript, or several in one file")
+    parser.add_argument("file", metavar="FILE", help="a file of one or more transcripts")
     add_options(parser, ruleset=None)
     parser.add_argument(
         "--spelling",

@@ -109,7 +109,7 @@ def test_sb3_options_and_invalid_arguments() -> None:
     for arguments, match in (
         ({"opponent": None}, "opponent=None"),
         ({"autoreset_mode": "NextStep"}, "SAME_STEP"),
-        ({"observation": "planes+replies"}, "no dict within a dict; add flat=True"),
+        ({"observation": "planes+replies"}, "nested dicts; add flat=True"),
     ):
         with pytest.raises(ValueError, match=match):
             make(3, **arguments)

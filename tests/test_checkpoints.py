@@ -291,7 +291,7 @@ ARRAYS: checkpoint.Arrays = {
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Save a checkpoint with a trainer's arrays, of which tests make damaged copies."""
+    """Save a checkpoint with a trainer's arrays; tests damage copies of it."""
     path = tmp_path_factory.mktemp("damaged") / "whole.safetensors"
     made = Checkpoint(make_network("afterstate", (4,)), RULESETS["zanzibar"], {"steps": 5}, ARRAYS)
     checkpoint.save(path, made)

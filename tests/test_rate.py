@@ -150,7 +150,7 @@ def test_placement_without_games_raises() -> None:
 
 
 def wide_ladder(small: Ladder, openings: int = OPENINGS) -> Ladder:
-    """Make a ladder of eight anchors, 250 Elo apart, of which only the ratings count."""
+    """Make a ladder of eight anchors, 250 Elo apart; only their ratings matter."""
     plain = small.model_dump()
     [first, *_] = plain["anchors"]
     plain["anchors"] = [first | {"player": f"player{i}", "elo": 250.0 * i} for i in range(8)]

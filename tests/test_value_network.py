@@ -63,7 +63,7 @@ def literal_cells(words: np.ndarray, bits: int, rounded: Callable[[int], int]) -
     mine, theirs = position.front[mover], position.front[other]
     pairs = [(tables[i], mine[i], theirs[7 - i]) for i in range(8)]
     for first, seat in ((10, mover), (14, other)):
-        ring = position.back[seat][::-1]  # the ring goes on from right to left
+        ring = position.back[seat][::-1]  # the ring continues from right to left
         pairs += [(first + i, ring[2 * i], ring[2 * i + 1]) for i in range(4)]
     return [
         ((phase * TABLES + table << bits) + rounded(second) << bits) + rounded(first)

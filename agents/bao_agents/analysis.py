@@ -49,7 +49,7 @@ Read = Callable[[Path, Ruleset], "PolicyNetwork"]
 
 
 class Line(NamedTuple):
-    """A move, and how the game would go on."""
+    """A move, and how the game would continue."""
 
     action: int
     score: float

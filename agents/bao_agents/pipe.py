@@ -68,7 +68,7 @@ class PipeAgent:
         ruleset: the rules.
         seed: the seed of its random choices.
         threads: the number of threads it may use; None for all cores.
-        seconds: time limit of a move.
+        seconds: time limit per move.
 
     Attributes:
         name: what the program calls itself, or ``pipe:COMMAND``.

@@ -93,7 +93,7 @@ class SB3VecEnv(VecEnv):
             isinstance(s, spaces.Dict) for s in space.values()
         ):
             raise ValueError(
-                "observation: Stable-Baselines3 takes no dict within a dict; add flat=True"
+                "observation: Stable-Baselines3 does not support nested dicts; add flat=True"
             )
         self._actions: npt.NDArray[Any] = np.zeros(num_envs, np.int64)
         self._returns, self._lengths = np.zeros(num_envs), np.zeros(num_envs, np.int64)

@@ -55,7 +55,7 @@ def check_max_plies(max_plies: int | None, max_cycles: int | None = None) -> int
     """Return the length at which games are cut short, an integer from 1 to 2**31 - 1.
 
     Args:
-        max_plies: the length; None stands for :data:`MAX_PLIES`.
+        max_plies: the length; None means :data:`MAX_PLIES`.
         max_cycles: the same, under the name that PettingZoo's environments use.
 
     Raises:

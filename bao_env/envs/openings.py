@@ -34,7 +34,7 @@ MAX_DRAWS = 100
 def check_opening_plies(
     plies: OpeningPlies | None, max_plies: int, *, against_an_opponent: bool = False
 ) -> tuple[int, int]:
-    """Return the lowest and the highest number of random plies; None stands for the default.
+    """Return the lowest and the highest number of random plies; None means the default.
 
     Raises:
         ValueError: they are not integers from 0 to :data:`MAX_OPENING_PLIES`, in order, or leave

@@ -205,7 +205,7 @@ class SingleGame:
         """Play a legal action, or end the game as a loss of the player to move.
 
         Args:
-            action: what :meth:`read` returned; None stands for an illegal action.
+            action: what :meth:`read` returned; None means an illegal action.
         """
         if action is None:
             self.winner = 1 - self.mover

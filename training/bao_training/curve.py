@@ -179,7 +179,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--against", nargs="*", default=["greedy", "alphabeta:2", "alphabeta:4"], metavar="PLAYER"
     )
     parser.add_argument(
-        "--pairs", type=at_least(1), default=100, help="openings a pairing (default: 100)"
+        "--pairs", type=at_least(1), default=100, help="openings per pairing (default: 100)"
     )
     parser.add_argument("--blunders", action="store_true", help="plot won games given away")
     parser.add_argument(

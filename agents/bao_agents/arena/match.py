@@ -302,7 +302,7 @@ def add_openings(parser: argparse.ArgumentParser) -> None:
         "--opening-plies",
         type=at_least(0, most=MAX_OPENING_PLIES),
         default=OPENING_PLIES,
-        help="random plies of an opening (default: %(default)s)",
+        help="random plies per opening (default: %(default)s)",
     )
     parser.add_argument(
         "--balance",

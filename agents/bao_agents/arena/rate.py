@@ -168,7 +168,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--seconds",
         type=at_least(0.001, float),
         default=100.0,
-        help="or until this time has passed (default: 100); "
+        help="time limit (default: 100); "
         f"then up to {BLUNDER_SECONDS:g} more in won positions",
     )
     parser.add_argument(

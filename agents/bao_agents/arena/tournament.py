@@ -320,7 +320,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
     """``bao tournament``: play a round robin in paired games; write table, crosstable and plot."""
     parser.add_argument("players", nargs="+", metavar="PLAYER", help="PLAYER or NAME=PLAYER")
     parser.add_argument(
-        "--pairs", type=at_least(1), default=500, help="openings a pairing (default: 500)"
+        "--pairs", type=at_least(1), default=500, help="openings per pairing (default: 500)"
     )
     parser.add_argument(
         "--pairs-of",

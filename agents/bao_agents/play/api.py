@@ -262,4 +262,4 @@ GETS: dict[str, Handler] = {
     "/api/board/{layout}/{viewer}": quick(Tables.board_parts),
     GAME: of_game(Game.show),
 }
-"""Paths that take no values, with their handlers."""
+"""Paths without values, with their handlers."""

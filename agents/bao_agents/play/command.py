@@ -24,7 +24,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "this machine only, unless --host says otherwise."
     )
     parser.add_argument(
-        "--port", type=at_least(0), default=8017, help="0 takes any free one (8017)"
+        "--port", type=at_least(0), default=8017, help="port, or 0 for any free one (8017)"
     )
     parser.add_argument(
         "--host",
@@ -45,7 +45,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "players",
         nargs="*",
         metavar="PLAYER",
-        help="further players to choose from, for example your own, module:function",
+        help="more players to choose from, for example your own, module:function",
     )
     add_options(parser, "ruleset", seed=0)
     add_player_options(parser)

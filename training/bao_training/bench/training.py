@@ -118,7 +118,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         nargs="+",
         default=[1, os.cpu_count() or 1],
         metavar="N",
-        help="cores to use, a worker each",
+        help="cores to use, one worker each",
     )
     add_options(parser, "json")
     return _run

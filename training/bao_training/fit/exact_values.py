@@ -155,7 +155,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--nodes",
         type=at_least(1),
         default=300_000,
-        help="limit of positions that the solver visits for one; unsolved positions are dropped "
+        help="limit of positions that the solver visits per position; unsolved ones are dropped "
         "(default: 300000)",
     )
     parser.add_argument(
@@ -163,7 +163,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         type=at_least(0),
         nargs=2,
         metavar=("LOW", "HIGH"),
-        help="range of the positions (default: from ten before the stores are spent)",
+        help="range of plies (default: from ten before the stores are spent)",
     )
     parser.add_argument(
         "--players",

@@ -174,7 +174,7 @@ export class Board {
     for (const [seat, pit, kind, sides] of marks) this.addMark(this.marks, this.place(seat, pit), kind, sides);
   }
 
-  // Shows the pits that may be played, [place, sides]; each arrow is a target of its own.
+  // Shows the pits that may be played, [place, sides]; each arrow is its own target.
   showLegal(legal) {
     this.legal.replaceChildren();
     for (const way of this.container.querySelectorAll(".way")) way.remove();

@@ -513,7 +513,7 @@ export class Table {
     }
   }
 
-  // A position of the best line is not of the game: then the game goes on from where one looked.
+  // Positions of the best line are not in the game; then it continues from the ply that was shown.
   playFromHere() {
     return this.goTo(Math.min(this.state.ply, this.state.length), false);
   }

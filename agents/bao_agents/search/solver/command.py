@@ -22,8 +22,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--moves", nargs="*", default=[], metavar="MOVE", help="moves to play first"
     )
-    parser.add_argument("--seconds", type=float, help="longest time for the answer")
-    parser.add_argument("--nodes", type=at_least(1), help="most positions to visit")
+    parser.add_argument("--seconds", type=float, help="time limit")
+    parser.add_argument("--nodes", type=at_least(1), help="limit of positions to visit")
     parser.add_argument("--shortest", action="store_true", help="find the shortest win (slower)")
     return _run
 
