@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,8 @@ from bao_env.engine.position import to_words
 from bao_env.engine.ruleset import get_ruleset
 from bao_env.text_game import random_board, read_answer
 from tests.chat_stub import Stub, greedy_move, read_prompt, serve
+
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 def greedy_game(board: Board) -> Board:
@@ -91,6 +96,8 @@ def test_textarena_ends_long_games_as_draws() -> None:
 def episodes(stub: Stub, model: str, count: int, **env: Any) -> list[Any]:
     """Run the first tasks of the example in Verifiers, and return their episodes."""
     vf = pytest.importorskip("verifiers.v1")
+    if shutil.which("uv") is None:
+        pytest.skip("Verifiers starts its programs with uv: pip install uv")
     from verifiers.v1.utils.loaders import load_environment, resolve_env_config
 
     config = {"taskset": {"id": "verifiers-game", **env.pop("taskset", {})}, **env}
@@ -113,6 +120,8 @@ GREEDY = "org/greedy:free"
 @pytest.mark.slow
 def test_rollouts_in_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STUB_KEY", "none")
+    monkeypatch.syspath_prepend(DOCS)  # the example
+    monkeypatch.setenv("PYTHONPATH", str(DOCS), prepend=os.pathsep)
     with serve() as stub:
         late = {"opening_plies": 24}  # few plies remain: each turn starts a process
         [both] = episodes(stub, GREEDY, 1, taskset=late)
