@@ -207,7 +207,7 @@ EVEN = np.array([[1.0, 0.0]])
             lambda: rate({("a", "b"): EVEN[0]}),
             r"'a' against 'b': expected pairs of games, not \(2,\)",
         ),
-        (lambda: rate({("a", "b"): 0.3 * EVEN}), "a game brings 0, 1/2 or 1 point"),
+        (lambda: rate({("a", "b"): 0.3 * EVEN}), "a game scores 0, 1/2 or 1 point"),
         (
             lambda: rate({("a", "b"): EVEN}, anchor="z"),
             "anchor='z' is not among the players: a, b",

@@ -165,7 +165,7 @@ def test_other_architecture_learns(architecture: str, hidden: tuple[int, ...], k
 
 
 def test_residual_layers_of_different_sizes_raise() -> None:
-    with pytest.raises(ValueError, match="as many units in each layer"):
+    with pytest.raises(ValueError, match="the same number of units"):
         make_network(hidden=(32, 16), architecture="residual")
 
 

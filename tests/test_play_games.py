@@ -113,7 +113,7 @@ def test_house_choice(client: TestClient) -> None:
 def test_illegal_move_names_its_rule(client: TestClient) -> None:
     path, _ = start(client)
     why = ask(client, f"{path}/why", pit=4, direction=0)
-    assert why["rule"] == "Donkers 2.4b" and "no takasa starts from the house" in why["words"]
+    assert why["rule"] == "Donkers 2.4b" and "must not start from a house" in why["words"]
     assert why["rule_text"].startswith("2.4 Takasa.")
     assert ask(client, f"{path}/why", pit=5, direction=0)["words"] == ""  # it is legal
     assert ask(client, f"{path}/why", pit=9, direction=1)["rule"] == "Donkers 2.3, 2.4"

@@ -182,7 +182,7 @@ class ChatClient:
             except (ServerError, TimeoutError):
                 raise
             except Exception as error:  # from the HTTP library
-                raise ServerError(f"the answer broke off: {type(error).__name__}") from error
+                raise ServerError(f"the answer was cut off: {type(error).__name__}") from error
         try:
             read = json.loads(body.decode(errors="replace"))
             content = read["choices"][0]["message"].get("content")

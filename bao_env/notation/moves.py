@@ -81,11 +81,11 @@ def why_illegal(words: Words, ruleset: Ruleset, action: int) -> Reason:
     other_way = bool(int(starts) >> pack_action(pit, 1 - direction) & 1)
     if captures and other_way and namua:
         return Reason(
-            f"at a kichwa or kimbi the side is forced, and {name} has the other", "Donkers 1.4b"
+            f"at a kichwa or kimbi the side is forced, and {name} names the other", "Donkers 1.4b"
         )
     if captures:
         which = name if namua else f"{name} that way"
-        return Reason(f"a capture is possible and must be made; {which} makes none", "Donkers 1.7a")
+        return Reason(f"a capture is possible and must be made; {which} does not capture", "Donkers 1.7a")
     if other_way:
         return Reason(
             "the only filled front hole, a kichwa, may not go to the back row",
@@ -101,7 +101,7 @@ def _why_endless(words: Words, ruleset: Ruleset, action: int) -> Reason:
         raise ValueError(f"action {action} is legal")
     if action & 1 and legal >> (action - 1) & 1:
         return Reason(
-            "the move comes to no house that may be played, or would never end if it were",
+            "the move reaches no house that may be played, or would never end if it played one",
             "Donkers 2.5b, 1.5a",
         )
     return Reason(
@@ -114,10 +114,10 @@ def _why_no_namua_takasa(position: Position, ruleset: Ruleset, pit: int) -> Reas
     name, seeds = hole_name(position.mover, pit), position.pits(position.mover)[pit]
     least = ruleset.house_min
     if pit == HOUSE and position.owns_house[position.mover] and seeds >= least:
-        return Reason(f"no takasa starts from the house with {least} seeds or more", "Donkers 2.4b")
+        return Reason(f"a takasa must not start from a house with {least} seeds or more", "Donkers 2.4b")
     if seeds == 1:
         rule = {"house": "Donkers 2.4c", "singletons": "Dutch I.b"}[ruleset.singleton_takasa]
-        return Reason(f"{name} holds one seed only, and other front holes hold more", rule)
+        return Reason(f"{name} holds only one seed, and other front holes hold more", rule)
     raise AssertionError(f"no rule forbids a takasa from {name}: {position}")
 
 
@@ -126,14 +126,14 @@ def _why_no_mtaji_takasa(position: Position, ruleset: Ruleset, pit: int) -> Reas
     name = hole_name(position.mover, pit)
     if pit == position.barred:
         return Reason(
-            f"takasia bars {name}: the opponent threatens it, and no other hole", "Donkers 4.1"
+            f"takasia bars {name}: it is the only hole that the opponent threatens", "Donkers 4.1"
         )
     if position.pits(position.mover)[pit] == 1:
-        return Reason(f"{name} holds one seed only", "Donkers 3.3")
+        return Reason(f"{name} holds only one seed", "Donkers 3.3")
     if pit >= 8:
-        return Reason("a takasa starts in the front row if it can", "Donkers 3.5a")
+        return Reason("a takasa must start in the front row if possible", "Donkers 3.5a")
     if ruleset.takasia == "dutch":
-        return Reason(f"takasia: {name} is the one hole that the opponent threatens", "Dutch II")
+        return Reason(f"takasia: {name} is the only hole that the opponent threatens", "Dutch II")
     raise AssertionError(f"no rule forbids a takasa from {name}: {position}")
 
 

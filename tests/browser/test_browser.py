@@ -247,7 +247,7 @@ def test_an_illegal_click_names_the_rule(open_page: Open, shoot: Shoot) -> None:
     page = open_page()
     page.click("[data-pit=A5]")
     see(page, "#message").to_have_text(
-        "A5 cannot be played that way: no takasa starts from the house with 6 seeds or more "
+        "A5 cannot be played that way: a takasa must not start from a house with 6 seeds or more "
         "(Donkers 2.4b)"
     )
     shoot(page, "illegal")

@@ -97,7 +97,7 @@ def test_takasia_says_why_a_pit_is_barred(open_page: Open) -> None:
     barred = page.locator(".pit[aria-label*='barred by takasia']")
     expect(barred).to_have_count(1)
     barred.click()
-    see(page, "#message").to_contain_text("the opponent threatens it, and no other hole")
+    see(page, "#message").to_contain_text("it is the only hole that the opponent threatens")
     see(page, "#board .marks .barred").to_have_count(1)
 
 

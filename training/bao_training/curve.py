@@ -133,8 +133,8 @@ def blunder_curve(folder: Path, args: argparse.Namespace) -> None:
         won = SolvedPositions.load(args.won, ruleset).won
     if won is None or not len(won):
         raise ValueError(
-            f"there are no won positions of rule set {ruleset.name}: name a file of them, "
-            "which bao blunders --won writes, with --won"
+            f"there are no won positions of rule set {ruleset.name}: give --won a file that "
+            "bao blunders --won wrote"
         )
     spellings = {"network alone": "{}"}
     if args.simulations:

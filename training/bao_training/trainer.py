@@ -375,7 +375,7 @@ class Trainer(ABC, Generic[W, C]):
         info, arrays = saved.info, saved.arrays
         try:
             if "digest" not in info:
-                raise ValueError("it holds a network alone, or is of another version")
+                raise ValueError("it holds only a network, or has another version")
             if info["digest"] != digest(info, arrays | _weights(saved.network)):
                 raise ValueError("it is damaged: its digest does not match")
             self.set_update(info["update"])

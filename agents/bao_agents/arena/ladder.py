@@ -229,7 +229,7 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
         ladder = ladder.model_copy(update={"anchors": anchors, "spellings": 2})
     if signature(ladder.ruleset) != ladder.engine_signature:
         raise LadderError(
-            f"{ladder.name} was made with other rules: under its name, the engine now plays "
+            f"{ladder.name} was made with other rules: the engine now plays "
             f"{ladder.ruleset.name} differently; make a new ladder"
         )
     return ladder

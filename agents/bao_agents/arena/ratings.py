@@ -161,7 +161,7 @@ def _merge(
         if points.ndim != 2 or points.shape[1] != 2 or not len(points):
             raise ValueError(f"{a!r} against {b!r}: expected pairs of games, not {points.shape}")
         if not np.isin(points, (0.0, 0.5, 1.0)).all():
-            raise ValueError(f"{a!r} against {b!r}: a game brings 0, 1/2 or 1 point")
+            raise ValueError(f"{a!r} against {b!r}: a game scores 0, 1/2 or 1 point")
         key, of_first = ((a, b), points) if a < b else ((b, a), 1.0 - points)
         merged[key] = np.concatenate([merged[key], of_first]) if key in merged else of_first
     if not merged:

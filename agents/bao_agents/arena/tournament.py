@@ -279,8 +279,8 @@ def parse_players(words: Sequence[str]) -> dict[str, str]:
             name, spec = registry.display_name(word), word
         if not name or not spec or not name.isprintable() or {*name} & {*",|"}:
             raise ValueError(
-                f"player {word[:80]!r}: expected PLAYER or NAME=PLAYER; a name has no comma, bar "
-                "or control character"
+                f"player {word[:80]!r}: expected PLAYER or NAME=PLAYER; a name must not contain "
+                "a comma, a bar or a control character"
             )
         if file_name(name) in map(file_name, players):
             raise ValueError(f"two players are called {name!r}: give one as NAME=PLAYER")

@@ -42,8 +42,8 @@ class Residual(nn.Module):
         width = hidden[0]
         if set(hidden) != {width}:
             raise ValueError(
-                f"hidden={list(hidden)}: architecture residual expects as many units in each layer,"
-                " for example [256, 256, 256]"
+                f"hidden={list(hidden)}: architecture residual expects the same number of units "
+                "in each layer, for example [256, 256, 256]"
             )
         self.first = nn.Linear(features, width)
         self.blocks = nn.ModuleList(

@@ -247,12 +247,12 @@ class Game:
         """Return the events of a move up to its house choice.
 
         Raises:
-            Refused: the move comes to no house choice.
+            Refused: the move does not come to a house choice.
         """
         board = self.board()
         stop, go = (pack_action(pit, direction, house) for house in (0, 1))
         if not {stop, go} <= set(board.legal_actions):
-            raise Refused("this move comes to no house choice")
+            raise Refused("this move does not come to a house choice")
         both = zip(board.trace(stop), board.trace(go), strict=False)
         shared = takewhile(lambda events: events[0] == events[1], both)
         return {"events": [event_values(event) for event, _ in shared]}
