@@ -1,4 +1,4 @@
-"""The commands ``bao replay``, ``bao explain`` and ``bao show``."""
+"""Run the commands ``bao replay``, ``bao explain`` and ``bao show``."""
 
 from __future__ import annotations
 

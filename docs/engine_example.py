@@ -1,4 +1,4 @@
-"""A bot for bao in plain Python: it needs neither bao_env nor the rules, only the lines.
+"""Play bao in plain Python, with neither bao_env nor the rules: only the lines of the protocol.
 
 bao match greedy "pipe:python docs/engine_example.py"
 """

@@ -1,4 +1,4 @@
-"""Adapters to RL libraries, one module each; import the one that you need.
+"""Adapt the game to RL libraries, one module each; import the one that you need.
 
 ====================================  ====================================================
 ``bao_env.adapters.sb3``              batches as a Stable-Baselines3 ``VecEnv``, and self-play

@@ -1,4 +1,4 @@
-"""The OpenSpiel game ``python_bao``; importing this module registers it.
+"""Register the OpenSpiel game ``python_bao`` when this module is imported.
 
     import pyspiel
     import bao_env.adapters.open_spiel

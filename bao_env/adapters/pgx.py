@@ -1,4 +1,4 @@
-"""Bao la Kiswahili as a Pgx environment, for training loops that JAX compiles.
+"""Play Bao la Kiswahili as a Pgx environment, for training loops that JAX compiles.
 
     import jax
     from bao_env.adapters.pgx import Bao

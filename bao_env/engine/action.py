@@ -1,7 +1,7 @@
 """Encode a move, or a choice within one, as an action 0..63, and as a start for the kernel.
 
-``action = pit * 4 + direction * 2 + house``: pit 0..7 = own front holes 1..8, 8..15 = own back
-holes 1..8; direction 0 = left, 1 = right; house 1 = play the house.
+``action = pit * 4 + direction * 2 + house``: pits 0..7 are the mover's front holes 1..8, and 8..15
+the mover's back holes 1..8; direction 0 = left, 1 = right; house 1 = play the house.
 
 Legal actions are a uint64 with bit a set where action a is legal. A *start* is an action without
 its house choice, as the kernel simulates it: ``ring pit + 16 * down``, where ``down`` is the step
@@ -81,7 +81,7 @@ def unpack_masks(legal: Words, action_masks: npt.NDArray[Any]) -> None:
 @jit
 def _unpack_masks(legal, action_masks):
     """Do what :func:`unpack_masks` does, without checks."""
-    words = action_masks.view(np.uint64)  # eight flags a word
+    words = action_masks.view(np.uint64)  # eight flags per word
     for i in range(legal.shape[0]):
         for k in range(8):
             words[i, k] = spread_bits((legal[i] >> U(8 * k)) & BYTE)

@@ -1,4 +1,4 @@
-"""Array types, named by dtype. Docstrings give the shapes.
+"""Name array types by dtype. Docstrings give the shapes.
 
 :mod:`bao_env.engine.position` has more, named by meaning: ``Words``, ``Seats``, ``Actions`` and
 ``Flags``.

@@ -1,4 +1,4 @@
-"""Bit and byte-lane arithmetic on 64-bit words, in forms that compile to single instructions.
+"""Compute with bits and bytes of 64-bit words, in forms that compile to single instructions.
 
 A row of eight pits is a word of eight bytes, pit 0 lowest. Counts stay below 128, so one addition
 tests all eight bytes at once, and the answer is each byte's top bit. Everything here is uint64:

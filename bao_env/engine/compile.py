@@ -1,4 +1,4 @@
-"""The numba decorators for kernel functions, and a notice while they compile.
+"""Compile kernel functions with numba, and print a notice while that takes time.
 
 A kernel function is plain Python on integers and arrays: no objects, exceptions or growing lists.
 ``NUMBA_DISABLE_JIT=1`` runs it uncompiled, for example in a debugger. The first compilation prints

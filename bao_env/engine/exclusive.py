@@ -1,4 +1,4 @@
-"""A lock that raises instead of waiting, for objects that reuse scratch memory."""
+"""Lock objects that reuse scratch memory, and raise instead of waiting."""
 
 from __future__ import annotations
 

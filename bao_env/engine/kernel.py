@@ -1,4 +1,4 @@
-"""The rules of Bao that say how a move runs, on packed positions (:mod:`bao_env.engine.position`).
+"""Play moves by the rules of Bao, on packed positions (:mod:`bao_env.engine.position`).
 
 A move is a chain of sowings, simulated as a :class:`Hand`. It begins at one of the starts that
 :mod:`bao_env.engine.starts` finds. The functions are::

@@ -1,4 +1,4 @@
-"""Many hands in lock step: sow once in :data:`LANES` moves at a time.
+"""Play many hands in lock step: sow once in :data:`LANES` moves at a time.
 
 Each lane holds one :class:`Hand`. All lanes go through the kernel's branch-free ``relay`` together,
 which the compiler turns into vector instructions. When a hand ends, the next job of the block takes

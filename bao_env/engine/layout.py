@@ -1,4 +1,4 @@
-"""The geometry of the board: the ring, the rows, the kichwas, and the facing pits.
+"""Define the geometry of the board: the ring, the rows, the kichwas, and the facing pits.
 
 Each player owns sixteen pits, which form one ring. The engine uses only this numbering of the
 ring; everything else converts here::

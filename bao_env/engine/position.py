@@ -1,4 +1,4 @@
-"""Positions: six 64-bit words for the engine, plain tuples for people.
+"""Represent positions: six 64-bit words for the engine, plain tuples for people.
 
 The engine's *packed position* is ``uint64[6]``; a batch is ``uint64[B, 6]``, C-contiguous::
 

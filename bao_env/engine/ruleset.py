@@ -1,4 +1,4 @@
-"""Rule sets as data: a switch for each difference between the sources, and five named sets.
+"""Define rule sets: a switch for each difference between the sources, and five named sets.
 
 The rules themselves, with sources and rule numbers, are in ``bao_env/RULES.md``.
 """

@@ -1,4 +1,4 @@
-"""Random actions: one generator for each game, so results do not depend on batches or threads."""
+"""Draw random actions, with one generator per game: batches and threads do not change them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of Bao that say which moves may start.
+"""Find the moves that may start by the rules of Bao.
 
 A player must capture if they can (1.7a); otherwise they takasa. :func:`candidates` finds the starts
 (:mod:`bao_env.engine.action`) that the rules allow. Infinite moves are among them: only playing a

@@ -1,9 +1,9 @@
-"""The environments, and the contract that they share.
+"""Play Bao in the environments of PettingZoo and Gymnasium, which share this contract.
 
-:class:`bao_env.raw_env` (:mod:`~bao_env.envs.aec`) is PettingZoo's, :class:`bao_env.BaoEnv`
-(:mod:`~bao_env.envs.single`) Gymnasium's with one game, :class:`bao_env.BaoVectorEnv`
-(:mod:`~bao_env.envs.vector`) Gymnasium's with many. Each class documents its differences. Arrays
-have one row per game in the last and no such axis in the others.
+:class:`bao_env.raw_env` (:mod:`~bao_env.envs.aec`) implements PettingZoo's interface.
+:class:`bao_env.BaoEnv` (:mod:`~bao_env.envs.single`) and :class:`bao_env.BaoVectorEnv`
+(:mod:`~bao_env.envs.vector`) implement Gymnasium's, with one game and with many. Each class
+documents its differences. Arrays have one row per game in the last and no such axis in the others.
 
 **Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pits 0..7 are the front row of
 the player to act, 8..15 the back row, both from their own left; direction 0 = left, 1 = right;

@@ -1,4 +1,4 @@
-"""The game as a PettingZoo environment: two agents that move one at a time."""
+"""Play the game as a PettingZoo environment: two agents that move one at a time."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ Observation = dict[str, npt.NDArray[Any]]
 def env(**kwargs: Any) -> AECEnv[str, Observation, int]:
     """Return :class:`raw_env` in PettingZoo's usual wrappers; the arguments are the same.
 
-    Actions out of bounds and calls in the wrong order are errors. The wrappers cost much of the
-    speed.
+    Actions out of bounds and calls in the wrong order are errors. The wrappers slow it down a lot.
     """
     wrapped = wrappers.AssertOutOfBoundsWrapper(raw_env(**kwargs))
     return wrappers.OrderEnforcingWrapper(wrapped)

@@ -1,4 +1,4 @@
-"""Afterstates: the position after each legal action, for learning values of positions."""
+"""List afterstates, the positions after each legal action, to learn the values of positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of the arguments and reset options that the environments share."""
+"""Check the arguments and reset options that the environments share."""
 
 from __future__ import annotations
 

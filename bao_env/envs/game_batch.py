@@ -1,4 +1,4 @@
-"""Many games side by side: what the vector environment steps.
+"""Play many games side by side, for the vector environment.
 
 One step fills these arrays, each with one row per game::
 

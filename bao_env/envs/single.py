@@ -1,4 +1,4 @@
-"""The game as a Gymnasium environment: one game, against an opponent or in self-play."""
+"""Play the game as a Gymnasium environment: one game, against an opponent or in self-play."""
 
 from __future__ import annotations
 

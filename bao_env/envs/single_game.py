@@ -1,4 +1,4 @@
-"""One game from start to end: what the environments with a single game step."""
+"""Play one game from start to end, for the environments with a single game."""
 
 from __future__ import annotations
 

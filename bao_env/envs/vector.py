@@ -1,4 +1,4 @@
-"""The game as a Gymnasium vector environment: thousands of games a step, on the batch engine."""
+"""Play thousands of games per step as a Gymnasium vector environment, on the batch engine."""
 
 from __future__ import annotations
 

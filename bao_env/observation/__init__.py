@@ -1,4 +1,4 @@
-"""Observations: what a player sees, as numbers. :mod:`~bao_env.observation.observer` lists them."""
+"""Show what a player sees, as numbers; :mod:`~bao_env.observation.observer` lists the kinds."""
 
 from bao_env.observation.board import (
     OBSERVATION_SIZE,

@@ -1,4 +1,4 @@
-"""The bare board, seen from a player's own side.
+"""Observe the bare board, seen from a player's own side.
 
 A position becomes :data:`OBSERVATION_SIZE` numbers. They are always seen by one player, so a policy
 need not know whether it plays South or North::

@@ -1,4 +1,4 @@
-"""Observers: what a player sees of a position, as numbers.
+"""Define observers, which turn what a player sees of a position into numbers.
 
 Every environment, adapter and :class:`~bao_env.self_play.PolicyAgent` takes ``observation=``: a
 name from this table, or your :class:`Observer`.

@@ -1,4 +1,4 @@
-"""The board as planes of 4 rows and 8 columns, for convolutions and attention.
+"""Observe the board as planes of 4 rows and 8 columns, for convolutions and attention.
 
 Rows and columns show the board as the viewer sees it: row 0 is the opponent's back row, row 1
 the opponent's front row, row 2 the viewer's front row, row 3 the viewer's back row; column 0 is on

@@ -1,4 +1,4 @@
-"""Marks on pits: one vocabulary for every picture, and for the web board.
+"""Mark pits, in one vocabulary for every picture and for the web board.
 
 Each kind has its own form, so nobody has to tell them apart by colour alone. A dark edge makes each
 stand out from wood, hollows and seeds.

@@ -1,4 +1,4 @@
-"""``python -m bao_training`` is the command ``bao`` (:mod:`bao_training.cli`)."""
+"""Run the command ``bao`` as ``python -m bao_training`` (:mod:`bao_training.cli`)."""
 
 import sys
 

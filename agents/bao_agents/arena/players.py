@@ -1,4 +1,4 @@
-"""The command ``bao players``: list the players, with their Elo if it is known."""
+"""List the players, with their Elo if it is known: ``bao players``."""
 
 from __future__ import annotations
 

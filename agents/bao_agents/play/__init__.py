@@ -1,1 +1,1 @@
-"""The web board: a small local server and a page. ``bao play`` starts it."""
+"""Serve the web board: a small local server and a page, which ``bao play`` starts."""

@@ -1,4 +1,4 @@
-"""Answer the requests of the board: their values are arguments of functions that return plain ones.
+"""Answer the requests of the board with functions that take their values and return plain values.
 
 The types of all values are checked before a function is called; the function checks the rest.
 """

@@ -1,4 +1,4 @@
-"""The command ``bao play``: the web board, against people, bots or checkpoints."""
+"""Start the web board, against people, bots or checkpoints: ``bao play``."""
 
 from __future__ import annotations
 

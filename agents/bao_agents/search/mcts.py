@@ -1,4 +1,4 @@
-"""Monte Carlo tree search: UCT with random or greedy playouts.
+"""Search trees by Monte Carlo: UCT with random or greedy playouts.
 
 UCT as in Kocsis and Szepesvari, "Bandit based Monte-Carlo planning" (2006): a simulation walks
 down the tree by upper confidence bounds, expands the position where it ends, plays one of its

@@ -1,4 +1,4 @@
-"""Alpha-beta search: iterative deepening, principal variation search, transposition table.
+"""Search with alpha-beta: iterative deepening, principal variations, a transposition table.
 
 Names and methods are those of chess programming (https://www.chessprogramming.org). Values
 are for the player to move: evaluations within plus and minus

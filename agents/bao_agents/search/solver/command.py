@@ -1,4 +1,4 @@
-"""The command ``bao solve``: exact values of positions."""
+"""Print exact values of positions: ``bao solve``."""
 
 from __future__ import annotations
 
