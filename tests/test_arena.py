@@ -121,7 +121,7 @@ def test_match_with_openings_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (f"{OPENING}\tA5L\t0", "line 1: 'A5L': no takasa"),
+        (f"{OPENING}\tA5L\t0", "line 1: 'A5L': a takasa must not"),
         (f"{OPENING}\tA6L\t0", "line 1: expected moves that lead to 0,0,0,0,6,2,2,0/"),
         ("nonsense", "line 1: expected moves that lead to nonsense, not to 0,0,0,0,6,2,2,0/"),
     ],

@@ -88,7 +88,7 @@ def test_push_takes_all_kinds_of_names() -> None:
         ("A5R", "Donkers 2.4b"),
         (64, "64: an action is an integer from 0 to 63"),
         (-1, "-1: an action"),
-        (18, "18 \\(A5R\\): no takasa"),
+        (18, "18 \\(A5R\\): a takasa must not"),
         ("", "not a move"),
     ],
 )

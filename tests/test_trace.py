@@ -129,7 +129,7 @@ def cycle(board: Board, move: str) -> tuple[int, int]:
 
 
 def test_the_never_ending_move_of_the_literature() -> None:
-    """De Voogt's game; 218 sowings have been published for its period, too."""
+    """De Voogt's game; its period has also been published as 218 sowings."""
     board = Board(RULESETS["zanzibar"].replace(sow_limit=2000))
     for move in NEVER_ENDING_GAME.split():
         board.push(move)

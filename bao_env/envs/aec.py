@@ -44,7 +44,7 @@ def env(**kwargs: Any) -> AECEnv[str, Observation, int]:
 class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
     """Bao la Kiswahili for two agents, ``player_0`` (South) and ``player_1`` (North).
 
-    The contract of all environments holds (:mod:`bao_env.envs`). Here:
+    It follows the contract of all environments (:mod:`bao_env.envs`). Here:
 
     **Turns.** ``agent_selection`` follows the rules. :meth:`observe` works for either agent at any
     time; the mask of the one that is not to act is all zero.

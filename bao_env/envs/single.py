@@ -37,7 +37,7 @@ Observation = Any
 class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
     """Play Bao la Kiswahili as one learner against an opponent, or in self-play.
 
-    The contract of all environments holds (:mod:`bao_env.envs`).
+    It follows the contract of all environments (:mod:`bao_env.envs`).
 
     :mod:`bao_env.envs` describes the arguments.
 

@@ -54,8 +54,8 @@ Observation = Any
 class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     """Many games of Bao la Kiswahili side by side, against an opponent or in self-play.
 
-    The contract of all environments holds (:mod:`bao_env.envs`). Arrays have one row per game: B
-    actions and rewards, ``"observation"`` float32[B, 52], ``"action_mask"`` int8[B, 64], which is
+    It follows the contract of all environments (:mod:`bao_env.envs`). Arrays have one row per game:
+    B actions and rewards, ``"observation"`` float32[B, 52], ``"action_mask"`` int8[B, 64], which is
     also ``infos["action_mask"]``, and ``infos["seat"]`` int8[B]. ``infos["winner"]``,
     ``infos["plies"]`` and ``infos["illegal"]`` hold where ``infos["_winner"]`` and so on are True.
 

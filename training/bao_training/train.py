@@ -234,7 +234,7 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
         unit="step",
         unit_scale=True,
         desc=folder.name,
-        **({} if first else {"disable": True}),  # given, it would overrule --quiet
+        **({} if first else {"disable": True}),  # passing it would override --quiet
     )
     saved = time.monotonic()
 
