@@ -1,4 +1,4 @@
-"""Print what prevents a release, and exit with 1 if anything does: ``python .ci/release.py TAG``."""
+"""Print what prevents a release, and exit with 1 if so: ``python .ci/release.py TAG``."""
 
 from __future__ import annotations
 

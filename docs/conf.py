@@ -1,4 +1,4 @@
-"""Build the site: `sphinx-build -W -c docs -b html . site`, with the repository's root as its source.
+"""Build the site: `sphinx-build -W -c docs -b html . site`, with the repository's root as source.
 
 The Markdown files stay where they are; `docs/index.md` orders them. Two markers are replaced at
 build time, so that nothing generated is committed: `<!-- commands -->` by the parsers' own help,

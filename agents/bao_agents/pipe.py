@@ -280,7 +280,7 @@ def end_all() -> None:
 def _pass_on(stream: IO[bytes], output: queue.Queue[list[bytes]]) -> None:
     """Pass on the lines of a program in chunks; an empty chunk ends them."""
     rest = b""
-    # Lines written together come in one chunk, so that a second answer is not mistaken for the next.
+    # Lines written together come in one chunk, so that a second answer is not taken for the next.
     while len(rest) <= MAX_LINE and (chunk := os.read(stream.fileno(), 1 << 16)):
         *lines, rest = (rest + chunk).split(b"\n")
         if lines:

@@ -205,7 +205,7 @@ def table_name(method: str) -> str:
 
 
 def find_config(name: str | Path) -> Path:
-    """Return a configuration's file: yours, or a shipped one, as ``quick`` or ``configs/quick.toml``.
+    """Return a configuration's file: yours, or a shipped one, such as ``quick``.
 
     Raises:
         ConfigError: there is none.

@@ -334,8 +334,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
         type=at_least(0),
         nargs=2,
         metavar=("LOW", "HIGH"),
-        help="range of plies of the positions; default: all in rules without a store, else 34 to 60, "
-        "which the solver can handle",
+        help="range of plies of the positions; default: all in rules without a store, else 34 to "
+        "60, which the solver can handle",
     )
     parser.add_argument(
         "--sources",

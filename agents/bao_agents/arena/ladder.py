@@ -77,7 +77,7 @@ class Ladder(_Table):
     """The openings are those of the tournament's length and balance, drawn with this seed."""
     anchors: tuple[Anchor, ...] = Field(min_length=2)
     openings: tuple[str, ...] = Field(min_length=1)
-    """The openings: the first seat, ``south`` or ``north``, and the actions, separated by spaces."""
+    """The openings: the first seat, ``south`` or ``north``, and the actions, with spaces."""
 
     @cached_property
     def ruleset(self) -> Ruleset:

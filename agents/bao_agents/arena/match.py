@@ -353,8 +353,8 @@ def _report(
         if args.openings:
             source = f"openings\nof {args.openings}"
         print(
-            f"{player}, rule set {ruleset.name}: up to {args.pairs} {source}, each from both seats, "
-            f"seed {args.seed}. Score "
+            f"{player}, rule set {ruleset.name}: up to {args.pairs} {source}, each from both "
+            f"seats, seed {args.seed}. Score "
             "and LOS in percent, ms a move;\nsecond lines: 95 % intervals, the opponent's time.\n"
         )
         print(table(rows))

@@ -119,9 +119,7 @@ def draw_openings(
     )
 
 
-def read_openings(
-    file: str | Path, ruleset: str | Ruleset, count: int, seed: int
-) -> MatchOpenings:
+def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: int) -> MatchOpenings:
     """Draw openings from a file.
 
     A line has a position text, the moves from the start that lead there and the value that a search

@@ -168,8 +168,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--seconds",
         type=at_least(0.001, float),
         default=100.0,
-        help="time limit (default: 100); "
-        f"then up to {BLUNDER_SECONDS:g} more in won positions",
+        help=f"time limit (default: 100); then up to {BLUNDER_SECONDS:g} more in won positions",
     )
     parser.add_argument(
         "--card", type=new_file, metavar="FILE", help="also write the result as Markdown"

@@ -54,12 +54,12 @@ def rate(
 
     This is the model of Bradley and Terry ("Rank analysis of incomplete block designs", Biometrika
     39, 1952) on Elo's scale; a draw counts as half a win for each. In this model a player who won
-    or lost everything has no finite rating (Ford, American Mathematical Monthly 64, 1957). ``prior``
-    drawn games against a player at the mean of all ratings keep ratings finite. The form is that of
-    Newman, "Efficient computation of rankings from pairwise comparisons", JMLR 24 (2023), whose one
-    win and one loss would be ``prior=2``. The default moves a 75 % score over 200 games by less
-    than 1 Elo. The rating of a clean sweep (1050 Elo over 200 games of two players) is a
-    convention.
+    or lost everything has no finite rating (Ford, American Mathematical Monthly 64, 1957).
+    ``prior`` drawn games against a player at the mean of all ratings keep ratings finite. The form
+    is that of Newman, "Efficient computation of rankings from pairwise comparisons", JMLR 24
+    (2023), whose one win and one loss would be ``prior=2``. The default moves a 75 % score over 200
+    games by less than 1 Elo. The rating of a clean sweep (1050 Elo over 200 games of two players)
+    is a convention.
 
     The intervals are percentiles of a bootstrap, which draws the pairs of games within each pairing
     and fits the ratings of each sample. A clean sweep has no variance to draw from, so intervals
