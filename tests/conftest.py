@@ -1,49 +1,20 @@
-"""Define shared fixtures, the options --slow and --seed, and skips for missing packages."""
+"""Define shared fixtures, and the options --slow and --seed."""
 
 from __future__ import annotations
 
 import os
-import re
+import shlex
 import signal
-from collections.abc import Callable, Generator
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
 
-OPTIONAL = {
-    "PIL",
-    "cachetools",
-    "httpx2",
-    "importlinter",
-    "jax",
-    "matplotlib",
-    "open_spiel",
-    "pgx",
-    "pydantic",
-    "pygame",
-    "pyspiel",
-    "ray",
-    "safetensors",
-    "sb3_contrib",
-    "stable_baselines3",
-    "starlette",
-    "tabulate",
-    "tensordict",
-    "tensorboard",
-    "torch",
-    "torchrl",
-    "tqdm",
-    "uvicorn",
-}
-"""Optional packages that a test may need.
-
-The extra ``test`` in pyproject.toml brings all but the RL libraries.
-"""
-
+Says = Callable[[str], str]
+"""The type of the fixture ``says``."""
 Fails = Callable[..., str]
 """The type of the fixture ``fails``."""
 Capsys = pytest.CaptureFixture[str]
@@ -90,13 +61,27 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
-def fails(capsys: Capsys) -> Fails:
-    """Run ``bao`` with some words, check its exit status, and return what it writes to stderr."""
+def says(capsys: Capsys) -> Says:
+    """Run ``bao`` with the words of a line, check that it succeeds, and return its stdout."""
     from bao_training.cli import main
 
-    def run(*words: str, status: int = 2) -> str:
-        assert main(words) == status
-        return capsys.readouterr().err
+    def run(line: str) -> str:
+        assert main(shlex.split(line)) == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def fails(capsys: Capsys) -> Fails:
+    """Run ``bao`` with the words of a line, check its exit status, and return its stderr."""
+    from bao_training.cli import main
+
+    def run(line: str, status: int = 2) -> str:
+        assert main(shlex.split(line)) == status
+        said = capsys.readouterr()
+        assert status != 2 or not said.out
+        return said.err
 
     return run
 
@@ -113,33 +98,3 @@ def client() -> TestClient:
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the board wait for a bot's first move, which may have to compile."""
     monkeypatch.setattr("bao_agents.play.api.BOT_TIMEOUT", 600.0)
-
-
-def _missing(package: str) -> bool:
-    return package in OPTIONAL and find_spec(package) is None
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Skip a test file whose imports need a missing optional package."""
-    report = yield
-    if report.failed:
-        absent = re.findall(r"ModuleNotFoundError: No module named '(\w+)", str(report.longrepr))
-        if absent and _missing(absent[-1]):
-            report.outcome = "skipped"
-            report.longrepr = (str(collector.path), 0, f"Skipped: needs {absent[-1]}")
-    return report
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
-    """Skip a test that imports a missing optional package."""
-    try:
-        return (yield)
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if _missing(package):
-            pytest.skip(f"needs {package}")
-        raise

@@ -1,7 +1,6 @@
 """Make the recorded data of a rule set: a playthrough, perft numbers and the signature.
 
-    python -m tests.make_golden kibao            # missing data only
-    python -m tests.make_golden kibao --force    # again, overwriting
+    python -m tests.make_golden kibao
 
 It writes, under tests,
 
@@ -18,9 +17,9 @@ set, are an outside specification.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
+import sys
 from pathlib import Path
 from typing import TypedDict
 
@@ -144,28 +143,12 @@ def write_pinned(entries: dict[str, Pinned]) -> None:
     (DATA / "pinned.json").write_text(f"{{\n{lines}\n}}\n", encoding="ascii")
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Run `python -m tests.make_golden`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.make_golden",
-        description="Make the recorded data of rule sets.",
-        epilog="Run tests/test_golden.py and read the files before you commit them.",
-    )
-    parser.add_argument(
-        "rulesets", nargs="+", choices=list(RULESETS), metavar="RULESET", help=", ".join(RULESETS)
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite existing data")
-    args = parser.parse_args(argv)
-    for name in args.rulesets:
-        file = playthrough_file(name)
-        if args.force or not file.exists():
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(playthrough(RULESETS[name]), encoding="ascii")
-            print(f"{file}: written")
-        if args.force or name not in all_pinned():
-            write_pinned(all_pinned() | {name: pin(RULESETS[name])})
-            print(f"{DATA / 'pinned.json'}: {name} written")
+def main(names: list[str]) -> None:
+    """Write the data of some rule sets; run test_golden and read the files before you commit."""
+    for name in names:
+        playthrough_file(name).write_text(playthrough(RULESETS[name]), encoding="ascii")
+        write_pinned(all_pinned() | {name: pin(RULESETS[name])})
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -430,7 +430,7 @@ class Move:
         self.put_down(hole)
 
     def sow(self, seeds: int, hole: Hole, direction: str) -> tuple[Hole, bool]:
-        """Sow `seeds`, beginning at `hole`; return the last hole, and whether it was empty before."""
+        """Sow `seeds`, beginning at `hole`; return the last hole and whether it was empty."""
         while True:
             was_empty = self.holes[hole] == 0
             self.put_down(hole)

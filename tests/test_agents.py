@@ -15,14 +15,13 @@ import pytest
 from bao_agents.arena.tournament import parse_players
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.registry import KINDS, PLAYERS, checkpoint_of, display_name, parse
-from bao_training.cli import main as bao
 
 from bao_env import RULESETS, Board
 from bao_env.bots import Agent, GreedyAgent, RandomAgent, get_agent
 from bao_env.engine.action import actions_of, is_legal
 from bao_env.engine.kernel import play
 from bao_env.engine.position import turn_of, unpack
-from tests.conftest import Capsys
+from tests.conftest import Says
 from tests.positions import STUCK, random_play, seeds_of
 
 
@@ -78,6 +77,8 @@ def test_choice_depends_on_the_seed(spec: str) -> None:
 @pytest.mark.parametrize(
     "spec, message",
     [
+        ("rnadom", r"\(did you mean 'random'\?\)"),
+        ("Random", r"\(did you mean 'random'\?\)"),
         ("gredy", r"player 'gredy' \(did you mean 'greedy'\?\): expected .* random, greedy"),
         ("alphabeta:", "expected something like alphabeta:6, alphabeta:100ms, alphabeta:20000n"),
         ("alphabeta:0", "depth=0: expected 1 to 60"),
@@ -262,16 +263,15 @@ def test_choice_depends_on_the_position_alone(spec: str) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("threads", [1, 2])
-def test_searches_in_workers(threads: int) -> None:
+def test_searches_in_workers() -> None:
     """Players choose the same in a thread, in a forked process and in a spawned one."""
     arrays = tuple(array[:40] for array in random_play("zanzibar"))
-    expected = act(load_all(threads), arrays)
+    expected = load_and_act(arrays)
     with ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(lambda _: act(load_all(threads), arrays), range(3)))
+        found = list(pool.map(load_and_act, [arrays] * 3))
     fork = multiprocessing.get_context("fork")
     queue = fork.Queue()
-    bots = load_all(threads)
+    bots = load_all()
     act(bots, arrays)  # now they have threads
     child = fork.Process(target=lambda: queue.put(act(bots, arrays)))
     child.start()
@@ -281,21 +281,21 @@ def test_searches_in_workers(threads: int) -> None:
         child.kill()
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as processes:
-        found.append(processes.submit(load_and_act, threads, arrays).result())
+        found.append(processes.submit(load_and_act, arrays).result())
     for actions in found:
         np.testing.assert_array_equal(actions, expected)
 
 
-def load_all(threads: int) -> list[Agent]:
-    return [bao_agents.load(name, seed=1, threads=threads) for name in SEARCHES]
+def load_all() -> list[Agent]:
+    return [bao_agents.load(name, seed=1, threads=2) for name in SEARCHES]
 
 
 def act(bots: list[Agent], arrays: tuple[np.ndarray, ...]) -> list[np.ndarray]:
     return [bot.act(*arrays) for bot in bots]
 
 
-def load_and_act(threads: int, arrays: tuple[np.ndarray, ...]) -> list[np.ndarray]:
-    return act(load_all(threads), arrays)
+def load_and_act(arrays: tuple[np.ndarray, ...]) -> list[np.ndarray]:
+    return act(load_all(), arrays)
 
 
 def test_run_is_a_player(tmp_path: Path) -> None:
@@ -322,9 +322,8 @@ def test_run_is_a_player(tmp_path: Path) -> None:
     }
 
 
-def test_players_are_listed_with_their_elo(capsys: Capsys) -> None:
-    assert bao(["players"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_players_are_listed_with_their_elo(says: Says) -> None:
+    lines = says("players").splitlines()
     assert max(map(len, lines)) <= 80
     assert {line.split()[0] for line in lines if line.strip()} >= set(PLAYERS)
     assert any(line.split()[:2] == ["alphabeta:6", "1611"] for line in lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,38 +12,25 @@ from bao_agents.arena.match import play_match
 from bao_agents.nets import checkpoint
 from bao_agents.nets.policy import NetworkAgent
 from bao_training import train
-from bao_training.alphazero import AlphaZeroTrainer
-from bao_training.cli import main as bao
 from bao_training.config import ConfigError
-from bao_training.train import load_config
 
 from bao_env.bots import RandomAgent
 from bao_env.engine.action import is_legal
 from bao_env.engine.position import PLY, movers
-from tests.conftest import Capsys
-from tests.test_train import kill_and_resume, weights
+from tests.conftest import Fails, Says
+from tests.training import check_resumed, make, options, weights
 
-TINY = [
-    "method=alphazero",
-    "network_kind=afterstate",
-    "hidden=[32]",
-    "alphazero.simulations=4",
-    "envs=32",
-    "rollout=8",
-    "minibatch=64",
-    "max_plies=150",
-    "alphazero.buffer=6000",
-    "steps=2048",
-    "evaluate_every=0",
-    "evaluate_pairs=10",
-]
+TINY = (
+    "method=alphazero network_kind=afterstate hidden=[32] alphazero.simulations=4 "
+    "envs=32 rollout=8 minibatch=64 max_plies=150 alphazero.buffer=6000 steps=2048 "
+    "evaluate_every=0 evaluate_pairs=10 "
+)
 
 
 @pytest.mark.parametrize("ruleset", ["zanzibar", "dutch", "kujifunza"])
 def test_results_are_those_of_the_games(monkeypatch: pytest.MonkeyPatch, ruleset: str) -> None:
     """Each position of an ended game has the discounted result of the player to move."""
-    settings = [*TINY, f"ruleset={ruleset}", "workers=1", "gamma=0.99"]
-    worker = AlphaZeroTrainer(*load_config(None, settings)).workers[0]
+    worker = make(f"{TINY}ruleset={ruleset} workers=1 gamma=0.99").workers[0]
     games, histories, buffer = worker.games, worker.histories, worker.buffer
     ended = 0
     settle = worker._settle
@@ -73,18 +61,11 @@ def test_results_are_those_of_the_games(monkeypatch: pytest.MonkeyPatch, ruleset
     assert is_legal(buffer.actions[known].astype(np.int64), masks).all()
 
 
-def trained(updates: int, *settings: str) -> AlphaZeroTrainer:
+def trained(updates: int, settings: str) -> Any:
     """Return a trainer after some updates of a tiny run."""
-    trainer = AlphaZeroTrainer(*load_config(None, [*TINY, *settings]))
+    trainer = make(TINY + settings)
     for _ in range(updates):
         trainer.train_update()
-    return trainer
-
-
-def restored(path: Path, *settings: str) -> AlphaZeroTrainer:
-    """Return a trainer of the same run, from a checkpoint."""
-    trainer = AlphaZeroTrainer(*load_config(None, [*TINY, *settings]))
-    trainer.restore(checkpoint.load(path, arrays=True))
     return trainer
 
 
@@ -97,43 +78,32 @@ def test_same_seed_same_network() -> None:
 def test_resumed_run_is_the_same_run(tmp_path: Path, ruleset: str) -> None:
     """It resumes games in progress and the buffer, before and after learning begins, and after the
     buffer has been filled more than once."""
-    settings = [f"ruleset={ruleset}", "alphazero.buffer=4800"]
-    straight = trained(3, *settings)
-    for updates in (3, 20):
-        straight.save(tmp_path / train.LAST)
-        resumed = restored(tmp_path / train.LAST, *settings)
-        for _ in range(updates):
-            row, again = straight.train_update(), resumed.train_update()
-            assert row.get("policy_loss") == again.get("policy_loss")
-        assert weights(resumed) == weights(straight)
-    assert row["policy_loss"] > 0 and straight.update * 256 > 4800
+    settings = f"{TINY}ruleset={ruleset} alphazero.buffer=4800"
+    check_resumed(settings, tmp_path / train.LAST, 3, 3)
+    trainer = check_resumed(settings, tmp_path / train.LAST, 6, 20)
+    assert trainer.update * 256 > 4800
 
 
-@pytest.mark.slow
-def test_resume_after_kills(tmp_path: Path) -> None:
-    kill_and_resume(tmp_path, [*TINY, "steps=6144", "checkpoint_every=0"])
-
-
-def test_without_its_buffer_a_run_goes_on(tmp_path: Path, capsys: Capsys) -> None:
+def test_without_its_buffer_a_run_goes_on(tmp_path: Path, says: Says) -> None:
     """The games continue where they were; the buffer is filled again."""
     path = tmp_path / "r" / train.LAST
     trainer = trained(3, "alphazero.keep_buffer=false")
     trainer.save(path)
     assert path.stat().st_size < 200_000  # the buffer alone takes a megabyte
-    other = restored(path, "alphazero.keep_buffer=false")
+    other = trained(0, "alphazero.keep_buffer=false")
+    other.restore(checkpoint.load(path, arrays=True))
     assert weights(other) == weights(trainer) and other.steps == trainer.steps
     for mine, theirs in zip(other.workers, trainer.workers, strict=True):
         np.testing.assert_array_equal(mine.games.positions, theirs.games.positions)
         assert mine.buffer.count_settled() == 0 and not mine.histories.lengths.any()
-    assert bao(["train", "--run", "r", "--out", str(tmp_path), "--resume"]) == 0
+    says(f"train --run r --out {tmp_path} --resume")
     assert (tmp_path / "r" / "final.safetensors").exists()
 
 
 @pytest.mark.slow
 def test_it_learns(tmp_path: Path) -> None:
-    settings = [*TINY, "hidden=[64]", "alphazero.simulations=8", "envs=128", "minibatch=256"]
-    settings += ["alphazero.buffer=20000", "steps=20480", "learning_rate=0.003"]
-    trainer = AlphaZeroTrainer(*load_config(None, settings))
+    settings = "hidden=[64] alphazero.simulations=8 alphazero.buffer=20000 envs=128 minibatch=256"
+    trainer = make(f"{TINY}{settings} steps=20480 learning_rate=0.003")
 
     def score() -> float:
         player = NetworkAgent(trainer.network, trainer.ruleset)
@@ -151,19 +121,16 @@ def test_it_learns(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_generations_and_their_curve(tmp_path: Path, capsys: Capsys) -> None:
-    settings = [part for setting in [*TINY, "keep_every=1000"] for part in ("--set", setting)]
-    assert bao(["train", "--run", "r", "--out", str(tmp_path), *settings]) == 0
+def test_generations_and_their_curve(tmp_path: Path, says: Says, fails: Fails) -> None:
+    says(f"train --run r --out {tmp_path} {options(TINY + 'keep_every=1000')}")
     kept = sorted(path.stem for path in (tmp_path / "r").glob("*.safetensors"))
     assert kept == ["final", "last", "step-1000", "step-2000"]
-    options = ["--against", "random", "--pairs", "10", "--threads", "1"]
-    assert bao(["curve", str(tmp_path / "r"), "--elo", *options]) == 0
-    assert "| step-1000 |" in capsys.readouterr().out
+    said = says(f"curve {tmp_path}/r --elo --against random --pairs 10 --threads 1")
+    assert "| step-1000 |" in said
     assert (tmp_path / "r" / "curve" / "curve.png").read_bytes().startswith(b"\x89PNG")
-    assert bao(["curve", str(tmp_path), "--elo"]) == 2
-    assert "fewer than two generations" in capsys.readouterr().err
+    assert "fewer than two generations" in fails(f"curve {tmp_path} --elo")
 
 
 def test_buffer_that_is_too_small_raises() -> None:
     with pytest.raises(ConfigError, match="should be at least envs \\* max_plies = 4800"):
-        load_config(None, [*TINY, "alphazero.buffer=1000"])
+        make(TINY + "alphazero.buffer=1000")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bao_training.cli import main as bao
 from PIL import Image
 
 from bao_env.animation import frames
 from bao_env.board import Board, EventKind
 from bao_env.render.shapes import Circle, Text
-from tests.conftest import Capsys
+from tests.conftest import Says
 from tests.rulesets import every_ruleset
 
 ROOT = Path(__file__).parent.parent
@@ -36,11 +35,10 @@ def test_every_frame_has_all_seeds(ruleset: str) -> None:
         assert milliseconds >= 20  # browsers slow down faster frames
 
 
-def test_replay_draws_the_game(tmp_path: Path, capsys: Capsys) -> None:
+def test_replay_draws_the_game(tmp_path: Path, says: Says) -> None:
     file, game = tmp_path / "game.gif", tmp_path / "game.txt"
     game.write_text("1: 6L* 5L;")
-    assert bao(["replay", str(game), "--gif", str(file)]) == 0
-    assert "2 moves, all legal" in capsys.readouterr().out
+    assert "2 moves, all legal" in says(f"replay {game} --gif {file}")
     with Image.open(file) as picture:
         assert picture.size == (820, 406) and frames_of(picture) > 10
 

@@ -1,11 +1,9 @@
-"""Test that the proof that kujifunza is won holds by the literal rules, and that errors are found."""
+"""Test that the proof that kujifunza is won holds by the literal rules, and errors are found."""
 
 from __future__ import annotations
 
 import random
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -25,6 +23,7 @@ from tests.check_certificate import (
 )
 from tests.conftest import Capsys
 from tests.positions import random_games
+from tests.processes import python
 from tests.reference import OPPONENT, SOUTH, WINS, legal_moves, opening
 
 ROOT = Path(__file__).parent.parent
@@ -73,8 +72,7 @@ assert main([{str(SHIPPED)!r}]) == 0
 imported = {{name.partition(".")[0] for name in sys.modules}}
 print(imported & {{"bao_env", "bao_agents", "bao_training", "numba", "numpy"}})
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "set()", done.stderr
+    assert python(code).stdout.splitlines()[-1] == "set()"
 
 
 # --- what is wrong ------------------------------------------------------------------------------

@@ -20,13 +20,12 @@ from bao_agents.arena.match import play_match
 from bao_agents.arena.solved_positions import shipped_won_positions
 from bao_agents.base import NamedPlayer
 from bao_agents.chat import DEFAULTS, ChatAgent, parse_name
-from bao_training.cli import main as bao
 
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.action import is_legal
 from bao_env.engine.ruleset import get_ruleset
 from tests.chat_stub import Stub, serve
-from tests.conftest import Capsys
+from tests.conftest import Says
 from tests.positions import random_play
 
 GREEDY = "org/greedy:free"
@@ -192,20 +191,13 @@ def test_a_forfeit_loses_the_game(stub: Stub) -> None:
     assert (won[:40].mistakes(agent) == won[:40].choices).all() and won[:40].choices.any()
 
 
-def test_commands_report_illegal_tries_and_forfeits(
-    stub: Stub, tmp_path: Path, capsys: Capsys
-) -> None:
-    words = ["--pairs", "2", "--json", str(tmp_path / "match.json")]
-    assert bao(["match", f"chat:{GREEDY}", "chat:illegal", *words]) == 0
-    out = capsys.readouterr().out
+def test_commands_report_illegal_tries_and_forfeits(stub: Stub, tmp_path: Path, says: Says) -> None:
+    out = says(f"match chat:{GREEDY} chat:illegal --pairs 2 --json {tmp_path}/match.json")
     assert "against chat:illegal, chat:illegal: 4 moves, 12 illegal tries, 4 forfeits" in out
     [result] = json.loads((tmp_path / "match.json").read_text())["results"]
     assert result["wins"] == 4 and result["opponent_answers"]["forfeits"] == 4
     assert result["answers"]["illegal tries"] == 0
 
-    words = ["--ruleset", "kujifunza", "--positions", "3", "--plies", "2", "3", "--threads", "1"]
-    words += ["--sources", "random", "--nodes", "20000", "--cache", str(tmp_path / "cache")]
-    assert bao(["blunders", "chat:html", *words]) == 0
-    assert re.search(
-        r"chat:html: (\d+) moves, 0 illegal tries, \1 forfeits", capsys.readouterr().out
-    )
+    how = "--ruleset kujifunza --positions 3 --plies 2 3 --sources random --nodes 20000"
+    out = says(f"blunders chat:html {how} --threads 1 --cache {tmp_path}/cache")
+    assert re.search(r"chat:html: (\d+) moves, 0 illegal tries, \1 forfeits", out)

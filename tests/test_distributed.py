@@ -13,53 +13,41 @@ import numpy as np
 import pytest
 from bao_agents.nets import checkpoint
 from bao_training import distributed, train
-from bao_training.cli import main as bao
 from bao_training.config import ConfigError
-from bao_training.ppo import PpoTrainer
-from bao_training.train import load_config
 
-from tests.test_train import metrics, options
+from tests.conftest import Says
+from tests.processes import ROOT
+from tests.training import make, metrics, options
 
-ROOT = Path(__file__).parent.parent
-SMALL = ["method=ppo", "hidden=[16]", "envs=32", "rollout=8", "minibatch=256", "evaluate_pairs=2"]
-SEARCH = [
-    "method=alphazero",
-    "network_kind=afterstate",
-    "alphazero.simulations=3",
-    "alphazero.buffer=4000",
-    "max_plies=100",
-]
+SMALL = "method=ppo hidden=[16] envs=32 rollout=8 minibatch=256 evaluate_pairs=2 "
+SEARCH = (
+    "method=alphazero network_kind=afterstate max_plies=100 "
+    "alphazero.simulations=3 alphazero.buffer=4000 "
+)
 
 
-def arguments(folder: Path, settings: list[str], *extra: str) -> list[str]:
+def command(folder: Path, settings: str) -> str:
     """Return the command line of a run of two workers."""
-    return ["--out", str(folder), "--run", "r", *extra, *options(*SMALL, *settings)]
+    return f"train --out {folder} --run r {options(SMALL + settings)}"
 
 
-def launch(*given: str) -> subprocess.Popen[str]:
+def launch(line: str) -> subprocess.Popen[str]:
     """Start such a run on two processes."""
-    torchrun = ["torch.distributed.run", "--nproc-per-node=2", "--standalone", "-m", "--"]
+    words = f"-m torch.distributed.run --nproc-per-node=2 --standalone -m -- bao_training {line}"
     return subprocess.Popen(
-        [sys.executable, "-m", *torchrun, "bao_training", "train", *given],
-        cwd=ROOT,
-        text=True,
-        stderr=subprocess.PIPE,
+        [sys.executable, *words.split()], cwd=ROOT, text=True, stderr=subprocess.PIPE
     )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["ppo", "alphazero"])
-def test_two_processes_are_one_run(tmp_path: Path, method: str) -> None:
-    settings = ["steps=4096", "evaluate_every=2048", *(SEARCH if method == "alphazero" else [])]
-    assert bao(["train", *arguments(tmp_path / "1", settings)]) == 0
-    done = launch(*arguments(tmp_path / "2", settings))
+def test_two_processes_are_one_run(tmp_path: Path, method: str, says: Says) -> None:
+    settings = "steps=4096 evaluate_every=2048 " + (SEARCH if method == "alphazero" else "")
+    says(command(tmp_path / "1", settings))
+    done = launch(command(tmp_path / "2", settings))
     _, errors = done.communicate(timeout=200)
     assert done.returncode == 0, errors
-    rows = [
-        [{k: v for k, v in row.items() if "share" not in k} for row in metrics(tmp_path / n)]
-        for n in "12"
-    ]
-    assert rows[0] == rows[1]  # except times and what depends on them
+    assert metrics(tmp_path / "1") == metrics(tmp_path / "2")
     one, two = (checkpoint.load(tmp_path / n / "r" / "last.safetensors", arrays=True) for n in "12")
     np.testing.assert_equal(two.arrays, one.arrays)
 
@@ -67,8 +55,7 @@ def test_two_processes_are_one_run(tmp_path: Path, method: str) -> None:
 @pytest.mark.slow
 def test_resume_after_a_process_died(tmp_path: Path) -> None:
     """The other process stops, and the run can be resumed."""
-    settings = ["steps=200000", "checkpoint_every=0", "evaluate_every=0"]
-    running = launch(*arguments(tmp_path, settings))
+    running = launch(command(tmp_path, "steps=200000 checkpoint_every=0 evaluate_every=0"))
     last = tmp_path / "r" / "last.safetensors"
     while not last.exists():
         assert running.poll() is None
@@ -90,4 +77,4 @@ def test_resume_after_a_process_died(tmp_path: Path) -> None:
 def test_workers_that_cannot_be_divided_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distributed, "world_size", lambda: 3)
     with pytest.raises(ConfigError, match="workers=2 cannot be divided among 3 processes"):
-        PpoTrainer(*load_config(None, SMALL))
+        make(SMALL)

@@ -63,17 +63,12 @@ def test_commands_are_understood(name: str, capsys: Capsys) -> None:
             parse(words)
         except SystemExit as end:
             assert not end.code, f"{command}: {capsys.readouterr().err}"
-        except ModuleNotFoundError:
-            continue  # its extra is missing
 
 
 @pytest.mark.parametrize(
     "name", ["README.md", "bao_env/README.md", "agents/README.md", "docs/observations.md"]
 )
 def test_examples(name: str) -> None:
-    if name in ("README.md", "agents/README.md"):
-        import pygame  # noqa: F401 - skipped where it is missing
-        import torch  # noqa: F401
     results = doctest.testfile(
         str(ROOT / name), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
     )
@@ -84,7 +79,10 @@ def test_examples(name: str) -> None:
 def test_code_imports_what_exists(name: str) -> None:
     for block in re.findall(r"^```python\n(.*?)^```", TEXTS[name], re.DOTALL | re.MULTILINE):
         for line in re.findall(r"^(?:from|import) bao_(?:env|agents|training).*", block, re.M):
-            exec(line)
+            try:
+                exec(line)
+            except ModuleNotFoundError as error:  # an RL library may be missing
+                assert not (error.name or "").startswith("bao_")
 
 
 def test_set_up_commands_are_marked_for_ci() -> None:

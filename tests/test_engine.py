@@ -3,7 +3,6 @@
 import copy
 import multiprocessing
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -20,6 +19,7 @@ from bao_env.engine.position import NO_WINNER
 from bao_env.engine.ruleset import RULESETS
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.observation.board import observe
+from tests.processes import python
 
 SIZE = 600  # more than one block, so that two threads share it
 
@@ -213,19 +213,10 @@ def test_stale_kernels_are_dropped_wherever_the_cache_is(tmp_path: Path) -> None
     header = "from bao_env.engine.compile import jit\n"
     outer = "from package.inner import rule\n\n@jit\ndef play():\n    return rule()\n"
     (package / "outer.py").write_text(header + outer)
-    environment = os.environ | {
-        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
-        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
-    }
+    path = os.pathsep.join([str(tmp_path), *sys.path])
     for rule, hits in (1, 0), (1, 1), (2, 0):
         (package / "inner.py").write_text(f"{header}\n@jit\ndef rule():\n    return {rule}\n")
         command = "from package.outer import play; print(play(), len(play.stats.cache_hits))"
-        run = subprocess.run(
-            [sys.executable, "-c", command],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        run = python(command, NUMBA_CACHE_DIR=str(tmp_path / "cache"), PYTHONPATH=path)
         assert run.stdout.split() == [str(rule), str(hits)]
     assert list((tmp_path / "cache").rglob("*.nbc"))

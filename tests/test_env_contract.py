@@ -1,4 +1,4 @@
-"""Test the contract of all environments: arguments, options, actions, opponents, copies, pictures."""
+"""Test the contract of all environments: arguments, options, opponents, copies, pictures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from bao_env.notation import NotationError, format_position
 from bao_env.observation import SEED_UNIT
 from bao_env.observation.observer import get_observer
 from tests.positions import OPENING, STUCK, TAKASIA
-from tests.vector import NEXT, arrays_of, same
+from tests.vector import NEXT, SAME, arrays_of, same
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -153,33 +153,26 @@ def test_one_game_under_one_id() -> None:
         assert parameter.default == defaults[0][name] or name == "opening_plies"
 
 
-@pytest.mark.parametrize("name", ["bao/Bao-v0", "bao/BaoSelfPlay-v0"])
-def test_the_same_games_by_every_road(name: str) -> None:
-    """`make` and every mode of `make_vec` play alike, with Gymnasium's autoreset and a loss for an
-    illegal action."""
-    single: Any = gymnasium.make(f"bao_env:{name}", opening_plies=0)
-    fixed: dict[str, Any] = {"opening_plies": 0, "max_plies": 9}
-    if single.unwrapped.opponent is not None:
-        assert single.unwrapped.opponent == "random"
-        fixed |= {"opponent": "greedy", "seat": "south"}  # their seeds reach the modes differently
-    single = gymnasium.make(f"bao_env:{name}", **fixed)
-    sync: Any = gymnasium.make_vec(f"bao_env:{name}", 2, "sync", **fixed)
-    ours: Any = gymnasium.make_vec(f"bao_env:{name}", 2, **fixed)
+@pytest.mark.parametrize(
+    ("name", "opponent"), [("bao/Bao-v0", "random"), ("bao/BaoSelfPlay-v0", None)]
+)
+def test_ids(name: str, opponent: str | None) -> None:
+    """`make` and every mode of `make_vec` make the classes with these defaults; test_vector_games
+    compares their games."""
+    single: Any = gymnasium.make(f"bao_env:{name}", ruleset="dutch")
+    sync: Any = gymnasium.make_vec(f"bao_env:{name}", 2, "sync", ruleset="dutch")
+    ours: Any = gymnasium.make_vec(f"bao_env:{name}", 2, ruleset="dutch")
+    assert type(ours) is BaoVectorEnv and ours.num_envs == 2
+    assert single.spec.id == name and single.spec.max_episode_steps is None
+    for env in (single.unwrapped, sync.envs[0].unwrapped, ours):
+        assert (env.opponent, env.ruleset.name) == (opponent, "dutch")
     assert sync.metadata["autoreset_mode"] is ours.metadata["autoreset_mode"] is NEXT
-    results = [env.reset(seed=1) for env in (sync, ours, single)]
-    running = True
-    for number in range(30):
-        assert same(results[0], results[1])
-        actions = results[0][-1]["action_mask"].argmax(axis=1)
-        if number == 20:
-            actions[:] = 63
-        results[:2] = [env.step(actions) for env in (sync, ours)]
-        if running:
-            results[2] = single.step(actions[0])
-            running = not (results[2][2] or results[2][3])
-            first = {key: array[0] for key, array in results[0][0].items()}
-            assert same(results[2][:4], (first, *(part[0] for part in results[0][1:4])))
-    assert not running
+    for env in (single.unwrapped, ours):  # an illegal action loses
+        env.reset(seed=1)
+        assert np.all(step(env, 63)[2])
+    same_step: Any = gymnasium.make_vec(f"bao_env:{name}", 3, autoreset_mode="SameStep")
+    assert same_step.metadata["autoreset_mode"] is SAME
+    assert BaoVectorEnv.metadata["autoreset_mode"] is NEXT
 
 
 # --- observations -------------------------------------------------------------------------------
@@ -190,10 +183,11 @@ def test_legal_actions_and_boards(make: Make) -> None:
     """Masks, samples and boards agree with the positions, and sampling is seeded."""
     env: Any = make()
     draws = []
-    for _ in range(2):
-        env.reset(seed=3)
-        draws.append([np.ravel(env.sample_legal_actions()).tolist() for _ in range(9)])
-    assert draws[0] == draws[1] and len({*map(tuple, draws[0])}) > 1
+    for seed in (3, 3, 4):
+        env.reset(seed=seed)
+        draws.append([np.ravel(env.sample_legal_actions()).tolist() for _ in range(40)])
+    assert draws[0] == draws[1] != draws[2]
+    assert {*np.ravel(draws[0])} == {20, 22, 24, 26}
     for _ in range(4):
         masks = np.atleast_2d(env.action_masks())
         assert masks.dtype == np.bool_
@@ -212,18 +206,6 @@ def test_the_board_of_an_ended_game() -> None:
     outcome = env.board.outcome()
     assert outcome is not None and outcome.winner == info["winner"]
     assert not env.board.legal_actions and env.sample_legal_actions() == 0
-
-
-@EVERY_ENV
-def test_an_observer_of_your_own(make: Make) -> None:
-    class Legal:
-        space = Box(0, 64, (1,), np.int8)
-
-        def fill(self, positions: Any, legal: Any, viewers: Any, arrays: Any) -> None:
-            arrays[:, 0] = [int(bits).bit_count() for bits in legal]
-
-    env = make(observation=Legal())
-    assert np.all((env.reset(seed=0) or env.last())[0]["observation"] == 4)
 
 
 @EVERY_ENV
@@ -442,11 +424,22 @@ def test_an_invalid_answer_of_the_opponent_raises(
         step(env, 20)
 
 
+LOST = "0,1,5,1,0,0,0,0/0,0,1,1,0,2,0,3/3,1,2,3,1,1,7,0/1,3,1,2,1,1,2,0 10,11 - N -"
+"""North wins at once."""
+
+
 @WITH_OPPONENT
-def test_an_episode_without_a_turn_for_the_learner_raises(make: Make) -> None:
-    env = make(max_plies=1, seat="north")
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [({"max_plies": 1, "seat": "north"}, {}), ({}, {"position": LOST, "seat": "south"})],
+)
+def test_an_episode_without_a_turn_for_the_learner_raises(
+    make: Make, arguments: dict[str, Any], options: dict[str, Any]
+) -> None:
+    """No loss is counted that was not played."""
+    env = make(**arguments)
     with pytest.raises(ValueError, match="before the learner's first action"):
-        env.reset()
+        env.reset(seed=1, options=options)
     with pytest.raises(ResetNeeded):
         step(env, 20)
 
@@ -500,8 +493,7 @@ def test_ansi_pictures(make: Make) -> None:
 
 @EVERY_ENV
 def test_images(make: Make) -> None:
-    import pygame  # noqa: F401 - skipped where it is missing
-
+    pytest.importorskip("pygame")
     env = make(render_mode="rgb_array")
     env.reset(seed=1)
     before = pictures(env)

@@ -1,4 +1,4 @@
-"""Test files of exact values: they are right, their parts are disjoint, and they can be continued."""
+"""Test files of exact values: they are right, their parts disjoint, and they can be continued."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from bao_agents.arena.solved_positions import (
     mirrored,
 )
 from bao_agents.search.solver.solver import Solver
-from bao_training.cli import main as bao
 from bao_training.fit import exact_values
 from bao_training.fit.exact_values import DatasetSettings, generate
 
@@ -23,7 +22,7 @@ from bao_env import RULESETS
 from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, movers, unpack
-from tests.conftest import Capsys, Fails
+from tests.conftest import Fails, Says
 from tests.positions import TAKASIA, board_of, pack_texts
 
 SETTINGS = DatasetSettings(
@@ -153,18 +152,15 @@ def test_files_that_are_refused(
         SolvedPositions.load(path)
 
 
-def test_in_a_terminal(tmp_path: Path, capsys: Capsys, fails: Fails) -> None:
-    out = str(tmp_path / "late.npz")
-    words = ["--ruleset", "zanzibar", "--count", "20", "--nodes", "3000", out]
-    assert bao(["dataset", *words]) == 0
-    printed = capsys.readouterr().out
+def test_in_a_terminal(tmp_path: Path, says: Says, fails: Fails) -> None:
+    out = tmp_path / "late.npz"
+    printed = says(f"dataset --ruleset zanzibar --count 20 --nodes 3000 {out}")
     assert printed.startswith(f"{out}: ")
     assert "random, mtaji: " in printed and "sha256 " in printed
     assert SolvedPositions.load(out).positions[:, PLY].min() >= 34
-    new = ["dataset", "--count", "4", str(tmp_path / "new.npz"), "--plies"]
-    assert "plies=(9, 8)" in fails(*new, "9", "8")
+    assert "plies=(9, 8)" in fails(f"dataset --count 4 {tmp_path}/new.npz --plies 9 8")
     assert not list(tmp_path.glob("new*"))
     (tmp_path / "mine.txt").write_text("precious")
-    error = fails("dataset", "--count", "4", str(tmp_path / "mine.txt"))
+    error = fails(f"dataset --count 4 {tmp_path}/mine.txt")
     assert "mine.txt exists and is not a file of exact values: choose another name" in error
     assert (tmp_path / "mine.txt").read_text() == "precious"

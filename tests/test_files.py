@@ -120,11 +120,7 @@ evaluate_every = 0
         "dataset --ruleset kujifunza --count 9 out/values.npz",
         "blunders greedy --ruleset kujifunza --positions 9 --games 1 --cache out --won out/w.npz",
         "blunders random --ruleset kujifunza --positions 9 --games 1 --cache out --plot out/p.png",
-        "rate greedy --json out/new.json --precision 300",
-        "bench --seconds 0.01 --batches 4 --threads 1 --json out/bench.json",
         "train small.toml --run a --out out",
-        "train small.toml --run a --out out --set method=ppo",
-        "train small.toml --run a --out out --set method=alphazero",
     ],
 )
 def test_full_disk_is_one_error_that_names_the_file(tmp_path: Path, command: str) -> None:

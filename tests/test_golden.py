@@ -9,8 +9,12 @@ import pytest
 from bao_env.engine.ruleset import RULESETS
 from bao_env.signature import signature
 from tests import make_golden, reference
-from tests.conftest import Capsys
-from tests.make_golden import perft_numbers, pinned, playthrough, playthrough_file
+from tests.make_golden import (
+    perft_numbers,
+    pinned,
+    playthrough,
+    playthrough_file,
+)
 from tests.rulesets import EVERY_RULESET
 
 
@@ -36,19 +40,11 @@ def test_perft(ruleset: str) -> None:
     assert reference.perft(reference.opening(rules), rules, 4) == numbers[:4]
 
 
-def test_make_golden_writes_missing_data_only(
-    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+def test_make_golden_writes_the_committed_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = pinned("malawi")
-    monkeypatch.setattr(make_golden, "MAX_PERFT", 30)
-    monkeypatch.setattr(make_golden, "DATA", tmp_path)
-    monkeypatch.setattr(make_golden, "PLAYTHROUGHS", tmp_path / "playthroughs")
-    for written in (2, 0):
-        make_golden.main(["malawi"])
-        assert capsys.readouterr().out.count("written") == written
-    assert pinned("malawi") == expected | {"perft": expected["perft"][:3]}
-    file = playthrough_file("malawi")
-    assert file.read_text() == playthrough(RULESETS["malawi"])
-    file.write_text("mine")
-    make_golden.main(["malawi", "--force"])
-    assert "malawi" in file.read_text()
+    expected, text = pinned("malawi"), playthrough_file("malawi").read_text()
+    for folder in ("DATA", "PLAYTHROUGHS"):
+        monkeypatch.setattr(make_golden, folder, tmp_path)
+    make_golden.main(["malawi"])
+    assert (pinned("malawi"), playthrough_file("malawi").read_text()) == (expected, text)

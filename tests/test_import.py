@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 import tomllib
-from pathlib import Path
 
 import pettingzoo
 import pytest
 
 import bao_env
+from tests.processes import ROOT, python
 
-ROOT = Path(__file__).parent.parent
 HEAVY = (
     ["torch", "jax", "tensorflow", "matplotlib", "PIL", "pygame", "tqdm"]
     + ["numba.cuda", "cuda", "cupy"]  # numba looks for a driver where its cuda is imported
@@ -22,22 +18,10 @@ HEAVY = (
 )
 
 
-def run(program: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def heavy_after(statement: str) -> set[str]:
     """Return the heavy packages that a fresh Python has imported after a statement."""
-    found = run(f"import sys\n{statement}\nprint(*(set({HEAVY}) & sys.modules.keys()))")
-    return set(found.split())
+    program = f"import sys\n{statement}\nprint(*(set({HEAVY}) & sys.modules.keys()))"
+    return set(python(program, PYTHONWARNINGS="error").stdout.split())
 
 
 def test_import_is_light() -> None:
@@ -62,14 +46,7 @@ position = Packed.of(bao_env.Board().words)
 print(position)
 print(begin_action(bao_env.get_ruleset("zanzibar").kernel, position, np.uint64(26))[1])
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-    )
-    assert done.returncode == 0, done.stderr
+    done = python(program, PYTHONWARNINGS="error", NUMBA_DISABLE_JIT="1")
     position, hand = done.stdout.splitlines()
     assert position.startswith("front 0 0 0 0 6 2 2 0, back 0 0 0 0 0 0 0 0, other_front 0 0 0 0 6")
     assert hand.endswith("3 seeds from pit 7 up")
@@ -87,16 +64,6 @@ def test_all_names_are_there() -> None:
     assert len(set(bao_env.__all__)) == len(bao_env.__all__) > 15
     for name in bao_env.__all__:
         assert getattr(bao_env, name) is not None
-
-
-def test_gymnasium_imports_and_registers_by_the_name_alone() -> None:
-    program = """
-import gymnasium
-env = gymnasium.make("bao_env:bao/Bao-v0", opponent="greedy")
-envs = gymnasium.make_vec("bao_env:bao/Bao-v0", num_envs=2)
-print(type(env.unwrapped).__name__, type(envs).__name__, env.spec.max_episode_steps)
-"""
-    assert run(program).split() == ["BaoEnv", "BaoVectorEnv", "None"]
 
 
 @pytest.mark.skipif(not hasattr(pettingzoo, "register"), reason="PettingZoo has no registry yet")

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import importlinter  # noqa: F401 - skipped where it is missing
-
 ROOT = Path(__file__).parent.parent
 
 

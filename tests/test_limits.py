@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from bao_agents.search.solver.solver import Solver
 
 from bao_env import Board
 from bao_env.engine.compile import jit
+from tests.processes import python, start
 
 OPENING = Board().words
 
@@ -104,8 +104,7 @@ from bao_agents.search.limits import nanoseconds
 
 assert time.perf_counter_ns() < nanoseconds() < nanoseconds() < time.perf_counter_ns()
 """
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    python(program, NUMBA_CACHE_DIR=str(tmp_path))
 
 
 @pytest.mark.parametrize("player", ["alphabeta:50ms", "mcts:50ms", "solver:50ms"])
@@ -202,12 +201,7 @@ for short in (True, False):  # the first call may compile
 
 
 def test_ctrl_c_stops_bao_solve() -> None:
-    command = "-m bao_training solve --ruleset zanzibar --seconds 600"
-    process = subprocess.Popen(
-        [sys.executable, *command.split()],
-        stderr=subprocess.DEVNULL,
-    )
-    with process:
+    with start("solve --ruleset zanzibar --seconds 600") as process:
         try:
             time.sleep(4.0)
             process.send_signal(signal.SIGINT)

@@ -12,7 +12,6 @@ from typing import Any
 
 import bao_agents
 import pytest
-from bao_training.cli import main as command_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +36,7 @@ from bao_env.notation.transcript import (
     replay,
     transcribe,
 )
-from tests.conftest import Capsys
+from tests.conftest import Fails, Says
 from tests.positions import (
     ENDLESS,
     HOUSE_CHOICE,
@@ -425,19 +424,19 @@ def test_unreadable_transcripts_are_not_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "printed"),
+    ("line", "printed"),
     [
         (
-            ["replay", str(GAMES[0])],
+            f"replay {GAMES[0]}",
             [
                 "de Voogt 1995, game 1: 35 moves, all legal",
                 "position: 1,8,1,2,3,5,5,0/3,1,4,1,5,1,2,1/0,0,0,0,0,0,0,0/1,2,2,1,3,2,1,0 4,5",
                 "result: South wins: front row empty",
             ],
         ),
-        (["replay", str(EXAMPLE)], ["result: unfinished; the header says: North"]),
+        (f"replay {EXAMPLE}", ["result: unfinished; the header says: North"]),
         (
-            ["explain", OPENING, "7L*"],
+            f"explain '{OPENING}' 7L*",
             [
                 "1. South puts a seed from the store into A7 (Donkers 2.2)",
                 "2. South lifts 3 seeds from A7 (Donkers 2.4)",
@@ -446,47 +445,43 @@ def test_unreadable_transcripts_are_not_written() -> None:
                 "position: 0,0,0,1,7,3,0,0/",
             ],
         ),
-        (["explain", ENDLESS, "A1R"], ["the move has not ended: illegal (Donkers 1.5a)"]),
-        (["show", TAKASIA], ["takasia bars A2", "A6L (A6L*)"]),
+        (f"explain '{ENDLESS}' A1R", ["the move has not ended: illegal (Donkers 1.5a)"]),
+        (f"show '{TAKASIA}'", ["takasia bars A2", "A6L (A6L*)"]),
     ],
 )
-def test_commands_print(arguments: list[str], printed: list[str], capsys: Capsys) -> None:
-    assert command_line(arguments) == 0
-    out = capsys.readouterr().out
-    for text in printed:
-        assert text in out
+def test_commands_print(line: str, printed: list[str], says: Says) -> None:
+    out = says(line)
+    assert all(text in out for text in printed), out
 
 
-@pytest.mark.parametrize("arguments", [["show", TAKASIA], ["replay", str(EXAMPLE)]])
-def test_commands_write_pictures(arguments: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", [f"show '{TAKASIA}'", f"replay {EXAMPLE}"])
+def test_commands_write_pictures(line: str, tmp_path: Path, says: Says) -> None:
     picture = tmp_path / "board.svg"
-    assert command_line([*arguments, "--svg", str(picture)]) == 0
+    says(f"{line} --svg {picture}")
     assert picture.read_text().startswith("<svg ")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("line", "message"),
     [
-        (["show", "nonsense"], "fields"),
-        (["explain", OPENING, "5L"], "Donkers 2.4b"),
-        (["replay", str(DATA)], "Is a directory"),
-        (["replay", os.devnull], "no game"),
+        ("show nonsense", "fields"),
+        (f"explain '{OPENING}' 5L", "Donkers 2.4b"),
+        (f"replay {DATA}", "Is a directory"),
+        (f"replay {os.devnull}", "no game"),
     ],
 )
-def test_commands_print_errors(arguments: list[str], message: str, capsys: Capsys) -> None:
-    assert command_line(arguments) == 2
-    printed = capsys.readouterr()
-    assert printed.err.startswith("error: ") and message in printed.err and printed.out == ""
+def test_commands_print_errors(line: str, message: str, fails: Fails) -> None:
+    error = fails(line)
+    assert error.startswith("error: ") and message in error
 
 
-def test_invalid_bytes_in_a_file(tmp_path: Path, capsys: Capsys) -> None:
+def test_invalid_bytes_in_a_file(tmp_path: Path, fails: Fails) -> None:
     file = tmp_path / "game.txt"
     file.write_bytes(b"a: b\nc: \xff\n")
-    assert command_line(["replay", str(file)]) == 2
-    assert "line 2: the byte 0xff is not ASCII" in capsys.readouterr().err
+    assert "line 2: the byte 0xff is not ASCII" in fails(f"replay {file}")
 
 
-def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_skipped(tmp_path: Path, says: Says) -> None:
     assert parse_position("\ufeff" + OPENING, ZANZIBAR) == opening(ZANZIBAR)
     with pytest.raises(NotationError):
         parse_position("\ufeff\ufeff" + OPENING, ZANZIBAR)
@@ -494,4 +489,4 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     assert parse_transcripts("\ufeff" + game) == parse_transcripts(game)
     file = tmp_path / "game.txt"
     file.write_text(game, encoding="utf-8-sig")
-    assert command_line(["replay", str(file)]) == 0
+    says(f"replay {file}")

@@ -12,11 +12,11 @@ import pytest
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
 from bao_agents.nets.network import ARCHITECTURES
-from bao_training.cli import main as bao
 from bao_training.config import ConfigError
-from bao_training.train import METHODS, load_config
+from bao_training.train import METHODS
 
-from tests.conftest import Capsys
+from tests.conftest import Fails, Says
+from tests.training import make, options
 
 README = (Path(__file__).parent.parent / "training" / "README.md").read_text(encoding="utf-8")
 MODULE = (
@@ -47,16 +47,10 @@ number = 7
 """
 )
 """The network and the method of the documentation, and a method with settings."""
-TINY = [
-    "network_kind=afterstate",
-    "steps=2048",
-    "hidden=[16, 8]",
-    "envs=64",
-    "rollout=16",
-    "minibatch=512",
-    "evaluate_pairs=2",
-    "checkpoint_every=0",
-]
+TINY = (
+    "network_kind=afterstate steps=2048 hidden=[16,8] envs=64 rollout=16 minibatch=512 "
+    "evaluate_pairs=2 checkpoint_every=0 "
+)
 
 
 def forget(name: str) -> None:
@@ -79,43 +73,42 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     forget(name)
 
 
-def run(*settings: str, resume: bool = False) -> int:
-    words = [word for setting in [*TINY, *settings] for word in ("--set", setting)]
-    return bao(["train", *words, "--run", "own", *(["--resume"] if resume else [])])
+def run(settings: str) -> str:
+    """Return the command for a tiny run."""
+    return f"train {options(TINY + settings)} --run own"
 
 
 @pytest.mark.slow
-def test_an_own_network_trains_and_is_loaded_only_when_allowed(own: str, capsys: Capsys) -> None:
+def test_an_own_network_trains_and_is_loaded_only_when_allowed(
+    own: str, says: Says, fails: Fails
+) -> None:
     net, path = f"{own}:Net", "runs/own/final.safetensors"
-    assert run(f"architecture={net}") == 0
+    says(run(f"architecture={net}"))
     forget(own)
     with pytest.raises(CheckpointError, match=rf"is not imported .*--allow {net}"):
         bao_agents.load(path)
-    command = [path, "random", "--pairs", "2"]
-    assert bao(["match", *command]) == 2
-    assert f"--allow {net}" in capsys.readouterr().err
-    assert bao(["train", "--run", "own", "--resume"]) == 2
-    assert f"--set architecture={net}" in capsys.readouterr().err
+    match = f"match {path} random --pairs 2"
+    assert f"--allow {net}" in fails(match)
+    assert f"--set architecture={net}" in fails("train --run own --resume")
     assert own not in sys.modules
-    assert bao(["match", *command, "--allow", net]) == 0
-    assert "random" in capsys.readouterr().out
+    assert "random" in says(f"{match} --allow {net}")
     assert type(checkpoint.load(path).network.trunk).__name__ == "Net"
     forget(own)
-    assert run(f"architecture={net}", resume=True) == 0
+    says(run(f"architecture={net}") + " --resume")
 
 
 @pytest.mark.slow
-def test_an_own_method_trains_and_resumes(own: str, capsys: Capsys) -> None:
-    settings = [f"method={own}:Mine", "Mine.times=5"]
-    assert run(*settings) == 0
+def test_an_own_method_trains_and_resumes(own: str, says: Says, fails: Fails) -> None:
+    settings = f"method={own}:Mine Mine.times=5"
+    says(run(settings))
     assert set(sys.modules[own].CALLS) == {(5, 0.0)}
     forget(own)
-    assert bao(["train", "--run", "own", "--resume"]) == 2
-    assert "is imported only if a file or --set names it" in capsys.readouterr().err
+    refused = fails("train --run own --resume")
+    assert "is imported only if a file or --set names it" in refused
     assert own not in sys.modules
-    assert run(*settings, resume=True) == 0
+    says(run(settings) + " --resume")
     with pytest.raises(ConfigError, match=r"Mine.times=0 should be greater"):
-        load_config(None, [*settings, "Mine.times=0"])
+        make(f"{settings} Mine.times=0")
 
 
 @pytest.mark.parametrize(
@@ -130,4 +123,4 @@ def test_an_own_method_trains_and_resumes(own: str, capsys: Capsys) -> None:
 )
 def test_what_cannot_be_used_is_refused(own: str, setting: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        load_config(None, [setting.format(own=own)])
+        make(setting.format(own=own))

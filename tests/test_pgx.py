@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pytest
 
+pytest.importorskip("pgx")
+
+import jax
+import pgx
+from pgx._src import api_test
+from pgx.experimental import auto_reset
+
 from bao_env import RULESETS, BaoVectorEnv
+from bao_env.adapters.pgx import Bao
 from bao_env.engine.position import unpack
 from bao_env.observation import OBSERVATIONS
+from tests.processes import python
 
-ROOT = Path(__file__).parent.parent
 ARRAYS = [name for name in OBSERVATIONS if name != "planes+replies"]
-
-
-def bao(**arguments: Any) -> Any:
-    """Return the environment."""
-    from bao_env.adapters.pgx import Bao
-
-    return Bao(**arguments)
 
 
 def batched(env: Any, size: int, seed: int) -> tuple[Any, Any]:
     """Return the start of some games, and a compiled step for them."""
-    import jax
-
     keys = jax.random.split(jax.random.key(seed), size)
     return jax.jit(jax.vmap(env.init))(keys), jax.jit(jax.vmap(env.step))
 
@@ -41,18 +37,14 @@ def positions_of(states: Any) -> Any:
 
 @pytest.mark.parametrize("ruleset", ["zanzibar", "dutch"])
 def test_pgx_own_test(ruleset: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import jax
-    import pgx
-    from pgx._src import api_test
-
     def act_randomly(key: Any, masks: Any) -> Any:
         return jax.random.categorical(key, jax.numpy.where(masks, 0.0, -jax.numpy.inf))
 
     monkeypatch.setattr(api_test, "EnvId", Literal["bao"])  # it accepts only Pgx's own games
     # Pgx 2.6.0's own fails on a single mask with new versions of JAX.
     monkeypatch.setattr(api_test, "act_randomly", act_randomly)
-    pgx.api_test(bao(ruleset=ruleset), num=2)
-    pgx.api_test(bao(ruleset=ruleset, opening_plies=(0, 8), max_plies=500), num=2, use_key=False)
+    pgx.api_test(Bao(ruleset=ruleset), num=2)
+    pgx.api_test(Bao(ruleset=ruleset, opening_plies=(0, 8), max_plies=500), num=2, use_key=False)
 
 
 @pytest.mark.parametrize("observation", ARRAYS)
@@ -60,7 +52,7 @@ def test_pgx_own_test(ruleset: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_games_of_the_vector_environment(ruleset: str, observation: str, seed: int) -> None:
     """The same actions give the same positions, rewards, masks and observations."""
     size = 6
-    env = bao(ruleset=ruleset, observation=observation, max_plies=60)
+    env = Bao(ruleset=ruleset, observation=observation, max_plies=60)
     plain = BaoVectorEnv(
         size,
         ruleset=ruleset,
@@ -98,9 +90,7 @@ def test_games_of_the_vector_environment(ruleset: str, observation: str, seed: i
 
 
 def test_ends() -> None:
-    import jax
-
-    states, step = batched(bao(max_plies=30), 64, 1)
+    states, step = batched(Bao(max_plies=30), 64, 1)
     rng = np.random.default_rng(1)
     for _ in range(30):
         masks = np.array(states.legal_action_mask)
@@ -115,9 +105,9 @@ def test_ends() -> None:
     assert not (states.terminated & states.truncated).any()
     assert (states.terminated | states.truncated).all()
 
-    state = jax.jit(bao().init)(jax.random.key(0))
+    state = jax.jit(Bao().init)(jax.random.key(0))
     for action in (0, -1, 64):
-        lost = bao().step(state, action)
+        lost = Bao().step(state, action)
         assert lost.terminated and lost.rewards[state.current_player] == -1
         assert lost.rewards.sum() == 0 and np.array_equal(lost._words, state._words)
 
@@ -125,8 +115,8 @@ def test_ends() -> None:
 @pytest.mark.parametrize("ruleset", ["zanzibar", "kujifunza"])
 def test_openings_depend_on_the_key_alone(ruleset: str) -> None:
     arguments: Any = {"ruleset": ruleset, "opening_plies": (2, 5)}
-    states, _ = batched(bao(**arguments), 200, 3)
-    again, _ = batched(bao(**arguments), 200, 3)
+    states, _ = batched(Bao(**arguments), 200, 3)
+    again, _ = batched(Bao(**arguments), 200, 3)
     assert np.array_equal(states._words, again._words)
     positions = [unpack(words) for words in positions_of(states)]
     assert {position.ply for position in positions} == {2, 3, 4, 5}
@@ -136,15 +126,13 @@ def test_openings_depend_on_the_key_alone(ruleset: str) -> None:
     assert np.array_equal(seats, [position.mover for position in positions])
     assert not states._step_count.any()
 
-    fixed, _ = batched(bao(ruleset=ruleset), 200, 3)
+    fixed, _ = batched(Bao(ruleset=ruleset), 200, 3)
     first_seats = set((fixed.current_player ^ fixed._south).tolist())
     assert first_seats == ({0, 1} if ruleset == "kujifunza" else {0})
 
 
 def test_observe_sees_with_either_players_eyes() -> None:
-    import jax
-
-    env = bao(observation="replies")
+    env = Bao(observation="replies")
     states, step = batched(env, 20, 0)
     for _ in range(5):
         states = step(states, states.legal_action_mask.argmax(axis=-1))
@@ -158,11 +146,8 @@ def test_observe_sees_with_either_players_eyes() -> None:
 
 
 def test_scan_with_automatic_resets_and_threads() -> None:
-    import jax
-    from pgx.experimental import auto_reset
-
     def play(threads: int) -> Any:
-        env = bao(opening_plies=(0, 8), max_plies=40, threads=threads)
+        env = Bao(opening_plies=(0, 8), max_plies=40, threads=threads)
         step = jax.vmap(auto_reset(env.step, env.init))
 
         def ply(states: Any, key: Any) -> Any:
@@ -212,26 +197,16 @@ assert len(env._idle_engines) <= 2
     ("size", "threads", "error"), [(64, 1, ""), (4096, 2, ""), (30_000, 1, "at most 25599")]
 )
 def test_pmap_over_two_devices(size: int, threads: int, error: str) -> None:
-    pytest.importorskip("pgx")
+    program = PMAP.replace("SIZE", str(size)).replace("THREADS", str(threads))
     flags = "--xla_force_host_platform_device_count=2"
-    done = subprocess.run(
-        [sys.executable, "-c", PMAP.replace("SIZE", str(size)).replace("THREADS", str(threads))],
-        cwd=ROOT,
-        env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert (done.returncode != 0) == bool(error) and error in done.stderr, done.stderr
+    done = python(program, status=int(bool(error)), XLA_FLAGS=flags, JAX_PLATFORMS="cpu")
+    assert error in done.stderr
 
 
 def test_pictures(tmp_path: Path) -> None:
-    states, _ = batched(bao(), 5, 0)
+    states, _ = batched(Bao(), 5, 0)
     document = states.to_svg(scale=0.5)
     assert document.startswith("<svg") and document.count("<g ") == 5
-    import jax
-
     state = jax.tree.map(lambda rows: rows[0], states)
     state.save_svg(tmp_path / "bao.svg")
     assert (tmp_path / "bao.svg").read_text() == state.to_svg() == state._repr_html_()
@@ -246,4 +221,4 @@ def test_invalid_arguments() -> None:
         ({"threads": 0}, "threads=0"),
     ):
         with pytest.raises(ValueError, match=match):
-            bao(**arguments)
+            Bao(**arguments)

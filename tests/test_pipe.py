@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
+import shlex
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -18,15 +18,14 @@ from bao_agents.arena.match import play_match
 from bao_agents.arena.tournament import TournamentSettings, run
 from bao_agents.pipe import PipeAgent
 from bao_agents.registry import load
-from bao_training.cli import main as bao
 
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.envs.single import BaoEnv
-from tests.conftest import Capsys, Fails
+from tests.conftest import Fails, Says
+from tests.processes import ROOT, start
 
-ROOT = Path(__file__).parent.parent
 EXAMPLE = f"{sys.executable} {ROOT / 'docs' / 'engine_example.py'}"
 OURS = f"{sys.executable} -m bao_training engine"
 ZANZIBAR = RULESETS["zanzibar"]
@@ -109,7 +108,7 @@ def test_hostile_programs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_commands_that_cannot_start(spec: str, message: str, fails: Fails) -> None:
     with pytest.raises(ValueError, match=message):
         load(spec)
-    assert "error: " in fails("match", spec, "greedy", "--pairs", "1")
+    assert "error: " in fails(f"match {shlex.quote(spec)} greedy --pairs 1")
 
 
 def test_time_limit() -> None:
@@ -144,11 +143,9 @@ def test_rules_of_your_own() -> None:
         PipeAgent(f"{OURS} nobody", ZANZIBAR)
 
 
-def test_the_example_of_the_documents(tmp_path: Path, capsys: Capsys) -> None:
+def test_the_example_of_the_documents(tmp_path: Path, says: Says) -> None:
     games = tmp_path / "games.txt"
-    words = ["match", f"pipe:{EXAMPLE}", "random", "--pairs", "3", "--games", str(games)]
-    assert bao(words) == 0
-    assert "Front row" in capsys.readouterr().out
+    assert "Front row" in says(f"match 'pipe:{EXAMPLE}' random --pairs 3 --games {games}")
     assert games.read_text().count("Front row") == 6
 
 
@@ -181,14 +178,8 @@ def test_ctrl_c(command: str, tmp_path: Path) -> None:
         f"import os; open({str(tmp_path / 'pid')!r}, 'a').write(str(os.getpid()) + ' ')\n"
         + HOSTILE["stubborn"][0]
     )
-    out = ["--out", str(tmp_path / "out"), "--threads", "1"] if command == "tournament" else []
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bao_training", command, f"pipe:{sys.executable} {file}", "greedy"]
-        + ["--pairs", "2", *out],
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    out = f"--out {tmp_path}/out --threads 1" if command == "tournament" else ""
+    process = start(f"{command} 'pipe:{sys.executable} {file}' greedy --pairs 2 {out}")
     started = 1 if command == "match" else 2  # the first one only says what it is
     while not (tmp_path / "pid").exists() or len((tmp_path / "pid").read_text().split()) < started:
         time.sleep(0.1)

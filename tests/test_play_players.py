@@ -6,8 +6,6 @@ import copy
 import json
 import os
 import shutil
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +24,7 @@ from starlette.testclient import TestClient
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from tests.play import Lowest, ask, make_client, offer, start
+from tests.processes import python
 
 pytestmark = pytest.mark.usefixtures("patience")
 ZANZIBAR = CHECKPOINTS / "zanzibar.safetensors"
@@ -278,8 +277,7 @@ try:
 except Refused as refused:
     print(refused.message)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "needs torch: pip install 'bao_env[train]'" in done.stdout, done.stderr
+    assert "needs torch: pip install 'bao_env[train]'" in python(program).stdout
 
 
 # --- players that fail --------------------------------------------------------------------------

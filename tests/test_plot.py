@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bao_training.cli import main as bao
 from bao_training.plot import read_groups
 
-from tests.conftest import Capsys, Fails
+from tests.conftest import Fails, Says
 
 
 @pytest.fixture
@@ -37,19 +36,15 @@ def test_groups_and_names(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "begins"), [("c.png", b"\x89PNG"), ("c.pdf", b"%PDF"), ("c.svg", b"<?xml")]
 )
-def test_the_file_is_what_its_name_says(
-    runs: Path, name: str, begins: bytes, capsys: Capsys
-) -> None:
-    assert bao(["curve", "one=a/*", "two=b/*", "--x", "seconds", "--out", name]) == 0
+def test_the_file_is_what_its_name_says(runs: Path, name: str, begins: bytes, says: Says) -> None:
+    table = says(f"curve one=a/* two=b/* --x seconds --out {name}")
     assert (runs / name).read_bytes().startswith(begins)
-    table = capsys.readouterr().out
     # The means of 30 and 40 %, and of 50 and 60 %, with their range.
     assert "35 (30 to 40)" in table and "55 (50 to 60)" in table and name in table
 
 
-def test_any_column(runs: Path, capsys: Capsys) -> None:
-    assert bao(["curve", "a/s0", "--metrics", "mine"]) == 0
-    assert "| s0" in capsys.readouterr().out and (runs / "a/s0/curves.png").exists()
+def test_any_column(runs: Path, says: Says) -> None:
+    assert "| s0" in says("curve a/s0 --metrics mine") and (runs / "a/s0/curves.png").exists()
 
 
 @pytest.mark.parametrize(
@@ -63,4 +58,4 @@ def test_any_column(runs: Path, capsys: Capsys) -> None:
     ],
 )
 def test_what_is_refused(runs: Path, words: str, message: str, fails: Fails) -> None:
-    assert message in fails("curve", *words.split())
+    assert message in fails(f"curve {words}")

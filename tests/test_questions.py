@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from bao_agents.questions import KINDS, make_questions, score
 from bao_agents.search.solver.solver import Solver
-from bao_training.cli import main as bao
 
 from bao_env import Board
 from bao_env.engine.ruleset import RULESETS
 from tests import reference
+from tests.conftest import Says
 from tests.reference import ANTICLOCKWISE, BACK, CLOCKWISE, FRONT, HOUSE, NEXT, Hole, Start
 
 # --- what the reference says ----------------------------------------------------------------------
@@ -207,11 +207,10 @@ def test_scores(questions: list[dict[str, Any]]) -> None:
             assert score(question, f"Answer: {'; '.join(reversed(answer.split('; ')))}") == 1.0
 
 
-def test_the_command_writes_the_same_file_again(tmp_path: Path) -> None:
+def test_the_command_writes_the_same_file_again(tmp_path: Path, says: Says) -> None:
     texts = []
     for name in "ab":
-        words = ["--count", "15", "--ruleset", "malawi", "--seed", "5"]
-        assert bao(["questions", str(tmp_path / name), *words]) == 0
+        says(f"questions {tmp_path / name} --count 15 --ruleset malawi --seed 5")
         texts.append((tmp_path / name).read_text())
     assert texts[0] == texts[1]
     lines = [json.loads(line) for line in texts[0].splitlines()]

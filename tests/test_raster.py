@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import copy
 import io
-import os
 import pickle
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,6 +25,7 @@ from bao_env.render.raster import IMAGE_WIDTH, Window, rgb_array
 from bao_env.render.shapes import Circle, Rect, Text
 from tests.conftest import Capsys
 from tests.positions import OPENING
+from tests.processes import python
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -69,15 +67,16 @@ def test_an_image_is_an_array_of_its_own() -> None:
     assert rgb_array(shapes_of(OPENING), width=410).shape == (203, 410, 3)
 
 
-def test_no_display_is_needed() -> None:
+def test_no_display_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     program = (
         "import pygame; from bao_env.render.drawing import drawing\n"
         "from bao_env.render.raster import rgb_array\n"
         "from bao_env import Board\n"
         "rgb_array(drawing(Board().position)); assert not pygame.display.get_init()"
     )
-    quiet = {k: v for k, v in os.environ.items() if k not in ("SDL_VIDEODRIVER", "DISPLAY")}
-    subprocess.run([sys.executable, "-c", program], check=True, env=quiet)
+    for name in ("SDL_VIDEODRIVER", "DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    python(program)
 
 
 @pytest.mark.parametrize("width", [820, 1400])
@@ -148,24 +147,24 @@ def test_a_window_leaves_signals_alone() -> None:
         "game = raw_env(render_mode='human'); game.metadata['render_fps'] = 10_000; game.reset()\n"
         "signal.raise_signal(signal.SIGTERM); game.render()"
     )
-    done = subprocess.run([sys.executable, "-c", program], check=False)
-    assert done.returncode == -signal.SIGTERM
+    python(program, status=-signal.SIGTERM)
 
 
 # --- the environments ---------------------------------------------------------------------------
 
 
 def make(kind: str, **how: Any) -> Any:
-    if kind == "aec":
-        return raw_env(**how)
-    return BaoEnv("greedy", seat="south", opening_plies=0, **how)
+    return raw_env(**how) if kind == "aec" else BaoEnv(None, opening_plies=0, **how)
 
 
-def picture(game: Any, status: str | None = None) -> Any:
-    """Return the board of an environment, with its last action marked."""
-    last = game._game.last
-    marks = [Mark(MarkKind.LAST, *last)] if last else []
-    return rgb_array(drawing(game.position, marks=marks, status=status))
+def picture(*actions: int, status: str | None = None) -> Any:
+    """Return the board after some actions, the last one marked."""
+    board = Board()
+    for action in actions:
+        seat = board.turn
+        board.push(action)
+    mark = Mark(MarkKind.LAST, seat, action >> 2, (action >> 1 & 1,))
+    return rgb_array(drawing(board.position, marks=[mark], status=status))
 
 
 BOTH = pytest.mark.parametrize("kind", ["aec", "single"])
@@ -179,25 +178,19 @@ def test_rgb_array(kind: str) -> None:
     assert np.array_equal(first, image_of(OPENING))
     assert np.array_equal(again, first) and not np.shares_memory(again, first)
     game.step(20)
-    assert np.array_equal(game.render(), picture(game))
+    assert np.array_equal(game.render(), picture(20))
     assert shown() is None
-
-
-def test_the_last_action_is_marked() -> None:
-    game = make("aec", render_mode="rgb_array")
-    game.reset()
-    game.step(20)
-    marked = drawing(game.position, marks=[Mark(MarkKind.LAST, 0, 5, (0,))])
-    assert np.array_equal(game.render(), rgb_array(marked))
 
 
 @BOTH
 def test_the_result_stands_below_the_board(kind: str) -> None:
     game = make(kind, render_mode="rgb_array", max_plies=2)
     game.reset()
+    actions = []
     while game.position.ply < 2:
-        game.step(int(game.legal[0]).bit_length() - 1)  # the highest legal action
-    assert np.array_equal(game.render(), picture(game, "cut short after 2 plies"))
+        actions.append(game.board.legal_actions[-1])
+        game.step(actions[-1])
+    assert np.array_equal(game.render(), picture(*actions, status="cut short after 2 plies"))
 
 
 @BOTH
@@ -209,7 +202,7 @@ def test_human(kind: str, capsys: Capsys) -> None:
         assert np.array_equal(shown(), image_of(OPENING))
         assert pygame.display.get_caption()[0] == "Bao"
         game.step(20)
-        assert np.array_equal(shown(), picture(game))
+        assert np.array_equal(shown(), picture(20))
         assert game.render() is None
         game.close()
         assert not pygame.display.get_init()
@@ -228,7 +221,7 @@ def test_copies_with_an_open_window(kind: str, duplicate: Callable[[Any], Any]) 
     twin.close()
     assert shown() is not None  # the window is the first one's
     twin.step(20)
-    assert np.array_equal(shown(), picture(twin))
+    assert np.array_equal(shown(), picture(20))
     assert game.position.ply == 0
     game.close()
 

@@ -26,7 +26,7 @@ from bao_training.cli import main as bao
 
 from bao_env.engine.ruleset import RULESETS
 from tests import chat_stub
-from tests.conftest import Capsys, Fails
+from tests.conftest import Capsys, Fails, Says
 
 OPENINGS = 60
 BOTS = {"random": 0.0, "greedy": 333.0, "alphabeta:1": 700.0}
@@ -235,8 +235,8 @@ def test_ladder_file_round_trip(small: Ladder, ladder_file: Path) -> None:
 def test_rules_of_ones_own(ladder_file: Path, tmp_path: Path, capsys: Capsys) -> None:
     rules = tmp_path / "mine.toml"
     rules.write_text('base = "kibao"\nhouse_min = 8')
-    words = ["--ladder", str(ladder_file), "--precision", "400", "--threads", "1", "--json", "-"]
-    assert bao(["rate", "greedy", *words, "--ruleset", str(rules)]) == 0
+    line = f"rate greedy --ladder {ladder_file} --precision 400 --threads 1 --json -"
+    assert bao([*line.split(), "--ruleset", str(rules)]) == 0
     said = capsys.readouterr()
     report = json.loads(said.out)
     assert report["ladder"] == "small under mine" and report["ruleset"]["house_min"] == 8
@@ -301,17 +301,16 @@ def test_a_ladder_needs_a_player_at_zero(report: dict[str, Any]) -> None:
 
 
 @pytest.mark.usefixtures("threads")
-def test_rate_a_bot(ladder_file: Path, tmp_path: Path, capsys: Capsys) -> None:
+def test_rate_a_bot(ladder_file: Path, tmp_path: Path, says: Says) -> None:
     """The report does not depend on the number of workers."""
-    words = ["greedy", "--ladder", str(ladder_file), "--precision", "120"]
-    words += ["--json", str(tmp_path / "out.json"), "--card", str(tmp_path / "card.md")]
+    files = f"--json {tmp_path}/out.json --card {tmp_path}/card.md"
     reports = []
-    for processes in ("2", "1"):
-        assert bao(["rate", *words, "--threads", processes]) == 0
+    for processes in (2, 1):
+        how = f"--precision 120 --threads {processes} {files}"
+        out = says(f"rate greedy --ladder {ladder_file} {how}")
         reports.append(json.loads((tmp_path / "out.json").read_text()) | {"ms_a_move": 0})
     found, again = reports
     assert found == again
-    out = capsys.readouterr().out
     assert out.endswith((tmp_path / "card.md").read_text())
     assert out.startswith(f"# greedy: {found['elo']:.0f} Elo (95 % interval {found['low']:.0f} to")
     assert found["low"] <= 333 <= found["high"] and found["ended"] == "precise"
@@ -324,24 +323,25 @@ def test_rate_a_bot(ladder_file: Path, tmp_path: Path, capsys: Capsys) -> None:
 
 @pytest.mark.usefixtures("threads")
 def test_rate_a_language_model(
-    ladder_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+    report: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
     pytest.importorskip("openai")
+    file = tmp_path / "short.json"
+    file.write_text(make_ladder("short", report, 12).model_dump_json())
     monkeypatch.setenv("BAO_CHAT_LOG", str(tmp_path / "chat.jsonl"))
-    words = ["--ladder", str(ladder_file), "--precision", "400", "--threads", "1"]
+    line = f"rate chat:illegal?retries=0 --ladder {file} --precision 400 --threads 1"
     with chat_stub.serve() as stub:
         monkeypatch.setenv("OPENAI_BASE_URL", stub.url)
-        assert bao(["rate", "chat:illegal?retries=0", *words]) == 0
-    out = capsys.readouterr().out
+        out = says(line)
     assert "# chat:illegal?retries=0: below" in out
     answers = re.search(r"answers: (\d+) moves, (\d+) illegal tries, (\d+) forfeits", out)
-    assert answers and 300 < int(answers[1]) == int(answers[2]) == int(answers[3]) <= 360
+    assert answers and 60 < int(answers[1]) == int(answers[2]) == int(answers[3]) <= 72
 
 
 @pytest.mark.usefixtures("threads")
 def test_precision_out_of_reach(ladder_file: Path, capsys: Capsys) -> None:
-    words = ["greedy", "--ladder", str(ladder_file), "--precision", "2", "--threads", "1"]
-    assert bao(["rate", *words]) == 0
+    line = f"rate greedy --ladder {ladder_file} --precision 2 --threads 1"
+    assert bao(line.split()) == 0
     captured = capsys.readouterr()
     assert "ended: no openings left" in captured.out
     assert "no openings left before +-2 Elo was reached" in captured.err
@@ -367,18 +367,29 @@ def test_players_that_fail(
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.delitem(sys.modules, "mine", raising=False)
-    options = ["--ladder", str(ladder_file), "--path", str(tmp_path), "--threads", "1"]
-    assert re.search(message, fails("rate", player, *options), re.S)
+    error = fails(f"rate {player} --ladder {ladder_file} --path {tmp_path} --threads 1")
+    assert re.search(message, error, re.S)
+
+
+IMPATIENT = """
+import sys
+from bao_agents import progress
+from bao_training.cli import main
+
+progress.LINE_SECONDS = 0.1
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command, which says more often how far it is."""
 
 
 @pytest.mark.slow
 def test_ctrl_c_prints_what_there_is(ladder_file: Path, tmp_path: Path) -> None:
     """The worker process finds the player's module, which is in another folder."""
-    source = MINE.replace("lowest = m", "import time; time.sleep(0.15); lowest = m")
+    source = MINE.replace("lowest = m", "import time; time.sleep(0.02); lowest = m")
     (tmp_path / "slow.py").write_text(source)
+    line = f"rate slow:lowest --path {tmp_path} --ladder {ladder_file} --precision 1 --threads 1"
     process = subprocess.Popen(
-        [sys.executable, "-m", "bao_training", "rate", "slow:lowest", "--path", str(tmp_path)]
-        + ["--ladder", str(ladder_file), "--precision", "1", "--threads", "1"],
+        [sys.executable, "-c", IMPATIENT, *line.split()],
         cwd=Path(rate.__file__).parents[1],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -392,11 +403,11 @@ def test_ctrl_c_prints_what_there_is(ladder_file: Path, tmp_path: Path) -> None:
         assert letter, seen
         seen += letter
     os.killpg(process.pid, signal.SIGINT)
-    out, _ = process.communicate(timeout=180)
-    assert process.returncode == 0 and "ended: stopped" in out
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == 0 and "ended: stopped" in out, error
 
 
 @pytest.mark.slow
 def test_time_is_up(ladder_file: Path, fails: Fails) -> None:
-    words = ["mcts:2000ms", "--ladder", str(ladder_file), "--seconds", "3", "--threads", "1"]
-    assert "time is up before the first games had ended" in fails("rate", *words)
+    error = fails(f"rate mcts:2000ms --ladder {ladder_file} --seconds 3 --threads 1")
+    assert "time is up before the first games had ended" in error

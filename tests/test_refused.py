@@ -6,9 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-import starlette  # noqa: F401
-import tabulate  # noqa: F401
-import torch  # noqa: F401
 
 from tests.conftest import Fails
 
@@ -16,6 +13,18 @@ from tests.conftest import Fails
 @pytest.mark.parametrize(
     ("line", "message"),
     [
+        ("perf", "there is no command 'perf': did you mean 'perft'"),
+        ("foo", "there is no command 'foo'; bao --help lists all"),
+        ("perft x", "argument depth: 'x': expected a whole number of at least 1"),
+        ("perft 3 --ruleset chess", "unknown rule set 'chess'"),
+        ("perft 3 --ruleset no.toml", "no.toml: No such file"),
+        ("perft 3 --position nonsense", "fields"),
+        ("solve nonsense", "fields"),
+        (f"bench --batches {10**15}", "too little memory: Unable to allocate"),
+        ("bench train --set env=3", "unknown key 'env'; did you mean 'envs'"),
+        ("replay none.txt", "none.txt: No such file or directory"),
+        ("match no/such.safetensors", "there is no such file"),
+        ("match greedy --path nowhere", "--path nowhere: there is no such folder"),
         ("match nobody", "unknown player 'nobody'"),
         ("match zanzibar --ruleset kibao", "trained under rule set 'zanzibar', not 'kibao'"),
         ("match greedy --sprt 10 0", "elo0"),
@@ -56,6 +65,8 @@ from tests.conftest import Fails
         ("dataset .", "'.': expected the name of a file"),
         ("dataset none/new.npz", "there is no folder none: make it first"),
         ("curve . --blunders", "fewer than two generations"),
+        ("play --no-browser --host ''", "--host '': expected an address"),
+        ("play --no-browser nope:x", "nope:x cannot be imported"),
         ("play --no-browser --port 99999999", "cannot listen on 127.0.0.1 port 99999999"),
         ("play --no-browser --host 203.0.113.1", "cannot listen on 203.0.113.1"),
         ("play --no-browser --checkpoints nowhere", "nowhere is not a folder"),
@@ -65,6 +76,7 @@ def test_what_is_refused(
     line: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Fails
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    error = fails(*line.split())
+    error = fails(line)
     assert re.search(message, error) and "Traceback" not in error
+    assert error.splitlines()[-1].startswith(("error: ", f"bao {line.split()[0]}: error: "))
     assert not list(tmp_path.iterdir())

@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bao_training.cli import main as bao
 
 from bao_env import RULESETS, Board, load_ruleset
 from bao_env.notation import NotationError
+from tests.conftest import Says
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
-def test_a_file_changes_switches(tmp_path: Path, encoding: str) -> None:
+def test_a_file_changes_switches(tmp_path: Path, encoding: str, says: Says) -> None:
     path = tmp_path / "mild.toml"
     path.write_text('base = "dutch"\ntakasia = "none"\nsow_limit = 500\n', encoding)
     assert load_ruleset(path) == RULESETS["dutch"].replace(
         name="mild", takasia="none", sow_limit=500
     )
-    assert bao(["perft", "3", "--ruleset", str(path)]) == 0
+    says(f"perft 3 --ruleset {path}")
     path.write_text("sow_limit = 500")
     assert load_ruleset(path) == RULESETS["zanzibar"].replace(name="mild", sow_limit=500)
 

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from bao_agents.arena.sampling import Sample, games, random_play
-from bao_agents.arena.solved_positions import without_seats
+from bao_agents.arena.solved_positions import (
+    without_seats,
+)
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 
 from bao_env.bots import GreedyAgent, RandomAgent

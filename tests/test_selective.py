@@ -1,9 +1,6 @@
-"""Test guided alpha-beta: its proofs are true; order, reductions and extensions are as documented."""
+"""Test guided alpha-beta: its proofs; order, reductions and extensions are as documented."""
 
 from __future__ import annotations
-
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -37,6 +34,7 @@ from bao_env.engine.successors import (
 )
 from tests.networks import EVERY_KIND, make_network
 from tests.positions import batch_of
+from tests.processes import python
 from tests.searches import minimax
 
 ZANZIBAR = RULESETS["zanzibar"].kernel
@@ -191,4 +189,4 @@ def test_bots_without_a_network_do_not_import_torch() -> None:
         "bao_agents.load('alphabeta:2', threads=1).choose(Board()); "
         "assert 'torch' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    python(code)

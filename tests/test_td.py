@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from bao_agents.nets import checkpoint
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.features import REPLIES_FEATURES, REPLIES_SIZE, expand
 from bao_agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
 from bao_agents.nets.network import Inputs, NetworkConfig, PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
 from bao_training.config import ConfigError
-from bao_training.td import TdTrainer, choose_actions, lambda_returns
-from bao_training.train import load_config, make_trainer
-from bao_training.trainer import Trainer
+from bao_training.td import choose_actions, lambda_returns
 
 from bao_env import RULESETS
 from bao_env.engine.batch import Engine
@@ -26,14 +22,9 @@ from bao_env.envs.afterstates import list_afterstates
 from bao_env.observation.observer import get_observer
 from bao_env.observation.planes import STEPS
 from tests.positions import random_play
-from tests.test_train import weights
+from tests.training import check_resumed, make
 
-SMALL = ["method=td", "envs=16", "rollout=8", "minibatch=64", "hidden=[8]", "workers=2"]
-
-
-def small(*settings: str) -> Trainer[Any, Any]:
-    """Make the trainer of a small run."""
-    return make_trainer(*load_config(None, [*SMALL, *settings]))
+SMALL = "method=td envs=16 rollout=8 minibatch=64 hidden=[8] workers=2 "
 
 
 @pytest.mark.parametrize("gamma, lam", [(1.0, 0.7), (0.9, 1.0), (1.0, 0.0)])
@@ -142,8 +133,7 @@ def test_values_are_those_of_who_chooses() -> None:
 @pytest.mark.parametrize("kind", ["afterstate", "afterstate+replies"])
 def test_what_a_worker_records(kind: str) -> None:
     """The network values each recorded action as high as it was when it was chosen."""
-    trainer = small(f"network_kind={kind}", "bfloat16=false", "max_plies=60")
-    assert isinstance(trainer, TdTrainer)
+    trainer = make(f"{SMALL}network_kind={kind} bfloat16=false max_plies=60")
     torch.nn.init.normal_(trainer.network.head.weight, std=0.3)
     worker = trainer.workers[0]
     worker.replica.sync_weights(trainer.network)
@@ -158,7 +148,7 @@ def test_what_a_worker_records(kind: str) -> None:
 
 
 def test_the_policy_is_the_values() -> None:
-    trainer = small("network_kind=afterstate")
+    trainer = make(SMALL + "network_kind=afterstate")
     trainer.train_update()
     agent = NetworkAgent(trainer.network, trainer.ruleset)
     positions, masks = (array[:50] for array in random_play("zanzibar"))
@@ -168,32 +158,18 @@ def test_the_policy_is_the_values() -> None:
 
 def test_a_board_network_is_refused() -> None:
     with pytest.raises(ConfigError, match="td needs a network that values each legal action"):
-        load_config(None, ["method=td", "network_kind=position"])
+        make("method=td network_kind=position")
 
 
 def test_resumed_run_is_the_same_run(tmp_path: Path) -> None:
-    whole, resumed = (small("network_kind=afterstate+replies", "steps=512") for _ in range(2))
-    for _ in range(2):
-        whole.train_update()
-    whole.save(tmp_path / "half.safetensors")
-    resumed.restore(checkpoint.load(tmp_path / "half.safetensors", arrays=True))
-    for _ in range(2):
-        row, again = whole.train_update(), resumed.train_update()
-    assert weights(resumed) == weights(whole)
-    for name in row.keys() - {"seconds", "steps_per_second"}:
-        assert row[name] == again[name], name
+    settings = SMALL + "network_kind=afterstate+replies steps=512"
+    check_resumed(settings, tmp_path / "half.safetensors", 2, 2)
 
 
 @pytest.mark.slow
 def test_it_learns() -> None:
-    settings = [
-        "network_kind=afterstate+replies",
-        "hidden=[64]",
-        "envs=256",
-        "steps=200000",
-        "gamma=1.0",
-    ]
-    trainer = make_trainer(*load_config(None, ["method=td", *settings, "minibatch=1024"]))
+    settings = "network_kind=afterstate+replies hidden=[64] envs=256 minibatch=1024"
+    trainer = make(f"method=td {settings} steps=200000 gamma=1.0")
     while trainer.steps < trainer.config.steps:
         trainer.train_update()
     assert trainer.evaluate()["score_against_greedy"] > 0.85

@@ -84,18 +84,15 @@ def test_a_prompt_tells_the_position_and_every_way_to_write_a_move_reads_back(ru
         legal = board.legal_actions
         said = [say_move(board.words, rules, action) for action in range(NUM_ACTIONS)]
         assert f"moves: {'; '.join(said[action] for action in legal)}." in prompt(board)
-        for action in range(NUM_ACTIONS):
-            texts = [said[action], said[action].upper(), f"A1R? No!\n**Move:** {said[action]}."]
-            if action in legal:
-                texts += [action_to_move(action), f"Move: `{action_to_move(action)}`"]
-                for text in texts:
-                    assert read_answer(text, board.words, rules) == action, text
-            else:
-                for text in texts:
-                    with pytest.raises(NotationError) as error:
-                        read_answer(text, board.words, rules)
-                    assert str(error.value.reason) == str(why_illegal(board.words, rules, action))
+        for action in {*range(NUM_ACTIONS)} - {*legal}:
+            with pytest.raises(NotationError) as error:
+                read_answer(f"A1R? No!\n**Move:** {said[action]}.", board.words, rules)
+            assert str(error.value.reason) == str(why_illegal(board.words, rules, action))
         for action in legal:
+            name = action_to_move(action)
+            texts = [said[action], said[action].upper(), f"A1R? No!\n**Move:** {said[action]}."]
+            for text in (*texts, name, f"Move: `{name}`"):
+                assert read_answer(text, board.words, rules) == action, text
             for spelling in SPELLINGS:
                 text = f"My move is {format_move(board.words, rules, action, spelling)}"
                 if text[-1] in "LR<+*" and ">" not in text:  # > is right or the house

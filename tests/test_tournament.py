@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import re
-import subprocess
+import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -24,12 +24,12 @@ from bao_agents.arena.tournament import PART_PAIRS, Part, TournamentSettings, ke
 from bao_agents.provenance import provenance
 from bao_agents.registry import load
 from bao_agents.resumable import keep_part
-from bao_training.cli import main as bao
 
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
-from tests.conftest import Capsys, Fails
+from tests.conftest import Capsys, Fails, Says
 from tests.make_golden import pinned
+from tests.processes import start
 
 
 def settings(*players: str, **changes: Any) -> TournamentSettings:
@@ -40,7 +40,7 @@ def settings(*players: str, **changes: Any) -> TournamentSettings:
 
 
 FIVE_PAIRS = settings("greedy", "random", pairs=5)
-COMMAND = ["tournament", "random", "greedy", "--pairs", "5", "--threads", "1", "--out"]
+COMMAND = "tournament random greedy --pairs 5 --threads 1 --out "
 
 
 def run(
@@ -71,26 +71,13 @@ def test_parts() -> None:
 
 
 @pytest.mark.slow
-def test_resumed_tournament_is_the_same_on_any_processes(tmp_path: Path) -> None:
+def test_the_same_on_any_processes_with_its_games(tmp_path: Path) -> None:
+    """Each game is kept with its players, and ends as it was counted."""
     asked = settings("random", "greedy", "alphabeta:2")
     one = run(asked, tmp_path / "one")
     two = run(asked, tmp_path / "two", processes=2, games=True)
-
-    # As if stopped after three parts, with a damaged fourth.
-    files = sorted((tmp_path / "one" / "results").rglob("*.json"))
-    written = {file: file.stat().st_mtime_ns for file in files}
-    files[3].write_text(files[3].read_text()[:40])
-    for file in files[4:]:
-        file.unlink()
-    resumed = run(asked, tmp_path / "one")
-    assert len(files) == 6
-    again = [file.stat().st_mtime_ns != time for file, time in written.items()]
-    assert again == [False] * 3 + [True] * 3
     assert {points.shape for points in one.results.values()} == {(60, 2)}
-    for other in (two, resumed):
-        np.testing.assert_equal(other.results, one.results)
-
-    # Each game is kept with its players, and ends as it was counted.
+    np.testing.assert_equal(two.results, one.results)
     file = tmp_path / "two" / "games" / "random--greedy" / "0001.txt"
     games = parse_transcripts(file.read_text())
     assert len(games) == 2 * (60 - PART_PAIRS)
@@ -111,13 +98,13 @@ def test_same_on_ray(tmp_path: Path) -> None:
 
 def test_no_cluster_at_the_address(tmp_path: Path, fails: Fails) -> None:
     pytest.importorskip("ray")
-    error = fails(*COMMAND, str(tmp_path), "--ray", "127.0.0.1:1")
+    error = fails(f"{COMMAND}{tmp_path} --ray 127.0.0.1:1")
     assert "no Ray cluster at 127.0.0.1:1" in error
 
 
 def test_without_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Fails) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    error = fails(*COMMAND, str(tmp_path), "--ray")
+    error = fails(f"{COMMAND}{tmp_path} --ray")
     assert "Ray is not installed: pip install ray" in error
 
 
@@ -165,7 +152,7 @@ def test_results_of_another_engine_are_not_taken(tmp_path: Path, key: str) -> No
 
 def test_folder_of_an_earlier_version(tmp_path: Path, fails: Fails) -> None:
     (tmp_path / "results.jsonl").touch()
-    assert "results of an earlier version" in fails(*COMMAND, str(tmp_path))
+    assert "results of an earlier version" in fails(f"{COMMAND}{tmp_path}")
 
 
 @pytest.mark.usefixtures("threads")
@@ -214,11 +201,9 @@ def test_damaged_results_are_not_taken(tmp_path: Path, old: str, new: str) -> No
 
 
 @pytest.mark.usefixtures("threads")
-def test_command_line(tmp_path: Path, capsys: Capsys) -> None:
-    words = ["tournament", "random", "mean=greedy", "--pairs", "20", "--anchor", "random"]
-    words += ["--threads", "1", "--out", str(tmp_path)]
-    assert bao(words) == 0
-    out = capsys.readouterr().out
+def test_command_line(tmp_path: Path, says: Says, fails: Fails) -> None:
+    line = f"tournament random mean=greedy --pairs 20 --anchor random --threads 1 --out {tmp_path}"
+    out = says(line)
     assert re.search(r"\| mean +\| +\+", out) and "Elo 0 is random" in out
     assert out.strip() == (tmp_path / "table.md").read_text().strip()
     report = json.loads((tmp_path / "table.json").read_text())
@@ -233,8 +218,7 @@ def test_command_line(tmp_path: Path, capsys: Capsys) -> None:
 
     (file,) = (tmp_path / "results").rglob("*.json")
     file.write_text(json.dumps(json.loads(file.read_text()) | {"commit": "older"}))
-    assert bao(words) == 0
-    assert "some results come from commit older, not" in capsys.readouterr().err
+    assert "some results come from commit older, not" in fails(line, status=0)
 
 
 def test_tables() -> None:
@@ -308,37 +292,48 @@ def test_files_that_cannot_be_written(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fail)
-        assert "No space left on device" in fails(*COMMAND, str(tmp_path))
+        assert "No space left on device" in fails(f"{COMMAND}{tmp_path}")
     (tmp_path / "table.json").mkdir()  # no file can replace it
-    assert "error: " in fails(*COMMAND, str(tmp_path))
+    assert "error: " in fails(f"{COMMAND}{tmp_path}")
 
 
 @pytest.mark.slow
-def test_folder_in_use(tmp_path: Path, fails: Fails) -> None:
-    """When the first tournament is killed, its workers end, and a second one may begin."""
-    out = tmp_path / "out"
-    program = [sys.executable, "-m", "bao_training"]
-    command = [*program, "tournament", "--out", str(out), "--threads", "2"]
-    with subprocess.Popen(
-        [*command, "a=mcts:200", "b=mcts:201", "--pairs", "1000"],
-        stderr=subprocess.PIPE,
-    ) as first:
-        try:
-            while not (out / "results").exists():
-                assert first.poll() is None
-                time.sleep(0.05)
-            error = fails(*COMMAND, str(out))
-            assert f"is in use by process {first.pid} on" in error and error.count("\n") == 1
-        finally:
-            first.kill()
-        first.communicate(timeout=20)  # until the workers have also closed stderr
-    assert bao([*COMMAND, str(out)]) == 0
+def test_killed_and_continued(tmp_path: Path, says: Says, fails: Fails) -> None:
+    """The results are those of a tournament left alone. While one runs, another is refused; when it
+    is killed, its workers end."""
+    alone, out = tmp_path / "alone", tmp_path / "out"
+    line = "tournament random greedy mcts:20 --pairs 150 --threads 2 --out "
+    says(f"{line}{alone}")
+    line += str(out)
+
+    def results(folder: Path) -> dict[Path, Any]:
+        """Return the results by file."""
+        files = {file: json.loads(file.read_text()) for file in folder.rglob("results/*/*.json")}
+        return {f.relative_to(folder): (one["points"], one["plies"]) for f, one in files.items()}
+
+    for how in (signal.SIGKILL, signal.SIGINT):
+        before = results(out)
+        with start(line) as process:
+            try:
+                while results(out) == before:
+                    assert process.poll() is None
+                    time.sleep(0.01)
+                error = fails(line)
+                assert f"is in use by process {process.pid} on" in error and error.count("\n") == 1
+            finally:
+                process.send_signal(how)
+            process.communicate(timeout=60)  # until the workers have also closed stderr
+    assert len(results(out)) < len(results(alone)) == 9
+    says(line)
+    assert results(out) == results(alone)
+    tables = (json.loads((folder / "table.json").read_text()) for folder in (out, alone))
+    np.testing.assert_equal(*(table["pairings"] for table in tables))
 
 
 @pytest.mark.slow
 def test_a_worker_that_is_killed_is_one_line(tmp_path: Path, fails: Fails) -> None:
     own = "import os\n\nclass Killed:\n    def act(self, positions, masks):\n        os._exit(9)\n"
     (tmp_path / "killing.py").write_text(own + "\ndef make(ruleset, seed):\n    return Killed()\n")
-    words = ["tournament", "greedy", "killing:make", "--path", str(tmp_path), "--pairs", "2"]
-    error = fails(*words, "--out", str(tmp_path / "out"), status=1)
+    line = f"tournament greedy killing:make --path {tmp_path} --pairs 2 --out {tmp_path}/out"
+    error = fails(line, status=1)
     assert error.splitlines()[-1].startswith("error: a worker process died")

@@ -14,7 +14,6 @@ from tests.positions import (
     LONE_KICHWA,
     MAKES_TAKASIA,
     NO_MOVE,
-    OPENING,
     TAKASIA,
     some_positions,
 )
@@ -81,17 +80,6 @@ def test_events_lead_to_the_position_after_the_move(ruleset: Ruleset, seed: int)
 
 def kinds(events: list[Event]) -> list[EventKind]:
     return [event.kind for event in events]
-
-
-def test_capture_move_word_for_word() -> None:
-    board = Board.from_text(OPENING, moves="7L*")
-    assert [str(event) for event in board.trace("5R")] == [
-        "North puts a seed from the store into a5 (Donkers 2.2)",
-        "North captures 1 seed from A4 at a5 (Donkers 2.3)",
-        "the captured seeds are sown from a8 (Donkers 1.4c)",
-        "North sows 1 seed: a8 (Donkers 1.3)",
-        "a8 was empty: the move ends (Donkers 1.5)",
-    ]
 
 
 @pytest.mark.parametrize(

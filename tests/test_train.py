@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import itertools
 import os
@@ -10,11 +9,8 @@ import random
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +20,11 @@ import torch
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
 from bao_training import train
-from bao_training.cli import main as bao
 from bao_training.command import SETTINGS
 from bao_training.config import ConfigError
 from bao_training.ppo import PpoConfig, PpoTrainer
 from bao_training.saved import digest
 from bao_training.train import load_config
-from bao_training.trainer import Trainer
 from pydantic import BaseModel
 from safetensors.numpy import load_file
 from tensorboard.summary.writer.record_writer import RecordWriter
@@ -39,69 +33,32 @@ from bao_env import files
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
 from bao_env.rule_files import load_ruleset
-from tests.conftest import Capsys, Fails
+from tests.conftest import Fails, Says
+from tests.processes import ROOT, start
 from tests.rulesets import every_ruleset
+from tests.training import check_resumed, make, metrics, options, weights
 
-ROOT = Path(__file__).parent.parent
-BOTS = PpoTrainer.OPPONENTS
-TINY = [
-    "method=ppo",
-    "network_kind=afterstate",
-    "steps=12288",
-    "hidden=[16]",
-    "envs=64",
-    "rollout=16",
-    "minibatch=512",
-    "ppo.opponent_pool_every=2",
-    "ppo.opponent_pool_share=0.5",
-    "evaluate_pairs=10",
-    "evaluate_every=6000",
-    "checkpoint_every=0",
-]
+TINY = (
+    "method=ppo network_kind=afterstate steps=12288 hidden=[16] envs=64 rollout=16 minibatch=512 "
+    "ppo.opponent_pool_every=2 ppo.opponent_pool_share=0.5 "
+    "evaluate_pairs=10 evaluate_every=6000 checkpoint_every=0 "
+)
 
 
-def ppo(*settings: str) -> PpoTrainer:
+RUN = f"train --run r {options(TINY)} --out "
+"""The beginning of the command for a tiny run."""
+
+
+def ppo(settings: str = "") -> Any:
     """Make the trainer of a tiny run, with some settings changed."""
-    return PpoTrainer(*load_config(None, [*TINY, *settings]))
-
-
-def weights(trainer: Trainer[Any, Any]) -> bytes:
-    """Return all weights of a trainer's network."""
-    return b"".join(t.numpy().tobytes() for t in trainer.network.state_dict().values())
+    return make(TINY + settings)
 
 
 @pytest.mark.parametrize("network", ["position", "afterstate"])
 @every_ruleset("zanzibar")
 def test_resumed_run_is_the_same_run(tmp_path: Path, network: str, ruleset: str) -> None:
-    settings = [f"network_kind={network}", f"ruleset={ruleset}"]
-    straight = ppo(*settings)
-    rows = [straight.train_update() for _ in range(9)]
-    assert len(straight.pool) == 5
-
-    stopped = ppo(*settings)
-    for _ in range(5):
-        stopped.train_update()
-    stopped.save(tmp_path / "last.safetensors")
-    resumed = ppo(*settings)
-    resumed.restore(checkpoint.load(tmp_path / "last.safetensors", arrays=True))
-    for row in rows[5:]:
-        again = resumed.train_update()
-        for name in set(row) - {"seconds", "steps_per_second"}:
-            assert row[name] == again[name], name
-    assert weights(resumed) == weights(straight) != weights(stopped)
-
-
-def options(*settings: str) -> list[str]:
-    """Return the words of the command line for some settings."""
-    return [word for setting in settings for word in ("--set", setting)]
-
-
-def start(folder: Path, settings: Sequence[str], *extra: str) -> subprocess.Popen[str]:
-    """Start a run in its own process."""
-    command = [sys.executable, "-m", "bao_training", "train", "--out", str(folder), "--run", "r"]
-    return subprocess.Popen(
-        [*command, *options(*settings), *extra], cwd=ROOT, stderr=subprocess.PIPE, text=True
-    )
+    settings = f"{TINY}network_kind={network} ruleset={ruleset}"
+    assert len(check_resumed(settings, tmp_path / "last.safetensors", 5, 4).pool) == 5
 
 
 def finish(process: subprocess.Popen[str]) -> None:
@@ -117,48 +74,32 @@ def wait_for_checkpoint(process: subprocess.Popen[Any], last: Path) -> None:
         time.sleep(0.005)
 
 
-def metrics(folder: Path) -> list[dict[str, str]]:
-    """Return the rows of a run's metrics, without times."""
-    with open(folder / "r" / "metrics.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return [{k: v for k, v in row.items() if "second" not in k} for row in rows]
-
-
-def kill_and_resume(folder: Path, settings: Sequence[str]) -> None:
-    """Check that a run killed with SIGKILL three times ends bit for bit like one left alone.
-
-    Args:
-        folder: gets the runs in ``folder / "killed"`` and ``folder / "alone"``.
-        settings: all settings of the run.
-    """
-    alone, killed = folder / "alone", folder / "killed"
-    finish(start(alone, settings))
+@pytest.mark.slow
+def test_resume_after_kills(tmp_path: Path) -> None:
+    """A run killed with SIGKILL twice ends bit for bit like one left alone."""
+    alone, killed = tmp_path / "alone", tmp_path / "killed"
+    finish(start(RUN + str(alone)))
     rng = random.Random(3)
     kills = 0
-    for _ in range(3):
-        process = start(killed, settings, "--resume")
+    for _ in range(2):
+        process = start(f"{RUN}{killed} --resume")
         wait_for_checkpoint(process, killed / "r" / train.LAST)
         time.sleep(rng.random() * 0.05)
         process.kill()
         process.communicate()
         kills += process.returncode == -signal.SIGKILL
     assert kills >= 1
-    finish(start(killed, settings, "--resume"))
+    finish(start(f"{RUN}{killed} --resume"))
     one, other = (load_file(run / "r" / "final.safetensors") for run in (alone, killed))
     np.testing.assert_equal(one, other)
     assert not list((killed / "r").glob(".*.tmp"))  # left by a killed write
-
-
-@pytest.mark.slow
-def test_resume_after_kills(tmp_path: Path) -> None:
-    kill_and_resume(tmp_path, [*TINY, "network_kind=afterstate"])
-    assert metrics(tmp_path / "alone") == metrics(tmp_path / "killed")
-    assert [int(row["update"]) for row in metrics(tmp_path / "alone")] == list(range(13))
+    assert metrics(alone) == metrics(killed)
+    assert [int(row["update"]) for row in metrics(alone)] == list(range(13))
 
 
 @pytest.mark.slow
 def test_interrupt_saves_the_run(tmp_path: Path) -> None:
-    process = start(tmp_path, [*TINY, "steps=100000000"])
+    process = start(f"{RUN}{tmp_path} --set steps=100000000")
     last = tmp_path / "r" / train.LAST
     wait_for_checkpoint(process, last)
     process.send_signal(signal.SIGINT)
@@ -172,15 +113,8 @@ def test_interrupt_saves_the_run(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_it_learns() -> None:
     """After 200,000 steps the policy beats random clearly, and far better than untrained."""
-    settings = [
-        "method=ppo",
-        "network_kind=afterstate",
-        "hidden=[64]",
-        "envs=512",
-        "minibatch=2048",
-        "ppo.epochs=2",
-    ]
-    trainer = PpoTrainer(*load_config(None, [*settings, "steps=196608", "learning_rate=0.003"]))
+    settings = "method=ppo network_kind=afterstate hidden=[64] envs=512 minibatch=2048 ppo.epochs=2"
+    trainer = make(f"{settings} steps=196608 learning_rate=0.003")
     before = trainer.evaluate()["score_against_random"]
     while trainer.steps < trainer.config.steps:
         trainer.train_update()
@@ -188,12 +122,10 @@ def test_it_learns() -> None:
     assert after > 0.75 and after > before + 0.1
 
 
-def test_match_prints_a_table_and_keeps_the_games(tmp_path: Path, capsys: Capsys) -> None:
+def test_match_prints_a_table_and_keeps_the_games(tmp_path: Path, says: Says) -> None:
     net, report, games = (tmp_path / name for name in ("net.safetensors", "json", "games"))
     ppo().save_policy(net)
-    words = ["match", str(net), "--pairs", "20", "--json", str(report), "--games", str(games)]
-    assert bao(words) == 0
-    out = capsys.readouterr().out
+    out = says(f"match {net} --pairs 20 --json {report} --games {games}")
     assert "net, rule set zanzibar: up to 20 balanced openings of 8" in out
     assert "random" in out and "greedy" in out and '"games": 40' in report.read_text()
     played = [replay(game) for game in parse_transcripts(games.read_text())]
@@ -201,9 +133,9 @@ def test_match_prints_a_table_and_keeps_the_games(tmp_path: Path, capsys: Capsys
 
 
 @pytest.mark.slow
-def test_match_stops_early(capsys: Capsys) -> None:
-    assert bao(["match", "alphabeta:2", "random", "--pairs", "500", "--sprt", "0", "10"]) == 0
-    assert "SPRT of +0 against +10 Elo: +10 or more" in capsys.readouterr().out
+def test_match_stops_early(says: Says) -> None:
+    said = says("match alphabeta:2 random --pairs 500 --sprt 0 10")
+    assert "SPRT of +0 against +10 Elo: +10 or more" in said
 
 
 @pytest.mark.parametrize(
@@ -239,11 +171,10 @@ def test_invalid_settings(setting: str, message: str) -> None:
 
 
 def test_configs_are_found_by_name_in_any_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert bao(["train"]) == 0
-    listed = re.findall(r"^bao train (\w+) +\S.*[:.]", capsys.readouterr().out, re.M)
+    listed = re.findall(r"^bao train (\w+) +\S.*[:.]", says("train"), re.M)
     assert listed == sorted(path.stem for path in (ROOT / "configs").iterdir())
     for name in listed:
         assert load_config(name) == load_config(f"configs/{name}.toml")
@@ -270,9 +201,8 @@ def test_config_files(tmp_path: Path) -> None:
     assert train.config_from_dict(config.to_dict() | {"ppo": table.to_dict()}) == (config, table)
 
 
-def test_every_setting_is_described(capsys: Capsys) -> None:
-    assert bao(["train", "--settings"]) == 0
-    text = capsys.readouterr().out
+def test_every_setting_is_described(says: Says) -> None:
+    text = says("train --settings")
     assert "`" not in text
     parts = re.split(r"settings of \[\w+\]:", text)
     tables: list[type[BaseModel]] = [train.TrainConfig]
@@ -287,34 +217,29 @@ def test_every_setting_is_described(capsys: Capsys) -> None:
     assert "  hidden = [256, 256]\n" in parts[0] and '  ruleset = "zanzibar"\n' in parts[0]
 
 
-def test_help_needs_no_torch() -> None:
-    code = "import sys; from bao_training.cli import main; main(['train', '--help'])"
-    subprocess.run([sys.executable, "-c", f"{code}; sys.exit('torch' in sys.modules)"], check=True)
+NEW = options(TINY + "evaluate_pairs=1")
+"""Words for a new tiny run."""
 
 
-def test_a_rule_file_and_a_seed(tmp_path: Path, capsys: Capsys) -> None:
+def test_a_rule_file_and_a_seed(tmp_path: Path, says: Says) -> None:
     rules = tmp_path / "mine.toml"
     rules.write_text('base = "kibao"\ncapture_limit = 63')
-    words = ["--set", "steps=1024", "--ruleset", str(rules), "--seed", "7"]
-    assert bao(["train", *NEW, *words, "--out", str(tmp_path), "--run", "r"]) == 0
+    how = f"--set steps=1024 --ruleset {rules} --seed 7 --out {tmp_path} --run r"
+    lines = says(f"train {NEW} {how}").splitlines()
     final = tmp_path / "r" / "final.safetensors"
     saved = checkpoint.load(final)
     assert saved.ruleset == load_ruleset(rules) and saved.info["config"]["seed"] == 7
-    lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"{tmp_path / 'r'}: 1,024 steps in 0.")
     assert f"  bao rate {final.parent}" in lines
-    assert sum(f"against {name}, 2 games" in line for line in lines for name in BOTS) == 2
+    for name in PpoTrainer.OPPONENTS:
+        assert any(f"against {name}, 2 games" in line for line in lines)
     assert all(len(line.replace(str(tmp_path), "runs")) <= 80 for line in lines)
 
 
 @pytest.fixture
 def run(tmp_path: Path, fails: Fails) -> Fails:
     """Run ``bao train`` for the run ``r`` in ``tmp_path``; see ``fails``."""
-    return partial(fails, "train", "--out", str(tmp_path), "--run", "r")
-
-
-NEW = options(*TINY, "evaluate_pairs=1")
-"""Words for a new tiny run."""
+    return lambda line, status=2: fails(f"train --out {tmp_path} --run r {line}", status)
 
 
 @pytest.fixture(scope="module")
@@ -334,7 +259,7 @@ def test_existing_run_is_not_overwritten(saved_run: Path, tmp_path: Path, run: F
     last.parent.mkdir()
     for content in (b"something dear", saved_run.read_bytes()[:-1]):
         last.write_bytes(content)
-        assert "already holds a run: continue it with --resume" in run()
+        assert "already holds a run: continue it with --resume" in run("")
         assert f"{last} is not a bao_env checkpoint" in run("--resume")
         assert last.read_bytes() == content
 
@@ -402,7 +327,7 @@ def test_diverged_network_is_not_saved(
         return row
 
     monkeypatch.setattr(PpoTrainer, "learn", diverge)
-    error = run(*NEW, status=1)
+    error = run(NEW, status=1)
     assert f"{where} update 3" in error and "Traceback" not in error
     assert f"the last good checkpoint is {tmp_path}" in error
     assert (tmp_path / "r" / train.LAST).read_bytes() == good[0]
@@ -414,8 +339,8 @@ def test_diverged_network_is_not_saved(
 
 def test_folder_in_use(tmp_path: Path, run: Fails) -> None:
     with files.hold(tmp_path / "r"):
-        for words in (NEW, ["--resume"]):
-            assert f"{tmp_path / 'r'} is in use by process {os.getpid()} " in run(*words)
+        for words in (NEW, "--resume"):
+            assert f"{tmp_path / 'r'} is in use by process {os.getpid()} " in run(words)
     assert [path.name for path in (tmp_path / "r").iterdir()] == [".lock"]
 
 
@@ -442,7 +367,7 @@ def test_full_disk(
 
     monkeypatch.setattr(owner, name, fail)
     monkeypatch.setattr(threading, "excepthook", thread_errors.append)
-    error = run(*NEW, status=1)
+    error = run(NEW, status=1)
     assert "No space left on device" in error and "Traceback" not in error and not thread_errors
     monkeypatch.undo()
     run("--resume", status=0)
@@ -452,7 +377,7 @@ def test_full_disk(
 def test_folder_that_cannot_be_made(tmp_path: Path, run: Fails) -> None:
     (tmp_path / "file").touch()
     for runs in (tmp_path / "file", tmp_path / ("x" * 300)):
-        error = run(*NEW, "--out", str(runs), status=1)
+        error = run(f"{NEW} --out {runs}", status=1)
         assert error.startswith("error: ") and "no checkpoint had been written" in error
 
 
@@ -466,7 +391,7 @@ def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails
     table.write_bytes(b"update,steps\n1,\xff\n")
     assert f"{table} is not a metrics table" in run("--resume")
     table.write_text("update,steps,entropy\n1,64,0.5\n2")  # cut short in 24
-    assert "resuming with the run's own configuration" in run(*NEW, "--resume", status=0)
+    assert "resuming with the run's own configuration" in run(f"{NEW} --resume", status=0)
     assert [row["update"] for row in metrics(tmp_path)] == ["1", *map(str, range(4, 13))]
     assert not list(folder.glob(".*.tmp"))
 
@@ -476,11 +401,11 @@ def test_a_run_starts_from_a_checkpoint(tmp_path: Path) -> None:
     first.train_update()
     path = tmp_path / "first.safetensors"
     first.save_policy(path)
-    assert weights(ppo(f"start={path}", "seed=1")) == weights(first)
+    assert weights(ppo(f"start={path} seed=1")) == weights(first)
     with pytest.raises(ConfigError, match=r"start='nobody': there is no such"):
         ppo("start=nobody")
     with pytest.raises(ConfigError, match="has the network"):
-        ppo(f"start={path}", "hidden=[8]")
+        ppo(f"start={path} hidden=[8]")
 
 
 def test_a_run_of_an_earlier_version_is_resumed(tmp_path: Path) -> None:
@@ -505,7 +430,7 @@ def test_a_run_of_an_earlier_version_is_resumed(tmp_path: Path) -> None:
 
 def test_custom_rules_travel_inside_the_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "net.safetensors"
-    ppo("rules={sow_limit = 500}").save_policy(path)
+    ppo("rules={sow_limit=500}").save_policy(path)
     rules = checkpoint.load(path).ruleset
     assert rules == RULESETS["zanzibar"].replace(name="zanzibar+", sow_limit=500)
 

@@ -1,4 +1,4 @@
-"""Test the value network of guided alpha-beta: compiled code computes it right; it can be fitted."""
+"""Test the value network of guided alpha-beta: compiled code computes it; it can be fitted."""
 
 from __future__ import annotations
 

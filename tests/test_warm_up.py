@@ -5,26 +5,19 @@ tests/wheel/check.py tries ``bao warm-up``, because compiling everything takes m
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.processes import python
+
 pytestmark = pytest.mark.slow
 
-def run(code: str, cache: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+
+def run(code: str, cache: Path, quiet: str = "") -> subprocess.CompletedProcess[str]:
     """Run Python in its own process, which prints notices."""
-    inherited = {key: text for key, text in os.environ.items() if key != "BAO_ENV_QUIET"}
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=Path(__file__).parent.parent,
-        env=inherited | {"NUMBA_CACHE_DIR": str(cache)} | environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    return python(code, NUMBA_CACHE_DIR=str(cache), BAO_ENV_QUIET=quiet)
 
 
 HASTE = "import time; now = time.monotonic; time.monotonic = lambda: 100 * now()"
@@ -41,7 +34,7 @@ def test_compiling_prints_notices(tmp_path: Path) -> None:
     assert others == said and counts and counts == sorted(counts)
     assert all(done <= of for done, of in counts)
     assert warm == ""
-    assert run(code, tmp_path / "other cache", BAO_ENV_QUIET="1").stderr == ""
+    assert run(code, tmp_path / "other cache", quiet="1").stderr == ""
 
 
 def test_progress_bars_are_not_torn(tmp_path: Path) -> None:

@@ -1,0 +1,53 @@
+"""Test the adapter to OpenSpiel; skipped if it is missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyspiel")
+
+import pyspiel
+from open_spiel.python import rl_environment
+
+import bao_env.adapters.open_spiel  # noqa: F401 - registers the game
+from bao_env import RULESETS, BaoVectorEnv
+
+
+@pytest.mark.parametrize("ruleset", RULESETS)
+def test_its_own_test_of_games(ruleset: str) -> None:
+    game = pyspiel.load_game(f"python_bao(ruleset={ruleset})")
+    pyspiel.random_sim_test(game, num_sims=3, serialize=True, verbose=False)
+
+
+def test_states() -> None:
+    game = pyspiel.load_game("python_bao", {"max_plies": 60})
+    rng = np.random.default_rng(3)
+    results = set()
+    for _ in range(20):
+        state = game.new_initial_state()
+        while not state.is_terminal():
+            assert state.legal_actions() == sorted(state.legal_actions()) != []
+            board = state.single_game.observation(state.current_player())
+            twin = state.clone()
+            twin.apply_action(twin.legal_actions()[0])
+            assert np.array_equal(state.single_game.observation(state.current_player()), board)
+            state.apply_action(int(rng.choice(state.legal_actions())))
+        assert state.legal_actions() == [] and sum(state.returns()) == 0
+        assert (state.returns() == [0.0, 0.0]) == ("cut short" in str(state))
+        results.add(tuple(state.returns()))
+    assert results == {(1.0, -1.0), (-1.0, 1.0), (0.0, 0.0)}
+    with pytest.raises(ValueError, match="unknown rule set 'chess'"):
+        pyspiel.load_game("python_bao(ruleset=chess)")
+    with pytest.raises(ValueError, match="a single array"):
+        pyspiel.load_game("python_bao(observation=planes+replies)")
+
+
+@pytest.mark.parametrize("observation", ["board", "replies", "planes"])
+def test_shows_observations(observation: str) -> None:
+    environment = rl_environment.Environment("python_bao", observation=observation)
+    step = environment.reset()
+    plain, _ = BaoVectorEnv(1, observation=observation, opponent=None).reset(seed=0)
+    assert environment.observation_spec()["info_state"] == (plain["observation"].size,)
+    assert np.array_equal(step.observations["info_state"][0], plain["observation"].ravel())
+    assert step.observations["legal_actions"][0] == [20, 22, 24, 26]

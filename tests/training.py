@@ -1,0 +1,61 @@
+"""Make small runs of training and compare them.
+
+Settings are given as words, such as ``method=ppo envs=16``.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bao_agents.nets import checkpoint
+from bao_training.train import load_config, make_trainer
+
+
+def make(settings: str) -> Any:
+    """Make the trainer of a run."""
+    return make_trainer(*load_config(None, settings.split()))
+
+
+def options(settings: str) -> str:
+    """Return settings as words of the command line."""
+    return " ".join(f"--set {setting}" for setting in settings.split())
+
+
+def weights(trainer: Any) -> bytes:
+    """Return all weights of a trainer's network."""
+    return b"".join(t.numpy().tobytes() for t in trainer.network.state_dict().values())
+
+
+def without_times(row: dict[str, Any]) -> dict[str, Any]:
+    """Return metrics without times and shares of time."""
+    return {name: row[name] for name in row if "second" not in name and "share" not in name}
+
+
+def metrics(folder: Path) -> list[dict[str, str]]:
+    """Return the rows of the metrics of the run ``r`` in a folder, without times."""
+    with open(folder / "r" / "metrics.csv", newline="") as file:
+        return [without_times(row) for row in csv.DictReader(file)]
+
+
+def check_resumed(settings: str, path: Path, before: int, after: int) -> Any:
+    """Check that a run continued from a checkpoint is the run that went on, and return its trainer.
+
+    Args:
+        settings: of the run.
+        path: of the checkpoint.
+        before: updates before it is written.
+        after: updates after it.
+    """
+    straight, resumed = make(settings), make(settings)
+    for _ in range(before):
+        straight.train_update()
+    straight.save(path)
+    resumed.restore(checkpoint.load(path, arrays=True))
+    for _ in range(after):
+        row, again = (without_times(one.train_update()) for one in (straight, resumed))
+        np.testing.assert_equal(row, again)
+    assert weights(resumed) == weights(straight)
+    return straight
