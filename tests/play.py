@@ -39,10 +39,25 @@ def ask(client: httpx2.Client, path: str, status: int = 200, **data: Any) -> dic
     return found
 
 
-def start(client: httpx2.Client, **how: Any) -> tuple[str, dict[str, Any]]:
-    """Begin a game; return its address and its state."""
+class Table:
+    """A game on a server, to which requests can be sent."""
+
+    def __init__(self, client: httpx2.Client, number: str) -> None:
+        self.client, self.path = client, f"/api/games/{number}"
+
+    def __call__(self, request: str, status: int = 200, **data: Any) -> dict[str, Any]:
+        """Send a request about the game; see :func:`ask`."""
+        return ask(self.client, f"{self.path}/{request}", status, **data)
+
+    def state(self) -> Any:
+        """Return the game as it stands."""
+        return self.client.get(self.path).json()["state"]
+
+
+def start(client: httpx2.Client, **how: Any) -> tuple[Table, dict[str, Any]]:
+    """Start a game; return it and its state."""
     made = ask(client, "/api/games", **{"seats": ["human", "human"], **how})
-    return f"/api/games/{made['id']}", made["state"]
+    return Table(client, made["id"]), made["state"]
 
 
 class Lowest:

@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.moves import SPELLINGS
-from tests.play import HOUSE, ask, start
+from tests.play import HOUSE, Table, ask, start
 
 pytestmark = pytest.mark.usefixtures("patience")
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("name", RULESETS)
 def test_game_shows_what_a_board_shows(client: TestClient, name: str) -> None:
     """In random play, every state, event and legal move is the engine's."""
-    path, state = start(client, ruleset=name)
+    game, state = start(client, ruleset=name)
     board = Board(name)
     rng = np.random.default_rng(7)
     for ply in range(60):
@@ -44,48 +44,48 @@ def test_game_shows_what_a_board_shows(client: TestClient, name: str) -> None:
             break
         action = int(rng.choice(board.legal_actions))
         expected = json.loads(json.dumps([event_values(event) for event in board.trace(action)]))
-        answer = ask(client, f"{path}/play", action=action, ply=ply)
+        answer = game("play", action=action, ply=ply)
         board.push(action)
         state = answer["state"]
         assert answer["events"] == expected and expected[-1]["counts"] == state["counts"]
     assert state["ply"] > 5
 
 
-def play_on(client: TestClient, path: str, state: dict[str, Any], plies: int) -> dict[str, Any]:
+def play_on(game: Table, state: dict[str, Any], plies: int) -> dict[str, Any]:
     """Play some legal actions; return the last state."""
     for ply in range(state["ply"], state["ply"] + plies):
         action = state["legal"][ply % len(state["legal"])]["action"]
-        state = ask(client, f"{path}/play", action=action, ply=ply)["state"]
+        state = game("play", action=action, ply=ply)["state"]
     return state
 
 
 def test_undo_and_redo(client: TestClient) -> None:
-    path, state = start(client)
+    game, state = start(client)
     texts = [state["text"]]
     for _ in range(8):
-        state = play_on(client, path, state, 1)
+        state = play_on(game, state, 1)
         texts.append(state["text"])
     for ply in (5, 0, 8, 3):
-        state = ask(client, f"{path}/goto", ply=ply)["state"]
+        state = game("goto", ply=ply)["state"]
         assert (state["text"], state["ply"], state["length"]) == (texts[ply], ply, 8)
-    look = ask(client, f"{path}/look", ply=5)["state"]
+    look = game("look", ply=5)["state"]
     assert (look["text"], look["ply"], look["at"]) == (texts[5], 5, 3)
-    fourth = ask(client, f"{path}/events", ply=3)["events"]
-    assert fourth[-1]["counts"] == ask(client, f"{path}/goto", ply=4)["state"]["counts"]
-    state = play_on(client, path, ask(client, f"{path}/goto", ply=3)["state"], 1)
+    fourth = game("events", ply=3)["events"]
+    assert fourth[-1]["counts"] == game("goto", ply=4)["state"]["counts"]
+    state = play_on(game, game("goto", ply=3)["state"], 1)
     assert state["length"] == state["ply"] == 4  # the moves taken back are gone
     action = state["legal"][0]["action"]  # two clicks, or two pages of one game
-    assert "ply 4, not 3" in ask(client, f"{path}/play", 409, action=action, ply=3)["error"]
-    assert "expected 0 to 4" in ask(client, f"{path}/goto", 400, ply=5)["error"]
-    assert "expected 0 to 3" in ask(client, f"{path}/events", 400, ply=4)["error"]
+    assert "ply 4, not 3" in game("play", 409, action=action, ply=3)["error"]
+    assert "expected 0 to 4" in game("goto", 400, ply=5)["error"]
+    assert "expected 0 to 3" in game("events", 400, ply=4)["error"]
 
 
 def test_transcripts_go_round(client: TestClient) -> None:
-    path, state = start(client, ruleset="dutch")
-    state = play_on(client, path, state, 30)
+    game, state = start(client, ruleset="dutch")
+    state = play_on(game, state, 30)
     assert state["ruleset"] == "dutch" and state["ply"] == 30
     for spelling in SPELLINGS:
-        text = ask(client, f"{path}/transcript", spelling=spelling)["transcript"]
+        text = game("transcript", spelling=spelling)["transcript"]
         loaded = start(client, transcript=text)[1]
         assert loaded | {"version": state["version"]} == state
 
@@ -98,28 +98,28 @@ def test_texts_may_have_spaces_and_a_byte_order_mark(client: TestClient) -> None
 
 
 def test_house_choice(client: TestClient) -> None:
-    path, state = start(client, position=HOUSE)
+    game, state = start(client, position=HOUSE)
     both = [o for o in state["legal"] if o["pit"] == 7 and o["direction"] == 1]
     assert [option["house"] for option in both] == [0, 1]
-    shared = ask(client, f"{path}/choice", pit=7, direction=1)["events"]
+    shared = game("choice", pit=7, direction=1)["events"]
     for option, kind in zip(both, ("house stop", "house played"), strict=True):
-        played = ask(client, f"{path}/play", action=option["action"], ply=0)["events"]
+        played = game("play", action=option["action"], ply=0)["events"]
         assert played[: len(shared)] == shared
         assert played[len(shared)]["kind"] == kind
-        ask(client, f"{path}/goto", ply=0)
-    assert "no house choice" in ask(client, f"{path}/choice", 400, pit=7, direction=0)["error"]
+        game("goto", ply=0)
+    assert "no house choice" in game("choice", 400, pit=7, direction=0)["error"]
 
 
 def test_illegal_move_names_its_rule(client: TestClient) -> None:
-    path, _ = start(client)
-    why = ask(client, f"{path}/why", pit=4, direction=0)
+    game, _ = start(client)
+    why = game("why", pit=4, direction=0)
     assert why["rule"] == "Donkers 2.4b" and "must not start from a house" in why["words"]
     assert why["rule_text"].startswith("2.4 Takasa.")
-    assert ask(client, f"{path}/why", pit=5, direction=0)["words"] == ""  # it is legal
-    assert ask(client, f"{path}/why", pit=9, direction=1)["rule"] == "Donkers 2.3, 2.4"
-    refused = ask(client, f"{path}/play", 400, action=0, ply=0)["error"]
+    assert game("why", pit=5, direction=0)["words"] == ""  # it is legal
+    assert game("why", pit=9, direction=1)["rule"] == "Donkers 2.3, 2.4"
+    refused = game("play", 400, action=0, ply=0)["error"]
     assert "A1 is empty" in refused and "legal: A6L A6R A7L A7R" in refused
-    assert client.get(path).json()["state"]["ply"] == 0
+    assert game.state()["ply"] == 0
 
 
 def test_every_rule_of_an_event_has_its_text(thorough: bool) -> None:
@@ -169,8 +169,8 @@ def test_game_that_is_too_long_raises(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("evaluator", ["alphabeta", "zanzibar", "search:zanzibar:16"])
 def test_hints(client: TestClient, evaluator: str) -> None:
     """They list all legal moves, the best one first, with a line that can be played."""
-    path, state = start(client)
-    found = ask(client, f"{path}/hints", evaluator=evaluator)
+    game, state = start(client)
+    found = game("hints", evaluator=evaluator)
     assert {m["action"] for m in found["moves"]} == {o["action"] for o in state["legal"]}
     assert all(0 <= move["value"] <= 1 for move in found["moves"])
     chances = [move["probability"] for move in found["moves"]]
@@ -203,9 +203,9 @@ WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -
 
 def test_hints_and_evaluation_of_a_proven_win(client: TestClient) -> None:
     """They say who wins and in how many plies, even after moves and after going back."""
-    path, _ = start(client, position=WON)
+    game, _ = start(client, position=WON)
     win = {"winner": 0, "plies": 13, "exact": True}
-    found = ask(client, f"{path}/hints", evaluator="alphabeta")
+    found = game("hints", evaluator="alphabeta")
     moves = found["moves"]
     assert found["win"] == moves[0]["win"] == win
     told = [(move["win"]["winner"], move["value"]) for move in moves]
@@ -213,24 +213,24 @@ def test_hints_and_evaluation_of_a_proven_win(client: TestClient) -> None:
     plies = [move["win"]["plies"] for move in moves]
     assert plies == sorted(plies[:3]) + sorted(plies[3:], reverse=True)
     for winner, move in enumerate((moves[0], moves[-1])):
-        ask(client, f"{path}/play", action=move["action"], ply=0)
-        after = ask(client, f"{path}/evaluation")
+        game("play", action=move["action"], ply=0)
+        after = game("evaluation")
         assert (after["south"], after["win"]["winner"]) == (1 - winner, winner)
         assert after["win"]["plies"] <= move["win"]["plies"] - 1
-        ask(client, f"{path}/goto", ply=0)
-    found = ask(client, f"{path}/evaluation")
+        game("goto", ply=0)
+    found = game("evaluation")
     assert found == {"ply": 0, "south": 1.0, "proven": True, "win": win}
-    network = ask(client, f"{path}/hints", evaluator="zanzibar")
+    network = game("hints", evaluator="zanzibar")
     assert network["win"] == win
     assert sum(move["win"]["winner"] == 0 for move in network["moves"]) == 3
     assert 0 < network["moves"][0]["value"] < 1  # the network's opinion is still shown
 
 
 def test_evaluation_of_an_open_game(client: TestClient) -> None:
-    path, _ = start(client)
-    found = ask(client, f"{path}/evaluation")
+    game, _ = start(client)
+    found = game("evaluation")
     assert 0.3 < found["south"] < 0.7 and not found["proven"] and found["win"] is None
-    assert ask(client, f"{path}/hints", evaluator="alphabeta")["win"] is None
+    assert game("hints", evaluator="alphabeta")["win"] is None
     assert points(0) == 0 and points(32_000) == 1 and points(-31_990) == -1
     assert points(200) == pytest.approx(0.462, abs=1e-3)
 

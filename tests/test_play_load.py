@@ -81,7 +81,7 @@ def open_socket(port: int, sent: bytes = b"") -> socket.socket:
 
 def start_slow(http: httpx2.Client) -> str:
     """Begin a game of the slow bot; return its address."""
-    return start(http, seats=["mine", "human"])[0]
+    return start(http, seats=["mine", "human"])[0].path
 
 
 def request(path: str, body: str, length: int = 0) -> bytes:
@@ -113,8 +113,8 @@ def test_person_does_not_wait_for_bots(bot: Thinking) -> None:
         game, state = start(http)
         for ply in range(3):
             action = state["legal"][0]["action"]
-            state = ask(http, f"{game}/play", action=action, ply=ply)["state"]
-        assert ask(http, f"{game}/goto", ply=0)["state"]["ply"] == 0
+            state = game("play", action=action, ply=ply)["state"]
+        assert game("goto", ply=0)["state"]["ply"] == 0
         assert not any(one.done() for one in asked)
         bot.told.set()
         for one in asked:
@@ -179,8 +179,8 @@ def test_client_that_leaves() -> None:
         game, state = start(http)
         move = json.dumps({"ply": 0, "action": state["legal"][0]["action"]})
         for body in ('{"pl', move):
-            open_socket(port, request(f"{game}/play", body)).close()
-        until(lambda: http.get(game).json()["state"]["ply"] == 1)
+            open_socket(port, request(f"{game.path}/play", body)).close()
+        until(lambda: game.state()["ply"] == 1)
         huge = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"x" * 200_000
         with open_socket(port, huge) as rude:
             assert b"400" in rude.recv(100)

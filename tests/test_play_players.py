@@ -45,11 +45,11 @@ ZANZIBAR = CHECKPOINTS / "zanzibar.safetensors"
     ],
 )
 def test_bots_move(client: TestClient, player: str) -> None:
-    path, _ = start(client, seats=[player, "human"])
-    answer = ask(client, f"{path}/bot", ply=0)
+    game, _ = start(client, seats=[player, "human"])
+    answer = game("bot", ply=0)
     assert answer["state"]["ply"] == 1 and answer["events"]
-    assert "played by a person" in ask(client, f"{path}/bot", 400, ply=1)["error"]
-    assert "ply 1, not 0" in ask(client, f"{path}/bot", 409, ply=0)["error"]
+    assert "played by a person" in game("bot", 400, ply=1)["error"]
+    assert "ply 1, not 0" in game("bot", 409, ply=0)["error"]
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_bots_move(client: TestClient, player: str) -> None:
 )
 def test_invalid_players(client: TestClient, player: str, message: str) -> None:
     assert message in ask(client, "/api/games", 400, seats=[player, "human"])["error"]
-    path, _ = start(client)
-    assert message in ask(client, f"{path}/hints", 400, evaluator=player)["error"]
+    game, _ = start(client)
+    assert message in game("hints", 400, evaluator=player)["error"]
 
 
 def test_checkpoints_come_from_the_named_folders(tmp_path: Path) -> None:
@@ -87,15 +87,15 @@ def test_checkpoints_come_from_the_named_folders(tmp_path: Path) -> None:
     roster = Roster([folder])
     assert list(roster.files) == [*shipped(), "runs/best/final", "runs/broken"]
     client = make_client(roster)
-    path, _ = start(client, seats=["runs/best/final", "runs/broken"])
+    game, _ = start(client, seats=["runs/best/final", "runs/broken"])
     (folder / "broken.safetensors").write_bytes(b"nothing")
-    state = ask(client, f"{path}/bot", ply=0)["state"]
-    error = ask(client, f"{path}/bot", 502, ply=1)["error"]
+    state = game("bot", ply=0)["state"]
+    error = game("bot", 502, ply=1)["error"]
     assert "runs/broken cannot play" in error and str(tmp_path) not in error
-    assert str(tmp_path) not in ask(client, f"{path}/hints", 502, evaluator="runs/broken")["error"]
-    assert client.get(path).json()["state"] == state
-    ask(client, f"{path}/seats", seats=["human", "greedy"])
-    assert ask(client, f"{path}/bot", ply=1)["state"]["ply"] == 2
+    assert str(tmp_path) not in game("hints", 502, evaluator="runs/broken")["error"]
+    assert game.state() == state
+    game("seats", seats=["human", "greedy"])
+    assert game("bot", ply=1)["state"]["ply"] == 2
     with pytest.raises(ValueError, match="not a folder"):
         Roster([folder / "broken.safetensors"])
 
@@ -115,9 +115,9 @@ def test_own_players_and_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "ten seeds in each house" in ruleset_text("malawi")
     assert setup["players"][0]["spec"] == ["board_mine:greedy", ""]
     assert setup["first_seats"] == ["human", "board_mine:greedy"]
-    path, state = start(client, seats=["board_mine:greedy", "human"], ruleset="mine")
+    game, state = start(client, seats=["board_mine:greedy", "human"], ruleset="mine")
     assert state["ruleset"] == "mine"
-    assert ask(client, f"{path}/bot", ply=0)["state"]["ply"] == 1
+    assert game("bot", ply=0)["state"]["ply"] == 1
     error = ask(client, "/api/games", 400, seats=["board_mine:other", "human"])["error"]
     assert "unknown player" in error
     with pytest.raises(ValueError, match="unknown player 'gredy'"):
@@ -161,12 +161,12 @@ def test_setup_lists_players_and_budgets(client: TestClient) -> None:
     assert [level["spec"] for level in setup["levels"]][:2] == ["random", "greedy"]
     seats = ["kibao", "human"]
     assert "kibao cannot play zanzibar" in ask(client, "/api/games", 400, seats=seats)["error"]
-    path, _ = start(client)
+    game, _ = start(client)
     for evaluator in setup["evaluators"]:
         if "zanzibar" in evaluator["rulesets"]:  # networks of other rules are errors
-            ask(client, f"{path}/hints", evaluator=evaluator["value"])
+            game("hints", evaluator=evaluator["value"])
     for player in ("greedy", "guided:9ms", "guided:zanzibar:9ms"):
-        assert "gives no hints" in ask(client, f"{path}/hints", 400, evaluator=player)["error"]
+        assert "gives no hints" in game("hints", 400, evaluator=player)["error"]
 
 
 def test_names_of_players_have_one_spelling(client: TestClient) -> None:
@@ -180,8 +180,8 @@ def test_new_bot_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     client = make_client()
     offered = client.get("/api/setup").json()["players"][0]
     assert (offered["value"], offered["spec"], offered["budget"]) == ("mine", ["mine", ""], None)
-    path, state = start(client, seats=["mine", "human"])
-    answer = ask(client, f"{path}/bot", ply=0)
+    game, state = start(client, seats=["mine", "human"])
+    answer = game("bot", ply=0)
     assert answer["state"]["moves"][0]["texts"][0] == Board().move_text(state["legal"][0]["action"])
 
 
@@ -239,9 +239,9 @@ def test_hints_of_a_network_that_answers_nan(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("bao_agents.play.roster.read_network", spoil)
     client = make_client()
-    path, _ = start(client)
+    game, _ = start(client)
     for evaluator in ("zanzibar", "search:zanzibar:16"):
-        error = ask(client, f"{path}/hints", 502, evaluator=evaluator)["error"]
+        error = game("hints", 502, evaluator=evaluator)["error"]
         assert "cannot give hints: the network's outputs are not finite" in error
 
 
@@ -315,29 +315,29 @@ def test_failing_bot_leaves_the_game_alone(
     bot = Failing(answer)
     offer(monkeypatch, bot)
     client = make_client()
-    path, state = start(client, seats=["mine", "human"])
+    game, state = start(client, seats=["mine", "human"])
     with monkeypatch.context() as patch:
         if answer == "thinks":
             patch.setattr("bao_agents.play.api.BOT_TIMEOUT", 0.1)
-        assert message in ask(client, f"{path}/bot", status, ply=0)["error"]
+        assert message in game("bot", status, ply=0)["error"]
     bot.told.set()
-    ask(client, f"{path}/evaluation")  # computed after the late answer
-    assert client.get(path).json()["state"] == state
+    game("evaluation")  # computed after the late answer
+    assert game.state() == state
 
 
 def test_bot_does_not_play_after_the_game_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     """While it thinks, its opponent takes a move back and makes another."""
     client = make_client()
-    path, state = start(client, seats=["human", "greedy"])
+    game, state = start(client, seats=["human", "greedy"])
     first, other = (option["action"] for option in state["legal"][:2])
     act = Roster.act
 
     def slow(self: Roster, *arguments: Any) -> int:
-        ask(client, f"{path}/goto", ply=0)
-        ask(client, f"{path}/play", action=other, ply=0)
+        game("goto", ply=0)
+        game("play", action=other, ply=0)
         return act(self, *arguments)
 
-    ask(client, f"{path}/play", action=first, ply=0)
+    game("play", action=first, ply=0)
     monkeypatch.setattr(Roster, "act", slow)
-    assert "continued without" in ask(client, f"{path}/bot", 409, ply=1)["error"]
-    assert client.get(path).json()["state"]["ply"] == 1
+    assert "continued without" in game("bot", 409, ply=1)["error"]
+    assert game.state()["ply"] == 1

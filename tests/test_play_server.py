@@ -25,7 +25,7 @@ from bao_env.engine.ruleset import RULESETS
 from bao_env.render.drawing import drawing, ground
 from bao_env.render.shapes import Circle
 from tests.conftest import Fails
-from tests.play import HOUSE, ask, post, start
+from tests.play import HOUSE, post, start
 
 pytestmark = pytest.mark.usefixtures("patience")
 
@@ -80,10 +80,10 @@ def test_invalid_bodies(client: TestClient) -> None:
 
 
 def test_invalid_actions(client: TestClient) -> None:
-    path, _ = start(client)
+    game, _ = start(client)
     values: tuple[Any, ...] = (None, "0", 1.5, -1, 64, 10**30, True, [])
     for value in values:
-        assert "integer" in ask(client, f"{path}/play", 400, action=value, ply=0)["error"]
+        assert "integer" in game("play", 400, action=value, ply=0)["error"]
 
 
 def test_nothing_else_is_served(client: TestClient) -> None:
@@ -134,14 +134,14 @@ def test_every_answer_has_the_headers(client: TestClient) -> None:
 def test_errors_of_the_server_are_answered_without_details(monkeypatch: pytest.MonkeyPatch) -> None:
     app = create_app(Roster())
     client = TestClient(app, base_url=HOST, raise_server_exceptions=False)
-    path, _ = start(client)
+    game, _ = start(client)
     monkeypatch.setattr(Game, "state", lambda self: 1 // 0)
-    answer = client.get(path)
+    answer = client.get(game.path)
     assert answer.status_code == 500 and "ZeroDivision" not in answer.text
     assert "the server failed" in answer.json()["error"]
     assert "content-security-policy" in answer.headers
     with pytest.raises(ZeroDivisionError):  # for the log of the server
-        TestClient(app, base_url=HOST).get(path)
+        TestClient(app, base_url=HOST).get(game.path)
 
 
 def test_sessions_are_limited() -> None:
