@@ -85,7 +85,9 @@ def why_illegal(words: Words, ruleset: Ruleset, action: int) -> Reason:
         )
     if captures:
         which = name if namua else f"{name} that way"
-        return Reason(f"a capture is possible and must be made; {which} does not capture", "Donkers 1.7a")
+        return Reason(
+            f"a capture is possible and must be made; {which} does not capture", "Donkers 1.7a"
+        )
     if other_way:
         return Reason(
             "the only filled front hole, a kichwa, may not go to the back row",
@@ -114,7 +116,9 @@ def _why_no_namua_takasa(position: Position, ruleset: Ruleset, pit: int) -> Reas
     name, seeds = hole_name(position.mover, pit), position.pits(position.mover)[pit]
     least = ruleset.house_min
     if pit == HOUSE and position.owns_house[position.mover] and seeds >= least:
-        return Reason(f"a takasa must not start from a house with {least} seeds or more", "Donkers 2.4b")
+        return Reason(
+            f"a takasa must not start from a house with {least} seeds or more", "Donkers 2.4b"
+        )
     if seeds == 1:
         rule = {"house": "Donkers 2.4c", "singletons": "Dutch I.b"}[ruleset.singleton_takasa]
         return Reason(f"{name} holds only one seed, and other front holes hold more", rule)

@@ -193,8 +193,8 @@ def resume_run(folder: Path) -> Trainer[Any, Any]:
         config, method_config = config_from_dict(settings)
     except ConfigError as error:
         raise CheckpointError(
-            f"{path} belongs to a run that cannot be resumed here: {error}. A run is resumed by the "
-            "version of the project that started it; start a new one with another --run"
+            f"{path} belongs to a run that cannot be resumed here: {error}. A run is resumed by "
+            "the version of the project that started it; start a new one with another --run"
         ) from error
     trainer = make_trainer(config, method_config)
     try:
