@@ -107,7 +107,7 @@ def test_house_choice(client: TestClient) -> None:
         assert played[: len(shared)] == shared
         assert played[len(shared)]["kind"] == kind
         game("goto", ply=0)
-    assert "no house choice" in game("choice", 400, pit=7, direction=0)["error"]
+    assert "not come to a house choice" in game("choice", 400, pit=7, direction=0)["error"]
 
 
 def test_illegal_move_names_its_rule(client: TestClient) -> None:
