@@ -23,6 +23,8 @@ KIBAO_STOP = "2,1,0,0,7,0,0,0/0,9,0,0,0,0,0,0/30,0,0,0,0,0,0,0/7,0,0,0,8,0,0,0 0
 PAUSE = "0,1,0,1,8,2,1,1/0,0,0,0,0,0,0,1/0,1,1,1,8,0,0,0/0,0,0,0,0,0,0,1 18,19 SN N -"
 
 NEVER_ENDING_GAME = "6L* 6R 4R 6R 5L 3R A8R> 8 4R 4L 8 7 1 4R 6R 4L 2 4L 4L 4L 7 4L"
+LONGEST = "0,5,0,1,5,3,0,1/1,0,1,13,1,0,1,0/0,0,0,0,5,0,13,1/3,0,5,4,0,0,1,0 0,0 - S -"
+LONGEST_CAPTURE = "0,1,9,2,1,1,1,0/0,0,1,0,6,1,0,1/2,0,6,2,0,6,5,1/4,4,3,0,2,2,0,3 0,0 - S -"
 NEVER_ENDING = "1,6,3,1,0,5,4,0/2,1,0,5,0,3,0,1/1,0,0,9,0,0,0,0/0,0,0,0,0,0,0,0 11,11 - S -"
 
 
@@ -118,11 +120,19 @@ def cycle(board: Board, move: str) -> tuple[int, int]:
 
 def test_the_never_ending_move_of_the_literature() -> None:
     """De Voogt's game; its period has also been published as 218 sowings."""
-    board = Board(RULESETS["zanzibar"].replace(sow_limit=2000))
-    for move in NEVER_ENDING_GAME.split():
-        board.push(move)
+    rules = RULESETS["zanzibar"].replace(sow_limit=2000)
+    board = Board.from_text(OPENING, rules, NEVER_ENDING_GAME)
     assert board.text() == NEVER_ENDING
     assert cycle(board, "A3L") == (0, 228)
+
+
+@pytest.mark.parametrize(
+    ("position", "move", "sowings"), [(LONGEST, "A5L", 337), (LONGEST_CAPTURE, "B5L", 151)]
+)
+def test_the_longest_moves_known(position: str, move: str, sowings: int) -> None:
+    """The capture wins; its last sowing is that of the seeds in the hand at the end."""
+    board = Board.from_text(position)
+    assert kinds(check(board, board.parse_move(move))).count(EventKind.SOW) == sowings
 
 
 def test_the_house_played_and_lost() -> None:
