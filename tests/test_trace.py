@@ -14,6 +14,7 @@ from tests.positions import (
     LONE_KICHWA,
     MAKES_TAKASIA,
     NO_MOVE,
+    OPENING,
     TAKASIA,
     some_positions,
 )

@@ -30,7 +30,7 @@ OPENING_PLIES = 8
 BALANCE = 1.0
 """Default limit of the search's value of an opening for either side, in logits of winning."""
 BALANCED = Path(__file__).with_name("balanced") / "zanzibar.tsv"
-"""Openings of zanzibar that a guided search of a million nodes finds balanced."""
+"""Balanced openings of zanzibar; ``docs/known.md`` says how they were chosen."""
 NO_PLY = 255
 """Fills the rows of :attr:`MatchOpenings.actions` after the end of an opening."""
 _SEARCH_DEPTH = 6
