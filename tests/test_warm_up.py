@@ -34,7 +34,7 @@ def test_compiling_prints_notices(tmp_path: Path) -> None:
     assert others == said and counts and counts == sorted(counts)
     assert all(done <= of for done, of in counts)
     assert warm == ""
-    assert run(code, tmp_path / "other cache", quiet="1").stderr == ""
+    assert run(LEGAL, tmp_path / "other cache", quiet="1").stderr == ""
 
 
 def test_progress_bars_are_not_torn(tmp_path: Path) -> None:

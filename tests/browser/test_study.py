@@ -102,7 +102,7 @@ def test_on_a_phone_the_board_stays_in_view(
     """It stays in view while a move is explained, at the start, and with hints; in landscape the
     board is large."""
     page = open_page(is_mobile=True, **size)
-    narrow = {"width": 360, "height": 740} if size is PHONE else size["viewport"]
+    narrow: Any = {"width": 360, "height": 740} if size is PHONE else size["viewport"]
     page.set_viewport_size(narrow)
     assert page.evaluate("document.documentElement.scrollWidth") <= narrow["width"]
     pit = page.locator("[data-pit=A6]").bounding_box()
