@@ -3,7 +3,7 @@
 python docs/known.py strong 2000 600     # the positions, nodes a move, games
 
 The positions are those after eight plies that the shipped network's policy draws (``strong``) or
-that are ``random``, or the ``balanced`` openings.
+that are ``random``, or those of a file, as ``balanced``.
 """
 
 import sys

@@ -351,7 +351,7 @@ def _report(
     if args.json != "-":
         source = f"balanced openings of {args.opening_plies} random\nplies"
         if args.openings:
-            source = f"openings\nof {args.openings}"
+            source = f"openings\nfrom {args.openings}"
         print(
             f"{player}, rule set {ruleset.name}: up to {args.pairs} {source}, each from both "
             f"seats, seed {args.seed}. Score "
