@@ -9,6 +9,7 @@ that are ``random``, or those of a file, as ``balanced``.
 import sys
 
 import numpy as np
+
 from bao_agents import load
 from bao_agents.arena.elo import wilson_interval
 from bao_agents.arena.games import play_games
@@ -16,7 +17,6 @@ from bao_agents.arena.openings import draw_openings, read_openings
 from bao_agents.nets.legal_actions import best_legal_actions
 from bao_agents.nets.policy import NetworkAgent
 from bao_agents.registry import checkpoint_of, read_network
-
 from bao_env import Engine
 
 kind, nodes, count = sys.argv[1], sys.argv[2], int(sys.argv[3])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from bao_agents.nets.network import KINDS, NetworkConfig, PolicyNetwork
 from torch import nn
+
+from bao_agents.nets.network import KINDS, NetworkConfig, PolicyNetwork
 
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 """Parametrises a test by what the network reads."""

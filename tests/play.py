@@ -8,12 +8,12 @@ from typing import Any
 import httpx2
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
+
 from bao_agents import registry
 from bao_agents.base import NamedPlayer, PlayerKind
 from bao_agents.play.roster import OFFERS, Offer, Roster
 from bao_agents.play.server import create_app
-from starlette.testclient import TestClient
-
 from bao_env.engine.action import actions_of
 
 HOUSE = "0,0,1,0,7,0,0,1/0,0,0,0,0,0,1,1/1,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 20,20 SN S -"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+
 from bao_agents.search.alphabeta.evaluation import Tables, evaluate_by_tables
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
-
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import legal_mask, play

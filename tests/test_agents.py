@@ -9,13 +9,13 @@ import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
-import bao_agents
 import numpy as np
 import pytest
+
+import bao_agents
 from bao_agents.arena.tournament import parse_players
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.registry import KINDS, PLAYERS, checkpoint_of, display_name, parse
-
 from bao_env import RULESETS, Board
 from bao_env.bots import Agent, GreedyAgent, RandomAgent, get_agent
 from bao_env.engine.action import actions_of, is_legal

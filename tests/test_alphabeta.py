@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from bao_agents.search.alphabeta.evaluation import load_tables
 from bao_agents.search.alphabeta.player import MAX_DEPTH, AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import (
@@ -17,7 +18,6 @@ from bao_agents.search.alphabeta.transposition import (
     probe,
     store,
 )
-
 from bao_env import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U

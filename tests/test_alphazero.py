@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from bao_agents import load
 from bao_agents.arena.match import play_match
 from bao_agents.nets import checkpoint
 from bao_agents.nets.policy import NetworkAgent
-from bao_training import train
-from bao_training.config import ConfigError
-
 from bao_env.bots import RandomAgent
 from bao_env.engine.action import is_legal
 from bao_env.engine.position import PLY, movers
+from bao_training import train
+from bao_training.config import ConfigError
 from tests.conftest import Fails, Says
 from tests.training import check_resumed, make, options, weights
 

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from bao_agents.arena.elo import Sprt, score_pairs, wilson_interval
 from bao_agents.arena.games import GAME_OVER
 from bao_agents.arena.match import SPRT_PAIRS, play_match, table
 from bao_agents.arena.openings import draw_openings, read_openings
 from bao_agents.search.alphabeta.evaluation import SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
-from bao_training.cli import main as bao
-
 from bao_env.board import Board
 from bao_env.bots import Agent, GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
@@ -22,6 +21,7 @@ from bao_env.engine.kernel import legal_mask
 from bao_env.engine.position import unpack
 from bao_env.notation.positions import action_to_move
 from bao_env.notation.transcript import parse_transcripts, replay
+from bao_training.cli import main as bao
 from tests.positions import OPENING
 from tests.rulesets import every_ruleset
 

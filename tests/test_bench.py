@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from bao_training.bench import first_step
 
+from bao_training.bench import first_step
 from tests.conftest import Says
 from tests.make_golden import pinned
 from tests.training import options

@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import bao_agents
 import numpy as np
 import pytest
 import torch
+
+import bao_agents
 from bao_agents.arena import blunders
 from bao_agents.arena.blunders import Blunders
 from bao_agents.arena.elo import wilson_interval
@@ -26,11 +27,10 @@ from bao_agents.nets import checkpoint
 from bao_agents.nets.network import NetworkConfig, PolicyNetwork
 from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.solver import Solver
-from bao_training.cli import main as bao
-from bao_training.config import ConfigError
-
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
+from bao_training.cli import main as bao
+from bao_training.config import ConfigError
 from tests.conftest import Capsys, Fails, Says
 from tests.play import Lowest
 from tests.positions import batch_of

@@ -10,10 +10,14 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 
-import bao_agents
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
+
+import bao_agents
 from bao_agents.arena.match import play_match
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint, CheckpointError
@@ -23,10 +27,6 @@ from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
 from bao_agents.search.gumbel.player import SearchAgent
 from bao_agents.search.gumbel.search import GumbelSearch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from safetensors.numpy import load_file, save_file
-
 from bao_env import RULESETS, Board
 from tests.networks import make_network
 from tests.positions import random_play

@@ -12,12 +12,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
 from bao_agents import progress
+from bao_env.options import add_options, at_least
 from bao_training import cli
 from bao_training.cli import COMMANDS, parse
 from bao_training.cli import main as bao
-
-from bao_env.options import add_options, at_least
 from tests.conftest import Capsys
 from tests.processes import python
 

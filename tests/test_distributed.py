@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from bao_agents.nets import checkpoint
 from bao_training import distributed, train
 from bao_training.config import ConfigError
-
 from tests.conftest import Says
 from tests.processes import ROOT
 from tests.training import make, metrics, options

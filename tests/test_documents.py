@@ -9,10 +9,10 @@ import shlex
 from pathlib import Path
 
 import pytest
-from bao_training.cli import COMMANDS, parse
 
 import bao_env
 from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_training.cli import COMMANDS, parse
 from tests.conftest import Capsys
 
 ROOT = Path(__file__).parent.parent

@@ -8,6 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+
 from bao_agents.arena.elo import (
     Sprt,
     elo_difference,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
+
 from bao_agents.nets.captures import BEST_CAPTURE, IS_STUCK
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.features import (
@@ -14,7 +15,6 @@ from bao_agents.nets.features import (
     STARTS_AT,
     expand,
 )
-
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of, start_of
 from bao_env.engine.compile import jit

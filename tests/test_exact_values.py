@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from bao_agents.arena import solved_positions
 from bao_agents.arena.sampling import random_play
 from bao_agents.arena.solved_positions import (
@@ -15,13 +16,12 @@ from bao_agents.arena.solved_positions import (
     mirrored,
 )
 from bao_agents.search.solver.solver import Solver
-from bao_training.fit import exact_values
-from bao_training.fit.exact_values import DatasetSettings, generate
-
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, movers, unpack
+from bao_training.fit import exact_values
+from bao_training.fit.exact_values import DatasetSettings, generate
 from tests.conftest import Fails, Says
 from tests.positions import TAKASIA, board_of, pack_texts
 

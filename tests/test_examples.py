@@ -9,13 +9,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+
 import check
 import cleanrl_vector
 import measure
-import numpy as np
-import pytest
 from bao_agents.arena.elo import Score, score_pairs
-
 from bao_env import Agent, GreedyAgent, PolicyAgent, RandomAgent
 from tests.conftest import Capsys
 

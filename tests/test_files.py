@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from bao_agents.resumable import keep_part, part_file, read_part
 
+from bao_agents.resumable import keep_part, part_file, read_part
 from bao_env.files import write_atomically
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+
 from bao_agents.nets.network import KINDS, PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
@@ -20,7 +21,6 @@ from bao_agents.search.gumbel.search import GumbelSearch
 from bao_agents.search.gumbel.simulation import root_outputs
 from bao_agents.search.gumbel.tree import Tree
 from bao_agents.search.solver.solver import Solver
-
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of, is_legal
 from bao_env.engine.batch import Engine

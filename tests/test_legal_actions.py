@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+
 from bao_agents.nets.legal_actions import (
     best_legal_actions,
     probabilities,
     sample_actions,
 )
-
 from bao_env.engine.sampling import random_states
 
 

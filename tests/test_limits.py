@@ -10,16 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import bao_agents
 import numpy as np
 import pytest
+
+import bao_agents
 from bao_agents.search.alphabeta import evaluation, value_network
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import nanoseconds
 from bao_agents.search.mcts import MctsAgent
 from bao_agents.search.solver.player import SolverAgent
 from bao_agents.search.solver.solver import Solver
-
 from bao_env import Board
 from bao_env.engine.compile import jit
 from tests.processes import python, start

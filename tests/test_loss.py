@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
+
 from bao_training.alphazero import SearchBatch, action_targets, search_statistics
 from bao_training.ppo import (
     PpoBatch,
@@ -17,7 +19,6 @@ from bao_training.ppo import (
 from bao_training.replay_buffer import NOT_VISITED
 from bao_training.train import load_config
 from bao_training.worker import log_softmax
-from torch import Tensor
 
 SIZE = 300
 

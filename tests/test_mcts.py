@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from bao_agents.arena.match import play_match
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
 from bao_agents.search.mcts import MctsAgent, _random_move
-
 from bao_env.bots import GreedyAgent
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U

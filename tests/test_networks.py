@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import bao_agents
 import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
+
+import bao_agents
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.nets.compiled import (
@@ -23,8 +25,6 @@ from bao_agents.nets.network import ARCHITECTURES, Inputs, NetworkConfig, Policy
 from bao_agents.nets.policy import NetworkAgent
 from bao_agents.search.gumbel.player import SearchAgent
 from bao_agents.search.gumbel.search import GumbelSearch
-from torch import Tensor, nn
-
 from bao_env import RULESETS
 from bao_env.board import Board
 from bao_env.engine.action import is_legal, mask_of

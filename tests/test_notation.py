@@ -10,11 +10,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import bao_agents
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import bao_agents
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import opening, packed_opening, to_words, unpack
 from bao_env.engine.ruleset import RULESETS

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bao_agents.nets.captures import BEST_CAPTURE, CAPTURE_FEATURES, capture_features
 
+from bao_agents.nets.captures import BEST_CAPTURE, CAPTURE_FEATURES, capture_features
 from bao_env import RULESETS, BaoVectorEnv, Engine, raw_env
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import movers

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import bao_agents
 import pytest
+
+import bao_agents
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
 from bao_agents.nets.network import ARCHITECTURES
 from bao_training.config import ConfigError
 from bao_training.train import METHODS
-
 from tests.conftest import Fails, Says
 from tests.training import make, options
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from bao_agents import pipe
 from bao_agents.arena.match import play_match
 from bao_agents.arena.tournament import TournamentSettings, run
 from bao_agents.pipe import PipeAgent
 from bao_agents.registry import load
-
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
 from bao_env.engine.ruleset import RULESETS, Ruleset

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
+
 from bao_agents.analysis import points
 from bao_agents.play import server
 from bao_agents.play.analysis import hints, south_chance
@@ -15,8 +17,6 @@ from bao_agents.play.roster import Roster
 from bao_agents.play.rule_texts import rule_text
 from bao_agents.play.seated_game import Game, event_values
 from bao_agents.play.watch import Watch
-from starlette.testclient import TestClient
-
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.moves import SPELLINGS

@@ -18,11 +18,11 @@ from typing import Any
 
 import httpx2
 import pytest
+
 from bao_agents.play.computing import Computing
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.server import create_app, make_server
-
 from tests.play import Lowest, ask, offer, start
 
 PATIENCE = 60.0

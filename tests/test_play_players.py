@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
+
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
 from bao_agents.play.analysis import hints
 from bao_agents.play.refused import Refused
@@ -19,8 +21,6 @@ from bao_agents.play.roster import Roster
 from bao_agents.play.rule_texts import ruleset_text
 from bao_agents.play.server import FOLDER
 from bao_agents.registry import read_network
-from starlette.testclient import TestClient
-
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from tests.play import Lowest, ask, make_client, offer, start

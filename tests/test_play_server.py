@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
+
 from bao_agents.play import server
 from bao_agents.play.geometry import LAYOUTS, board_parts
 from bao_agents.play.refused import Refused
@@ -18,8 +20,6 @@ from bao_agents.play.roster import Roster
 from bao_agents.play.seated_game import Game
 from bao_agents.play.server import MAX_BYTES, create_app
 from bao_agents.play.sessions import Sessions
-from starlette.testclient import TestClient
-
 from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS
 from bao_env.render.drawing import drawing, ground

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bao_training.plot import read_groups
 
+from bao_training.plot import read_groups
 from tests.conftest import Fails, Says
 
 

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+
 from bao_agents.questions import KINDS, make_questions, score
 from bao_agents.search.solver.solver import Solver
-
 from bao_env import Board
 from bao_env.engine.ruleset import RULESETS
 from tests import reference

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from bao_agents import registry
 from bao_agents.arena import placement, rate
 from bao_agents.arena.elo import score_pairs
@@ -22,9 +23,8 @@ from bao_agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, m
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.placement import Part, Session, place
 from bao_agents.arena.tournament import TournamentSettings
-from bao_training.cli import main as bao
-
 from bao_env.engine.ruleset import RULESETS
+from bao_training.cli import main as bao
 from tests import chat_stub
 from tests.conftest import Capsys, Fails, Says
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from bao_agents.arena.sampling import Sample, games, random_play
 from bao_agents.arena.solved_positions import (
     without_seats,
 )
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
-
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, movers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.nets.network import PolicyNetwork
@@ -23,7 +24,6 @@ from bao_agents.search.alphabeta.reductions import (
 )
 from bao_agents.search.alphabeta.transposition import NO_ACTION, PROVEN, WIN_VALUE
 from bao_agents.search.alphabeta.workspace import make_workspace
-
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import META, Packed

@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
-import bao_agents
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+import bao_agents
 from bao_env import BaoEnv, Board, GreedyAgent, raw_env
 from bao_env.bots import get_agent
 from tests.positions import random_play

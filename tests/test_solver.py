@@ -8,12 +8,12 @@ from itertools import product
 
 import numpy as np
 import pytest
+
 from bao_agents import solve
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from bao_agents.search.solver.solver import Solver
-
 from bao_env import NORTH, RULESETS, SOUTH, Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import unpack

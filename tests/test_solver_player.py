@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 
 import numpy as np
+
 from bao_agents.base import NamedPlayer
 from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import ProofSearch
 from bao_agents.search.solver.solver import Solver
-
 from bao_env import RULESETS, BaoVectorEnv, Board
 from tests.positions import NO_MOVE, board_of, draw
 from tests.rulesets import every_ruleset

@@ -7,20 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.features import REPLIES_FEATURES, REPLIES_SIZE, expand
 from bao_agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
 from bao_agents.nets.network import Inputs, NetworkConfig, PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
-from bao_training.config import ConfigError
-from bao_training.td import choose_actions, lambda_returns
-
 from bao_env import RULESETS
 from bao_env.engine.batch import Engine
 from bao_env.engine.sampling import random_states
 from bao_env.envs.afterstates import list_afterstates
 from bao_env.observation.observer import get_observer
 from bao_env.observation.planes import STEPS
+from bao_training.config import ConfigError
+from bao_training.td import choose_actions, lambda_returns
 from tests.positions import random_play
 from tests.training import check_resumed, make
 

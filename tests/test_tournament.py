@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from bao_agents.arena import scheduler, tournament
 from bao_agents.arena.match import play_match
 from bao_agents.arena.openings import draw_openings
@@ -24,7 +25,6 @@ from bao_agents.arena.tournament import PART_PAIRS, Part, TournamentSettings, ke
 from bao_agents.provenance import provenance
 from bao_agents.registry import load
 from bao_agents.resumable import keep_part
-
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
 from tests.conftest import Capsys, Fails, Says

@@ -17,22 +17,22 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pydantic import BaseModel
+from safetensors.numpy import load_file
+from tensorboard.summary.writer.record_writer import RecordWriter
+
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
+from bao_env import files
+from bao_env.engine.ruleset import RULESETS
+from bao_env.notation.transcript import parse_transcripts, replay
+from bao_env.rule_files import load_ruleset
 from bao_training import train
 from bao_training.command import SETTINGS
 from bao_training.config import ConfigError
 from bao_training.ppo import PpoConfig, PpoTrainer
 from bao_training.saved import digest
 from bao_training.train import load_config
-from pydantic import BaseModel
-from safetensors.numpy import load_file
-from tensorboard.summary.writer.record_writer import RecordWriter
-
-from bao_env import files
-from bao_env.engine.ruleset import RULESETS
-from bao_env.notation.transcript import parse_transcripts, replay
-from bao_env.rule_files import load_ruleset
 from tests.conftest import Fails, Says
 from tests.processes import ROOT, start
 from tests.rulesets import every_ruleset

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+
 from bao_agents.search.alphabeta.evaluation import (
     CELLS,
     LIMIT,
@@ -35,11 +36,10 @@ from bao_agents.search.alphabeta.value_network import (
     network_of,
     output,
 )
-from bao_training.fit import evaluations as fit
-
 from bao_env.engine.layout import HOUSE
 from bao_env.engine.position import Packed, unpack
 from bao_env.engine.ruleset import RULESETS
+from bao_training.fit import evaluations as fit
 from tests.conftest import Capsys
 from tests.networks import make_network
 from tests.positions import batch_of, mixed_batch

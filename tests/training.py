@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from bao_agents.nets import checkpoint
 from bao_training.train import load_config, make_trainer
 

@@ -6,12 +6,12 @@ import json
 import re
 from pathlib import Path
 
-import bao_agents.play
 import numpy as np
 import pytest
-from bao_agents.search.solver.solver import Solver
 from playwright.sync_api import Page, expect
 
+import bao_agents.play
+from bao_agents.search.solver.solver import Solver
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
 from bao_env.notation.positions import action_to_move

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 import pytest
-from bao_agents import analyse
 from playwright.sync_api import Page, expect
 
+from bao_agents import analyse
 from bao_env.board import Board
 from tests.browser.test_browser import (
     WON,

@@ -22,14 +22,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from bao_agents.nets.checkpoint import Arrays
-from bao_agents.nets.encoding import encode
-from bao_agents.nets.network import PolicyNetwork
-from bao_agents.search.gumbel.search import GumbelSearch
 from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
+from bao_agents.nets.checkpoint import Arrays
+from bao_agents.nets.encoding import encode
+from bao_agents.nets.network import PolicyNetwork
+from bao_agents.search.gumbel.search import GumbelSearch
 from bao_env.engine.array_types import Int64Array
 from bao_env.engine.compile import jit
 from bao_env.engine.position import PLY, movers

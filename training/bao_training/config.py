@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from bao_agents.plugins import is_own
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from bao_agents.plugins import is_own
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
 

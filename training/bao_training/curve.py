@@ -31,7 +31,6 @@ from bao_agents.arena.tournament import TournamentSettings, run
 from bao_agents.figures import errorbars, look, picture_file, reference_lines, save_figure
 from bao_agents.nets import checkpoint
 from bao_agents.progress import Progress
-
 from bao_env.engine.ruleset import Ruleset
 from bao_env.options import Run, add_options, add_player_options, at_least
 from bao_training.plot import X_AXES, draw_curves, read_groups

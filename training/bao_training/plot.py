@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from bao_agents.arena.report import markdown_table
-from bao_agents.figures import look, save_figure
 from matplotlib.figure import Figure
 
+from bao_agents.arena.report import markdown_table
+from bao_agents.figures import look, save_figure
 from bao_env.engine.array_types import Float64Array
 
 CURVES = {

@@ -23,14 +23,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from bao_agents.nets.checkpoint import Arrays
-from bao_agents.nets.encoding import encode, padded_encodings
-from bao_agents.nets.legal_actions import find_legal_actions, gather_encodings, sample_actions
-from bao_agents.nets.network import PolicyNetwork
 from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
+from bao_agents.nets.checkpoint import Arrays
+from bao_agents.nets.encoding import encode, padded_encodings
+from bao_agents.nets.legal_actions import find_legal_actions, gather_encodings, sample_actions
+from bao_agents.nets.network import PolicyNetwork
 from bao_env.engine.array_types import Float32Array, Int64Array, Uint8Array
 from bao_env.engine.compile import jit
 from bao_env.engine.position import Words

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from bao_agents.nets.checkpoint import Arrays
 
+from bao_agents.nets.checkpoint import Arrays
 from bao_env.engine.position import Words
 
 

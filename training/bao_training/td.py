@@ -21,12 +21,12 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from bao_agents.nets.encoding import encode
-from bao_agents.nets.network import PolicyNetwork
 from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
+from bao_agents.nets.encoding import encode
+from bao_agents.nets.network import PolicyNetwork
 from bao_env.engine.array_types import Float32Array, Int64Array, Uint8Array
 from bao_env.engine.bits import U, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit

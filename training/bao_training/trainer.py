@@ -18,6 +18,8 @@ from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
 import numpy as np
 import torch
+from torch import Tensor
+
 from bao_agents import registry
 from bao_agents.arena.elo import Score
 from bao_agents.arena.match import play_match
@@ -27,8 +29,6 @@ from bao_agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError
 from bao_agents.nets.checkpoint_files import find_checkpoint
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
-from torch import Tensor
-
 from bao_training import distributed
 from bao_training.config import C, ConfigError, TrainConfig, table_name
 from bao_training.memory import keep_freed_memory

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from bao_agents.registry import load
 
+from bao_agents.registry import load
 from bao_env.engine.batch import Engine
 from bao_training.train import load_config, make_trainer
 

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Generic
 import numpy as np
 import numpy.typing as npt
 import torch
-from bao_agents.nets.checkpoint import Arrays
-from bao_agents.nets.network import Inputs, PolicyNetwork
 from torch import Tensor
 
+from bao_agents.nets.checkpoint import Arrays
+from bao_agents.nets.network import Inputs, PolicyNetwork
 from bao_env.engine.array_types import Float64Array, Int64Array, Uint8Array
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, WORDS, Actions, Flags, Seats, Words, movers

@@ -11,13 +11,13 @@ import time
 import gymnasium
 import numpy as np
 import torch
-from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 from torch import nn
 from torch.distributions import Categorical
 from tqdm import tqdm
 
 from bao_env import NUM_ACTIONS, OpponentPool, PolicyAgent
 from bao_env.self_play import Choose
+from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
 STEPS, GAMES, ROLLOUT = 819_200, 128, 64
 """Total steps, games at once, and steps in each game between two updates."""

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from bao_agents.arena import play_match
-from bao_agents.arena.elo import Score
 from gymnasium.spaces import flatdim
 
 import bao_env
+from bao_agents.arena import play_match
+from bao_agents.arena.elo import Score
 from bao_env.observation import get_observer
 from bao_env.self_play import Choose
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from measure import OBSERVATION, SEED, report
 from open_spiel.python import rl_environment
 from open_spiel.python.pytorch.dqn import DQN
 from tqdm import tqdm
 
 import bao_env.adapters.open_spiel  # noqa: F401 - registers the game
 from bao_env import GreedyAgent
+from measure import OBSERVATION, SEED, report
 
 STEPS, HORIZON = 160_000, 3
 """Total steps, and actions from a position to the one whose value it learns from."""

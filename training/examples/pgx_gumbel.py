@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import optax
-from measure import OBSERVATION, SEED, masked_argmax, report
 from pgx.experimental import auto_reset
-from pgx_ppo import apply, make_layers
 
 from bao_env import NUM_ACTIONS
 from bao_env.adapters.pgx import Bao
+from measure import OBSERVATION, SEED, masked_argmax, report
+from pgx_ppo import apply, make_layers
 
 GAMES, ROLLOUT, UPDATES, SIMULATIONS = 128, 32, 96, 16
 EPOCHS, MINIBATCHES = 2, 4

@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 from pgx.experimental import auto_reset
 
 from bao_env import NUM_ACTIONS
 from bao_env.adapters.pgx import Bao
+from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
 GAMES, ROLLOUT, UPDATES = 256, 32, 128
 EPOCHS, MINIBATCHES, HIDDEN = 4, 8, 128

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import ray
 import torch
-from measure import OBSERVATION, SEED, masked_argmax, report
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.columns import Columns
 from tqdm import trange
 
 from bao_env.adapters.rllib import against
 from bao_env.self_play import Choose
+from measure import OBSERVATION, SEED, masked_argmax, report
 
 UPDATES = 128
 """Updates of 4,096 steps each."""

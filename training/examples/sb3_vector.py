@@ -8,11 +8,11 @@ from __future__ import annotations
 import time
 
 import torch
-from measure import OBSERVATION, SEED, report
 from sb3_contrib import MaskablePPO
 
 from bao_env import OpponentPool
 from bao_env.adapters.sb3 import SB3VecEnv, SelfPlayCallback, player
+from measure import OBSERVATION, SEED, report
 
 STEPS = 1_000_000
 

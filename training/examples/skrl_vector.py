@@ -11,7 +11,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch
-from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 from skrl.agents.torch.ppo import PPO, PPO_CFG
 from skrl.envs.wrappers.torch import wrap_env
 from skrl.memories.torch import RandomMemory
@@ -20,6 +19,8 @@ from skrl.trainers.torch import SequentialTrainer
 from skrl.utils import set_seed
 from skrl.utils.spaces.torch import unflatten_tensorized_space
 from torch import nn
+
+from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
 GAMES, ROLLOUT, STEPS = 128, 64, 4000
 

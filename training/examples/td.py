@@ -11,13 +11,13 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 import torch
-from measure import INPUTS, OBSERVATION, SEED, report
 from torch import nn
 from tqdm import trange
 
 import bao_env
 from bao_env.envs.afterstates import Afterstates, list_afterstates
 from bao_env.observation import get_observer
+from measure import INPUTS, OBSERVATION, SEED, report
 
 UPDATES, ROLLOUT, GAMES, MINIBATCH = 60, 32, 512, 1024
 LAMBDA, NOISE, EXPLORATION, LEARNING_RATE = 0.7, 0.05, 0.05, 1e-3

@@ -11,7 +11,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch
-from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 from tianshou.algorithm import DQN
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory, LRSchedulerFactoryLinear
@@ -19,6 +18,8 @@ from tianshou.data import Collector, CollectStats, VectorReplayBuffer
 from tianshou.env import DummyVectorEnv
 from tianshou.trainer import OffPolicyTrainerParams
 from tianshou.utils.net.common import Net
+
+from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
 GAMES, STEPS, COLLECTED = 64, 245_760, 4096
 """Games at once, total steps, and steps between two rounds of updates."""

@@ -10,7 +10,6 @@ import time
 
 import numpy as np
 import torch
-from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 from tensordict.nn import TensorDictModule
 from torchrl.collectors import Collector
 from torchrl.modules import MLP, MaskedCategorical, ProbabilisticActor, ValueOperator
@@ -20,6 +19,7 @@ from tqdm import tqdm
 
 from bao_env import OpponentPool, PolicyAgent
 from bao_env.adapters.torchrl import BaoTorchEnv
+from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
 
 GAMES, FRAMES, TOTAL = 128, 8192, 1_000_000
 EPOCHS, MINIBATCH = 4, 1024

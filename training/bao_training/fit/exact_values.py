@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
 from bao_agents import registry
 from bao_agents.arena.sampling import Sample, check_arguments, games, random_play
 from bao_agents.arena.solved_positions import (
@@ -27,7 +28,6 @@ from bao_agents.arena.solved_positions import (
 from bao_agents.arena.solving import solve
 from bao_agents.progress import Progress
 from bao_agents.provenance import provenance
-
 from bao_env.engine.ruleset import Ruleset
 from bao_env.files import hold
 from bao_env.options import Run, add_options, add_player_options, at_least, new_file

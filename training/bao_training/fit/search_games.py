@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from bao_agents.arena.openings import draw_openings
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
-
 from bao_env.engine.array_types import Int8Array, Int16Array, Int32Array, Uint8Array
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import WORDS, Flags, Words, movers
