@@ -63,7 +63,7 @@ def _verdict(board: Board, found: Reviewed) -> str:
         words = f"{SEAT_NAMES[proof.winner]} wins {how} {proof.plies}"
     if found.mark:
         given = "gives the proven win away; " if found.gives_win_away else ""
-        words = f"{words:16}{given}better: {_moves(board, best)}"
+        words = f"{words:15} {given}better: {_moves(board, best)}"
     return words
 
 
