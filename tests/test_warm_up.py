@@ -1,6 +1,6 @@
 """Test the notice while functions compile, and a cache that is damaged or cannot be written.
 
-tests/wheel/check.py tries ``bao warm-up``, because compiling everything takes minutes.
+``tests/wheel/run --warm-up train`` tries ``bao warm-up``, because it compiles for minutes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Use an installed wheel as its users do; ``tests/wheel/run`` starts it. Arguments: the extras."""
+"""Use an installed wheel as its users do; ``tests/wheel/run`` starts it. Arguments: as there."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ CHECKS = {"train": train, "play": play, "render": render}
 if __name__ == "__main__":
     for name, check in {
         "imports": imports,
-        **({"warm-up": warm_up} if "train" in sys.argv else {}),
+        **({"warm-up": warm_up} if "--warm-up" in sys.argv else {}),
         "environments": environments,
         "players": players,
         **{n: c if n in sys.argv else without(n) for n, c in CHECKS.items()},
