@@ -66,7 +66,7 @@ def says(capsys: Capsys) -> Says:
     from bao_training.cli import main
 
     def run(line: str) -> str:
-        assert main(shlex.split(line)) == 0
+        assert main(shlex.split(line.replace(os.sep, "/"))) == 0
         return capsys.readouterr().out
 
     return run
@@ -78,7 +78,7 @@ def fails(capsys: Capsys) -> Fails:
     from bao_training.cli import main
 
     def run(line: str, status: int = 2) -> str:
-        assert main(shlex.split(line)) == status
+        assert main(shlex.split(line.replace(os.sep, "/"))) == status
         said = capsys.readouterr()
         assert status != 2 or not said.out
         return said.err
