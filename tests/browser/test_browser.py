@@ -181,7 +181,7 @@ def test_the_house_choice(open_page: Open, shoot: Shoot) -> None:
     set_up(page, HOUSE)
     page.click("[data-pit=A8]", button="right")
     see(page, "#house").to_be_visible()
-    see(page, "#house").to_contain_text("It is then a pit like any other, for good.")
+    see(page, "#house").to_contain_text("After that it is an ordinary pit for good.")
     shoot(page, "house-choice")
     page.keyboard.press("Escape")  # takes the move back
     expect(page.locator(".pit.legal").first).to_be_visible()
@@ -537,6 +537,7 @@ def test_looking_back_changes_nothing(open_page: Open, shoot: Shoot) -> None:
     page.click("#explain")
     see(page, "#story-title").to_have_text(f"Ply 4, North: {made[3]}")
     see(page, "#status").to_have_text("Looking back, ply 3: North to move")
+    at_rest(page)  # a click while seeds move would only skip that
     page.click("[data-pit=A6]")
     see(page, "#message").to_contain_text("You are looking back.")
     shoot(page, "looking-back")
@@ -560,7 +561,7 @@ def test_looking_back_changes_nothing(open_page: Open, shoot: Shoot) -> None:
 def test_back_and_unknown_games(open_page: Open) -> None:
     page = open_page(allowed="404", path="#nothing")
     see(page, "#message").to_have_text(
-        "That game is not on this server, or no longer: this is a new one."
+        "That game is not, or no longer, on this server. Here is a new one."
     )
     see(page, ".pit.legal").to_have_count(2)
     click_any(page, 0)
