@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from bao_agents.search.gumbel.search import GumbelSearch
 from bao_env import RULESETS
 from bao_env.board import Board
 from bao_env.engine.action import is_legal, mask_of
+from bao_env.engine.array_types import Uint8Array
 from tests.networks import EVERY_KIND, make_network
 from tests.positions import STUCK, random_play
 
@@ -220,13 +222,39 @@ def test_players_with_a_network_evaluate_a_board(kind: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("ruleset", RULESETS)
 @pytest.mark.parametrize("folder", ["", "guides/"])
-def test_a_position_alone_is_cheap_and_gets_the_same_action(ruleset: str, folder: str) -> None:
-    """The network reads the rows of that position and few more."""
+def test_a_position_alone_is_cheap_and_gets_the_same_action(
+    ruleset: str, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The network reads the rows of that position and, in torch, few more."""
     positions, masks = (array[:200] for array in random_play(ruleset))
     loaded = checkpoint.load(SHIPPED / f"{folder}{ruleset}.safetensors")
     agent = NetworkAgent(loaded.network, loaded.ruleset)
     rows: list[int] = []
-    loaded.network.trunk.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
+    run = loaded.network.evaluate
+
+    def counted(encodings: Uint8Array, *rest: Any) -> Any:
+        rows.append(len(encodings))
+        return run(encodings, *rest)
+
+    monkeypatch.setattr(loaded.network, "evaluate", counted)
+    counts = [mask.bit_count() for mask in masks.tolist()]
     alone = [agent.act(positions[i : i + 1], masks[i : i + 1])[0] for i in range(200)]
-    assert all(read - mask.bit_count() < 8 for read, mask in zip(rows, masks.tolist(), strict=True))
+    assert rows == counts
     np.testing.assert_array_equal(agent.act(positions, masks), alone)
+    monkeypatch.setattr("bao_agents.nets.policy.compile_if_faster", lambda _: None)
+    in_torch = NetworkAgent(loaded.network, loaded.ruleset)
+    rows.clear()
+    slowly = [in_torch.act(positions[i : i + 1], masks[i : i + 1])[0] for i in range(50)]
+    assert slowly == alone[:50]
+    assert all(read - count < 8 for read, count in zip(rows, counts, strict=False))
+
+
+@EVERY_KIND
+def test_weights_that_are_not_numbers_are_noticed(kind: str) -> None:
+    """Also by the compiled network, which leaves out units that are not above zero."""
+    positions, masks = (array[:50] for array in random_play("zanzibar"))
+    network = make_network(kind)
+    with torch.no_grad():
+        network.trunk[0].bias[3] = torch.nan  # type: ignore[index, union-attr]
+    with pytest.raises(ValueError, match="the network's outputs are not finite"):
+        NetworkAgent(network, RULESETS["zanzibar"]).act(positions, masks)

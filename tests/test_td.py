@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from bao_agents.nets.compiled import compile_network
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.features import REPLIES_FEATURES, REPLIES_SIZE, expand
 from bao_agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
@@ -130,14 +131,15 @@ def test_values_are_those_of_who_chooses() -> None:
     assert values[2:].tolist() == [1.0, -1.0]
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("kind", ["afterstate", "afterstate+replies"])
-def test_what_a_worker_records(kind: str) -> None:
+def test_what_a_worker_records(kind: str, compiled: bool) -> None:
     """The network values each recorded action as high as it was when it was chosen."""
     trainer = make(f"{SMALL}network_kind={kind} bfloat16=false max_plies=60")
     torch.nn.init.normal_(trainer.network.head.weight, std=0.3)
     worker = trainer.workers[0]
     worker.replica.sync_weights(trainer.network)
-    worker.collect(0.5)
+    worker.collect(0.5, compile_network(trainer.network) if compiled else None)
     roll = worker.rollout
     flat = torch.from_numpy(roll.encodings.reshape(-1, roll.encodings.shape[-1]))
     with torch.inference_mode():

@@ -25,7 +25,8 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
-from bao_agents.nets.encoding import encode
+from bao_agents.nets.compiled import Weights, compile_if_faster
+from bao_agents.nets.encoding import ENCODING_STEP, encode
 from bao_agents.nets.network import PolicyNetwork
 from bao_env.engine.array_types import Float32Array, Int64Array, Uint8Array
 from bao_env.engine.bits import U, popcount, select_bit, xorshift
@@ -165,11 +166,12 @@ class TdWorker(Worker[TdConfig]):
         super().__init__(config, method_config, network, seed)
         self.rollout = TdRollout(config.rollout, len(self.games), network.encoding_size)
 
-    def collect(self, exploration: float) -> GameTotals:
+    def collect(self, exploration: float, weights: Weights | None = None) -> GameTotals:
         """Play ``config.rollout`` actions in every game, and record them in :attr:`rollout`.
 
         Args:
             exploration: the probability of a random action.
+            weights: the network compiled; without them, torch runs it.
 
         Returns:
             sums over the games that ended.
@@ -178,7 +180,7 @@ class TdWorker(Worker[TdConfig]):
         size, noise = len(games), np.float32(self.method_config.noise)
         chosen, actions = np.empty(size, np.int64), np.empty(size, np.int64)
         for t in range(self.config.rollout + 1):
-            encodings, values, indptr = self._value_actions()
+            encodings, values, indptr = self._value_actions(weights)
             # The last position only needs its value.
             last = t == self.config.rollout
             rng = games.rng.copy() if last else games.rng
@@ -202,19 +204,21 @@ class TdWorker(Worker[TdConfig]):
             games.reset(ended)
         return totals
 
-    def _value_actions(self) -> tuple[Uint8Array, Float32Array, Int64Array]:
+    def _value_actions(
+        self, weights: Weights | None
+    ) -> tuple[Uint8Array, Float32Array, Int64Array]:
         """Value the K legal actions of all B games.
 
         Returns:
             encodings uint8[R, size], values float32[K], and indptr int64[B + 1].
         """
         games = self.games
+        step = ENCODING_STEP if weights is None else 1
         encodings, legal_actions, indptr = encode(
-            games.engine.rules, games.positions, games.legal, self.config.network_kind
+            games.engine.rules, games.positions, games.legal, self.config.network_kind, step
         )
-        with torch.inference_mode():
-            _, values = self.replica.network(self.replica.make_inputs(encodings, legal_actions))
-        return encodings, values[: len(legal_actions)].float().cpu().numpy(), indptr
+        _, values = self.replica.network.evaluate(encodings, legal_actions, weights)
+        return encodings, values[: len(legal_actions)], indptr
 
     def compute_returns(self) -> float:
         """Compute the returns of the actions played, and return their variance."""
@@ -266,7 +270,8 @@ class TdTrainer(Trainer[TdWorker, TdConfig]):
     def play(self) -> dict[str, float]:
         td, done = self.method_config, self.update / max(1, self.updates)
         exploration = td.exploration + done * (td.final_exploration - td.exploration)
-        totals = self.map_workers(TdWorker.collect, exploration)
+        weights = compile_if_faster(self.workers[0].replica.network)
+        totals = self.map_workers(TdWorker.collect, exploration, weights)
         return {"exploration": exploration} | plies_per_game(totals)
 
     @override

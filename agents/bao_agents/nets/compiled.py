@@ -1,4 +1,4 @@
-"""Run a network on one core, without calls into torch, for a few encodings at a time.
+"""Run a network on one core, without calls into torch.
 
 Most bytes of an encoding are zero, and each byte contributes to the first layer independently
 (:mod:`bao_agents.nets.features`). So the first layer is a table, one line of sums for each value of
@@ -6,7 +6,8 @@ each byte, and an encoding adds up the twenty or so lines of its bytes that are 
 programs call such a network efficiently updatable (NNUE). The later layers multiply only the
 weights of units above zero.
 
-Only the architecture ``mlp`` compiles. A search runs any other in torch.
+Players, searches and TD learning choose their actions so. Only the architecture ``mlp`` compiles;
+torch runs any other.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class NetworkWorkspace(NamedTuple):
 
 @cache
 def _features_of_bytes(size: int) -> Any:
-    """Return the features of each value of each byte, bfloat16[size * BYTE_VALUES, features].
+    """Return the features of each value of each byte, sparse float32[size * BYTE_VALUES, features].
 
     The features of an encoding of ``size`` bytes are the sum of those of its bytes.
     """
@@ -72,7 +73,7 @@ def _features_of_bytes(size: int) -> Any:
 
     values = np.arange(BYTE_VALUES, dtype=np.uint8)[:, None]
     encodings = np.kron(np.eye(size, dtype=np.uint8), values)
-    return torch.from_numpy(expand(encodings)).view(torch.bfloat16)
+    return torch.from_numpy(expand(encodings)).view(torch.bfloat16).float().to_sparse()
 
 
 def _structure(network: PolicyNetwork) -> tuple[list[type], list[tuple[str, Any]]]:
@@ -87,6 +88,21 @@ def is_compilable(network: PolicyNetwork) -> bool:
 
     # Exact types: a subclass may compute something else.
     return _structure(network) == _structure(outline(replace(network.config, architecture="mlp")))
+
+
+def compile_if_faster(network: PolicyNetwork) -> Weights | None:
+    """Return the current weights of a network as :func:`compile_network` does.
+
+    Returns:
+        None if torch must run it, because it does not compile, or runs it faster: on a GPU, or in
+        bfloat16.
+    """
+    import torch
+
+    weight = next(network.parameters())
+    if weight.device.type != "cpu" or weight.dtype == torch.bfloat16:
+        return None
+    return compile_network(network) if is_compilable(network) else None
 
 
 def compile_network(network: PolicyNetwork) -> Weights:
@@ -115,7 +131,7 @@ def compile_network(network: PolicyNetwork) -> Weights:
         weight = layer.weight.detach().cpu().float()
         weights.append(pad(weight, (0, before, 0, missing)))
     return Weights(
-        (_features_of_bytes(network.encoding_size).float() @ weights[0].T).flatten().numpy(),
+        (_features_of_bytes(network.encoding_size) @ weights[0].T).flatten().numpy(),
         np.array([len(bias) for bias in biases]),
         torch.cat(biases).numpy(),
         torch.cat([weight.T.flatten() for weight in weights[1:]]).numpy(),
@@ -165,7 +181,7 @@ def forward(weights, encodings, count, workspace, out):
             found = 0
             for j in range(before):
                 active[found] = j
-                found += 1 if units[j] > np.float32(0.0) else 0
+                found += 0 if units[j] <= np.float32(0.0) else 1  # one that is not a number counts
             for j in range(0, width, WIDTH):
                 total = load_vector(biases, bias + j)
                 for i in range(found):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
+from bao_agents.nets.compiled import Weights, compile_if_faster
 from bao_agents.nets.encoding import PLAYING_STEP, encode
 from bao_agents.nets.legal_actions import (
     best_legal_actions,
     list_legal_actions,
     probabilities,
 )
-from bao_agents.nets.network import Inputs, PolicyNetwork, check_finite
+from bao_agents.nets.network import PolicyNetwork, check_finite
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
 from bao_env.engine.array_checks import as_batch
@@ -51,7 +52,8 @@ class NetworkAgent:
     """Play the action that a network prefers.
 
     Args:
-        network: the network, which is put into evaluation mode.
+        network: the network, which is put into evaluation mode. The agent plays with the weights
+            that it has at the agent's first move.
         ruleset: the rules to play by.
     """
 
@@ -63,6 +65,10 @@ class NetworkAgent:
         self.ruleset = ruleset
         self._rules = ruleset.kernel
 
+    @cached_property
+    def _weights(self) -> Weights | None:
+        return compile_if_faster(self.network)
+
     def evaluate(self, positions: Words, masks: Words) -> NetworkOutput:
         """Run the network on positions uint64[B, 6] with legal actions uint64[B].
 
@@ -72,21 +78,17 @@ class NetworkAgent:
         """
         positions, masks = as_batch(positions, masks)
         config = self.network.config
-        device = next(self.network.parameters()).device
+        step = PLAYING_STEP if self._weights is None else 1
         parts = []
-        with torch.inference_mode():
-            for low in range(0, max(1, len(positions)), _MAX_POSITIONS):
-                part = slice(low, low + _MAX_POSITIONS)
-                encodings, legal_actions, indptr = encode(
-                    self._rules, positions[part], masks[part], config.kind, PLAYING_STEP
-                )
-                inputs = Inputs(
-                    torch.from_numpy(encodings), torch.from_numpy(legal_actions).to(device)
-                )
-                logits, values = self.network(inputs)
-                count = len(legal_actions) if config.per_action else len(indptr) - 1
-                parts.append((logits[: len(legal_actions)].cpu(), values[:count].cpu()))
-        logits, values = (torch.cat(outputs).numpy() for outputs in zip(*parts, strict=True))
+        for low in range(0, max(1, len(positions)), _MAX_POSITIONS):
+            part = slice(low, low + _MAX_POSITIONS)
+            encodings, legal_actions, indptr = encode(
+                self._rules, positions[part], masks[part], config.kind, step
+            )
+            logits, values = self.network.evaluate(encodings, legal_actions, self._weights)
+            count = len(legal_actions) if config.per_action else len(indptr) - 1
+            parts.append((logits[: len(legal_actions)], values[:count]))
+        logits, values = (np.concatenate(outputs) for outputs in zip(*parts, strict=True))
         check_finite(logits, values)
         indptr, legal_actions = list_legal_actions(masks)
         return NetworkOutput(logits, values, legal_actions, indptr)
