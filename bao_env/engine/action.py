@@ -75,13 +75,12 @@ def unpack_masks(legal: Words, action_masks: npt.NDArray[Any]) -> None:
     check_array("legal", legal, np.uint64, (size,))
     dtype = np.bool_ if getattr(action_masks, "dtype", None) == np.bool_ else np.int8
     check_output("action_masks", action_masks, dtype, (size, NUM_ACTIONS))
-    _unpack_masks(legal, action_masks)
+    _unpack_masks(legal, action_masks.view(np.uint64))
 
 
 @jit
-def _unpack_masks(legal, action_masks):
-    """Do what :func:`unpack_masks` does, without checks."""
-    words = action_masks.view(np.uint64)  # eight flags per word
+def _unpack_masks(legal, words):
+    """Spread legal actions, uint64[B], over the bytes of ``words``, uint64[B, 8]."""
     for i in range(legal.shape[0]):
         for k in range(8):
             words[i, k] = spread_bits((legal[i] >> U(8 * k)) & BYTE)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from bao_env.engine.action import action_of, check_legal, start_of
 from bao_env.engine.array_checks import as_actions, check_output, length_of
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
-from bao_env.engine.compile import jit
+from bao_env.engine.compile import jit, jit_inner
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.kernel import legal_mask
 from bao_env.engine.lanes import (
@@ -67,7 +67,7 @@ def _thread_scratch() -> Scratch:
     return block
 
 
-@jit
+@jit_inner
 def _find_legal(rules, positions, legal, winners, scratch):
     """Write the legal actions of a block, 0 for games with a winner.
 
@@ -97,38 +97,33 @@ def _find_legal(rules, positions, legal, winners, scratch):
 
 
 @jit
-def _step_block(rules, positions, actions, legal, winners, scratch):
-    """Play a legal action in each running game of a block; arguments as in :func:`_step`."""
-    jobs = scratch[0]
-    count = np.int64(0)  # numba would compile run() separately for a literal 0
-    for game in range(positions.shape[0]):
-        if legal[game] == ZERO:
-            continue
-        action = U(actions[game])
-        packed = read_at(positions, game)
-        capture_turn = is_capture(rules, packed, action)
-        start = start_of(packed.meta, capture_turn, action)
-        jobs[count] = play_job(game, capture_turn, action, start)
-        count += 1
-    run(rules, positions, legal, winners, count, scratch, PLAY)
-    _find_legal(rules, positions, legal, winners, scratch)
-
-
-@jit
 def _step(rules, positions, actions, legal, winners, scratch):
     """Play a legal action in each running game of a batch, then write the new legal actions.
 
     Args:
         rules: the :class:`KernelRules`.
         positions, actions, legal, winners: arrays of the batch; see the module.
-        scratch: the arrays of :func:`make_scratch`, one set per thread.
+        scratch: the arrays of :func:`make_scratch` for :data:`BLOCK` games, one set per thread.
     """
+    jobs = scratch[0]
     for low in range(0, positions.shape[0], BLOCK):
         block = slice(low, low + BLOCK)
-        _step_block(rules, positions[block], actions[block], legal[block], winners[block], scratch)
+        games, masks, won = positions[block], legal[block], winners[block]
+        count = np.int64(0)  # numba would compile run() separately for a literal 0
+        for game in range(games.shape[0]):
+            if masks[game] == ZERO:
+                continue
+            action = U(actions[low + game])
+            packed = read_at(games, game)
+            capture_turn = is_capture(rules, packed, action)
+            start = start_of(packed.meta, capture_turn, action)
+            jobs[count] = play_job(game, capture_turn, action, start)
+            count += 1
+        run(rules, games, masks, won, count, scratch, PLAY)
+        _find_legal(rules, games, masks, won, scratch)
 
 
-@jit
+@jit_inner
 def _restart_finished(positions, legal, winners, opening, opening_legal):
     """Restart the games that are won and return their number."""
     ended = 0
@@ -162,7 +157,7 @@ def _play_random(rules, positions, legal, winners, rng, opening, opening_legal, 
             block = slice(low, low + BLOCK)
             games = positions[block], legal[block], winners[block]
             draw_actions(legal[block], rng[block], actions)
-            _step_block(rules, games[0], actions, games[1], games[2], scratch)
+            _step(rules, games[0], actions, games[1], games[2], scratch)
             ended += _restart_finished(games[0], games[1], games[2], opening, opening_legal)
     return ended
 

@@ -35,7 +35,7 @@ from bao_env.engine.bits import (
     sum_of_bytes,
     trailing_zeros,
 )
-from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.compile import jit, jit_inline, jit_inner
 from bao_env.engine.position import (
     BARRED_SHIFT,
     META,
@@ -399,7 +399,7 @@ def finish(rules, packed, capture_turn, hand, bars=True):
     return Packed(other_front, other_back, front, back, after), result
 
 
-@jit
+@jit_inner
 def simulate(rules, packed, capture_turn, start, stops, bars=True):
     """Play a start of :func:`candidates` to the end of its move.
 

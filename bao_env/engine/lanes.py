@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from bao_env.engine.bits import BYTE, FULL, ONE, ZERO, U, byteswap, trailing_zeros
-from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.compile import jit_inline, jit_inner
 from bao_env.engine.kernel import (
     CHOICE,
     INFINITE,
@@ -44,7 +44,8 @@ MAX_STARTS = 32
 _MAX_ALONE = 3
 """The last hands of a block, up to this number, are finished one by one."""
 
-# What a run's jobs are for.
+# What a run's jobs are for. Plain integers, for which numba compiles run() separately: with all
+# tasks in one loop the compiler no longer makes vector instructions of it.
 FIND_LEGAL = 0
 """Write their bits of the legal actions into ``legal``."""
 PLAY = 1
@@ -140,7 +141,7 @@ def _save(lanes, i, hand):
     lanes[_TALLY + i] = hand.tally
 
 
-@jit
+@jit_inner
 def _advance(rules, lanes):
     """Sow once in every lane."""
     for i in range(LANES):
@@ -152,7 +153,7 @@ def _fill(rules, positions, job, lanes, i):
     """Write the first hand of a job into lane i."""
     hand = begin(
         rules,
-        read_at(positions, job >> _JOB_GAME_SHIFT),
+        read_at(positions, np.int64(job >> _JOB_GAME_SHIFT)),
         (job & _JOB_CAPTURE) != ZERO,
         job & _JOB_START,
         FULL if job & _JOB_STOPS else ZERO,
@@ -173,7 +174,7 @@ def best_capture(best):
     return best & BYTE, (best & _BEST_WINS) != ZERO, (best & _BEST_LEGAL) != ZERO
 
 
-@jit
+@jit_inner
 def _best_of(rules, packed, job, hand):
     """Return what a job's move can do, as the bits that :func:`best_capture` reads."""
     capture_turn = (job & _JOB_CAPTURE) != ZERO
@@ -201,7 +202,7 @@ def _retire(rules, positions, legal, winners, job, hand, task):
         hand: its last :class:`Hand`.
         task: see :func:`run`.
     """
-    game = job >> _JOB_GAME_SHIFT
+    game = np.int64(job >> _JOB_GAME_SHIFT)
     if task == FIND_BEST:
         best, old = _best_of(rules, read_at(positions, game), job, hand), legal[game]
         legal[game] = max(best & BYTE, old & BYTE) | ((best | old) & ~BYTE)
@@ -217,7 +218,7 @@ def _retire(rules, positions, legal, winners, job, hand, task):
         legal[game] |= legal_bits(hand.tally) << ((job >> _JOB_ACTION_SHIFT) & _ACTION_MASK)
 
 
-@jit
+@jit_inner
 def run(rules, positions, legal, winners, count, scratch, task):
     """Run a block's job list through the lanes.
 

@@ -34,7 +34,7 @@ from bao_env.engine.bits import (
     nonzero,
     trailing_zeros,
 )
-from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.compile import jit, jit_inline, jit_inner
 from bao_env.engine.position import (
     NO_PIT,
     barred_of,
@@ -82,7 +82,7 @@ def _capture_pits(filled, prey, seeds):
     return prey if seeds > _ROUND else ZERO
 
 
-@jit
+@jit_inner
 def first_captures(front, back, facing, capture_limit):
     """Find where a first sowing in mtaji can capture (3.4).
 
@@ -121,7 +121,7 @@ def _namua_captures(front, facing):
     return nonzero(front) & nonzero(facing)
 
 
-@jit
+@jit_inner
 def capture_targets(rules, front, back, facing, store):
     """Return the front pits, as bits, at which a first sowing could capture."""
     if store != ZERO:
@@ -193,7 +193,7 @@ def candidates(rules, packed):
     return False, up | (down << DOWN_STARTS_SHIFT)
 
 
-@jit
+@jit_inner
 def _namua_takasa(rules, front, back, filled, meta):
     """Return the front pits, as bits, from which a takasa in namua may start (2.4)."""
     starts = filled
@@ -215,7 +215,7 @@ def _namua_takasa(rules, front, back, filled, meta):
     return starts
 
 
-@jit
+@jit_inner
 def _dutch_takasia(rules, packed, starts):
     """Remove the one threatened pit from ``starts``, if there is another (Dutch II)."""
     if _single(starts) or starts == ZERO:
@@ -232,7 +232,7 @@ def _dutch_takasia(rules, packed, starts):
     return starts & ~(ONE << (IN_ROW - trailing_zeros(threats)))
 
 
-@jit
+@jit_inner
 def takasia_bar(rules, front, back, other_front, other_back, other_owned):
     """Return the ring pit barred to the next player after a takasa in mtaji, or NO_PIT (4.1).
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from bao_env.engine.array_checks import batch_size, check_array, check_output
-from bao_env.engine.bits import U
+from bao_env.engine.bits import U, byte, byteswap
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.layout import NUM_SEEDS
 from bao_env.engine.position import (
@@ -65,15 +65,13 @@ def seed_scale(dtype: npt.DTypeLike) -> Any:
 
 
 @jit_inline
-def observe_one(words, seeds, k, viewer, scale, out, r):
+def observe_one(words, k, viewer, scale, out, r):
     """Write the observation of one position of many, for compiled callers.
 
     Rows are given by index because passing slices would cost more than everything else.
 
     Args:
         words: uint64[N, 5 or more], C-contiguous positions.
-        seeds: ``words.view(np.uint8)``: little-endian, so byte ``8 * w + r`` of a position is
-            byte r of its word w.
         k: the position's index in ``words``.
         viewer: the seat from whose side it is seen; below 0, the player to move.
         scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
@@ -82,13 +80,14 @@ def observe_one(words, seeds, k, viewer, scale, out, r):
     """
     meta = words[k, META]
     moves = viewer < 0 or U(viewer) == mover_of(meta)
-    own = 8 * MOVER_FRONT if moves else 8 * OTHER_FRONT
-    other = 8 * OTHER_FRONT if moves else 8 * MOVER_FRONT
+    own, other = (MOVER_FRONT, OTHER_FRONT) if moves else (OTHER_FRONT, MOVER_FRONT)
+    front, back = words[k, own], byteswap(words[k, own + 1])
+    facing, behind = byteswap(words[k, other]), words[k, other + 1]
     for i in range(8):
-        out[r, i] = seeds[k, own + i] * scale
-        out[r, 8 + i] = seeds[k, own + 15 - i] * scale
-        out[r, 16 + i] = seeds[k, other + 7 - i] * scale
-        out[r, 24 + i] = seeds[k, other + 8 + i] * scale
+        out[r, i] = np.uint8(byte(front, U(i))) * scale
+        out[r, 8 + i] = np.uint8(byte(back, U(i))) * scale
+        out[r, 16 + i] = np.uint8(byte(facing, U(i))) * scale
+        out[r, 24 + i] = np.uint8(byte(behind, U(i))) * scale
     out[r, 36:52] = 0
     own_store, other_store = store_of(meta), other_store_of(meta)
     own_house, other_house = owns_house(meta), other_owns_house(meta)
@@ -114,9 +113,8 @@ def observe_compiled(positions, viewers, scale, out):
         scale: as in :func:`observe_one`.
         out: uint8 or float32 [B, OBSERVATION_SIZE or more], filled.
     """
-    seeds = positions.view(np.uint8)
     for g in range(positions.shape[0]):
-        observe_one(positions, seeds, g, viewers[g], scale, out, g)
+        observe_one(positions, g, viewers[g], scale, out, g)
 
 
 def observe(

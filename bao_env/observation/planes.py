@@ -56,10 +56,9 @@ def write_planes(positions, viewers, scale, out):
         scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
         out: uint8 or float32 [B, 16, 4, 8], filled.
     """
-    seeds = positions.view(np.uint8)
     board = np.empty((1, OBSERVATION_SIZE), np.uint8)
     for g in range(positions.shape[0]):
-        observe_one(positions, seeds, g, viewers[g], ONE, board, 0)
+        observe_one(positions, g, viewers[g], ONE, board, 0)
         out[g, 1:STORES] = 0
         for row in range(ROWS):
             for column in range(COLUMNS):

@@ -25,7 +25,7 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
-from bao_agents.nets.compiled import Weights, compile_if_faster
+from bao_agents.nets.compiled import Weights, compile_if_faster, evaluate
 from bao_agents.nets.encoding import ENCODING_STEP, encode
 from bao_agents.nets.network import PolicyNetwork
 from bao_env.engine.array_types import Float32Array, Int64Array, Uint8Array
@@ -217,7 +217,7 @@ class TdWorker(Worker[TdConfig]):
         encodings, legal_actions, indptr = encode(
             games.engine.rules, games.positions, games.legal, self.config.network_kind, step
         )
-        _, values = self.replica.network.evaluate(encodings, legal_actions, weights)
+        _, values = evaluate(self.replica.network, encodings, legal_actions, weights)
         return encodings, values[: len(legal_actions)], indptr
 
     def compute_returns(self) -> float:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bao_agents.nets.features import REPLIES_SIZE, expand
-from bao_agents.nets.head import OPPONENT_NEXT
+from bao_agents.nets.head import OPPONENT_NEXT, logits_and_values
 from bao_agents.nets.vectors import WIDTH, add, add_product, load_vector, store_vector
-from bao_env.engine.array_types import Float32Array, Int64Array
+from bao_env.engine.array_types import Float32Array, Int64Array, Uint8Array
 from bao_env.engine.compile import jit_float
 
 if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not need it
@@ -198,3 +198,38 @@ def forward(weights, encodings, count, workspace, out):
         size = encodings.shape[1]
         if size == REPLIES_SIZE and encodings[r, size - 1] == OPPONENT_NEXT:
             out[r, 1] = -out[r, 1]
+
+
+def evaluate(
+    network: PolicyNetwork,
+    encodings: Uint8Array,
+    legal_actions: Int64Array,
+    weights: Weights | None = None,
+) -> tuple[Float32Array, Float32Array]:
+    """Return the logits and expected results of a batch, as the network's ``forward`` does.
+
+    Args:
+        network: the network.
+        encodings: uint8[R, encoding_size].
+        legal_actions: int64[K], position * 64 + action.
+        weights: the network compiled (:func:`compile_if_faster`); without them, torch runs it.
+
+    Returns:
+        float32[K] and float32[R], without gradients.
+    """
+    import torch
+
+    from bao_agents.nets.network import Inputs
+
+    with torch.inference_mode():
+        inputs = torch.from_numpy(encodings)
+        actions = torch.from_numpy(legal_actions).to(network.head.weight.device)
+        if weights is None:
+            logits, values = network(Inputs(inputs, actions))
+        else:
+            outputs = np.empty((len(encodings), weights.outputs), np.float32)
+            workspace = make_network_workspace(weights)
+            forward(weights, encodings, len(encodings), workspace, outputs)
+            kind = network.config.kind
+            logits, values = logits_and_values(torch.from_numpy(outputs), actions, kind, inputs)
+        return logits.float().cpu().numpy(), values.float().cpu().numpy()

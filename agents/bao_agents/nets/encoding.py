@@ -84,7 +84,7 @@ def encode_position(rules, words, viewer, is_over, encodings, k):
         whether the player to move has no move.
     """
     position = words.reshape((1, words.shape[0]))
-    observe_one(position, position.view(np.uint8), 0, viewer, ONE, encodings, k)
+    observe_one(position, 0, viewer, ONE, encodings, k)
     captures = encodings[k, CAPTURES_AT:]
     if is_over:
         captures[:] = 0

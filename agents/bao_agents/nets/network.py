@@ -34,7 +34,6 @@ import torch
 from torch import Tensor, nn
 
 from bao_agents import plugins
-from bao_agents.nets.compiled import Weights, forward, make_network_workspace
 from bao_agents.nets.features import (
     ENCODING_SIZE,
     FEATURES,
@@ -44,7 +43,6 @@ from bao_agents.nets.features import (
 )
 from bao_agents.nets.head import OPPONENT_NEXT, logits_and_values, num_outputs
 from bao_agents.nets.trunks import MultilayerPerceptron, Residual
-from bao_env.engine.array_types import Float32Array, Int64Array, Uint8Array
 
 KINDS = ("position", "afterstate", "afterstate+replies")
 OLD_KINDS = {"board": "position", "moves": "afterstate", "replies": "afterstate+replies"}
@@ -179,30 +177,6 @@ class PolicyNetwork(nn.Module):
         """
         outputs = self.head_outputs(inputs.encodings)
         return logits_and_values(outputs, inputs.legal_actions, self.config.kind, inputs.encodings)
-
-    @torch.inference_mode()
-    def evaluate(
-        self, encodings: Uint8Array, legal_actions: Int64Array, weights: Weights | None = None
-    ) -> tuple[Float32Array, Float32Array]:
-        """Return what :meth:`forward` returns, as arrays and without a gradient.
-
-        Args:
-            encodings: uint8[R, encoding_size].
-            legal_actions: int64[K], position * 64 + action.
-            weights: the network compiled, which is faster on a CPU; else torch runs it.
-        """
-        inputs = torch.from_numpy(encodings)
-        actions = torch.from_numpy(legal_actions).to(self.head.weight.device)
-        if weights is None:
-            logits, values = self(Inputs(inputs, actions))
-        else:
-            outputs = np.empty((len(encodings), weights.outputs), np.float32)
-            workspace = make_network_workspace(weights)
-            forward(weights, encodings, len(encodings), workspace, outputs)
-            logits, values = logits_and_values(
-                torch.from_numpy(outputs), actions, self.config.kind, inputs
-            )
-        return logits.float().cpu().numpy(), values.float().cpu().numpy()
 
     def head_outputs(self, encodings: Tensor) -> Tensor:
         """Return the outputs of the head, float32[R, 65 or 2]; see :mod:`bao_agents.nets.head`.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.nets.compiled import Weights, compile_if_faster
+from bao_agents.nets.compiled import Weights, compile_if_faster, evaluate
 from bao_agents.nets.encoding import PLAYING_STEP, encode
 from bao_agents.nets.legal_actions import (
     best_legal_actions,
@@ -85,7 +85,7 @@ class NetworkAgent:
             encodings, legal_actions, indptr = encode(
                 self._rules, positions[part], masks[part], config.kind, step
             )
-            logits, values = self.network.evaluate(encodings, legal_actions, self._weights)
+            logits, values = evaluate(self.network, encodings, legal_actions, self._weights)
             count = len(legal_actions) if config.per_action else len(indptr) - 1
             parts.append((logits[: len(legal_actions)], values[:count]))
         logits, values = (np.concatenate(outputs) for outputs in zip(*parts, strict=True))
