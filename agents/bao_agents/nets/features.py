@@ -82,6 +82,7 @@ REPLIES_FEATURES = _CAPTURES + REPLY_COLUMNS
 """Features of an encoding for ``afterstate+replies``."""
 
 # bfloat16 is the upper half of a float32.
+_ZERO = np.int16(0)
 _ONE = np.int16(0x3F80)
 _EIGHTHS = ((np.arange(256, dtype=np.float32) / 8).view(np.uint32) >> np.uint32(16)).astype(
     np.int16
@@ -99,35 +100,32 @@ def _expand(encodings, eighths, steps, out):
         steps: uint8[S], the thresholds for the count of a pit, lowest first.
         out: int16[R, FEATURES or REPLIES_FEATURES], filled.
     """
+    replies = encodings.shape[1] == REPLIES_SIZE
     for r in range(encodings.shape[0]):
-        out[r] = 0
         for i in range(_COUNTS):
             out[r, i] = eighths[encodings[r, i]]
-        for pit in range(_PITS):
-            seeds = encodings[r, pit]
-            for step in range(steps.shape[0]):
-                if seeds < steps[step]:
-                    break
-                out[r, _COUNTS + step * _PITS + pit] = _ONE
+        for step in range(steps.shape[0]):
+            for pit in range(_PITS):
+                reached = encodings[r, pit] >= steps[step]
+                out[r, _COUNTS + step * _PITS + pit] = _ONE if reached else _ZERO
         for i in range(_COUNTS, OBSERVATION_SIZE):
-            if encodings[r, i] != 0:
-                out[r, _FLAGS + i - _COUNTS] = _ONE
-        if encodings.shape[1] == REPLIES_SIZE:
-            for i in range(REPLY_COLUMNS):
-                number = encodings[r, OBSERVATION_SIZE + i]
-                if number != 0:
-                    flag = i & WINS != 0  # the second and the fourth group
-                    out[r, _CAPTURES + i] = _ONE if flag else eighths[number]
+            out[r, _FLAGS + i - _COUNTS] = _ONE if encodings[r, i] != 0 else _ZERO
+        if replies:
+            for group in range(0, REPLY_COLUMNS, 2 * WINS):
+                for i in range(group, group + WINS):
+                    out[r, _CAPTURES + i] = eighths[encodings[r, OBSERVATION_SIZE + i]]
+                for i in range(group + WINS, group + 2 * WINS):
+                    wins = encodings[r, OBSERVATION_SIZE + i] != 0
+                    out[r, _CAPTURES + i] = _ONE if wins else _ZERO
             continue
         out[r, _CAPTURES] = eighths[encodings[r, CAPTURES_AT]]
         for i in range(1, START_CAPTURES):
-            if encodings[r, CAPTURES_AT + i] != 0:
-                out[r, _CAPTURES + i] = _ONE
+            out[r, _CAPTURES + i] = _ONE if encodings[r, CAPTURES_AT + i] != 0 else _ZERO
         for i in range(NUM_STARTS):
-            captured = encodings[r, STARTS_AT + i]
-            if captured != 0:
-                out[r, _CAPTURES + START_CAPTURES + i] = _ONE
-                out[r, _CAPTURES + START_CAPTURES + NUM_STARTS + i] = eighths[captured - 1]
+            captured = np.int64(encodings[r, STARTS_AT + i])
+            start = _CAPTURES + START_CAPTURES + i
+            out[r, start] = _ONE if captured != 0 else _ZERO
+            out[r, start + NUM_STARTS] = eighths[max(captured - 1, 0)]
 
 
 def expand(encodings: Uint8Array) -> Int16Array:
