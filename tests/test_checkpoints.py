@@ -22,8 +22,8 @@ from bao_agents.arena.match import play_match
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint, CheckpointError
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
-from bao_agents.nets.features import INPUTS_VERSION
-from bao_agents.nets.network import PolicyNetwork
+from bao_agents.nets.features import FORMER_FEATURES, INPUTS_VERSION, REPLIES_FEATURES
+from bao_agents.nets.network import NetworkConfig, PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
 from bao_agents.search.gumbel.player import SearchAgent
 from bao_agents.search.gumbel.search import GumbelSearch
@@ -130,7 +130,8 @@ def rewrite(path: Path, header: object) -> None:
         ({"format": True}, "has format True"),
         ({"rules_version": 99}, "has rules_version 99"),
         ({"observation_version": 0}, "has observation_version 0"),
-        ({"inputs_version": 2}, "has inputs_version 2; this version of bao_env reads 1"),
+        ({"inputs_version": 3}, "has inputs_version 3; this version of bao_env reads 2"),
+        ({"inputs_version": [1]}, r"has inputs_version \[1\]"),
         ({"network": {"architecture": "x"}}, "architecture='x': expected one of mlp"),
         ({"network": {"kind": "board", "hidden": [60000, 60000]}}, "do not fit the network"),
         ({"network": {"hidden": [65536] * 64}}, "do not fit the network"),
@@ -154,19 +155,37 @@ def test_invalid_header_raises(saved: Path, changes: dict, message: str) -> None
     assert len(str(refused.value)) < 600 + len(str(saved))
 
 
-def test_headers_without_versions(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_without_versions(saved: Path) -> None:
     """Older ones lack the version of the inputs and the architecture, which are 1 and mlp."""
     header = read_header(saved)
-    assert header.pop("inputs_version") == INPUTS_VERSION == 1
+    assert header.pop("inputs_version") == INPUTS_VERSION
     assert header["network"].pop("architecture") == "mlp"
     network = checkpoint.load(saved).network
     rewrite(saved, header)
     older = checkpoint.load(saved).network
     assert older.config == network.config
     torch.testing.assert_close(older.state_dict(), network.state_dict())
-    monkeypatch.setattr(checkpoint, "INPUTS_VERSION", 2)
-    with pytest.raises(CheckpointError, match=r"has inputs_version 1; .* reads 2"):
-        checkpoint.load(saved)
+
+
+@pytest.mark.parametrize("architecture", ["mlp", "residual"])
+def test_networks_of_earlier_inputs_ignore_newer_features(
+    architecture: str, tmp_path: Path
+) -> None:
+    path, former = tmp_path / "older.safetensors", FORMER_FEATURES[1][REPLIES_FEATURES]
+    config = NetworkConfig("afterstate+replies", (REPLIES_FEATURES,) * 2, architecture)
+    network = PolicyNetwork(config)
+    checkpoint.save(path, Checkpoint(network, RULESETS["zanzibar"]))
+    header, tensors = read_header(path), load_file(path)
+    first = "model.trunk.0.weight" if architecture == "mlp" else "model.trunk.first.weight"
+    tensors[first] = tensors[first][:, :former].copy()
+    older = json.dumps(header | {"inputs_version": 1})
+    save_file(tensors, path, metadata={"bao_env": older})
+    with torch.no_grad():
+        network.get_parameter(first.removeprefix("model."))[:, former:] = 0
+    torch.testing.assert_close(checkpoint.load(path).network.state_dict(), network.state_dict())
+    save_file(tensors, path, metadata={"bao_env": json.dumps(header)})  # now of version 2
+    with pytest.raises(CheckpointError, match="do not fit the network"):
+        checkpoint.load(path)
 
 
 def test_older_names_of_kinds_are_read(saved: Path) -> None:

@@ -10,9 +10,9 @@ from bao_agents.nets.captures import BEST_CAPTURE, IS_STUCK
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.features import (
     CAPTURES_AT,
-    ENCODING_SIZE,
     INPUTS_VERSION,
     STARTS_AT,
+    SUMMARY_AT,
     expand,
 )
 from bao_env import RULESETS
@@ -45,8 +45,8 @@ BYTE_VALUES = 65
 """Values of a byte: 0 to 64 seeds."""
 
 DIGESTS = {
-    # version: (digest of the encodings, digest of the features)
-    1: ("de3add131d5e1510", "a820805538d893b4"),
+    # version: (digest of the encodings, digest of the features), the second pair with replies
+    2: (("de3add131d5e1510", "a820805538d893b4"), ("8e3c79669a046600", "287aea41787c2dec")),
 }
 """Digests of the inputs of each INPUTS_VERSION; a change must increase the version."""
 
@@ -56,10 +56,10 @@ def _start_of(meta, action):
     return start_of(meta, True, action)
 
 
-def encode_texts() -> np.ndarray:
-    """Encode POSITIONS as boards, then as moves, rule set by rule set, without padding."""
+def encode_texts(*kinds: str) -> np.ndarray:
+    """Encode POSITIONS as each kind, rule set by rule set, without padding."""
     parts = []
-    for kind in ("position", "afterstate"):
+    for kind in kinds:
         for name, texts in POSITIONS.items():
             arrays = pack_texts(list(texts), RULESETS[name])
             rules = RULESETS[name].kernel
@@ -68,12 +68,12 @@ def encode_texts() -> np.ndarray:
     return np.concatenate(parts)
 
 
-def each_byte_alone() -> np.ndarray:
-    """Return an encoding for each value of each byte, the other bytes zero."""
-    encodings = np.zeros((ENCODING_SIZE, BYTE_VALUES, ENCODING_SIZE), np.uint8)
-    for byte in range(ENCODING_SIZE):
+def each_byte_alone(size: int) -> np.ndarray:
+    """Return an encoding of ``size`` bytes for each value of each byte, the other bytes zero."""
+    encodings = np.zeros((size, BYTE_VALUES, size), np.uint8)
+    for byte in range(size):
         encodings[byte, :, byte] = np.arange(BYTE_VALUES)
-    return encodings.reshape(-1, ENCODING_SIZE)
+    return encodings.reshape(-1, size)
 
 
 def digest(array: np.ndarray) -> str:
@@ -132,10 +132,15 @@ def test_encoding_of_an_action() -> None:
 
 
 def test_inputs_have_a_version() -> None:
-    encodings = encode_texts()
+    encodings = encode_texts("position", "afterstate")
     captures = encodings[:, CAPTURES_AT:]
     assert captures[:, BEST_CAPTURE].any() and captures[:, IS_STUCK].any()
-    found = digest(encodings), digest(expand(np.concatenate([each_byte_alone(), encodings])))
+    replies = encode_texts("afterstate+replies")
+    assert replies[:, SUMMARY_AT:].any(axis=0).all()
+    found = tuple(
+        (digest(some), digest(expand(np.concatenate([each_byte_alone(some.shape[1]), some]))))
+        for some in (encodings, replies)
+    )
     assert found == DIGESTS.get(INPUTS_VERSION), (
         f"the inputs of networks have changed: raise INPUTS_VERSION in nets/features.py, "
         f"say there what changed, and note {found} here under the new version"

@@ -156,7 +156,7 @@ def test_other_architecture_learns(architecture: str, hidden: tuple[int, ...], k
     batch = inputs(network, 16)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
     losses = []
-    for _ in range(20):
+    for _ in range(40):
         logits, values = network(batch)
         loss = (values - 0.5).square().mean() + (logits - 1.0).square().mean()
         optimizer.zero_grad()

@@ -10,11 +10,13 @@ import torch
 
 from bao_agents.nets.compiled import compile_network
 from bao_agents.nets.encoding import encode
-from bao_agents.nets.features import REPLIES_FEATURES, REPLIES_SIZE, expand
+from bao_agents.nets.exchanges import WIN
+from bao_agents.nets.features import REPLIES_FEATURES, REPLIES_SIZE, SUMMARY_AT, expand
 from bao_agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
 from bao_agents.nets.network import Inputs, NetworkConfig, PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
 from bao_env import RULESETS
+from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.sampling import random_states
 from bao_env.envs.afterstates import list_afterstates
@@ -96,7 +98,8 @@ def test_encodings_for_replies_are_afterstates(ruleset: str) -> None:
     count = len(legal_actions)
     ends = encodings[:count, -1]
     going = after.results == 0
-    np.testing.assert_array_equal(encodings[:count, :-1][going], after.observations[going])
+    seen = encodings[:count, :SUMMARY_AT]
+    np.testing.assert_array_equal(seen[going], after.observations[going])
     np.testing.assert_array_equal(ends == HAS_WON, after.results == 1)
     np.testing.assert_array_equal(ends == HAS_LOST, after.results == -1)
     np.testing.assert_array_equal(ends == OPPONENT_NEXT, going & (after.signs == -1))
@@ -106,7 +109,7 @@ def test_encodings_for_replies_are_afterstates(ruleset: str) -> None:
     features = torch.from_numpy(expand(encodings[:50])).view(torch.bfloat16).float().numpy()
     assert features.shape == (50, REPLIES_FEATURES)
     for row, found in zip(encodings[:50].astype(int), features, strict=True):
-        columns = row[52:-1].reshape(4, 64)
+        columns = row[52:SUMMARY_AT].reshape(4, 64)
         expected = [
             *(row[:34] / 8),
             *(float(pit >= step) for step in STEPS for pit in row[:32]),
@@ -115,8 +118,44 @@ def test_encodings_for_replies_are_afterstates(ruleset: str) -> None:
             *columns[1],
             *(columns[2] / 8),
             *columns[3],
+            *(columns[0] > 0),
+            *(columns[2] > 0),
+            *(float(number >= step) for number in row[SUMMARY_AT:-1] for step in STEPS),
         ]
         np.testing.assert_array_equal(found, np.array(expected, np.float32))
+
+
+@pytest.mark.parametrize("ruleset", RULESETS)
+def test_summaries_of_exchanges(ruleset: str) -> None:
+    rules = RULESETS[ruleset]
+    positions, masks = (array[:300] for array in random_play(ruleset))
+    encodings, *_ = encode(rules.kernel, positions, masks, "afterstate+replies")
+    after = list_afterstates(
+        Engine(rules), get_observer("replies", rules, np.uint8), positions, masks
+    )
+    for row, legal in zip(encodings.astype(int), after.legal, strict=False):
+        actions = actions_of(legal)
+        captured, wins, replies, reply_wins = row[52:SUMMARY_AT].reshape(4, 64)[:, actions]
+        captured_or_won = np.where(wins, WIN, captured)
+        reply = np.where(reply_wins, WIN, replies)
+        balance = captured_or_won - reply
+        order = np.argsort(-balance, kind="stable")
+        best, second = (balance[order[i]] if len(order) > i else 0 for i in (0, 1))
+        at_best = [captured_or_won[order[0]], reply[order[0]]] if actions else [0, 0]
+        assert row[SUMMARY_AT:-1].tolist() == [
+            len(actions),
+            (captured > 0).sum(),
+            (reply_wins == 0).sum(),
+            (reply == 0).sum(),
+            (captured_or_won > reply).sum(),
+            max(captured, default=0),
+            max(captured_or_won[reply == 0], default=0),
+            max(best, 0),
+            max(-best, 0),
+            *at_best,
+            max(second, 0),
+            max(-second, 0),
+        ]
 
 
 def test_values_are_those_of_who_chooses() -> None:

@@ -11,8 +11,8 @@ An update (:meth:`TdTrainer.train_update`):
    player to move adds noise to the values and takes the best action, or occasionally a random one.
 2. Each action gets its lambda-return (:func:`lambda_returns`): what the following positions turned
    out to be worth.
-3. In one pass, in minibatches, the value of each action that was played moves towards its return
-   (:meth:`TdWorker.loss`).
+3. In ``epochs`` passes, in minibatches, the value of each action that was played moves towards its
+   return (:meth:`TdWorker.loss`).
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class TdConfig(MethodConfig):
     """Probability of a random action at the end."""
     max_cost: float = Field(0.1, ge=0, le=2)
     """An action that is worth this much less than the best one cuts off the returns before it."""
+    epochs: int = Field(2, ge=1, le=100)
+    """Passes over each rollout."""
 
     @override
     def check(self, config: TrainConfig) -> None:
@@ -277,6 +279,7 @@ class TdTrainer(Trainer[TdWorker, TdConfig]):
     @override
     def learn(self) -> dict[str, float]:
         variance = float(np.mean(self.map_workers(TdWorker.compute_returns)))
-        row = self.take_steps(self.config.steps_per_update // self.config.minibatch)
+        minibatches = self.config.steps_per_update // self.config.minibatch
+        row = self.take_steps(minibatches, self.method_config.epochs)
         row["explained_variance"] = 1.0 - row["value_loss"] / max(variance, 1e-8)
         return row

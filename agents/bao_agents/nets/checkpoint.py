@@ -2,15 +2,15 @@
 
 The file's metadata entry ``bao_env`` is a JSON object::
 
-    {"format": 1, "rules_version": 1, "observation_version": 1, "inputs_version": 1,
+    {"format": 1, "rules_version": 1, "observation_version": 1, "inputs_version": 2,
      "ruleset": {...}, "network": {...}, "info": {...}}
 
 The network's tensors are named ``model.*``, as float32 or, in small files, all as float16. A
 trainer's tensors have other names. ``network`` is a
 :class:`~bao_agents.nets.network.NetworkConfig`. ``info`` may hold anything: step, seed,
-configuration. Versions other than this package's are refused. Older files without
-``inputs_version`` or ``architecture`` have version 1 and architecture ``mlp``. Loading never
-imports a custom architecture, ``package.module:name``, that a checkpoint names
+configuration. Versions other than this package's are refused, except earlier versions of the
+inputs, whose networks get weights of 0 for newer features. Older files without ``inputs_version``
+or ``architecture`` have version 1 and architecture ``mlp``. Loading never imports a custom architecture, ``package.module:name``, that a checkpoint names
 (:func:`~bao_agents.nets.network.allow_architecture`).
 
 The header is checked, with the types and shapes of the network's tensors, before a tensor is read
@@ -31,8 +31,9 @@ import numpy.typing as npt
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
+from torch.nn.functional import pad
 
-from bao_agents.nets.features import INPUTS_VERSION
+from bao_agents.nets.features import FORMER_FEATURES, INPUTS_VERSION
 from bao_agents.nets.network import NetworkConfig, PolicyNetwork, outline
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.files import write_atomically
@@ -165,7 +166,8 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, NetworkConfig, dict[st
             ("inputs_version", INPUTS_VERSION),
         ):
             found = header[key]
-            if type(found) is not int or found != expected:
+            readable = {expected, *FORMER_FEATURES} if key == "inputs_version" else {expected}
+            if type(found) is not int or found not in readable:
                 raise ValueError(
                     f"it has {key} {found!r:.200}; this version of bao_env reads {expected}"
                 )
@@ -185,7 +187,13 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, NetworkConfig, dict[st
         if name.startswith(_MODEL):
             tensor = file.get_slice(name)
             model[name] = tensor.get_dtype(), tensor.get_shape()
-    shapes = {_MODEL + name: list(t.shape) for name, t in outline(config).state_dict().items()}
+    former = FORMER_FEATURES.get(header["inputs_version"], {})
+    shapes = {}
+    for name, tensor in outline(config).state_dict().items():
+        shape = list(tensor.shape)
+        older = [*shape[:-1], *(former.get(size, size) for size in shape[-1:])]
+        found = model.get(_MODEL + name, (None, None))[1]
+        shapes[_MODEL + name] = older if found == older else shape
     if model not in ({name: (t, s) for name, s in shapes.items()} for t in ("F32", "F16")):
         raise CheckpointError(f"{path}: its tensors do not fit the network that it describes")
     if sum(math.prod(shape) for _, shape in model.values()) > _MAX_PARAMETERS:
@@ -204,7 +212,8 @@ def _read_network(path: Path, file: Any, config: NetworkConfig) -> PolicyNetwork
             raise CheckpointError(
                 f"{path}: its network has weights that are not numbers or beyond {_LARGEST}"
             )
-        tensor.copy_(torch.from_numpy(array))
+        newer = tensor.shape[-1] - array.shape[-1] if array.ndim else 0  # features
+        tensor.copy_(pad(torch.from_numpy(array), (0, newer)) if newer else torch.from_numpy(array))
     return network.eval()
 
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bao_agents.nets.captures import IS_STUCK, capture_features
-from bao_agents.nets.features import CAPTURES_AT, ENCODING_SIZE, REPLIES_SIZE
+from bao_agents.nets.exchanges import summarise_exchanges
+from bao_agents.nets.features import CAPTURES_AT, ENCODING_SIZE, REPLIES_SIZE, SUMMARY_AT
 from bao_agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
 from bao_agents.nets.legal_actions import list_legal_actions
 from bao_env.engine.array_types import Int64Array, Uint8Array
@@ -141,7 +142,7 @@ def encode_successors(rules, per_action, after, position, successors, first, las
 
 @jit
 def finish_encodings(rules, after, encodings, count):
-    """Write the boards and actions of the first ``count`` encodings, if they are for
+    """Write the boards, actions and summaries of the first ``count`` encodings, if they are for
     ``afterstate+replies``.
 
     Args:
@@ -155,6 +156,8 @@ def finish_encodings(rules, after, encodings, count):
     words, legal = after.words[:count], after.legal[:count]
     observe_compiled(words, after.viewers, ONE, encodings)
     write_actions(rules, words, legal, True, ONE, after.actions, encodings, OBSERVATION_SIZE)
+    for k in range(count):
+        summarise_exchanges(legal[k], encodings, k, OBSERVATION_SIZE, SUMMARY_AT)
 
 
 @jit

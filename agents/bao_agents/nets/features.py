@@ -20,17 +20,22 @@ Its *features* are :data:`FEATURES` numbers::
     407..438   for each start the seeds that it captures, in units of eight
 
 A network of the kind ``afterstate+replies`` reads other bytes, :data:`REPLIES_SIZE` of them: the
-observation ``"replies"`` (:mod:`bao_env.observation.actions`) of the player who moves next, and how
-the action ends::
+observation ``"replies"`` (:mod:`bao_env.observation.actions`) of the player who moves next, a
+summary of it, and how the action ends::
 
     0..51     the observation of the board
     52..307   for each of that player's 64 actions: the seeds that it captures; whether it wins; the
               most seeds that the reply to it captures; whether a reply wins
-    308       0 if the opponent moves next, 1 if the same player does, 2 if the action has won, 3 if
+    308..320  the summary of that player's exchanges (bao_agents.nets.exchanges)
+    321       0 if the opponent moves next, 1 if the same player does, 2 if the action has won, 3 if
               it has lost
 
-Its features are :data:`REPLIES_FEATURES` numbers: 0 to 371 as above, then those of the 256 bytes,
-seeds in units of eight.
+Its features are :data:`REPLIES_FEATURES` numbers::
+
+    0..371    as above
+    372..627  those of the 256 bytes, seeds in units of eight
+    628..755  for each action whether it captures, and whether a reply to it does
+    756..885  for each byte of the summary whether it is at least 1, 2, 3, 4, 5, 6, 8, 10, 12, 15
 
 Features are bfloat16, which represents all of them exactly. They are additive: each byte of an
 encoding has its own features, all zero if the byte is zero, so the features of an encoding are the
@@ -42,16 +47,18 @@ from __future__ import annotations
 import numpy as np
 
 from bao_agents.nets.captures import CAPTURE_FEATURES, NUM_STARTS, START_CAPTURES
+from bao_agents.nets.exchanges import SUMMARY_SIZE
 from bao_env.engine.array_types import Int16Array, Uint8Array
 from bao_env.engine.compile import jit
 from bao_env.observation.actions import REPLY_COLUMNS, WINS
 from bao_env.observation.board import OBSERVATION_SIZE
 from bao_env.observation.planes import STEPS
 
-INPUTS_VERSION = 1
+INPUTS_VERSION = 2
 """The version of a network's inputs. Increase it, with a line here, whenever a byte of an encoding
 or a feature changes its place or its meaning. Checkpoints contain the version that their network
-was trained on; versions other than this one are refused.
+was trained on; later versions are refused. Features that a version adds come last, so that a
+network of an earlier version reads them with weights of 0 (:data:`FORMER_FEATURES`).
 
 =======  ===========================================================================================
 version  inputs of a network
@@ -59,6 +66,8 @@ version  inputs of a network
 1        observation version 1, the best capture, a win at once, no action, the capture of each
          start; as features: eighths, the ten steps of each pit, flags. Checkpoints without a
          version have this one.
+2        for ``afterstate+replies`` also whether each action and the reply to it capture, and the
+         summary of the exchanges.
 =======  ===========================================================================================
 """
 
@@ -69,7 +78,9 @@ STARTS_AT = CAPTURES_AT + START_CAPTURES
 ENCODING_SIZE = OBSERVATION_SIZE + CAPTURE_FEATURES
 """Bytes of an encoding."""
 
-REPLIES_SIZE = OBSERVATION_SIZE + REPLY_COLUMNS + 1
+SUMMARY_AT = OBSERVATION_SIZE + REPLY_COLUMNS
+"""Byte of an encoding for ``afterstate+replies`` at which the summary begins."""
+REPLIES_SIZE = SUMMARY_AT + SUMMARY_SIZE + 1
 """Bytes of an encoding for ``afterstate+replies``."""
 
 _PITS = 32
@@ -78,8 +89,12 @@ _FLAGS = _COUNTS + len(STEPS) * _PITS
 _CAPTURES = _FLAGS + OBSERVATION_SIZE - _COUNTS
 FEATURES = _CAPTURES + START_CAPTURES + 2 * NUM_STARTS
 """Features of an encoding."""
-REPLIES_FEATURES = _CAPTURES + REPLY_COLUMNS
+_CAPTURING = _CAPTURES + REPLY_COLUMNS
+_SUMMARY = _CAPTURING + REPLY_COLUMNS // 2
+REPLIES_FEATURES = _SUMMARY + len(STEPS) * SUMMARY_SIZE
 """Features of an encoding for ``afterstate+replies``."""
+FORMER_FEATURES = {1: {REPLIES_FEATURES: _CAPTURING}}
+"""How many features earlier versions had, by version and today's number, where that differs."""
 
 # bfloat16 is the upper half of a float32.
 _ZERO = np.int16(0)
@@ -114,9 +129,17 @@ def _expand(encodings, eighths, steps, out):
             for group in range(0, REPLY_COLUMNS, 2 * WINS):
                 for i in range(group, group + WINS):
                     out[r, _CAPTURES + i] = eighths[encodings[r, OBSERVATION_SIZE + i]]
+                for i in range(group, group + WINS):
+                    captures = encodings[r, OBSERVATION_SIZE + i] != 0
+                    out[r, _CAPTURING + i - group // 2] = _ONE if captures else _ZERO
                 for i in range(group + WINS, group + 2 * WINS):
                     wins = encodings[r, OBSERVATION_SIZE + i] != 0
                     out[r, _CAPTURES + i] = _ONE if wins else _ZERO
+            for i in range(SUMMARY_SIZE):
+                number = encodings[r, SUMMARY_AT + i]
+                for step in range(steps.shape[0]):
+                    reached = number >= steps[step]
+                    out[r, _SUMMARY + i * steps.shape[0] + step] = _ONE if reached else _ZERO
             continue
         out[r, _CAPTURES] = eighths[encodings[r, CAPTURES_AT]]
         for i in range(1, START_CAPTURES):
