@@ -10,7 +10,8 @@ trainer's tensors have other names. ``network`` is a
 :class:`~bao_agents.nets.network.NetworkConfig`. ``info`` may hold anything: step, seed,
 configuration. Versions other than this package's are refused, except earlier versions of the
 inputs, whose networks get weights of 0 for newer features. Older files without ``inputs_version``
-or ``architecture`` have version 1 and architecture ``mlp``. Loading never imports a custom architecture, ``package.module:name``, that a checkpoint names
+or ``architecture`` have version 1 and architecture ``mlp``. Loading never imports a custom
+architecture, ``package.module:name``, that a checkpoint names
 (:func:`~bao_agents.nets.network.allow_architecture`).
 
 The header is checked, with the types and shapes of the network's tensors, before a tensor is read
