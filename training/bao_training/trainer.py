@@ -262,10 +262,10 @@ class Trainer(ABC, Generic[W, C]):
             DivergedError: the gradient is not finite; no step was taken.
         """
         replicas = [worker.replica for worker in self.workers]
-        totals = [
-            torch.stack(list(parts)).sum(dim=0)
-            for parts in zip(*(replica.gradients for replica in replicas), strict=True)
-        ]
+        totals, *others = (replica.gradients for replica in replicas)
+        for gradients in others:
+            for total, gradient in zip(totals, gradients, strict=True):
+                total += gradient
         distributed.all_reduce_sum(totals)
         for parameter, total in zip(self.network.parameters(), totals, strict=True):
             parameter.grad = total
