@@ -6,8 +6,8 @@ each byte, and an encoding adds up the twenty or so lines of its bytes that are 
 programs call such a network efficiently updatable (NNUE). The later layers multiply only the
 weights of units above zero.
 
-Players, searches and TD learning choose their actions so. Only the architecture ``mlp`` compiles;
-torch runs any other.
+Players, searches and the games of TD learning use it. Only the architecture ``mlp`` compiles; torch
+runs any other.
 """
 
 from __future__ import annotations
