@@ -97,6 +97,7 @@ if __name__ == "__main__":
     assert main(sys.argv[1:]) == 0  # compiles
     shutil.rmtree("out")
     os.mkdir("out")
+    sys.dont_write_bytecode = True  # Python would leave half a file
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, unlimited))
     sys.exit(main(sys.argv[1:]))

@@ -63,8 +63,9 @@ def test_damaged_cache_is_written_again(suffix: str, length: int, tmp_path: Path
 
 @pytest.mark.parametrize(
     "refuse",
-    [  # a full disk, and no writable folder
-        "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (200, r.RLIM_INFINITY))",
+    [  # a full disk, on which Python would cut its own cache short; and no writable folder
+        "import resource as r, sys; sys.dont_write_bytecode = True; "
+        "r.setrlimit(r.RLIMIT_FSIZE, (200, r.RLIM_INFINITY))",
         "from numba.core.caching import CacheImpl; CacheImpl._locator_classes = []",
     ],
 )
