@@ -217,8 +217,11 @@ def test_stale_kernels_are_dropped_wherever_the_cache_is(tmp_path: Path) -> None
     for rule, hits in (1, 0), (1, 1), (2, 0):
         (package / "inner.py").write_text(f"{header}\n@jit\ndef rule():\n    return {rule}\n")
         command = "from package.outer import play; print(play(), len(play.stats.cache_hits))"
-        # Python's own cache would not notice a change within a second.
-        variables = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-        run = python(command, NUMBA_CACHE_DIR=str(tmp_path / "cache"), **variables)
+        run = python(
+            command,
+            NUMBA_CACHE_DIR=str(tmp_path / "cache"),
+            PYTHONPATH=path,
+            PYTHONDONTWRITEBYTECODE="1",  # which would not notice a change within a second
+        )
         assert run.stdout.split() == [str(rule), str(hits)]
     assert list((tmp_path / "cache").rglob("*.nbc"))
