@@ -46,13 +46,14 @@ from bao_env.engine.position import (
     Seats,
     Words,
     mover_of,
+    other_store_of,
     pending_of,
     read_at,
     same_mover,
     write_at,
 )
 from bao_env.engine.ruleset import Ruleset
-from bao_env.engine.starts import candidates, is_capture
+from bao_env.engine.starts import candidates, cannot_play, is_capture
 from bao_env.observation.board import (
     OBSERVATION_SIZE,
     observe_compiled,
@@ -133,7 +134,7 @@ def _play_out(rules, positions, count, work):
 def _reply(rules, count, all_replies, work):
     """Play out the replies to ``count`` actions: fill ``best``, and ``seats`` where there is none.
 
-    Without ``all_replies``, stop at the first legal reply.
+    Without ``all_replies``, or where no reply captures or wins, one legal reply is enough.
     """
     jobs = np.int64(0)  # numba would compile run() separately for a literal 0
     for row in range(count):
@@ -142,12 +143,15 @@ def _reply(rules, count, all_replies, work):
         if work.seats[row] >= 0 or same_mover(packed.meta):
             continue
         capture_turn, starts = candidates(rules, packed)
+        # A takasa leaves the opponent's rows alone: unless they are stuck already, no reply wins.
+        stuck = cannot_play(packed.other_front, packed.other_back, other_store_of(packed.meta))
+        every = all_replies and (capture_turn or stuck)
         while starts != ZERO:
             start = trailing_zeros(starts)
             starts &= starts - ONE
             work.scratch[0][jobs] = mask_job(row, capture_turn, ZERO, start)
             jobs += 1
-            if not all_replies:
+            if not every:
                 break
     run(rules, work.after, work.best, work.seats, jobs, work.scratch, FIND_BEST)
     for row in range(count):
