@@ -130,7 +130,7 @@ def rewrite(path: Path, header: object) -> None:
         ({"format": True}, "has format True"),
         ({"rules_version": 99}, "has rules_version 99"),
         ({"observation_version": 0}, "has observation_version 0"),
-        ({"inputs_version": 3}, "has inputs_version 3; this version of bao_env reads 2"),
+        ({"inputs_version": 4}, "has inputs_version 4; this version of bao_env reads 3"),
         ({"inputs_version": [1]}, r"has inputs_version \[1\]"),
         ({"network": {"architecture": "x"}}, "architecture='x': expected one of mlp"),
         ({"network": {"kind": "board", "hidden": [60000, 60000]}}, "do not fit the network"),
@@ -167,23 +167,24 @@ def test_headers_without_versions(saved: Path) -> None:
     torch.testing.assert_close(older.state_dict(), network.state_dict())
 
 
+@pytest.mark.parametrize("version", FORMER_FEATURES)
 @pytest.mark.parametrize("architecture", ["mlp", "residual"])
 def test_networks_of_earlier_inputs_ignore_newer_features(
-    architecture: str, tmp_path: Path
+    architecture: str, version: int, tmp_path: Path
 ) -> None:
-    path, former = tmp_path / "older.safetensors", FORMER_FEATURES[1][REPLIES_FEATURES]
+    path, former = tmp_path / "older.safetensors", FORMER_FEATURES[version][REPLIES_FEATURES]
     config = NetworkConfig("afterstate+replies", (REPLIES_FEATURES,) * 2, architecture)
     network = PolicyNetwork(config)
     checkpoint.save(path, Checkpoint(network, RULESETS["zanzibar"]))
     header, tensors = read_header(path), load_file(path)
     first = "model.trunk.0.weight" if architecture == "mlp" else "model.trunk.first.weight"
     tensors[first] = tensors[first][:, :former].copy()
-    older = json.dumps(header | {"inputs_version": 1})
+    older = json.dumps(header | {"inputs_version": version})
     save_file(tensors, path, metadata={"bao_env": older})
     with torch.no_grad():
         network.get_parameter(first.removeprefix("model."))[:, former:] = 0
     torch.testing.assert_close(checkpoint.load(path).network.state_dict(), network.state_dict())
-    save_file(tensors, path, metadata={"bao_env": json.dumps(header)})  # now of version 2
+    save_file(tensors, path, metadata={"bao_env": json.dumps(header)})  # now of today's version
     with pytest.raises(CheckpointError, match="do not fit the network"):
         checkpoint.load(path)
 

@@ -6,9 +6,12 @@ import hashlib
 
 import numpy as np
 
+from bao_agents.nets.answers import BOARDS, NUMBERS
 from bao_agents.nets.captures import BEST_CAPTURE, IS_STUCK
 from bao_agents.nets.encoding import encode
+from bao_agents.nets.exchanges import SUMMARY_SIZE
 from bao_agents.nets.features import (
+    ANSWERS_AT,
     CAPTURES_AT,
     INPUTS_VERSION,
     STARTS_AT,
@@ -46,7 +49,7 @@ BYTE_VALUES = 65
 
 DIGESTS = {
     # version: (digest of the encodings, digest of the features), the second pair with replies
-    2: (("de3add131d5e1510", "a820805538d893b4"), ("8e3c79669a046600", "287aea41787c2dec")),
+    3: (("de3add131d5e1510", "a820805538d893b4"), ("38614eeeacd0d9ba", "54d59c8c447de9be")),
 }
 """Digests of the inputs of each INPUTS_VERSION; a change must increase the version."""
 
@@ -136,7 +139,9 @@ def test_inputs_have_a_version() -> None:
     captures = encodings[:, CAPTURES_AT:]
     assert captures[:, BEST_CAPTURE].any() and captures[:, IS_STUCK].any()
     replies = encode_texts("afterstate+replies")
-    assert replies[:, SUMMARY_AT:].any(axis=0).all()
+    assert replies[:, SUMMARY_AT : ANSWERS_AT + NUMBERS - SUMMARY_SIZE].any(axis=0).all()
+    boards = replies[:, ANSWERS_AT + NUMBERS : -1].reshape(-1, BOARDS, OBSERVATION_SIZE)
+    assert boards[:, :, :36].any(axis=0).all()
     found = tuple(
         (digest(some), digest(expand(np.concatenate([each_byte_alone(some.shape[1]), some]))))
         for some in (encodings, replies)

@@ -8,18 +8,28 @@ import numpy as np
 import pytest
 import torch
 
+from bao_agents.nets.answers import NUMBERS
 from bao_agents.nets.compiled import compile_network
 from bao_agents.nets.encoding import encode
-from bao_agents.nets.exchanges import WIN
-from bao_agents.nets.features import REPLIES_FEATURES, REPLIES_SIZE, SUMMARY_AT, expand
+from bao_agents.nets.exchanges import SUMMARY_SIZE, WIN
+from bao_agents.nets.features import (
+    ANSWERS_AT,
+    REPLIES_FEATURES,
+    REPLIES_SIZE,
+    SUMMARY_AT,
+    expand,
+)
 from bao_agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
 from bao_agents.nets.network import Inputs, NetworkConfig, PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
+from bao_env.engine.kernel import play
+from bao_env.engine.position import movers
 from bao_env.engine.sampling import random_states
 from bao_env.envs.afterstates import list_afterstates
+from bao_env.observation import OBSERVATION_SIZE, observe
 from bao_env.observation.observer import get_observer
 from bao_env.observation.planes import STEPS
 from bao_training.config import ConfigError
@@ -85,6 +95,39 @@ def test_how_actions_are_chosen(noise: float, exploration: float) -> None:
     np.testing.assert_allclose(np.bincount(picks, minlength=3) / size, expected, atol=0.01)
 
 
+def board_features(row: np.ndarray) -> list[float]:
+    """Return the features of the board in the first 52 bytes of an encoding."""
+    steps = (float(pit >= step) for step in STEPS for pit in row[:32])
+    return [*(row[:34] / 8), *steps, *row[34:52]]
+
+
+def summarise(columns: np.ndarray, legal: int) -> tuple[list[int], int]:
+    """Return the summary of the exchanges in 256 columns, and the action with the best balance."""
+    actions = actions_of(legal)
+    captured, wins, replies, reply_wins = columns.reshape(4, 64)[:, actions].astype(int)
+    captured_or_won = np.where(wins, WIN, captured)
+    reply = np.where(reply_wins, WIN, replies)
+    balance = captured_or_won - reply
+    order = np.argsort(-balance, kind="stable")
+    best, second = (balance[order[i]] if len(order) > i else 0 for i in (0, 1))
+    at_best = [captured_or_won[order[0]], reply[order[0]]] if actions else [0, 0]
+    numbers = [
+        len(actions),
+        (captured > 0).sum(),
+        (reply_wins == 0).sum(),
+        (reply == 0).sum(),
+        (captured_or_won > reply).sum(),
+        max(captured, default=0),
+        max(captured_or_won[reply == 0], default=0),
+        max(best, 0),
+        max(-best, 0),
+        *at_best,
+        max(second, 0),
+        max(-second, 0),
+    ]
+    return numbers, actions[order[0]] if actions else -1
+
+
 @pytest.mark.parametrize("ruleset", RULESETS)
 def test_encodings_for_replies_are_afterstates(ruleset: str) -> None:
     """They are the observations of the player who moves next, as the environment lists them."""
@@ -110,17 +153,18 @@ def test_encodings_for_replies_are_afterstates(ruleset: str) -> None:
     assert features.shape == (50, REPLIES_FEATURES)
     for row, found in zip(encodings[:50].astype(int), features, strict=True):
         columns = row[52:SUMMARY_AT].reshape(4, 64)
+        boards_at = ANSWERS_AT + NUMBERS
         expected = [
-            *(row[:34] / 8),
-            *(float(pit >= step) for step in STEPS for pit in row[:32]),
-            *row[34:52],
+            *board_features(row),
             *(columns[0] / 8),
             *columns[1],
             *(columns[2] / 8),
             *columns[3],
             *(columns[0] > 0),
             *(columns[2] > 0),
-            *(float(number >= step) for number in row[SUMMARY_AT:-1] for step in STEPS),
+            *(float(number >= step) for number in row[SUMMARY_AT:boards_at] for step in STEPS),
+            *board_features(row[boards_at:]),
+            *board_features(row[boards_at + 52 :]),
         ]
         np.testing.assert_array_equal(found, np.array(expected, np.float32))
 
@@ -133,29 +177,62 @@ def test_summaries_of_exchanges(ruleset: str) -> None:
     after = list_afterstates(
         Engine(rules), get_observer("replies", rules, np.uint8), positions, masks
     )
-    for row, legal in zip(encodings.astype(int), after.legal, strict=False):
-        actions = actions_of(legal)
-        captured, wins, replies, reply_wins = row[52:SUMMARY_AT].reshape(4, 64)[:, actions]
-        captured_or_won = np.where(wins, WIN, captured)
-        reply = np.where(reply_wins, WIN, replies)
-        balance = captured_or_won - reply
-        order = np.argsort(-balance, kind="stable")
-        best, second = (balance[order[i]] if len(order) > i else 0 for i in (0, 1))
-        at_best = [captured_or_won[order[0]], reply[order[0]]] if actions else [0, 0]
-        assert row[SUMMARY_AT:-1].tolist() == [
-            len(actions),
-            (captured > 0).sum(),
-            (reply_wins == 0).sum(),
-            (reply == 0).sum(),
-            (captured_or_won > reply).sum(),
-            max(captured, default=0),
-            max(captured_or_won[reply == 0], default=0),
+    for row, legal in zip(encodings, after.legal, strict=False):
+        assert row[SUMMARY_AT:ANSWERS_AT].tolist() == summarise(row[52:SUMMARY_AT], legal)[0]
+
+
+@pytest.mark.parametrize("ruleset", RULESETS)
+def test_answers(ruleset: str) -> None:
+    """They follow from the exchanges after each action, as the environment lists them."""
+    rules = RULESETS[ruleset]
+    engine, observer = Engine(rules), get_observer("replies", rules, np.uint8)
+    positions, masks = (array[:300] for array in random_play(ruleset))
+    encodings, *_ = encode(rules.kernel, positions, masks, "afterstate+replies")
+    boards = list_afterstates(engine, observer, positions, masks)
+    after = list_afterstates(engine, observer, boards.positions, boards.legal)
+    viewers = movers(after.positions).astype(np.int8)
+    seen = np.empty((1, OBSERVATION_SIZE), np.uint8)
+    turns = wins = losses = 0
+    for row, low, high in zip(encodings, after.indptr, after.indptr[1:], strict=False):
+        if low == high:  # the game is over
+            assert not row[ANSWERS_AT:-1].any()
+            continue
+        found = []
+        for k in range(low, high):
+            numbers, answer = summarise(after.observations[k, 52:], after.legal[k])
+            gain = int(row[52 + after.actions[k]])
+            balance = gain + int(after.signs[k]) * (numbers[7] - numbers[8])
+            if after.results[k] == 1:
+                balance = WIN
+            found.append((min(max(balance, -WIN), WIN), numbers, k, answer))
+            turns += after.signs[k] == 1
+        balances = [balance for balance, *_ in found]
+        found.sort(key=lambda item: -item[0])
+        best, numbers, k, answer = found[0]
+        second, second_numbers = found[1][:2] if len(found) > 1 else (0, [0] * SUMMARY_SIZE)
+        assert row[ANSWERS_AT : ANSWERS_AT + NUMBERS].tolist() == [
             max(best, 0),
             max(-best, 0),
-            *at_best,
             max(second, 0),
             max(-second, 0),
+            sum(balance > 0 for balance in balances),
+            sum(balance >= 0 for balance in balances),
+            *numbers,
+            *second_numbers,
         ]
+        words, viewer = after.positions[k : k + 1].copy(), viewers[k : k + 1]
+        first, following = row[ANSWERS_AT + NUMBERS : -1].reshape(2, OBSERVATION_SIZE)
+        observe(words, seen, viewer)
+        np.testing.assert_array_equal(first, seen[0])
+        if answer < 0:
+            assert not following.any()
+        else:
+            play(rules.kernel, words[0], np.uint64(answer))
+            observe(words, seen, viewer)
+            np.testing.assert_array_equal(following, seen[0])
+        wins += best == WIN
+        losses += best < 0
+    assert wins > 10 and losses > 10 and (turns > 10) == (ruleset == "dutch")
 
 
 def test_values_are_those_of_who_chooses() -> None:

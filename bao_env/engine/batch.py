@@ -97,7 +97,7 @@ def _find_legal(rules, positions, legal, winners, scratch):
 
 
 @jit
-def _step(rules, positions, actions, legal, winners, scratch):
+def step_batch(rules, positions, actions, legal, winners, scratch):
     """Play a legal action in each running game of a batch, then write the new legal actions.
 
     Args:
@@ -157,7 +157,7 @@ def _play_random(rules, positions, legal, winners, rng, opening, opening_legal, 
             block = slice(low, low + BLOCK)
             games = positions[block], legal[block], winners[block]
             draw_actions(legal[block], rng[block], actions)
-            _step(rules, games[0], actions, games[1], games[2], scratch)
+            step_batch(rules, games[0], actions, games[1], games[2], scratch)
             ended += _restart_finished(games[0], games[1], games[2], opening, opening_legal)
     return ended
 
@@ -221,7 +221,7 @@ class Engine:
             winners[part] = NO_WINNER
             no_actions = legal[part].view(np.int64)
             state = positions[part], no_actions, legal[part], winners[part]
-            _step(self.rules, *state, _thread_scratch())
+            step_batch(self.rules, *state, _thread_scratch())
 
         self.share(size, work)
 
@@ -264,7 +264,7 @@ class Engine:
 
         def work(part: slice) -> None:
             state = positions[part], actions[part], legal[part], winners[part]
-            _step(self.rules, *state, _thread_scratch())
+            step_batch(self.rules, *state, _thread_scratch())
             on_part_done(part)
 
         self.share(len(legal), work)

@@ -11,9 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bao_agents.nets.answers import AnswerMemory, write_answers
 from bao_agents.nets.captures import IS_STUCK, capture_features
 from bao_agents.nets.exchanges import summarise_exchanges
-from bao_agents.nets.features import CAPTURES_AT, ENCODING_SIZE, REPLIES_SIZE, SUMMARY_AT
+from bao_agents.nets.features import (
+    ANSWERS_AT,
+    CAPTURES_AT,
+    ENCODING_SIZE,
+    REPLIES_SIZE,
+    SUMMARY_AT,
+)
 from bao_agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
 from bao_agents.nets.legal_actions import list_legal_actions
 from bao_env.engine.array_types import Int64Array, Uint8Array
@@ -54,6 +61,7 @@ class AfterstateMemory(NamedTuple):
     """int8[R], -1: each is seen by the player to move."""
     actions: tuple[Any, ...]
     """A :class:`bao_env.observation.actions.Workspace`."""
+    answers: AnswerMemory
 
 
 def afterstate_memory(rows: int, kind: str) -> AfterstateMemory | None:
@@ -65,6 +73,7 @@ def afterstate_memory(rows: int, kind: str) -> AfterstateMemory | None:
         np.zeros(rows, np.uint64),
         np.full(rows, -1, np.int8),
         tuple(Workspace.empty()),
+        AnswerMemory.empty(),
     )
 
 
@@ -142,8 +151,8 @@ def encode_successors(rules, per_action, after, position, successors, first, las
 
 @jit
 def finish_encodings(rules, after, encodings, count):
-    """Write the boards, actions and summaries of the first ``count`` encodings, if they are for
-    ``afterstate+replies``.
+    """Write the boards, actions, summaries and answers of the first ``count`` encodings, if they
+    are for ``afterstate+replies``.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -158,6 +167,9 @@ def finish_encodings(rules, after, encodings, count):
     write_actions(rules, words, legal, True, ONE, after.actions, encodings, OBSERVATION_SIZE)
     for k in range(count):
         summarise_exchanges(legal[k], encodings, k, OBSERVATION_SIZE, SUMMARY_AT)
+    write_answers(
+        rules, words, legal, after.answers, after.actions, encodings, OBSERVATION_SIZE, ANSWERS_AT
+    )
 
 
 @jit

@@ -25,6 +25,9 @@ from bao_env.engine.compile import jit
 from bao_env.observation.actions import CAPTURED, REPLY_CAPTURED, REPLY_WINS, WINS
 
 SUMMARY_SIZE = 13
+BEST_GAIN = 7
+BEST_LOSS = 8
+"""The numbers of the best balance."""
 WIN = 64
 """The seeds that a win counts for: all of them."""
 
@@ -39,14 +42,19 @@ def summarise_exchanges(legal, encodings, k, columns, at):
         k: the row that holds the position.
         columns: where the 256 columns of its actions begin (:mod:`bao_env.observation.actions`).
         at: where its summary begins.
+
+    Returns:
+        int64, the action with the best balance; -1 if there is no action.
     """
     capturing, lasting, safe, gaining = 0, 0, 0, 0
     most, most_safe = 0, 0
     best, second = -WIN - 1, -WIN - 1
     best_captured, best_reply = 0, 0
+    best_action = np.int64(-1)
     rest = legal
     while rest != ZERO:
-        column = columns + np.int64(trailing_zeros(rest))
+        action = np.int64(trailing_zeros(rest))
+        column = columns + action
         rest &= rest - ONE
         captured = np.int64(encodings[k, column + CAPTURED])
         reply = np.int64(encodings[k, column + REPLY_CAPTURED])
@@ -65,6 +73,7 @@ def summarise_exchanges(legal, encodings, k, columns, at):
         if captured - reply > best:
             second = best
             best, best_captured, best_reply = captured - reply, captured, reply
+            best_action = action
         elif captured - reply > second:
             second = captured - reply
     actions = np.int64(popcount(legal))
@@ -83,3 +92,4 @@ def summarise_exchanges(legal, encodings, k, columns, at):
     encodings[k, at + 10] = best_reply
     encodings[k, at + 11] = max(second, 0)
     encodings[k, at + 12] = max(-second, 0)
+    return best_action

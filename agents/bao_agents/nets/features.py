@@ -21,21 +21,24 @@ Its *features* are :data:`FEATURES` numbers::
 
 A network of the kind ``afterstate+replies`` reads other bytes, :data:`REPLIES_SIZE` of them: the
 observation ``"replies"`` (:mod:`bao_env.observation.actions`) of the player who moves next, a
-summary of it, and how the action ends::
+summary of it, what the other player can answer, and how the action ends::
 
     0..51     the observation of the board
     52..307   for each of that player's 64 actions: the seeds that it captures; whether it wins; the
               most seeds that the reply to it captures; whether a reply wins
     308..320  the summary of that player's exchanges (bao_agents.nets.exchanges)
-    321       0 if the opponent moves next, 1 if the same player does, 2 if the action has won, 3 if
+    321..352  the answers to that player's actions (bao_agents.nets.answers): small integers
+    353..456  the two boards of the answers, each as in 0..51
+    457       0 if the opponent moves next, 1 if the same player does, 2 if the action has won, 3 if
               it has lost
 
 Its features are :data:`REPLIES_FEATURES` numbers::
 
-    0..371    as above
-    372..627  those of the 256 bytes, seeds in units of eight
-    628..755  for each action whether it captures, and whether a reply to it does
-    756..885  for each byte of the summary whether it is at least 1, 2, 3, 4, 5, 6, 8, 10, 12, 15
+    0..371      as above
+    372..627    those of the 256 bytes, seeds in units of eight
+    628..755    for each action whether it captures, and whether a reply to it does
+    756..1205   for each byte of 308..352 whether it is at least 1, 2, 3, 4, 5, 6, 8, 10, 12, 15
+    1206..1949  those of the two boards of the answers, each as in 0..371
 
 Features are bfloat16, which represents all of them exactly. They are additive: each byte of an
 encoding has its own features, all zero if the byte is zero, so the features of an encoding are the
@@ -46,15 +49,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from bao_agents.nets.answers import ANSWERS_SIZE, BOARDS, NUMBERS
 from bao_agents.nets.captures import CAPTURE_FEATURES, NUM_STARTS, START_CAPTURES
 from bao_agents.nets.exchanges import SUMMARY_SIZE
 from bao_env.engine.array_types import Int16Array, Uint8Array
-from bao_env.engine.compile import jit
+from bao_env.engine.compile import jit, jit_inline
 from bao_env.observation.actions import REPLY_COLUMNS, WINS
 from bao_env.observation.board import OBSERVATION_SIZE
 from bao_env.observation.planes import STEPS
 
-INPUTS_VERSION = 2
+INPUTS_VERSION = 3
 """The version of a network's inputs. Increase it, with a line here, whenever a byte of an encoding
 or a feature changes its place or its meaning. Checkpoints contain the version that their network
 was trained on; later versions are refused. Features that a version adds come last, so that a
@@ -68,6 +72,7 @@ version  inputs of a network
          version have this one.
 2        for ``afterstate+replies`` also whether each action and the reply to it capture, and the
          summary of the exchanges.
+3        for ``afterstate+replies`` also the answers.
 =======  ===========================================================================================
 """
 
@@ -80,7 +85,9 @@ ENCODING_SIZE = OBSERVATION_SIZE + CAPTURE_FEATURES
 
 SUMMARY_AT = OBSERVATION_SIZE + REPLY_COLUMNS
 """Byte of an encoding for ``afterstate+replies`` at which the summary begins."""
-REPLIES_SIZE = SUMMARY_AT + SUMMARY_SIZE + 1
+ANSWERS_AT = SUMMARY_AT + SUMMARY_SIZE
+"""Byte of such an encoding at which the answers begin."""
+REPLIES_SIZE = ANSWERS_AT + ANSWERS_SIZE + 1
 """Bytes of an encoding for ``afterstate+replies``."""
 
 _PITS = 32
@@ -91,9 +98,11 @@ FEATURES = _CAPTURES + START_CAPTURES + 2 * NUM_STARTS
 """Features of an encoding."""
 _CAPTURING = _CAPTURES + REPLY_COLUMNS
 _SUMMARY = _CAPTURING + REPLY_COLUMNS // 2
-REPLIES_FEATURES = _SUMMARY + len(STEPS) * SUMMARY_SIZE
+_ANSWERS = _SUMMARY + len(STEPS) * SUMMARY_SIZE
+_BOARDS = _ANSWERS + len(STEPS) * NUMBERS
+REPLIES_FEATURES = _BOARDS + BOARDS * _CAPTURES
 """Features of an encoding for ``afterstate+replies``."""
-FORMER_FEATURES = {1: {REPLIES_FEATURES: _CAPTURING}}
+FORMER_FEATURES = {1: {REPLIES_FEATURES: _CAPTURING}, 2: {REPLIES_FEATURES: _ANSWERS}}
 """How many features earlier versions had, by version and today's number, where that differs."""
 
 # bfloat16 is the upper half of a float32.
@@ -103,6 +112,20 @@ _EIGHTHS = ((np.arange(256, dtype=np.float32) / 8).view(np.uint32) >> np.uint32(
     np.int16
 )
 _STEP_ARRAY = np.array(STEPS, np.uint8)
+
+
+@jit_inline
+def _expand_board(encodings, r, at, eighths, steps, out, first):
+    """Write the features of the observation that begins at byte ``at``, from ``first`` on."""
+    for i in range(_COUNTS):
+        out[r, first + i] = eighths[encodings[r, at + i]]
+    for step in range(steps.shape[0]):
+        for pit in range(_PITS):
+            reached = encodings[r, at + pit] >= steps[step]
+            out[r, first + _COUNTS + step * _PITS + pit] = _ONE if reached else _ZERO
+    for i in range(_COUNTS, OBSERVATION_SIZE):
+        flag = encodings[r, at + i] != 0
+        out[r, first + _FLAGS + i - _COUNTS] = _ONE if flag else _ZERO
 
 
 @jit
@@ -117,14 +140,7 @@ def _expand(encodings, eighths, steps, out):
     """
     replies = encodings.shape[1] == REPLIES_SIZE
     for r in range(encodings.shape[0]):
-        for i in range(_COUNTS):
-            out[r, i] = eighths[encodings[r, i]]
-        for step in range(steps.shape[0]):
-            for pit in range(_PITS):
-                reached = encodings[r, pit] >= steps[step]
-                out[r, _COUNTS + step * _PITS + pit] = _ONE if reached else _ZERO
-        for i in range(_COUNTS, OBSERVATION_SIZE):
-            out[r, _FLAGS + i - _COUNTS] = _ONE if encodings[r, i] != 0 else _ZERO
+        _expand_board(encodings, r, 0, eighths, steps, out, 0)
         if replies:
             for group in range(0, REPLY_COLUMNS, 2 * WINS):
                 for i in range(group, group + WINS):
@@ -135,11 +151,15 @@ def _expand(encodings, eighths, steps, out):
                 for i in range(group + WINS, group + 2 * WINS):
                     wins = encodings[r, OBSERVATION_SIZE + i] != 0
                     out[r, _CAPTURES + i] = _ONE if wins else _ZERO
-            for i in range(SUMMARY_SIZE):
+            for i in range(SUMMARY_SIZE + NUMBERS):
                 number = encodings[r, SUMMARY_AT + i]
                 for step in range(steps.shape[0]):
                     reached = number >= steps[step]
                     out[r, _SUMMARY + i * steps.shape[0] + step] = _ONE if reached else _ZERO
+            for board in range(BOARDS):
+                at = ANSWERS_AT + NUMBERS + board * OBSERVATION_SIZE
+                first = _BOARDS + board * _CAPTURES
+                _expand_board(encodings, r, at, eighths, steps, out, first)
             continue
         out[r, _CAPTURES] = eighths[encodings[r, CAPTURES_AT]]
         for i in range(1, START_CAPTURES):
