@@ -70,7 +70,7 @@ class TrainConfig(Settings):
     your own, ``[name]``) holds its settings; tables of other methods are checked but not used."""
     network_kind: str = "afterstate+replies"
     """Input of the network: the ``position``; the ``afterstate`` of each legal action; or
-    ``afterstate+replies``, which adds what the next player's moves and the replies capture."""
+    ``afterstate+replies``, which adds what the next three moves can capture."""
     hidden: Annotated[tuple[int, ...], Field(strict=False)] = (256, 256)
     """Units of each hidden layer."""
     architecture: str = "mlp"

@@ -71,9 +71,13 @@ def _features_of_bytes(size: int) -> Any:
     """
     import torch
 
-    values = np.arange(BYTE_VALUES, dtype=np.uint8)[:, None]
-    encodings = np.kron(np.eye(size, dtype=np.uint8), values)
-    return torch.from_numpy(expand(encodings)).view(torch.bfloat16).float().to_sparse()
+    blocks = []
+    for byte in range(size):  # one by one, because all at once would take 350 MB
+        encodings = np.zeros((BYTE_VALUES, size), np.uint8)
+        encodings[:, byte] = np.arange(BYTE_VALUES)
+        features = torch.from_numpy(expand(encodings)).view(torch.bfloat16)
+        blocks.append(features.float().to_sparse())
+    return torch.cat(blocks)
 
 
 def _structure(network: PolicyNetwork) -> tuple[list[type], list[tuple[str, Any]]]:
