@@ -7,6 +7,7 @@ Other callers have positions with their legal actions (:func:`encode`). Both use
 
 from __future__ import annotations
 
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,8 @@ ENCODING_STEP = 512
 """In training, the rows of encodings are a multiple of this (:func:`padded_encodings`)."""
 PLAYING_STEP = 8
 """The same for players, whose batches may have a single position."""
+_local = threading.local()
+"""Each thread's :class:`AfterstateMemory` for :func:`encode`."""
 
 
 def padded_encodings(
@@ -75,6 +78,16 @@ def afterstate_memory(rows: int, kind: str) -> AfterstateMemory | None:
         tuple(Workspace.empty()),
         AnswerMemory.empty(),
     )
+
+
+def _thread_memory(rows: int, kind: str) -> AfterstateMemory | None:
+    """Return this thread's :func:`afterstate_memory`, which a single move could not pay for."""
+    if kind != "afterstate+replies":
+        return None
+    memory: AfterstateMemory | None = getattr(_local, "memory", None)
+    if memory is None or len(memory.legal) < rows:
+        memory = _local.memory = afterstate_memory(rows, kind)
+    return memory
 
 
 @jit
@@ -245,6 +258,6 @@ def encode(
     if kind == "position":
         _encode_positions(rules, positions, encodings)
     else:
-        after = afterstate_memory(count, kind)
+        after = _thread_memory(count, kind)
         _encode_afterstates(rules, positions, legal_actions, after, encodings)
     return encodings, legal_actions, indptr
