@@ -80,7 +80,7 @@ class TrainConfig(Settings):
     the same kind and shape."""
     seed: int = Field(0, ge=0, lt=2**63)
     """Seed of all random numbers."""
-    steps: int = Field(6_000_000, ge=1, le=10**15)
+    steps: int = Field(2_500_000, ge=1, le=10**15)
     """Environment steps (actions played) of the whole run."""
     workers: int = Field(2, ge=1, le=256)
     """Threads that play and learn side by side, one per core. The games are divided among them, so
@@ -110,7 +110,7 @@ class TrainConfig(Settings):
     float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """The device of the network; ``auto`` takes a GPU if there is one."""
-    evaluate_every: int = Field(1_500_000, ge=0, le=10**15)
+    evaluate_every: int = Field(1_250_000, ge=0, le=10**15)
     """Environment steps between two evaluations against bots, the first before training; 0
     evaluates only at the end."""
     evaluate_pairs: int = Field(250, ge=1, le=10_000)
