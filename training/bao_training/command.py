@@ -13,7 +13,7 @@ from bao_env.options import Run, add_options
 
 SETTINGS = """\
 settings that most runs change; bao train --settings lists the others
-  steps=6000000       actions played in the whole run
+  steps=2500000       actions played in the whole run
   hidden=[256, 256]   units of each hidden layer
   workers=2           threads, one for each core
   method=td           td, ppo, alphazero, or your own trainer: MODULE:NAME
