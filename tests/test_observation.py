@@ -90,6 +90,16 @@ def test_columns_match_the_reference(ruleset: str, thorough: bool, seed: int) ->
     assert actions.reshape(-1, 4, 64).any(axis=(0, 2)).all()  # all groups were met
 
 
+def test_one_takasa_loses_and_another_wins() -> None:
+    """South is left with single seeds; North's lone kichwa loses one way and wins the other."""
+    rules = RULESETS["kujifunza"]
+    text = "0,0,0,1,0,0,0,0/0,0,1,0,0,0,0,2/0,0,0,0,0,0,0,8/4,7,10,6,7,2,9,7 0,0 - S -"
+    actions = observe("planes+replies", rules, *pack_texts([text], rules))["actions"]
+    np.testing.assert_array_equal(actions[0], columns(text, rules))
+    reply_captured, reply_wins = actions[0].reshape(4, 64)[2:]
+    assert (reply_wins > reply_captured).any()
+
+
 @EVERY_RULESET
 def test_kinds_are_made_of_each_other(ruleset: str) -> None:
     """More games than the workspace holds at once, in both dtypes."""
