@@ -130,7 +130,7 @@ def rewrite(path: Path, header: object) -> None:
         ({"format": True}, "has format True"),
         ({"rules_version": 99}, "has rules_version 99"),
         ({"observation_version": 0}, "has observation_version 0"),
-        ({"inputs_version": 4}, "has inputs_version 4; this version of bao_env reads 3"),
+        ({"inputs_version": 5}, "has inputs_version 5; this version of bao_env reads 4"),
         ({"inputs_version": [1]}, r"has inputs_version \[1\]"),
         ({"network": {"architecture": "x"}}, "architecture='x': expected one of mlp"),
         ({"network": {"kind": "board", "hidden": [60000, 60000]}}, "do not fit the network"),

@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from bao_agents.nets.answers import BOARDS, NUMBERS
+from bao_agents.nets.answers import BOARDS, LINE_PLIES, LINES_AT, NUMBERS
 from bao_agents.nets.captures import BEST_CAPTURE, IS_STUCK
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.exchanges import SUMMARY_SIZE
@@ -49,7 +49,7 @@ BYTE_VALUES = 65
 
 DIGESTS = {
     # version: (digest of the encodings, digest of the features), the second pair with replies
-    3: (("de3add131d5e1510", "a820805538d893b4"), ("38614eeeacd0d9ba", "54d59c8c447de9be")),
+    4: (("de3add131d5e1510", "a820805538d893b4"), ("dbfa93532d9e2af6", "6d3df832a1338b19")),
 }
 """Digests of the inputs of each INPUTS_VERSION; a change must increase the version."""
 
@@ -140,8 +140,11 @@ def test_inputs_have_a_version() -> None:
     assert captures[:, BEST_CAPTURE].any() and captures[:, IS_STUCK].any()
     replies = encode_texts("afterstate+replies")
     assert replies[:, SUMMARY_AT : ANSWERS_AT + NUMBERS - SUMMARY_SIZE].any(axis=0).all()
-    boards = replies[:, ANSWERS_AT + NUMBERS : -1].reshape(-1, BOARDS, OBSERVATION_SIZE)
+    boards_at, lines_at = ANSWERS_AT + NUMBERS, ANSWERS_AT + LINES_AT
+    boards = replies[:, boards_at:lines_at].reshape(-1, BOARDS, OBSERVATION_SIZE)
     assert boards[:, :, :36].any(axis=0).all()
+    lines = replies[:, lines_at:-1].reshape(-1, 2 * LINE_PLIES, SUMMARY_SIZE)
+    assert lines.any(axis=(0, 2)).all()
     found = tuple(
         (digest(some), digest(expand(np.concatenate([each_byte_alone(some.shape[1]), some]))))
         for some in (encodings, replies)

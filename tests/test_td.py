@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from bao_agents.nets.answers import NUMBERS
+from bao_agents.nets.answers import LINE_PLIES, LINES_AT, NUMBERS
 from bao_agents.nets.compiled import compile_network
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.exchanges import SUMMARY_SIZE, WIN
@@ -28,7 +28,7 @@ from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import play
 from bao_env.engine.position import movers
 from bao_env.engine.sampling import random_states
-from bao_env.envs.afterstates import list_afterstates
+from bao_env.envs.afterstates import Afterstates, list_afterstates
 from bao_env.observation import OBSERVATION_SIZE, observe
 from bao_env.observation.observer import get_observer
 from bao_env.observation.planes import STEPS
@@ -153,7 +153,7 @@ def test_encodings_for_replies_are_afterstates(ruleset: str) -> None:
     assert features.shape == (50, REPLIES_FEATURES)
     for row, found in zip(encodings[:50].astype(int), features, strict=True):
         columns = row[52:SUMMARY_AT].reshape(4, 64)
-        boards_at = ANSWERS_AT + NUMBERS
+        boards_at, lines_at = ANSWERS_AT + NUMBERS, ANSWERS_AT + LINES_AT
         expected = [
             *board_features(row),
             *(columns[0] / 8),
@@ -165,6 +165,7 @@ def test_encodings_for_replies_are_afterstates(ruleset: str) -> None:
             *(float(number >= step) for number in row[SUMMARY_AT:boards_at] for step in STEPS),
             *board_features(row[boards_at:]),
             *board_features(row[boards_at + 52 :]),
+            *(float(number >= step) for number in row[lines_at:-1] for step in STEPS),
         ]
         np.testing.assert_array_equal(found, np.array(expected, np.float32))
 
@@ -179,6 +180,23 @@ def test_summaries_of_exchanges(ruleset: str) -> None:
     )
     for row, legal in zip(encodings, after.legal, strict=False):
         assert row[SUMMARY_AT:ANSWERS_AT].tolist() == summarise(row[52:SUMMARY_AT], legal)[0]
+
+
+def line_after(engine: Engine, after: Afterstates, action: tuple[int, int]) -> list[list[int]]:
+    """Return the summaries of the plies that follow an action and the answer to it."""
+    observer = get_observer("replies", engine.ruleset, np.uint8)
+    k, answer = action
+    words, mask = after.positions[k : k + 1].copy(), after.legal[k : k + 1].copy()
+    winner, seen = np.full(1, -1, np.int8), np.empty((1, SUMMARY_AT), np.uint8)
+    summaries = []
+    while answer >= 0 and len(summaries) < LINE_PLIES:
+        engine.step(words, np.array([answer]), mask, winner)
+        if not mask[0]:
+            break
+        observer.fill(words, mask, movers(words).astype(np.int8), seen)
+        numbers, answer = summarise(seen[0, 52:], mask[0])
+        summaries.append([int(number) for number in numbers])
+    return summaries
 
 
 @pytest.mark.parametrize("ruleset", RULESETS)
@@ -221,7 +239,8 @@ def test_answers(ruleset: str) -> None:
             *second_numbers,
         ]
         words, viewer = after.positions[k : k + 1].copy(), viewers[k : k + 1]
-        first, following = row[ANSWERS_AT + NUMBERS : -1].reshape(2, OBSERVATION_SIZE)
+        lines_at = ANSWERS_AT + LINES_AT
+        first, following = row[ANSWERS_AT + NUMBERS : lines_at].reshape(2, OBSERVATION_SIZE)
         observe(words, seen, viewer)
         np.testing.assert_array_equal(first, seen[0])
         if answer < 0:
@@ -230,6 +249,11 @@ def test_answers(ruleset: str) -> None:
             play(rules.kernel, words[0], np.uint64(answer))
             observe(words, seen, viewer)
             np.testing.assert_array_equal(following, seen[0])
+        lines = row[lines_at:-1].reshape(LINE_PLIES, 2, SUMMARY_SIZE)
+        for i in range(2):
+            expected = line_after(engine, after, found[i][2:]) if i < len(found) else []
+            ended = [[0] * SUMMARY_SIZE] * (LINE_PLIES - len(expected))
+            assert lines[:, i].tolist() == expected + ended
         wins += best == WIN
         losses += best < 0
     assert wins > 10 and losses > 10 and (turns > 10) == (ruleset == "dutch")

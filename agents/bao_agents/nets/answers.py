@@ -15,6 +15,10 @@ actions on a board are written as small integers and two boards::
     32..83   the board after the action with the best balance, as the other player sees it
              (:mod:`bao_env.observation.board`)
     84..135  the board after the first action of the answer to it, as the same player sees it
+    136..161 how play goes on: the summary of the exchanges on that board, and the same after the
+             answer to the action with the second-best balance
+    162..213 the same one and two plies later, when each player has taken the action with the best
+             balance
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from bao_env.engine.array_types import Int64Array, Uint8Array
 from bao_env.engine.batch import step_batch
 from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit, jit_inner
-from bao_env.engine.kernel import play
+from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import (
     META,
     NO_WINNER,
@@ -45,10 +49,16 @@ from bao_env.observation.actions import CAPTURED, REPLY_COLUMNS, WINS, Workspace
 from bao_env.observation.board import OBSERVATION_SIZE, observe_one
 
 NUMBERS = 6 + 2 * SUMMARY_SIZE
-"""The small integers."""
+"""The first small integers."""
 BOARDS = 2
 """The boards after them."""
-ANSWERS_SIZE = NUMBERS + BOARDS * OBSERVATION_SIZE
+LINE_PLIES = 3
+"""Plies after the answer for which each of the two lines goes on."""
+LINES_AT = NUMBERS + BOARDS * OBSERVATION_SIZE
+"""Where the lines begin."""
+LINE_NUMBERS = LINE_PLIES * 2 * SUMMARY_SIZE
+"""The small integers of the lines."""
+ANSWERS_SIZE = LINES_AT + LINE_NUMBERS
 """Bytes in all."""
 
 _ROWS = 1024
@@ -104,8 +114,30 @@ def _balance(memory, row, encodings, columns):
 
 
 @jit_inner
-def _write_one(rules, memory, first, last, encodings, columns, at):
-    """Write the bytes of one board, whose actions are the rows ``first`` to ``last`` - 1."""
+def _play_best(rules, memory, row):
+    """Play the action with the best balance in a row of the memory, if the game is not over."""
+    action = memory.answers[row]
+    memory.legal[row] = ZERO
+    if action >= 0 and play(rules, memory.after[row], U(action)) == ZERO:
+        memory.legal[row] = legal_mask(rules, memory.after[row])
+
+
+@jit_inner
+def _begin_line(memory, line, board, packed, legal):
+    """Keep the position at which a line goes on in a row of the memory."""
+    write_at(memory.after, line, packed)
+    memory.legal[line] = legal
+    memory.boards[line] = board
+
+
+@jit_inner
+def _write_one(rules, memory, first, last, line, encodings, columns, at):
+    """Write the bytes of one board, whose actions are the rows ``first`` to ``last`` - 1, except
+    for its lines. These begin in the rows from ``line`` on, which must not be after ``first``.
+
+    Returns:
+        the first row after the lines.
+    """
     board = memory.boards[first]
     best, second = np.int64(-WIN - 1), np.int64(-WIN - 1)
     best_row, second_row = first, first
@@ -137,10 +169,49 @@ def _write_one(rules, memory, first, last, encodings, columns, at):
     for i in range(OBSERVATION_SIZE):
         encodings[board, at + NUMBERS + i] = memory.table[best_row, i]
     if memory.answers[best_row] >= 0:
-        play(rules, memory.after[best_row], U(memory.answers[best_row]))
+        _play_best(rules, memory, best_row)
         observe_one(memory.after, best_row, viewer, ONE, memory.table, best_row)
         for i in range(OBSERVATION_SIZE):
             encodings[board, at + NUMBERS + OBSERVATION_SIZE + i] = memory.table[best_row, i]
+    # Both are read before either is written, because the rows may be the same.
+    best_line, best_legal = read_at(memory.after, best_row), memory.legal[best_row]
+    if last - first == 1:
+        _begin_line(memory, line, board, best_line, best_legal)
+        return line + 1
+    _play_best(rules, memory, second_row)
+    second_line, second_legal = read_at(memory.after, second_row), memory.legal[second_row]
+    _begin_line(memory, line, board, best_line, best_legal)
+    _begin_line(memory, line + 1, board, second_line, second_legal)
+    return line + 2
+
+
+@jit_inner
+def _write_lines(rules, memory, lines, work, encodings, at):
+    """Write how the lines in the first rows of the memory go on.
+
+    Args:
+        rules: the :class:`KernelRules`.
+        memory: the :class:`AnswerMemory`.
+        lines: the number of lines. The second line of a board follows the first one.
+        work: a :class:`bao_env.observation.actions.Workspace` as a plain tuple.
+        encodings: uint8[B or more, size].
+        at: where the :data:`LINE_NUMBERS` bytes begin.
+    """
+    after, legal = memory.after[:lines], memory.legal[:lines]
+    for ply in range(LINE_PLIES):
+        write_actions(rules, after, legal, True, ONE, work, memory.table, 0)
+        for line in range(lines):
+            if legal[line] == ZERO:
+                continue
+            board = memory.boards[line]
+            second = line > 0 and memory.boards[line - 1] == board
+            place = at + (2 * ply + (1 if second else 0)) * SUMMARY_SIZE
+            memory.answers[line] = summarise_exchanges(
+                legal[line], memory.table, line, 0, REPLY_COLUMNS
+            )
+            for i in range(SUMMARY_SIZE):
+                encodings[board, place + i] = memory.table[line, REPLY_COLUMNS + i]
+            _play_best(rules, memory, line)
 
 
 @jit
@@ -176,12 +247,13 @@ def write_answers(rules, words, legal, memory, work, encodings, columns, at):
             after, masks, winners = memory.after[:count], memory.legal[:count], memory.winners
             step_batch(rules, after, memory.actions, masks, winners, scratch)
             write_actions(rules, after, masks, True, ONE, work, memory.table, 0)
-            first = 0
+            first = lines = 0
             for row in range(count):
                 memory.answers[row] = summarise_exchanges(
                     masks[row], memory.table, row, 0, REPLY_COLUMNS
                 )
                 if row == count - 1 or memory.boards[row + 1] != memory.boards[row]:
-                    _write_one(rules, memory, first, row + 1, encodings, columns, at)
+                    lines = _write_one(rules, memory, first, row + 1, lines, encodings, columns, at)
                     first = row + 1
+            _write_lines(rules, memory, lines, work, encodings, at + LINES_AT)
             count = 0

@@ -29,7 +29,8 @@ summary of it, what the other player can answer, and how the action ends::
     308..320  the summary of that player's exchanges (bao_agents.nets.exchanges)
     321..352  the answers to that player's actions (bao_agents.nets.answers): small integers
     353..456  the two boards of the answers, each as in 0..51
-    457       0 if the opponent moves next, 1 if the same player does, 2 if the action has won, 3 if
+    457..534  how play goes on after them: small integers
+    535       0 if the opponent moves next, 1 if the same player does, 2 if the action has won, 3 if
               it has lost
 
 Its features are :data:`REPLIES_FEATURES` numbers::
@@ -39,6 +40,7 @@ Its features are :data:`REPLIES_FEATURES` numbers::
     628..755    for each action whether it captures, and whether a reply to it does
     756..1205   for each byte of 308..352 whether it is at least 1, 2, 3, 4, 5, 6, 8, 10, 12, 15
     1206..1949  those of the two boards of the answers, each as in 0..371
+    1950..2729  for each byte of 457..534 the same as for 308..352
 
 Features are bfloat16, which represents all of them exactly. They are additive: each byte of an
 encoding has its own features, all zero if the byte is zero, so the features of an encoding are the
@@ -49,7 +51,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.nets.answers import ANSWERS_SIZE, BOARDS, NUMBERS
+from bao_agents.nets.answers import ANSWERS_SIZE, BOARDS, LINE_NUMBERS, LINES_AT, NUMBERS
 from bao_agents.nets.captures import CAPTURE_FEATURES, NUM_STARTS, START_CAPTURES
 from bao_agents.nets.exchanges import SUMMARY_SIZE
 from bao_env.engine.array_types import Int16Array, Uint8Array
@@ -58,7 +60,7 @@ from bao_env.observation.actions import REPLY_COLUMNS, WINS
 from bao_env.observation.board import OBSERVATION_SIZE
 from bao_env.observation.planes import STEPS
 
-INPUTS_VERSION = 3
+INPUTS_VERSION = 4
 """The version of a network's inputs. Increase it, with a line here, whenever a byte of an encoding
 or a feature changes its place or its meaning. Checkpoints contain the version that their network
 was trained on; later versions are refused. Features that a version adds come last, so that a
@@ -73,6 +75,7 @@ version  inputs of a network
 2        for ``afterstate+replies`` also whether each action and the reply to it capture, and the
          summary of the exchanges.
 3        for ``afterstate+replies`` also the answers.
+4        for ``afterstate+replies`` also how play goes on after the answers.
 =======  ===========================================================================================
 """
 
@@ -100,9 +103,14 @@ _CAPTURING = _CAPTURES + REPLY_COLUMNS
 _SUMMARY = _CAPTURING + REPLY_COLUMNS // 2
 _ANSWERS = _SUMMARY + len(STEPS) * SUMMARY_SIZE
 _BOARDS = _ANSWERS + len(STEPS) * NUMBERS
-REPLIES_FEATURES = _BOARDS + BOARDS * _CAPTURES
+_LINES = _BOARDS + BOARDS * _CAPTURES
+REPLIES_FEATURES = _LINES + len(STEPS) * LINE_NUMBERS
 """Features of an encoding for ``afterstate+replies``."""
-FORMER_FEATURES = {1: {REPLIES_FEATURES: _CAPTURING}, 2: {REPLIES_FEATURES: _ANSWERS}}
+FORMER_FEATURES = {
+    1: {REPLIES_FEATURES: _CAPTURING},
+    2: {REPLIES_FEATURES: _ANSWERS},
+    3: {REPLIES_FEATURES: _LINES},
+}
 """How many features earlier versions had, by version and today's number, where that differs."""
 
 # bfloat16 is the upper half of a float32.
@@ -128,6 +136,15 @@ def _expand_board(encodings, r, at, eighths, steps, out, first):
         out[r, first + _FLAGS + i - _COUNTS] = _ONE if flag else _ZERO
 
 
+@jit_inline
+def _expand_numbers(encodings, r, at, count, steps, out, first):
+    """Write the features of the ``count`` small integers that begin at byte ``at``."""
+    for i in range(count):
+        for step in range(steps.shape[0]):
+            reached = encodings[r, at + i] >= steps[step]
+            out[r, first + i * steps.shape[0] + step] = _ONE if reached else _ZERO
+
+
 @jit
 def _expand(encodings, eighths, steps, out):
     """Write the features of encodings.
@@ -151,15 +168,12 @@ def _expand(encodings, eighths, steps, out):
                 for i in range(group + WINS, group + 2 * WINS):
                     wins = encodings[r, OBSERVATION_SIZE + i] != 0
                     out[r, _CAPTURES + i] = _ONE if wins else _ZERO
-            for i in range(SUMMARY_SIZE + NUMBERS):
-                number = encodings[r, SUMMARY_AT + i]
-                for step in range(steps.shape[0]):
-                    reached = number >= steps[step]
-                    out[r, _SUMMARY + i * steps.shape[0] + step] = _ONE if reached else _ZERO
+            _expand_numbers(encodings, r, SUMMARY_AT, SUMMARY_SIZE + NUMBERS, steps, out, _SUMMARY)
             for board in range(BOARDS):
                 at = ANSWERS_AT + NUMBERS + board * OBSERVATION_SIZE
                 first = _BOARDS + board * _CAPTURES
                 _expand_board(encodings, r, at, eighths, steps, out, first)
+            _expand_numbers(encodings, r, ANSWERS_AT + LINES_AT, LINE_NUMBERS, steps, out, _LINES)
             continue
         out[r, _CAPTURES] = eighths[encodings[r, CAPTURES_AT]]
         for i in range(1, START_CAPTURES):
