@@ -188,7 +188,7 @@ def line_after(engine: Engine, after: Afterstates, action: tuple[int, int]) -> l
     k, answer = action
     words, mask = after.positions[k : k + 1].copy(), after.legal[k : k + 1].copy()
     winner, seen = np.full(1, -1, np.int8), np.empty((1, SUMMARY_AT), np.uint8)
-    summaries = []
+    summaries: list[list[int]] = []
     while answer >= 0 and len(summaries) < LINE_PLIES:
         engine.step(words, np.array([answer]), mask, winner)
         if not mask[0]:
