@@ -311,7 +311,7 @@ def test_resumed_run_is_the_same_run(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_it_learns() -> None:
     settings = "network_kind=afterstate+replies hidden=[64] envs=256 minibatch=1024"
-    trainer = make(f"method=td {settings} steps=200000 gamma=1.0")
+    trainer = make(f"method=td {settings} steps=100000 gamma=1.0")
     while trainer.steps < trainer.config.steps:
         trainer.train_update()
     assert trainer.evaluate()["score_against_greedy"] > 0.85

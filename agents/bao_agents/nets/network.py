@@ -12,9 +12,9 @@ Its kind determines its inputs for a position:
 
 ``afterstate+replies``
     The board after each legal action, from the side of the next player, with the captures of each
-    of their actions and of the replies to it, a summary of them, and what can be answered to each
-    action. The outputs are those of ``afterstate``. It is the strongest kind without a search, and
-    the slowest.
+    of their actions and of the replies to it, a summary of them, what can be answered to each
+    action, and how play then goes on. The outputs are those of ``afterstate``. It is the strongest
+    kind without a search, and the slowest.
 
 Everything else is the same for all kinds. Inputs are :class:`Inputs`, and outputs are flat arrays
 over legal actions, so sampling, loss and training do not depend on the kind. An architecture is a
