@@ -52,10 +52,10 @@ NUMBERS = 6 + 2 * SUMMARY_SIZE
 """The first small integers."""
 BOARDS = 2
 """The boards after them."""
-LINE_PLIES = 3
-"""Plies after the answer for which each of the two lines goes on."""
 LINES_AT = NUMBERS + BOARDS * OBSERVATION_SIZE
-"""Where the lines begin."""
+"""Where the bytes of the two lines of play begin."""
+LINE_PLIES = 3
+"""Plies after the answer that they describe."""
 LINE_NUMBERS = LINE_PLIES * 2 * SUMMARY_SIZE
 """The small integers of the lines."""
 ANSWERS_SIZE = LINES_AT + LINE_NUMBERS
@@ -66,7 +66,8 @@ _ROWS = 1024
 
 
 class AnswerMemory(NamedTuple):
-    """Memory for :func:`write_answers`, with a row for each action that is played."""
+    """Memory for :func:`write_answers`, with a row for each action that is played. Later, the first
+    rows hold the lines."""
 
     boards: Int64Array
     """int64[_ROWS], the board on which it is played."""
