@@ -158,11 +158,13 @@ def test_a_second_thread_raises() -> None:
 
 def test_an_error_leaves_no_thread_at_work() -> None:
     engine = Engine(threads=2)
-    done = threading.Event()
+    begun, done = threading.Event(), threading.Event()
 
     def part_done(part: slice) -> None:
         if part.start == 0:
+            begun.wait()
             raise KeyboardInterrupt
+        begun.set()
         time.sleep(0.2)
         done.set()
 

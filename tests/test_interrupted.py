@@ -6,8 +6,13 @@ Foreign code cannot change the games: opponents get copies, and observers get re
 from __future__ import annotations
 
 import copy
+import os
+import random
+import signal
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -19,9 +24,11 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box
 from gymnasium.vector import VectorEnv
 
+import bao_agents
 import bao_env
-from bao_env import BaoEnv, BaoVectorEnv, raw_env
+from bao_env import BaoEnv, BaoVectorEnv, Engine, raw_env
 from bao_env.engine.action import actions_of
+from bao_env.engine.exclusive import Exclusive
 from tests.vector import DISABLED, NEXT, SAME, same
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -47,7 +54,7 @@ class Interrupt(BaseException):
 
 
 def interrupted(call: Callable[[], Any], line: int) -> bool:
-    """Run a call, and raise at the ``line``-th line of this package that it runs.
+    """Run a call, and raise at the ``line``-th line of this package that it begins or ends at.
 
     Returns whether it was interrupted: False if it ran fewer lines.
     """
@@ -57,7 +64,7 @@ def interrupted(call: Callable[[], Any], line: int) -> bool:
         nonlocal left
         if not frame.f_code.co_filename.startswith(OURS):
             return None
-        if event == "line":
+        if event in ("call", "line", "return"):
             left -= 1
             if left == 0:
                 raise Interrupt
@@ -113,11 +120,126 @@ def test_interrupted_anywhere(make: Callable[..., Any], what: str) -> None:
             result = act(env)
         except ResetNeeded:
             asked += 1
+            env.reset(seed=6)
+            act(env)
             continue
         twin = copy.deepcopy(start if before else done)
         assert same(result, act(twin)), line
     assert line > 20 and asked > 10
     env.reset(seed=6)
+    act(env)
+
+
+def interrupt(call: Callable[[], Any], count: int) -> None:
+    """Repeat a call while signals arrive at random moments, until ``count`` interrupted it."""
+    rng, landed = random.Random(count), 0
+
+    def arm(*_: object) -> None:
+        if landed < count:
+            signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 2e-3))
+        if armed:
+            raise KeyboardInterrupt
+
+    armed, before = False, signal.signal(signal.SIGALRM, arm)
+    try:
+        call()  # compiles
+        arm()
+        while landed < count:
+            try:
+                armed = True
+                while True:
+                    call()
+            except KeyboardInterrupt:
+                armed = False
+                landed += 1
+            call()  # RuntimeError: in use, if the interrupt has left it locked
+    finally:
+        armed, landed = False, count
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _play(make: Callable[..., Any]) -> Callable[[], Any]:
+    """Return a call that steps an environment, and resets it where that is asked for."""
+    env = make()
+    env.reset(seed=1)
+
+    def play() -> None:
+        try:
+            env.step(env.sample_legal_actions())
+        except (ResetNeeded, ValueError):  # ValueError: PettingZoo's game is over
+            env.reset()
+
+    return play
+
+
+def _choose(name: str) -> Callable[[], Any]:
+    """Return a call that asks a player for a move."""
+    player, engine = bao_agents.load(name, ruleset="kujifunza", threads=1), Engine("kujifunza")
+    positions, legal, _ = engine.new_games(1)
+    return partial(player.act, positions, legal)
+
+
+def _engine(threads: int) -> Callable[[], Any]:
+    engine = Engine("kujifunza", threads)
+    games = engine.new_games(4096)
+    return partial(engine.legal_masks, *games)
+
+
+USERS: dict[str, Callable[[], Callable[[], Any]]] = {
+    "vector": partial(_play, partial(BATCH, opponent="greedy")),
+    "vector, threads": partial(_play, partial(BaoVectorEnv, 2048, opponent=None, threads=2)),
+    "single": partial(_play, partial(BaoEnv, "greedy", ruleset="kujifunza")),
+    "aec": partial(_play, partial(raw_env, ruleset="kujifunza")),
+    "engine": partial(_engine, 1),
+    "engine, threads": partial(_engine, 2),
+    **{name: partial(_choose, name) for name in ("alphabeta:1", "mcts:10", "solver:30n")},
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no interval timers")
+@pytest.mark.parametrize("user", list(USERS))
+def test_interrupts_leave_nothing_locked(user: str, thorough: bool) -> None:
+    """Real signals at random moments: afterwards everything can be used again."""
+    interrupt(USERS[user](), 3000 if thorough else 100)
+
+
+def test_interrupted_lock_opens_for_its_thread_alone() -> None:
+    lock = Exclusive("Engine")
+    lock.__enter__()  # and never left
+    with lock:
+        pass
+    lock.__enter__()
+    with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError, match="in use by another"):
+        pool.submit(lock.__enter__).result()
+
+
+def test_two_threads_in_one_environment() -> None:
+    """The second one is told that it is in use, not that it was interrupted."""
+    entered, leave = threading.Event(), threading.Event()
+
+    class Slow:
+        waits = False
+
+        def act(self, positions: Any, legal: Any) -> Any:
+            if self.waits:
+                entered.set()
+                leave.wait()
+            return [actions_of(bits)[0] for bits in legal]
+
+    slow = Slow()
+    env = BaoVectorEnv(2, opponent=slow, seat="south", opening_plies=0)
+    env.reset(seed=1)
+    slow.waits = True
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(act, env)
+        entered.wait()
+        for call in (partial(act, env), partial(env.reset, seed=2)):
+            with pytest.raises(RuntimeError, match="environment is in use by another thread"):
+                call()
+        leave.set()
+        first.result()
+    slow.waits = False
     act(env)
 
 

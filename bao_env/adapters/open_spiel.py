@@ -113,6 +113,7 @@ class BaoState(pyspiel.State):
         self.single_game = SingleGame(game.ruleset, game.max_plies, game.observer)
         with self.single_game.guard:
             self.single_game.start(SOUTH, _UNUSED)
+        self.single_game.guard.ready = True
 
     def current_player(self) -> int:
         """Return 0 for South, 1 for North, or OpenSpiel's number for the end."""
@@ -127,6 +128,7 @@ class BaoState(pyspiel.State):
         legal = game.read(action)
         with game.guard:
             game.play(legal)
+        game.guard.ready = True
 
     def _action_to_string(self, player: int, action: int) -> str:
         return action_to_move(action)

@@ -144,7 +144,9 @@ class SB3VecEnv(VecEnv):
                     },
                 }
             self._returns[ended] = self._lengths[ended] = 0
-        return observation, rewards.astype(np.float32), ended, split
+            result = observation, rewards.astype(np.float32), ended, split
+        self.envs.guard.ready = True
+        return result
 
     def _split(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the infos of each game."""

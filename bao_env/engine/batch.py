@@ -14,7 +14,6 @@ import operator
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import Any
 
@@ -51,6 +50,7 @@ from bao_env.engine.position import (
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import draw_actions
 from bao_env.engine.starts import candidates, is_capture
+from bao_env.engine.threads import Threads
 
 _PLIES = 1 << 17
 """Random plies that compiled code plays between two checks for Ctrl-C: a few milliseconds."""
@@ -186,9 +186,9 @@ class Engine:
         self.rules = self.ruleset.kernel
         self.threads = threads
         self._exclusive = Exclusive("Engine")
-        self._pool: ThreadPoolExecutor | None = None
-        self._pool_process = 0
-        """The process that has the threads: a fork copies the pool, but not its threads."""
+        self._others: Threads | None = None
+        self._process = 0
+        """The process that has the threads: a fork copies this object, but not its threads."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.ruleset, self.threads)
@@ -324,15 +324,8 @@ class Engine:
             if threads <= 1:
                 work(slice(0, size))
                 return
-            if self._pool is None or self._pool_process != os.getpid():
-                self._pool_process = os.getpid()
-                self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="bao-engine")
+            if self._others is None or self._process != os.getpid():
+                self._process = os.getpid()
+                self._others = Threads(self.threads - 1)
             edges = [*(blocks * t // threads * BLOCK for t in range(threads)), size]
-            first, *others = (slice(*pair) for pair in pairwise(edges))
-            futures = [self._pool.submit(work, part) for part in others]
-            try:
-                work(first)
-            finally:
-                wait(futures)  # even after Ctrl-C: they write into the caller's arrays
-            for future in futures:
-                future.result()
+            self._others.run(work, [slice(*pair) for pair in pairwise(edges)])

@@ -1,16 +1,17 @@
-"""Lock objects that reuse scratch memory, and raise instead of waiting."""
+"""Refuse to let two threads use the same scratch memory at once."""
 
 from __future__ import annotations
 
-import os
-import threading
+import sys
+from threading import get_ident
 from typing import Any
 
 
 class Exclusive:
-    """A lock for ``with`` blocks: raises if another thread is in the block.
+    """A lock for ``with`` blocks that raises, instead of waiting, if another thread is in one.
 
-    It is open in a forked process, even if a thread of the parent was in the block.
+    An interrupt such as Ctrl-C can keep a block from being left. Then the thread that was in it
+    can enter again, and so can every thread once that one has ended, as all have after a fork.
 
     Args:
         what: the object used in the block, for the message.
@@ -18,8 +19,9 @@ class Exclusive:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._process = os.getpid()
-        self._lock = threading.Lock()
+        self._user: dict[None, int] = {}
+        """The thread in the block, under the key None: an entry changes in one piece, so an
+        interrupt falls either before or after."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._what,)
@@ -30,13 +32,21 @@ class Exclusive:
         Raises:
             RuntimeError: another thread is in it.
         """
-        if self._process != os.getpid():
-            self.__init__(self._what)  # type: ignore[misc]
-        if not self._lock.acquire(blocking=False):
-            raise RuntimeError(
-                f"this {self._what} is in use by another thread: create one for each thread"
-            )
+        thread = get_ident()
+        if self._user.setdefault(None, thread) != thread:
+            refuse_others(self._what, self._user.get(None))
+            self._user[None] = thread
 
     def __exit__(self, *error: object) -> None:
         """Leave the block."""
-        self._lock.release()
+        self._user.pop(None, None)
+
+
+def refuse_others(what: str, user: int | None) -> None:
+    """Check that an object's user, a thread's number, is None, this thread, or one that has ended.
+
+    Raises:
+        RuntimeError: it is another thread.
+    """
+    if user != get_ident() and user in sys._current_frames():
+        raise RuntimeError(f"this {what} is in use by another thread: create one for each thread")

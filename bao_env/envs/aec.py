@@ -131,6 +131,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
             self._skip_agent_selection: str | None = None
             if self.render_mode == "human":
                 self.render()
+        game.guard.ready = True
 
     @property
     def _viewer(self) -> int:
@@ -174,3 +175,4 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
                 self.truncations = dict.fromkeys(agents, True)
             if self.render_mode == "human":
                 self.render()
+        game.guard.ready = True

@@ -137,7 +137,9 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
                 )
             if self.render_mode == "human":
                 self.render()
-            return self._observation(), self._info()
+            result = self._observation(), self._info()
+        game.guard.ready = True
+        return result
 
     def step(self, action: SupportsIndex) -> tuple[Observation, float, bool, bool, Infos]:
         """Play an action and the opponent's answers.
@@ -164,7 +166,9 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             if self.render_mode == "human":
                 self.render()
             info = self._info() if legal is not None else self._info() | {"illegal": True}
-            return self._observation(), reward, game.winner >= 0, game.truncated, info
+            result = self._observation(), reward, game.winner >= 0, game.truncated, info
+        game.guard.ready = True
+        return result
 
     def _reply(self) -> None:
         """Play the opponent's plies, until the learner is to move or the game is over."""

@@ -256,7 +256,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             buffer = self._next_buffer()
             self._batch.observe_again(games, self._shown, buffer)
             self._shown = buffer
-            return self._observation_and_infos({})
+            result = self._observation_and_infos({})
+        self.guard.ready = True
+        return result
 
     def step(
         self, actions: npt.ArrayLike
@@ -293,7 +295,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
                 raise
             illegal = ~is_legal(actions, batch.state.legal)
         with self.guard:
-            return self._step(actions, illegal, waiting)
+            result = self._step(actions, illegal, waiting)
+        self.guard.ready = True
+        return result
 
     def _step(
         self, actions: Actions, illegal: Flags | None, waiting: GameIndices
