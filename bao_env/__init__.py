@@ -13,16 +13,50 @@ Gymnasium, and ``bao/bao-v0`` with PettingZoo if it has a registry.
 ``gymnasium.make("bao_env:bao/Bao-v0")`` does the import itself.
 """
 
-from typing import TYPE_CHECKING, Any
-
 import gymnasium
 import pettingzoo
 
-if TYPE_CHECKING:
-    from bao_env.exports import *  # noqa: F403
-    from bao_env.exports import __all__ as __all__
+from bao_env.board import Board, Outcome
+from bao_env.bots import Agent, GreedyAgent, RandomAgent
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
+from bao_env.engine.batch import Engine
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.envs.aec import env, raw_env
+from bao_env.envs.single import BaoEnv
+from bao_env.envs.vector import BaoVectorEnv
+from bao_env.notation.positions import action_to_move, move_to_action
+from bao_env.observation.observer import Observer
+from bao_env.rule_files import load_ruleset
+from bao_env.self_play import OpponentPool, PolicyAgent
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "NORTH",
+    "NUM_ACTIONS",
+    "RULESETS",
+    "SOUTH",
+    "Agent",
+    "BaoEnv",
+    "BaoVectorEnv",
+    "Board",
+    "Engine",
+    "GreedyAgent",
+    "IllegalMoveError",
+    "Observer",
+    "OpponentPool",
+    "Outcome",
+    "PolicyAgent",
+    "RandomAgent",
+    "Ruleset",
+    "action_to_move",
+    "env",
+    "get_ruleset",
+    "load_ruleset",
+    "move_to_action",
+    "raw_env",
+]
 
 for _name, _options in (("Bao", {}), ("BaoSelfPlay", {"opponent": None})):
     gymnasium.register(
@@ -33,25 +67,3 @@ for _name, _options in (("Bao", {}), ("BaoSelfPlay", {"opponent": None})):
     )
 if hasattr(pettingzoo, "register"):  # new in PettingZoo 1.27
     pettingzoo.register("aec", "bao/bao-v0", entry_point="bao_env.envs.aec:env")
-
-if not TYPE_CHECKING:  # or a type checker would find every name here
-
-    def __getattr__(name: str) -> Any:
-        """Import all public names when one is first used, which keeps ``bao --help`` quick."""
-        if name.startswith("__") and name != "__all__":
-            raise AttributeError(name)
-        from importlib import import_module
-
-        exports = import_module("bao_env.exports")
-        globals().update({public: getattr(exports, public) for public in exports.__all__})
-        globals()["__all__"] = exports.__all__
-        try:
-            return globals()[name]
-        except KeyError:
-            raise AttributeError(f"module 'bao_env' has no attribute {name!r}") from None
-
-
-def __dir__() -> list[str]:
-    from bao_env.exports import __all__ as __all__
-
-    return sorted({*globals(), *__all__})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from bao_env.animation import frames
+from bao_agents.cli.animation import frames
 from bao_env.board import Board, EventKind
 from bao_env.render.shapes import Circle, Text
 from tests.conftest import Says

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bao_agents import progress
-from bao_env.options import add_options, at_least
+from bao_agents.cli.options import add_options, at_least
 from bao_training import cli
 from bao_training.cli import COMMANDS, parse
 from bao_training.cli import main as bao

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from bao_agents.cli.files import write_atomically
 from bao_agents.resumable import keep_part, part_file, read_part
-from bao_env.files import write_atomically
 
 
 def test_texts_and_bytes(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import bao_agents
+from bao_agents.array_types import Uint8Array
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.nets.compiled import (
@@ -30,7 +31,6 @@ from bao_agents.search.gumbel.search import GumbelSearch
 from bao_env import RULESETS
 from bao_env.board import Board
 from bao_env.engine.action import is_legal, mask_of
-from bao_env.engine.array_types import Uint8Array
 from tests.networks import EVERY_KIND, make_network
 from tests.positions import STUCK, random_play
 

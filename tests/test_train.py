@@ -21,9 +21,9 @@ from pydantic import BaseModel
 from safetensors.numpy import load_file
 from tensorboard.summary.writer.record_writer import RecordWriter
 
+from bao_agents.cli import files
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
-from bao_env import files
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts, replay
 from bao_env.rule_files import load_ruleset

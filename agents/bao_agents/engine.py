@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable
 
 from bao_agents.arena.scheduler import fingerprint
 from bao_agents.base import NamedPlayer
+from bao_agents.cli.options import Run, add_player_options
 from bao_agents.pipe import PROTOCOL
 from bao_agents.provenance import current_commit
 from bao_agents.registry import load
 from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset, get_ruleset
-from bao_env.options import Run, add_player_options
 
 
 class Engine:

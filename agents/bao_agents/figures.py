@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bao_env.files import write_atomically
-from bao_env.options import new_file
+from bao_agents.cli.files import write_atomically
+from bao_agents.cli.options import new_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from typing import Any
 
 import bao_env
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
-from bao_env.signature import signature
+from bao_env.engine.signature import signature
 
 
 @cache
@@ -34,8 +34,9 @@ def provenance(ruleset: Ruleset) -> dict[str, Any]:
         ruleset: the rules of the games.
 
     Returns:
-        ``commit``; ``rules_version``; ``engine_signature`` (:func:`bao_env.signature.signature`);
-        ``packages``, their versions by name (torch only if it is loaded).
+        ``commit``; ``rules_version``; ``engine_signature``
+        (:func:`bao_env.engine.signature.signature`); ``packages``, their versions by name (torch
+        only if it is loaded).
     """
     packages = ["numba", "numpy", *(["torch"] if "torch" in sys.modules else [])]
     return {

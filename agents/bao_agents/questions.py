@@ -26,16 +26,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bao_agents.cli.files import write_atomically
+from bao_agents.cli.options import Run, add_options, at_least, new_file
 from bao_agents.progress import Progress
 from bao_agents.search.solver.solver import Solver
 from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.ruleset import RULESETS, Ruleset
-from bao_env.files import write_atomically
 from bao_env.game import SEAT_NAMES
 from bao_env.notation.moves import why_illegal
 from bao_env.notation.positions import hole_name
-from bao_env.options import Run, add_options, at_least, new_file
 from bao_env.text_game import board_text, say_move
 from bao_env.text_rules import rules_page
 from bao_env.trace import EventKind

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from bao_env.files import write_atomically
+from bao_agents.cli.files import write_atomically
 
 T = TypeVar("T")
 

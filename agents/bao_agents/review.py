@@ -6,15 +6,15 @@ import argparse
 from collections.abc import Iterator
 
 from bao_agents.analysis import PLAYER, Line, Reviewed, review
-from bao_env import commands
+from bao_agents.cli import games
+from bao_agents.cli.options import Run
 from bao_env.board import Board
 from bao_env.game import SEAT_NAMES
-from bao_env.options import Run
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
     """``bao replay``: check every move of the games in a file, draw the last one, review all."""
-    replay = commands.replay_command(parser)
+    replay = games.replay_command(parser)
     parser.add_argument(
         "--review", action="store_true", help="analyse every move, and mark the mistakes"
     )
@@ -25,7 +25,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
     def run(options: argparse.Namespace) -> None:
         replay(options)
         if options.review:
-            for _, board in commands.replay_games(options):
+            for _, board in games.replay_games(options):
                 print()
                 for line in lines(board, options.player):
                     print(line, flush=True)

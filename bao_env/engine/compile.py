@@ -19,11 +19,9 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core import cgutils, event, types
+from numba.core import event
 from numba.core.caching import FunctionCache
-from numba.extending import intrinsic, overload
 
-A = TypeVar("A")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _EVERY = 15.0
@@ -198,50 +196,3 @@ def jit_inline(function: F) -> F:
     arguments would copy their descriptions.
     """
     return jit_inner(function, forceinline=True)
-
-
-def jit_float(function: F) -> F:
-    """Compile a function as ``jit`` does, and let it reorder and fuse floating-point operations."""
-    return jit(function, fastmath={"contract", "reassoc", "nsz"})
-
-
-def uncounted(value: A) -> A:
-    """Return an array, or a named tuple of arrays, without reference counting in compiled code.
-
-    Numba counts the references to an array in every function that receives it, with two atomic
-    instructions each. A hot loop calls this once, before it begins. The loop's caller keeps the
-    arrays alive.
-    """
-    return value
-
-
-def _disown(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """Return a value of a numba type with its arrays as views that own no memory."""
-    if isinstance(kind, types.BaseTuple):
-        kinds: Any = kind
-        items = [
-            _disown(context, builder, item, builder.extract_value(value, i))
-            for i, item in enumerate(kinds)
-        ]
-        return context.make_tuple(builder, kind, items)
-    if isinstance(kind, types.Array):
-        view = context.make_array(kind)(context, builder, value)
-        view.meminfo = cgutils.get_null_value(view.meminfo.type)
-        return view._getvalue()
-    return value
-
-
-@intrinsic
-def _without_owner(_context: Any, value: Any) -> Any:
-    """Implement :func:`uncounted` in compiled code."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _disown(context, builder, signature.return_type, arguments[0])
-
-    return value(value), generate
-
-
-@overload(uncounted)
-def _uncounted_in_numba(value):
-    """Return what compiled code calls instead of :func:`uncounted`."""
-    return lambda value: _without_owner(value)

@@ -26,11 +26,11 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
+from bao_agents.array_types import Int64Array
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.search.gumbel.search import GumbelSearch
-from bao_env.engine.array_types import Int64Array
 from bao_env.engine.compile import jit
 from bao_env.engine.position import PLY, movers
 from bao_training.config import ConfigError, MethodConfig, TrainConfig

@@ -1,8 +1,8 @@
 """Run the command ``bao``: find its commands, and report their errors.
 
-A command is a function in the module that does the work (:mod:`bao_env.options`). That module is
-imported only when the command is called. ``ValueError`` and ``OSError`` become one line on stderr
-and the exit status 2; Ctrl-C becomes one line and the status 130.
+A command is a function in the module that does the work (:mod:`bao_agents.cli.options`). That
+module is imported only when the command is called. ``ValueError`` and ``OSError`` become one line
+on stderr and the exit status 2; Ctrl-C becomes one line and the status 130.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bao_env.options import Run
+if TYPE_CHECKING:
+    from bao_agents.cli.options import Run
 
 GROUPS = {
     "play": {
@@ -94,15 +96,15 @@ def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
         case "replay":
             from bao_agents.review import command
         case "explain":
-            from bao_env.commands import explain_command as command
+            from bao_agents.cli.games import explain_command as command
         case "show":
-            from bao_env.commands import show_command as command
+            from bao_agents.cli.games import show_command as command
         case "perft":
-            from bao_env.perft import command
+            from bao_agents.cli.perft import command
         case "warm-up":
-            from bao_env.warm_up import command
+            from bao_agents.cli.warm_up import command
         case "bench":
-            from bao_env.bench import command
+            from bao_agents.cli.bench import command
         case "bench search":
             from bao_agents.search.bench import command
         case "bench train":
@@ -166,9 +168,9 @@ def _run(words: list[str]) -> int:
         print(_overview())
         return 0
     if words[0] == "--version":
-        from bao_env import __version__
+        from importlib.metadata import version
 
-        print(__version__)
+        print(version("bao_env"))
         return 0
     if "--quiet" in words:  # before tqdm is imported
         os.environ |= {"BAO_ENV_QUIET": "1", "TQDM_DISABLE": "1"}

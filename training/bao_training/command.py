@@ -9,7 +9,7 @@ import argparse
 import os
 from pathlib import Path
 
-from bao_env.options import Run, add_options
+from bao_agents.cli.options import Run, add_options
 
 SETTINGS = """\
 settings that most runs change; bao train --settings lists the others

@@ -28,11 +28,11 @@ from bao_agents.arena.blunders import Blunders, Share
 from bao_agents.arena.report import elos_of, markdown_table, to_dict, write_report
 from bao_agents.arena.solved_positions import SolvedPositions, shipped_won_positions
 from bao_agents.arena.tournament import TournamentSettings, run
+from bao_agents.cli.options import Run, add_options, add_player_options, at_least
 from bao_agents.figures import errorbars, look, picture_file, reference_lines, save_figure
 from bao_agents.nets import checkpoint
 from bao_agents.progress import Progress
 from bao_env.engine.ruleset import Ruleset
-from bao_env.options import Run, add_options, add_player_options, at_least
 from bao_training.plot import X_AXES, draw_curves, read_groups
 
 _TICKS = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)

@@ -27,11 +27,11 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
+from bao_agents.array_types import Float32Array, Int64Array, Uint8Array
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.nets.encoding import encode, padded_encodings
 from bao_agents.nets.legal_actions import find_legal_actions, gather_encodings, sample_actions
 from bao_agents.nets.network import PolicyNetwork
-from bao_env.engine.array_types import Float32Array, Int64Array, Uint8Array
 from bao_env.engine.compile import jit
 from bao_env.engine.position import Words
 from bao_training.config import MethodConfig, TrainConfig

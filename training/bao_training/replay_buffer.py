@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from bao_agents.array_types import Int64Array
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.search.gumbel.search import SearchOutput
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.array_types import Int64Array
 from bao_env.engine.position import WORDS, Words
 
 NOT_VISITED = -128

@@ -40,12 +40,12 @@ from typing import Any
 import torch
 
 from bao_agents import plugins
+from bao_agents.cli.files import HeldError, write_atomically
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
 from bao_agents.nets.network import allow_architecture
 from bao_agents.progress import Progress
 from bao_agents.provenance import current_commit
-from bao_env.files import HeldError, write_atomically
 from bao_training import distributed
 from bao_training.alphazero import AlphaZeroTrainer
 from bao_training.config import (

@@ -36,6 +36,14 @@ from bao_agents.arena.scheduler import fingerprint
 from bao_agents.arena.solved_positions import SolvedPositions
 from bao_agents.arena.solving import Solved, solve
 from bao_agents.base import NamedPlayer
+from bao_agents.cli.options import (
+    Run,
+    add_options,
+    add_player_options,
+    at_least,
+    new_file,
+    write_json,
+)
 from bao_agents.figures import errorbars, look, picture_file, save_figure
 from bao_agents.progress import Progress
 from bao_agents.provenance import provenance
@@ -44,7 +52,6 @@ from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import Flags, movers
 from bao_env.game import Stage
-from bao_env.options import Run, add_options, add_player_options, at_least, new_file, write_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from bao_agents.array_types import Int64Array, Uint8Array
 from bao_env.bots import Agent, check_actions
-from bao_env.engine.array_types import Int64Array, Uint8Array
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, Seats, Words, movers
 

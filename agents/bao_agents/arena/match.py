@@ -35,17 +35,24 @@ from bao_agents.arena.openings import (
     draw_openings,
     read_openings,
 )
+from bao_agents.array_types import Float64Array, Int64Array, Uint8Array
+from bao_agents.cli.files import write_atomically
+from bao_agents.cli.options import (
+    Run,
+    add_options,
+    add_player_options,
+    at_least,
+    new_file,
+    write_json,
+)
 from bao_agents.provenance import provenance
 from bao_env.bots import Agent
-from bao_env.engine.array_types import Float64Array, Int64Array, Uint8Array
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
-from bao_env.files import write_atomically
 from bao_env.notation.transcript import format_transcript, rules_head, transcribe
-from bao_env.options import Run, add_options, add_player_options, at_least, new_file, write_json
 
 SPRT_PAIRS = 50
 """Pairs played between two checks of a sequential test."""

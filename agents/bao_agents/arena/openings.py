@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from bao_agents.array_types import Uint8Array
 from bao_agents.search.alphabeta.evaluation import SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.board import Board, IllegalMoveError
-from bao_env.engine.array_types import Uint8Array
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import Seats, Words

@@ -20,8 +20,8 @@ import numpy as np
 from bao_agents.arena.elo import ELO_PER_LOGIT, Z95, expected_score, root
 from bao_agents.arena.ladder import Ladder
 from bao_agents.arena.scheduler import LocalPool, Record, Unit, play_units
+from bao_agents.array_types import Float64Array, Int64Array
 from bao_agents.progress import Progress
-from bao_env.engine.array_types import Float64Array, Int64Array
 
 FIRST_PAIRS = 20
 """Pairs in the first round; each later round at most doubles the number played."""

@@ -6,9 +6,9 @@ import argparse
 import textwrap
 
 from bao_agents.arena.ladder import DEFAULT, anchors_elo
+from bao_agents.cli.options import Run
 from bao_agents.nets.checkpoint_files import shipped
 from bao_agents.registry import PLAYERS
-from bao_env.options import Run
 
 _WIDTH = 80
 

@@ -24,9 +24,16 @@ from bao_agents.arena.placement import Result, rate_player
 from bao_agents.arena.report import markdown_table
 from bao_agents.arena.scheduler import fingerprint
 from bao_agents.arena.solved_positions import shipped_won_positions
+from bao_agents.cli.files import write_atomically
+from bao_agents.cli.options import (
+    Run,
+    add_options,
+    add_player_options,
+    at_least,
+    new_file,
+    write_json,
+)
 from bao_agents.provenance import provenance
-from bao_env.files import write_atomically
-from bao_env.options import Run, add_options, add_player_options, at_least, new_file, write_json
 
 BLUNDER_SECONDS = 10.0
 """Time that a player gets for won positions."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bao_agents.arena.elo import ELO_PER_LOGIT, logistic, score_pairs
-from bao_env.engine.array_types import Float64Array, Int64Array
+from bao_agents.array_types import Float64Array, Int64Array
 
 PRIOR = 1.0
 """Virtual games of each player, all drawn, against a player of average strength."""

@@ -13,9 +13,9 @@ import tabulate
 
 from bao_agents.arena.elo import score_pairs
 from bao_agents.arena.ratings import cycles, rate
+from bao_agents.array_types import Float64Array
+from bao_agents.cli.files import write_atomically
 from bao_agents.figures import errorbars, look, save_figure
-from bao_env.engine.array_types import Float64Array
-from bao_env.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ import numpy as np
 
 from bao_agents.arena.games import GAME_OVER, MAX_PLIES, play_games
 from bao_agents.arena.solved_positions import without_seats
+from bao_agents.array_types import Int64Array, Uint8Array
 from bao_env.bots import Agent, RandomAgent
-from bao_env.engine.array_types import Int64Array, Uint8Array
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, WORDS, Words

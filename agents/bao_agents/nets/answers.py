@@ -27,9 +27,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bao_agents.array_types import Int64Array, Uint8Array
 from bao_agents.nets.exchanges import BEST_GAIN, BEST_LOSS, SUMMARY_SIZE, WIN, summarise_exchanges
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.array_types import Int64Array, Uint8Array
 from bao_env.engine.batch import step_batch
 from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit, jit_inner

@@ -34,10 +34,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 from torch.nn.functional import pad
 
+from bao_agents.cli.files import write_atomically
 from bao_agents.nets.features import FORMER_FEATURES, INPUTS_VERSION
 from bao_agents.nets.network import NetworkConfig, PolicyNetwork, outline
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
-from bao_env.files import write_atomically
 from bao_env.observation.board import OBSERVATION_VERSION
 
 FORMAT = 1

@@ -18,11 +18,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bao_agents.array_types import Float32Array, Int64Array, Uint8Array
 from bao_agents.nets.features import REPLIES_SIZE, expand
 from bao_agents.nets.head import OPPONENT_NEXT, logits_and_values
-from bao_agents.nets.vectors import WIDTH, add, add_product, load_vector, store_vector
-from bao_env.engine.array_types import Float32Array, Int64Array, Uint8Array
-from bao_env.engine.compile import jit_float
+from bao_agents.nets.vectors import (
+    WIDTH,
+    add,
+    add_product,
+    jit_float,
+    load_vector,
+    store_vector,
+)
 
 if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not need it
     from bao_agents.nets.network import PolicyNetwork

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bao_agents.array_types import Int64Array, Uint8Array
 from bao_agents.nets.answers import AnswerMemory, write_answers
 from bao_agents.nets.captures import IS_STUCK, capture_features
 from bao_agents.nets.exchanges import summarise_exchanges
@@ -24,7 +25,6 @@ from bao_agents.nets.features import (
 )
 from bao_agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
 from bao_agents.nets.legal_actions import list_legal_actions
-from bao_env.engine.array_types import Int64Array, Uint8Array
 from bao_env.engine.bits import FULL, ONE, ZERO, U
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play

@@ -51,10 +51,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from bao_agents.array_types import Int16Array, Uint8Array
 from bao_agents.nets.answers import ANSWERS_SIZE, BOARDS, LINE_NUMBERS, LINES_AT, NUMBERS
 from bao_agents.nets.captures import CAPTURE_FEATURES, NUM_STARTS, START_CAPTURES
 from bao_agents.nets.exchanges import SUMMARY_SIZE
-from bao_env.engine.array_types import Int16Array, Uint8Array
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.observation.actions import REPLY_COLUMNS, WINS
 from bao_env.observation.board import OBSERVATION_SIZE

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bao_agents.array_types import Float32Array, Int64Array
 from bao_agents.nets.compiled import Weights, compile_if_faster, evaluate
 from bao_agents.nets.encoding import PLAYING_STEP, encode
 from bao_agents.nets.legal_actions import (
@@ -18,7 +19,6 @@ from bao_agents.nets.network import PolicyNetwork, check_finite
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
 from bao_env.engine.array_checks import as_batch
-from bao_env.engine.array_types import Float32Array, Int64Array
 from bao_env.engine.position import Actions, Words
 from bao_env.engine.ruleset import Ruleset
 

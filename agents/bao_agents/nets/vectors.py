@@ -15,11 +15,18 @@ from numba import types
 from numba.core.datamodel import PrimitiveModel, register_default
 from numba.extending import lower_builtin, type_callable
 
+from bao_env.engine.compile import F, jit
+
 WIDTH = 32
 """Numbers in a vector."""
 
 _VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
 _MAY_FUSE = ("contract",)
+
+
+def jit_float(function: F) -> F:
+    """Compile a function as ``jit`` does, and let it reorder and fuse floating-point operations."""
+    return jit(function, fastmath={"contract", "reassoc", "nsz"})
 
 
 class _VectorType(types.Type):

@@ -11,7 +11,7 @@ import webbrowser
 from contextlib import suppress
 from pathlib import Path
 
-from bao_env.options import Run, add_options, add_player_options, at_least
+from bao_agents.cli.options import Run, add_options, add_player_options, at_least
 
 RUNS = Path("runs")
 """The folder of training runs, whose checkpoints may play by default."""

@@ -16,16 +16,15 @@ import sys
 import numpy as np
 from tabulate import tabulate
 
+from bao_agents.cli.bench import Case, add_rounds, machine, measure
+from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
 from bao_agents.search.mcts import MctsAgent
-from bao_env.bench import Case, add_rounds, measure
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import Words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.openings import Openings
-from bao_env.options import Run, add_options, at_least, write_json
-from bao_env.signature import machine
 
 PLIES = (8, 16, 32, 40)
 DEPTHS = (4, 6, 8, 10)

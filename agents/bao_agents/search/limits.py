@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import numpy as np
 from numba import types
 
-from bao_env.engine.array_types import Int64Array
+from bao_agents.array_types import Int64Array
 from bao_env.engine.batch import MAX_THREADS
 from bao_env.engine.compile import jit
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bao_agents.array_types import Int32Array
 from bao_agents.search.limits import (
     SHORT,
     check_seconds,
@@ -26,7 +27,6 @@ from bao_agents.search.limits import (
 )
 from bao_env.engine.action import actions_of
 from bao_env.engine.array_checks import as_batch
-from bao_env.engine.array_types import Int32Array
 from bao_env.engine.bits import (
     FULL,
     ONE,

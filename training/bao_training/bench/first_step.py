@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from bao_env.options import Run
+from bao_agents.cli.options import Run
 
 CASES = {
     "raw_env()": "env.step(int(env.last()[0]['action_mask'].argmax()))",

@@ -19,9 +19,9 @@ from typing import Any
 
 from tabulate import tabulate
 
-from bao_env.bench import Case, add_rounds, all_cases, measure
+from bao_agents.cli.bench import Case, add_rounds, all_cases, measure
+from bao_agents.cli.options import Run
 from bao_env.engine.ruleset import get_ruleset
-from bao_env.options import Run
 
 Play = Callable[[int], int]
 

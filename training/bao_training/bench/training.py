@@ -21,11 +21,11 @@ import numpy as np
 import torch
 from tabulate import tabulate
 
+from bao_agents.cli.bench import machine
+from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.nets.compiled import compile_network, forward, make_network_workspace
 from bao_agents.nets.encoding import encode
 from bao_agents.progress import Progress
-from bao_env.options import Run, add_options, at_least, write_json
-from bao_env.signature import machine
 from bao_training.alphazero import AlphaZeroTrainer
 from bao_training.train import load_config, make_trainer
 from bao_training.trainer import Trainer

@@ -31,17 +31,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bao_agents.array_types import Int16Array, Int32Array
+from bao_agents.cli.files import hold, write_atomically
+from bao_agents.cli.options import Run, add_options, at_least, new_file
 from bao_agents.progress import Progress
 from bao_agents.resumable import part_file, read_part
 from bao_agents.search.alphabeta import evaluation, value_network
 from bao_agents.search.alphabeta.evaluation import CELLS, LIMIT, PAIRS, SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.value_network import ROW_LIMIT, ROW_SCALE, SIGNS, load_network
-from bao_env.engine.array_types import Int16Array, Int32Array
 from bao_env.engine.position import Words
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
-from bao_env.files import hold, write_atomically
-from bao_env.options import Run, add_options, at_least, new_file
 from bao_training.fit import search_games
 from bao_training.fit.search_games import SearchGames
 

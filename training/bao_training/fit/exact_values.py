@@ -26,11 +26,11 @@ from bao_agents.arena.solved_positions import (
     without_seats,
 )
 from bao_agents.arena.solving import solve
+from bao_agents.cli.files import hold
+from bao_agents.cli.options import Run, add_options, add_player_options, at_least, new_file
 from bao_agents.progress import Progress
 from bao_agents.provenance import provenance
 from bao_env.engine.ruleset import Ruleset
-from bao_env.files import hold
-from bao_env.options import Run, add_options, add_player_options, at_least, new_file
 
 CHUNK = 500
 """Positions per part. Parts alternate between random games and games between searches."""

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bao_agents.arena.openings import draw_openings
+from bao_agents.array_types import Int8Array, Int16Array, Int32Array, Uint8Array
+from bao_agents.cli.files import write_atomically
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
-from bao_env.engine.array_types import Int8Array, Int16Array, Int32Array, Uint8Array
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import WORDS, Flags, Words, movers
 from bao_env.engine.ruleset import Ruleset
-from bao_env.files import write_atomically
 
 OPENINGS = range(2, 42, 4)
 """Random plies before a game."""

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_env.engine.array_types import Int16Array
+from bao_agents.array_types import Int16Array
 from bao_env.engine.bits import ONE, TOPS, U, byteswap
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.layout import HOUSE

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bao_agents.array_types import Int16Array, Int64Array
 from bao_agents.search.alphabeta.evaluation import CELLS, Tables, load_tables
 from bao_agents.search.alphabeta.ordering import forget_cutoffs
 from bao_agents.search.alphabeta.policy_order import make_guides
@@ -42,7 +43,6 @@ from bao_agents.search.limits import (
     share,
 )
 from bao_env.engine.array_checks import as_batch, check_array
-from bao_env.engine.array_types import Int16Array, Int64Array
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive

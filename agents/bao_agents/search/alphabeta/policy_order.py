@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bao_agents.array_types import Float32Array, Uint8Array
 from bao_agents.nets.compiled import (
     NetworkWorkspace,
     Weights,
@@ -29,7 +30,6 @@ from bao_agents.nets.encoding import (
 )
 from bao_agents.nets.head import action_logit, expected_result
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.array_types import Float32Array, Uint8Array
 from bao_env.engine.bits import ONE, ZERO, U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import Words

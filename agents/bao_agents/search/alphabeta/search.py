@@ -39,8 +39,9 @@ from bao_agents.search.alphabeta.transposition import (
 from bao_agents.search.alphabeta.value_network import evaluate
 from bao_agents.search.alphabeta.workspace import MAX_PLIES
 from bao_agents.search.limits import is_late
+from bao_agents.search.uncounted import uncounted
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
-from bao_env.engine.compile import jit, jit_inline, uncounted
+from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import CHOICE, FREE, INFINITE, simulate
 from bao_env.engine.position import META, mover_of, read_at, same_mover
 from bao_env.engine.starts import candidates

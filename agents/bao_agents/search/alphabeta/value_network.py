@@ -23,6 +23,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from bao_agents.array_types import Int16Array
 from bao_agents.search.alphabeta.evaluation import (
     BYTE_BITS,
     LIMIT,
@@ -35,7 +36,6 @@ from bao_agents.search.alphabeta.evaluation import (
     pair_cells,
     read_fitted,
 )
-from bao_env.engine.array_types import Int16Array
 from bao_env.engine.bits import TOPS, U, byteswap
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import read_at

@@ -26,8 +26,8 @@ import math
 
 import numpy as np
 
+from bao_agents.array_types import Int32Array
 from bao_agents.search.gumbel.tree import NO_NODE, edges_of
-from bao_env.engine.array_types import Int32Array
 from bao_env.engine.bits import ONE, ZERO, U, xorshift
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.successors import RESULT

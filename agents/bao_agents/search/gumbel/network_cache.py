@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bao_agents.array_types import Float32Array
 from bao_agents.nets.head import num_outputs
 from bao_agents.search.alphabeta.transposition import position_hash
-from bao_env.engine.array_types import Float32Array
 from bao_env.engine.bits import ONE, U
 from bao_env.engine.compile import jit_inline
 from bao_env.engine.position import Words, read

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from bao_agents.array_types import Float32Array
 from bao_agents.nets.compiled import (
     NetworkWorkspace,
     Weights,
@@ -59,9 +60,9 @@ from bao_agents.search.gumbel.simulation import (
 )
 from bao_agents.search.gumbel.tree import NO_NODE, Tree, make_tree
 from bao_agents.search.limits import NEVER, check_whole, nanoseconds
+from bao_agents.search.uncounted import uncounted
 from bao_env.engine.array_checks import batch_size, check_output
-from bao_env.engine.array_types import Float32Array
-from bao_env.engine.compile import jit, uncounted
+from bao_env.engine.compile import jit
 from bao_env.engine.position import Words
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import MAX_SUCCESSORS

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bao_agents.array_types import Float32Array, Int32Array, Uint8Array
 from bao_agents.nets.encoding import AfterstateMemory, encode_successors, finish_encodings
 from bao_agents.nets.head import action_logit, expected_result
 from bao_agents.search.gumbel.action_selection import (
@@ -32,7 +33,6 @@ from bao_agents.search.gumbel.tree import (
     prove,
     visit,
 )
-from bao_env.engine.array_types import Float32Array, Int32Array, Uint8Array
 from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import META, Actions, same_mover

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_env.engine.array_types import Float32Array, Int32Array, Int64Array
+from bao_agents.array_types import Float32Array, Int32Array, Int64Array
 from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.compile import jit_inline
 from bao_env.engine.position import META, Flags, Words, read, same_mover

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from bao_agents.cli.options import Run, add_options, at_least
 from bao_agents.search.solver.solver import Solution, solve
 from bao_env.board import Board
 from bao_env.game import SEAT_NAMES
 from bao_env.notation.positions import action_to_move
-from bao_env.options import Run, add_options, at_least
 
 
 def command(parser: argparse.ArgumentParser) -> Run:

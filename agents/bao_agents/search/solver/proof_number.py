@@ -28,10 +28,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bao_agents.array_types import Int16Array, Int64Array
 from bao_agents.search.alphabeta.evaluation import SCALE, Tables, evaluate_by_tables
 from bao_agents.search.alphabeta.transposition import position_hash
 from bao_agents.search.limits import is_late
-from bao_env.engine.array_types import Int16Array, Int64Array
 from bao_env.engine.bits import ONE, ZERO, U, popcount
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import legal_mask

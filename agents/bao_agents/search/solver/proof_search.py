@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bao_agents.array_types import Int64Array
 from bao_agents.search.alphabeta.evaluation import load_tables
 from bao_agents.search.limits import deadline, share
 from bao_agents.search.solver.proof_number import (
@@ -22,7 +23,6 @@ from bao_agents.search.solver.proof_number import (
     Table,
     prove,
 )
-from bao_env.engine.array_types import Int64Array
 from bao_env.engine.position import Packed, Words, packed_opening, turn_of
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.successors import (

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from bao_agents.array_types import Int8Array, Int16Array, Int64Array
 from bao_agents.search.limits import (
     check_nodes,
     check_seconds,
@@ -22,7 +23,6 @@ from bao_agents.search.solver.proof_search import Child, ProofSearch, share_proo
 from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import as_batch, check_array
-from bao_env.engine.array_types import Int8Array, Int16Array, Int64Array
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import WORDS, Words, turn_of
 from bao_env.engine.ruleset import Ruleset, get_ruleset

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from gymnasium.error import DependencyNotInstalled
 
+from bao_agents.cli.files import write_atomically
+from bao_agents.cli.options import Run, add_options, new_file
 from bao_env.board import Board
-from bao_env.files import write_atomically
 from bao_env.notation.moves import SPELLINGS
 from bao_env.notation.positions import NotationError, action_to_move, format_position
 from bao_env.notation.transcript import MAX_TEXT, Transcript, parse_transcripts, replay
-from bao_env.options import Run, add_options, new_file
 from bao_env.trace import EventKind
 
 _EXAMPLE = """\
@@ -117,7 +117,7 @@ def _replay(options: argparse.Namespace) -> None:
 def _write_gif(file: str, board: Board, *, words: bool = False) -> None:
     """Draw a game; raise ValueError if a package for it is not installed."""
     try:
-        from bao_env.animation import write_gif
+        from bao_agents.cli.animation import write_gif
 
         write_gif(file, board, words=words)
     except (ModuleNotFoundError, DependencyNotInstalled) as error:

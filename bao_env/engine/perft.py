@@ -6,20 +6,14 @@ chess programming, a game that ends earlier does not count.
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
-
 import numpy as np
 
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import ONE, ZERO, popcount, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import advance, legal_mask, play
-from bao_env.engine.position import WORDS, Words, pack, packed_opening
+from bao_env.engine.position import WORDS, Words
 from bao_env.engine.ruleset import KernelRules
-from bao_env.notation.positions import action_to_move, parse_position
-from bao_env.options import Run, add_options, at_least
 
 _COMPILED_DEPTH = 7
 """The depth that compiled code searches between two checks for Ctrl-C: milliseconds."""
@@ -78,29 +72,3 @@ def divide(rules: KernelRules, words: Words, depth: int) -> dict[int, int]:
         over = play(rules, after, np.uint64(action)) != 0
         split[action] = int(depth == 1) if over else perft(rules, after, depth - 1)
     return split
-
-
-def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao perft``: count the action sequences of a given length from a position."""
-    parser.add_argument(
-        "depth", type=at_least(1), help="length of the sequences (8 takes well under 1 s)"
-    )
-    parser.add_argument("--position", metavar="TEXT", help="position text; default: the opening")
-    parser.add_argument("--divide", action="store_true", help="print the count of each first move")
-    add_options(parser, "ruleset")
-    return _run
-
-
-def _run(args: argparse.Namespace) -> None:
-    words = packed_opening(args.ruleset)
-    if args.position is not None:
-        pack(parse_position(args.position, args.ruleset), words)
-    rules = args.ruleset.kernel
-    if args.divide:
-        for action, leaves in divide(rules, words, args.depth).items():
-            print(f"{action_to_move(action)}: {leaves}")
-    start = time.perf_counter()
-    for depth in range(1, args.depth + 1):
-        leaves = perft(rules, words, depth)
-        print(f"perft({depth}) = {leaves}", flush=True)
-    print(f"{time.perf_counter() - start:.2f} s", file=sys.stderr)

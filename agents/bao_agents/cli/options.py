@@ -129,6 +129,6 @@ def write_json(file: str | None, report: Any) -> None:
     if file == "-":
         sys.stdout.write(text)
     elif file is not None:
-        from bao_env.files import write_atomically
+        from bao_agents.cli.files import write_atomically
 
         write_atomically(file, text)

@@ -16,6 +16,7 @@ from itertools import product
 
 import numpy as np
 
+from bao_agents.cli.options import Run
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
 from bao_env.engine.compile import is_kept
@@ -24,7 +25,6 @@ from bao_env.envs.aec import raw_env
 from bao_env.envs.single import BaoEnv
 from bao_env.envs.vector import BaoVectorEnv
 from bao_env.observation.observer import OBSERVATIONS
-from bao_env.options import Run
 
 _NOT_KEPT = "compiled code cannot be cached; set NUMBA_CACHE_DIR to a writable folder with space"
 

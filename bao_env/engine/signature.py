@@ -1,26 +1,12 @@
-"""Identify the conditions of a measurement: the machine, and a hash of the engine's behaviour."""
+"""Hash the engine's behaviour, so that any change of the rules shows at once."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import platform
-from typing import Any
 
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_states
-
-
-def machine() -> dict[str, Any]:
-    """Return the processor (``cpu``), its ``cores``, and the version of ``python``."""
-    model = platform.processor() or platform.machine()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as info:
-            model = next(line.split(":")[1].strip() for line in info if "model name" in line)
-    except (OSError, StopIteration):
-        pass
-    return {"cpu": model, "cores": os.cpu_count(), "python": platform.python_version()}
 
 
 def signature(ruleset: str | Ruleset) -> str:

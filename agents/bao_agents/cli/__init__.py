@@ -1,0 +1,1 @@
+"""Run commands: options, files, games as text, benchmarks, and compiling in advance."""
