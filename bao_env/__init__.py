@@ -26,8 +26,8 @@ from bao_env.envs.aec import env, raw_env
 from bao_env.envs.single import BaoEnv
 from bao_env.envs.vector import BaoVectorEnv
 from bao_env.notation.positions import action_to_move, move_to_action
+from bao_env.notation.rule_files import load_ruleset
 from bao_env.observation.observer import Observer
-from bao_env.rule_files import load_ruleset
 from bao_env.self_play import OpponentPool, PolicyAgent
 
 __version__ = "0.1.0"

@@ -18,11 +18,11 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from bao_env.engine.action import check_legal
 from bao_env.engine.array_checks import as_actions, as_batch
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import WON, begin_action, captured_by, play_out
+from bao_env.engine.masks import check_legal
 from bao_env.engine.position import Actions, Words, read_at
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import random_actions, random_states

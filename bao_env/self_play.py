@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.bots import Agent, Opponent, get_agent
-from bao_env.engine.action import NUM_ACTIONS, unpack_masks
+from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import as_actions, as_batch
+from bao_env.engine.masks import unpack_masks
 from bao_env.engine.position import Actions, Flags, Words, movers
 from bao_env.engine.ruleset import Ruleset
 from bao_env.observation.observer import Observer, get_observer, make_observations

@@ -208,8 +208,10 @@ class _Recorder:
         elif last == HOUSE and count >= int(before.house_min):
             rule = "Donkers 2.5b" if self.namua else "kibao 1.6.2"
             self.add(EventKind.HOUSE_STOP, rule, (pit,), count)
-        else:
+        elif last == before.barred:
             self.add(EventKind.TAKASIA_STOP, "Donkers 4.1b", (pit,), count)
+        else:
+            raise AssertionError(f"no rule ends a sowing here: {hand!r}")
 
     def end(self, hand: Hand, after: Position) -> None:
         """Record what the move has changed besides the seeds."""

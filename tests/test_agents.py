@@ -18,8 +18,9 @@ from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.registry import KINDS, PLAYERS, checkpoint_of, display_name, parse
 from bao_env import RULESETS, Board
 from bao_env.bots import Agent, GreedyAgent, RandomAgent, get_agent
-from bao_env.engine.action import actions_of, is_legal
+from bao_env.engine.action import actions_of
 from bao_env.engine.kernel import play
+from bao_env.engine.masks import is_legal
 from bao_env.engine.position import turn_of, unpack
 from tests.conftest import Says
 from tests.positions import STUCK, random_play, seeds_of

@@ -13,7 +13,7 @@ from bao_agents.arena.match import play_match
 from bao_agents.nets import checkpoint
 from bao_agents.nets.policy import NetworkAgent
 from bao_env.bots import RandomAgent
-from bao_env.engine.action import is_legal
+from bao_env.engine.masks import is_legal
 from bao_env.engine.position import PLY, movers
 from bao_training import train
 from bao_training.config import ConfigError

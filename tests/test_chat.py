@@ -21,7 +21,7 @@ from bao_agents.arena.solved_positions import shipped_won_positions
 from bao_agents.base import NamedPlayer
 from bao_agents.chat import DEFAULTS, ChatAgent, parse_name
 from bao_env.bots import GreedyAgent, RandomAgent
-from bao_env.engine.action import is_legal
+from bao_env.engine.masks import is_legal
 from bao_env.engine.ruleset import get_ruleset
 from tests.chat_stub import Stub, serve
 from tests.conftest import Says

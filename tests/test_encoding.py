@@ -19,10 +19,11 @@ from bao_agents.nets.features import (
     expand,
 )
 from bao_env import RULESETS
-from bao_env.engine.action import actions_of, start_of
+from bao_env.engine.action import actions_of
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import META, movers, turn_of
+from bao_env.engine.start_encoding import start_of
 from bao_env.observation import OBSERVATION_SIZE, observe
 from tests.positions import pack_texts, random_play, seeds_of
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from bao_env import Engine
-from bao_env.engine.action import unpack_masks
+from bao_env.engine.masks import unpack_masks
 from bao_env.engine.position import NO_WINNER
 from bao_env.engine.ruleset import RULESETS
 from bao_env.engine.sampling import random_actions, random_states

@@ -22,10 +22,11 @@ from bao_agents.search.gumbel.simulation import root_outputs
 from bao_agents.search.gumbel.tree import Tree
 from bao_agents.search.solver.solver import Solver
 from bao_env import RULESETS
-from bao_env.engine.action import actions_of, is_legal
+from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import FULL as LOST
 from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.masks import is_legal
 from bao_env.engine.position import unpack
 from bao_env.engine.sampling import random_states
 from bao_env.engine.successors import ACTION, RESULT

@@ -30,7 +30,8 @@ from bao_agents.search.gumbel.player import SearchAgent
 from bao_agents.search.gumbel.search import GumbelSearch
 from bao_env import RULESETS
 from bao_env.board import Board
-from bao_env.engine.action import is_legal, mask_of
+from bao_env.engine.action import mask_of
+from bao_env.engine.masks import is_legal
 from tests.networks import EVERY_KIND, make_network
 from tests.positions import STUCK, random_play
 

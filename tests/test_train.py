@@ -25,8 +25,8 @@ from bao_agents.cli import files
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
 from bao_env.engine.ruleset import RULESETS
+from bao_env.notation.rule_files import load_ruleset
 from bao_env.notation.transcript import parse_transcripts, replay
-from bao_env.rule_files import load_ruleset
 from bao_training import train
 from bao_training.command import SETTINGS
 from bao_training.config import ConfigError

@@ -44,7 +44,7 @@ def test_progress_bars_are_not_torn(tmp_path: Path) -> None:
 
 
 LEGAL = (
-    "import numpy as np; from bao_env.engine.action import is_legal; "
+    "import numpy as np; from bao_env.engine.masks import is_legal; "
     "print(is_legal(np.array([1]), np.array([2], np.uint64)).sum())"
 )
 """Compiles little, and prints 1."""

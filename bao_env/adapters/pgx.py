@@ -39,8 +39,9 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
 
-from bao_env.engine.action import NUM_ACTIONS, is_legal, unpack_masks
+from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import Engine
+from bao_env.engine.masks import is_legal, unpack_masks
 from bao_env.engine.position import NO_WINNER, PLY, WORDS, Words, movers, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.arguments import MAX_PLIES, check_max_plies

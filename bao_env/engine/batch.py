@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.action import action_of, check_legal, start_of
 from bao_env.engine.array_checks import as_actions, check_output, length_of
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit, jit_inner
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.kernel import legal_mask
+from bao_env.engine.kernel import advance, legal_mask
 from bao_env.engine.lanes import (
     BLOCK,
     FIND_LEGAL,
@@ -37,8 +36,11 @@ from bao_env.engine.lanes import (
     run,
 )
 from bao_env.engine.layout import SOUTH, Seat, seat_number
+from bao_env.engine.masks import check_legal
 from bao_env.engine.position import (
+    META,
     NO_WINNER,
+    PLY,
     WORDS,
     Actions,
     Seats,
@@ -47,8 +49,9 @@ from bao_env.engine.position import (
     packed_opening,
     read_at,
 )
-from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.ruleset import Ruleset, get_ruleset, rules_of
 from bao_env.engine.sampling import draw_actions
+from bao_env.engine.start_encoding import action_of, start_of
 from bao_env.engine.starts import candidates, is_capture
 from bao_env.engine.threads import Threads
 
@@ -160,6 +163,23 @@ def _play_random(rules, positions, legal, winners, rng, opening, opening_legal, 
             step_batch(rules, games[0], actions, games[1], games[2], scratch)
             ended += _restart_finished(games[0], games[1], games[2], opening, opening_legal)
     return ended
+
+
+@jit
+def play_one(switches, positions, legal, action):
+    """Play a legal action in a batch of one game, for the environments with a single game.
+
+    Args:
+        switches: the rules as :attr:`Ruleset.switches`, which a call passes faster.
+        positions, legal: uint64[1, 6] and uint64[1], which change in place.
+        action: the action, an integer.
+
+    Returns:
+        the winner or -1, the seat to move, and the plies played.
+    """
+    words = positions[0]
+    legal[0], winner, _ = advance(rules_of(switches), words, U(action))
+    return winner, np.int64(mover_of(words[META])), np.int64(words[PLY])
 
 
 class Engine:

@@ -23,7 +23,6 @@ TOPS = U(0x8080808080808080)
 # Masks of the sums and tests below.
 _LOW7 = U(0x7F7F7F7F7F7F7F7F)
 _LOW6E = U(0x7E7E7E7E7E7E7E7E)
-_LOW70 = U(0x7070707070707070)
 _GATHER = U(0x0102040810204080)
 _DIAGONAL = U(0x8040201008040201)
 _M1 = U(0x5555555555555555)
@@ -96,12 +95,6 @@ def nonzero(x):
 def at_least_2(x):
     """Return eight bits, bit i set where byte i is at least 2."""
     return ((((x + _LOW6E) & TOPS) >> _S7) * _GATHER) >> _S56
-
-
-@jit_inline
-def at_least_16(x):
-    """Return eight bits, bit i set where byte i is at least 16."""
-    return ((((x + _LOW70) & TOPS) >> _S7) * _GATHER) >> _S56
 
 
 @jit_inline

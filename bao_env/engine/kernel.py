@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_env.engine.action import RING_MASK, action_of, down_of, ring_of, start_of
 from bao_env.engine.bits import (
     BYTE,
     FULL,
@@ -62,6 +61,7 @@ from bao_env.engine.position import (
     write,
 )
 from bao_env.engine.ruleset import code
+from bao_env.engine.start_encoding import RING_MASK, action_of, down_of, ring_of, start_of
 from bao_env.engine.starts import (
     HOUSE,
     IN_ROW,
@@ -127,7 +127,7 @@ class Hand(NamedTuple):
     tally: np.uint64
     """Seeds sown in the move so far, and the flags above."""
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """Return the rows and the hand, for a debugger."""
         rows = [f"{row} {row_of(getattr(self, row))}" for row in ("front", "back", "facing")]
         way = "down" if self.down else "up"

@@ -275,7 +275,7 @@ class Packed(NamedTuple):
         """
         return cls(*words[: META + 1])
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """Return the rows and META, for a debugger."""
         rows = ("front", "back", "other_front", "other_back")
         shown = [f"{row} {row_of(getattr(self, row))}" for row in rows]

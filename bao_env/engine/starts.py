@@ -14,15 +14,6 @@ Rule numbers are Donkers' unless another source is named; see ``bao_env/RULES.md
 from __future__ import annotations
 
 from bao_env.engine import layout
-from bao_env.engine.action import (
-    DOWN_STARTS_SHIFT,
-    RING_MASK,
-    action_of,
-    down_of,
-    enters,
-    ring_of,
-    start_of,
-)
 from bao_env.engine.bits import (
     BYTE,
     ONE,
@@ -45,6 +36,15 @@ from bao_env.engine.position import (
     store_of,
 )
 from bao_env.engine.ruleset import code
+from bao_env.engine.start_encoding import (
+    DOWN_STARTS_SHIFT,
+    RING_MASK,
+    action_of,
+    down_of,
+    enters,
+    ring_of,
+    start_of,
+)
 
 HOUSE = U(layout.HOUSE)
 # Ring pits 0..7 are the front row, 8..15 the back row; a pit is a byte of its row's word.

@@ -60,7 +60,7 @@ and options raise before anything changes.
 * ``opening_plies``: random legal plies before the first observation of a game, a number or the
   lowest and the highest. They never end the game.
 * ``first_player``: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or by lot.
-* ``max_plies``: plies after which a game is cut short. ``max_cycles`` is another name for it.
+* ``max_plies``: plies after which a game is cut short.
 * ``illegal``: ``"lose"`` or ``"raise"``.
 * ``render_mode``: with ``"ansi"`` :meth:`render` returns the board in characters, with
   ``"rgb_array"`` as an image, uint8[406, 820, 3]; with ``"human"`` (not in the vector environment)

@@ -21,13 +21,12 @@ from bao_env.envs.arguments import (
     check_illegal,
     check_max_plies,
     check_options,
-    check_render_mode,
     seat_or_none,
 )
 from bao_env.envs.openings import OpeningPlies
 from bao_env.envs.single_game import SingleGame, SingleGameEnv
 from bao_env.observation.observer import Observer, get_observer, masked_space
-from bao_env.render.raster import Window
+from bao_env.render.raster import Window, check_render_mode
 
 Observation = dict[str, npt.NDArray[Any]]
 
@@ -75,12 +74,11 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         opening_plies: OpeningPlies = 0,
         first_player: Seat | None = None,
         max_plies: int | None = None,
-        max_cycles: int | None = None,
         illegal: Illegal = "lose",
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
-        self.render_mode = check_render_mode(render_mode, self.metadata)
+        self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self.ruleset = get_ruleset(ruleset)
         self.possible_agents = ["player_0", "player_1"]
         self.agents = list(self.possible_agents)
@@ -91,7 +89,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         }
         self.action_spaces = {agent: spaces.Discrete(NUM_ACTIONS) for agent in self.possible_agents}
         self._first_player = seat_or_none(first_player, "first_player")
-        plies = check_max_plies(max_plies, max_cycles)
+        plies = check_max_plies(max_plies)
         self._game = SingleGame(self.ruleset, plies, self.observer, opening_plies)
         self._illegal = check_illegal(illegal)
         self._window = Window("Bao")

@@ -6,7 +6,6 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from bao_env.engine.layout import Seat, seat_number
-from bao_env.render.raster import import_pygame
 
 Illegal = Literal["lose", "raise"]
 """What happens after an illegal action."""
@@ -36,35 +35,17 @@ def check_seat(seat: Seat | None, opponent: object) -> int | None:
     return seat_or_none(seat, "seat")
 
 
-def check_render_mode(render_mode: str | None, metadata: dict[str, Any]) -> str | None:
-    """Return ``render_mode`` if it can be used.
-
-    Raises:
-        ValueError: it is neither None nor a mode of the environment.
-        DependencyNotInstalled: it needs pygame, which is missing.
-    """
-    modes = metadata["render_modes"]
-    if render_mode is not None and render_mode not in modes:
-        raise ValueError(f"render_mode={render_mode!r}: expected None or one of {', '.join(modes)}")
-    if render_mode in ("human", "rgb_array"):
-        import_pygame()
-    return render_mode
-
-
-def check_max_plies(max_plies: int | None, max_cycles: int | None = None) -> int:
+def check_max_plies(max_plies: int | None) -> int:
     """Return the length at which games are cut short, an integer from 1 to 2**31 - 1.
 
     Args:
         max_plies: the length; None means :data:`MAX_PLIES`.
-        max_cycles: the same, under the name that PettingZoo's environments use.
 
     Raises:
-        ValueError: it is not such an integer, or both are given and differ.
+        ValueError: it is not such an integer.
     """
     if max_plies is None:
-        max_plies = MAX_PLIES if max_cycles is None else max_cycles
-    elif max_cycles not in (None, max_plies):
-        raise ValueError(f"max_cycles={max_cycles!r}: another name for max_plies={max_plies!r}")
+        return MAX_PLIES
     integer = isinstance(max_plies, int) and not isinstance(max_plies, bool)
     if not integer or not 1 <= max_plies < 2**31:
         raise ValueError(f"max_plies={max_plies!r}: expected an integer from 1 to 2**31 - 1")

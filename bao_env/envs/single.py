@@ -21,14 +21,13 @@ from bao_env.envs.arguments import (
     check_illegal,
     check_max_plies,
     check_options,
-    check_render_mode,
     check_seat,
     seat_or_none,
 )
 from bao_env.envs.openings import MAX_DRAWS, OpeningPlies
 from bao_env.envs.single_game import SingleGame, SingleGameEnv
 from bao_env.observation.observer import Observer, get_observer, masked_space
-from bao_env.render.raster import Window
+from bao_env.render.raster import Window, check_render_mode
 
 Observation = Any
 """A value of the environment's ``observation_space``."""
@@ -62,11 +61,10 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         first_player: Seat | None = None,
         seat: Seat | None = None,
         max_plies: int | None = None,
-        max_cycles: int | None = None,
         illegal: Illegal = "lose",
         render_mode: str | None = None,
     ) -> None:
-        self.render_mode = check_render_mode(render_mode, self.metadata)
+        self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self.ruleset = get_ruleset(ruleset)
         self.action_space = spaces.Discrete(NUM_ACTIONS)
         self.observer = get_observer(observation, self.ruleset, dtype)
@@ -84,7 +82,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         self._seat = SOUTH
         self._game = SingleGame(
             self.ruleset,
-            check_max_plies(max_plies, max_cycles),
+            check_max_plies(max_plies),
             self.observer,
             opening_plies,
             against_an_opponent=opponent is not None,

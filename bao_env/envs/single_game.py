@@ -10,24 +10,21 @@ import numpy.typing as npt
 from gymnasium import logger
 
 from bao_env.board import Board
-from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of, unpack_masks
-from bao_env.engine.bits import U
-from bao_env.engine.compile import jit
-from bao_env.engine.kernel import advance
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
+from bao_env.engine.batch import play_one
 from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.masks import unpack_masks
 from bao_env.engine.position import (
-    META,
     NO_WINNER,
     PLY,
     WORDS,
     Flags,
     Position,
     Words,
-    mover_of,
     turn_of,
     unpack,
 )
-from bao_env.engine.ruleset import Ruleset, rules_of
+from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.arguments import Options, seat_or_none
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
@@ -63,18 +60,6 @@ def warn_of_no_render_mode(metadata: dict[str, Any]) -> None:
     """Warn that an environment cannot render, because it was made without a mode."""
     modes = ", ".join(metadata["render_modes"])
     logger.warn(f"render() needs a render_mode: make the environment with one of {modes}")
-
-
-@jit
-def _play(switches, positions, legal, action):
-    """Play a legal action; ``positions`` uint64[1, 6] and ``legal`` uint64[1] change in place.
-
-    Returns:
-        the winner or -1, the seat to move, and the plies played.
-    """
-    words = positions[0]
-    legal[0], winner, _ = advance(rules_of(switches), words, U(action))
-    return winner, np.int64(mover_of(words[META])), np.int64(words[PLY])
 
 
 class SingleGame:
@@ -212,7 +197,9 @@ class SingleGame:
             self.legal[0] = 0
             return
         self.last = self.mover, action >> 2, (action >> 1 & 1,)
-        self.winner, self.mover, plies = _play(self._switches, self.positions, self.legal, action)
+        self.winner, self.mover, plies = play_one(
+            self._switches, self.positions, self.legal, action
+        )
         self.truncated = self.winner < 0 and plies >= self.max_plies
 
     def _why_illegal(self, action: int) -> str:

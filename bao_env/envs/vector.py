@@ -14,9 +14,10 @@ from gymnasium.vector.utils import batch_space
 
 from bao_env.board import Board
 from bao_env.bots import Opponent, get_agent
-from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, check_legal, is_legal, unpack_masks
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
 from bao_env.engine.array_checks import as_actions
 from bao_env.engine.layout import Seat, seat_number
+from bao_env.engine.masks import check_legal, is_legal, unpack_masks
 from bao_env.engine.position import PLY, Actions, Flags, Position, Seats, Words, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import random_actions, random_states
@@ -28,7 +29,6 @@ from bao_env.envs.arguments import (
     check_illegal,
     check_max_plies,
     check_options,
-    check_render_mode,
     check_seat,
     seat_or_none,
 )
@@ -44,7 +44,7 @@ from bao_env.observation.observer import (
     take_rows,
 )
 from bao_env.render.drawing import drawing
-from bao_env.render.raster import rgb_array
+from bao_env.render.raster import check_render_mode, rgb_array
 from bao_env.render.text import ascii_board
 
 Observation = Any
@@ -108,7 +108,6 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         first_player: Seat | None = None,
         seat: Seat | None = None,
         max_plies: int | None = None,
-        max_cycles: int | None = None,
         illegal: Illegal = "lose",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         threads: int = 1,
@@ -119,8 +118,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if num_envs < 1:
             raise ValueError(f"num_envs={num_envs}: expected at least 1")
         self.num_envs = num_envs
-        self.max_plies = check_max_plies(max_plies, max_cycles)
-        self.render_mode = check_render_mode(render_mode, self.metadata)
+        self.max_plies = check_max_plies(max_plies)
+        self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.copy = copy

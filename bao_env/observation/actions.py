@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.action import NUM_ACTIONS, start_of
+from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U, byte, sum_of_bytes, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import legal_mask
@@ -53,6 +53,7 @@ from bao_env.engine.position import (
     write_at,
 )
 from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.start_encoding import start_of
 from bao_env.engine.starts import candidates, cannot_play, is_capture
 from bao_env.observation.board import (
     OBSERVATION_SIZE,

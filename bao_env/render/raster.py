@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,20 @@ def import_pygame() -> Any:
             f"this picture needs pygame-ce: pip install 'bao_env[render]' ({error})"
         ) from error
     return pygame
+
+
+def check_render_mode(render_mode: str | None, modes: Sequence[str]) -> str | None:
+    """Return ``render_mode`` if it can be used.
+
+    Raises:
+        ValueError: it is neither None nor one of ``modes``.
+        DependencyNotInstalled: it needs pygame, which is missing.
+    """
+    if render_mode is not None and render_mode not in modes:
+        raise ValueError(f"render_mode={render_mode!r}: expected None or one of {', '.join(modes)}")
+    if render_mode in ("human", "rgb_array"):
+        import_pygame()
+    return render_mode
 
 
 def paint(shapes: Iterable[Shape], *, width: int = IMAGE_WIDTH) -> pygame.Surface:

@@ -17,9 +17,9 @@ from bao_agents.array_types import Int8Array, Int16Array
 from bao_agents.cli.files import write_atomically
 from bao_agents.search.solver.proof_number import LOSS, WIN
 from bao_env.bots import Agent, check_actions
-from bao_env.engine.action import is_legal
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import BYTE
+from bao_env.engine.masks import is_legal
 from bao_env.engine.position import META, MOVER_IS_NORTH, PLY, WORDS, Flags, Words
 from bao_env.engine.ruleset import RULES_VERSION, RULESETS, Ruleset
 from bao_env.game import Stage

@@ -22,7 +22,7 @@ from bao_agents.arena.solved_positions import (
 from bao_agents.resumable import keep_part, part_file, read_part
 from bao_agents.search.alphabeta import evaluation
 from bao_agents.search.solver import solver
-from bao_env.engine.action import unpack_masks
+from bao_env.engine.masks import unpack_masks
 from bao_env.engine.position import Words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.game import Stage

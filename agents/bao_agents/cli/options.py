@@ -60,7 +60,7 @@ def new_file(text: str) -> str:
 
 
 def _ruleset(text: str) -> Any:
-    from bao_env.rule_files import read_ruleset
+    from bao_env.notation.rule_files import read_ruleset
 
     try:
         return read_ruleset(text)

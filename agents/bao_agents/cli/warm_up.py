@@ -19,7 +19,7 @@ import numpy as np
 from bao_agents.cli.options import Run
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
-from bao_env.engine.compile import is_kept
+from bao_env.engine.cache import is_kept
 from bao_env.engine.sampling import random_states
 from bao_env.envs.aec import raw_env
 from bao_env.envs.single import BaoEnv

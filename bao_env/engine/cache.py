@@ -1,0 +1,92 @@
+"""Keep compiled functions on disk until a source that they may contain changes."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import FunctionCache
+
+_lost: set[Callable[..., Any]] = set()
+"""Functions whose compiled code could not be written to disk."""
+
+
+def is_kept() -> bool:
+    """Return whether all that was compiled in this process is on disk for the next one."""
+    return not _lost
+
+
+def keep(compiled: Any) -> None:
+    """Give a function compiled by numba its cache, if a folder is writable."""
+    try:
+        compiled._cache = _Cache(compiled.py_func)
+    except RuntimeError:  # no folder is writable
+        _lost.add(compiled.py_func)
+
+
+class _Cache(FunctionCache):
+    """Numba's cache of a function, for functions that call others, on disks that may be full.
+
+    Numba compares only the file of the function itself with the cache. It would keep running an old
+    kernel inside a new batch. A damaged file is an error to it, too.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        file = self._cache_file
+        file._source_stamp = _sources_digest(Path(function.__code__.co_filename).parent)
+        try:
+            fresh = bool(file._load_index())
+        except Exception:  # the file may hold anything
+            fresh = False
+        if not fresh:  # numba writes the new index first: it must not find old code then
+            for old in Path(self._cache_path).glob(f"{self._impl.filename_base}.*.nbc"):
+                with suppress(OSError):
+                    old.unlink()
+
+    def load_overload(self, *args: Any) -> Any:
+        """Load a compiled function; None if it is not there."""
+        try:
+            return super().load_overload(*args)
+        except Exception:  # the file may hold anything
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, *args: Any) -> None:
+        """Keep a compiled function, if possible."""
+        try:
+            super().save_overload(*args)
+        except OSError:
+            _lost.add(self._py_func)
+
+
+@functools.cache
+def _sources_digest(directory: Path) -> str:
+    """Return a hash of the sources that a compiled function of ``directory`` may have inlined.
+
+    They are the engine's files and, in this package and the package of ``directory``, every file
+    with compiled functions and the files that it imports, which may hold its constants.
+    """
+    engine = Path(__file__).parent
+    top = directory
+    while (top.parent / "__init__.py").exists():
+        top = top.parent
+    sources = {*engine.glob("*.py"), *directory.glob("*.py")}
+    for package in {engine.parent, top} if (top / "__init__.py").exists() else {engine.parent}:
+        texts = {file: file.read_bytes() for file in package.rglob("*.py")}
+        for file, text in texts.items():
+            if re.search(rb"^ *@jit", text, re.MULTILINE):
+                sources.add(file)
+                for name in re.findall(rb"^from ([\w.]+) import", text, re.MULTILINE):
+                    module = package.parent.joinpath(*name.decode().split(".")).with_suffix(".py")
+                    sources.update({module} & texts.keys())
+    digest = hashlib.sha256()
+    for source in sorted(sources):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()

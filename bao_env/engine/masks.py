@@ -1,0 +1,89 @@
+"""Spread sets of legal actions over arrays, and check actions against them.
+
+A set is a uint64 with bit a set where action a is legal (:mod:`bao_env.engine.action`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
+from bao_env.engine.array_checks import check_array, check_output, length_of
+from bao_env.engine.bits import BYTE, ONE, ZERO, U, spread_bits
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.position import Actions, Words
+
+
+def unpack_masks(legal: Words, action_masks: npt.NDArray[Any]) -> None:
+    """Spread legal actions, uint64[B], over ``action_masks``, bool or int8 [B, 64]: 1 = legal.
+
+    Raises:
+        TypeError, ValueError: an array has another type, shape or layout.
+    """
+    size = length_of(legal)
+    check_array("legal", legal, np.uint64, (size,))
+    dtype = np.bool_ if getattr(action_masks, "dtype", None) == np.bool_ else np.int8
+    check_output("action_masks", action_masks, dtype, (size, NUM_ACTIONS))
+    _unpack_masks(legal, action_masks.view(np.uint64))
+
+
+@jit
+def _unpack_masks(legal, words):
+    """Spread legal actions, uint64[B], over the bytes of ``words``, uint64[B, 8]."""
+    for i in range(legal.shape[0]):
+        for k in range(8):
+            words[i, k] = spread_bits((legal[i] >> U(8 * k)) & BYTE)
+
+
+@jit_inline
+def _allows(legal, action):
+    """Return whether ``action``, int64, is legal, or the game is over (``legal`` is 0)."""
+    inside = action >= 0 and action < NUM_ACTIONS
+    return legal == ZERO or (inside and (legal >> U(action)) & ONE != ZERO)
+
+
+@jit
+def is_legal(actions, legal):
+    """Return which actions are legal, bool[B]; where a game is over, any action is.
+
+    Args:
+        actions: int64[B].
+        legal: uint64[B], the legal actions; 0 where the game is over.
+    """
+    flags = np.empty(legal.shape[0], np.bool_)
+    for i in range(legal.shape[0]):
+        flags[i] = _allows(legal[i], actions[i])
+    return flags
+
+
+@jit
+def _first_illegal(actions, legal):
+    """Return the index of the first action that is not legal, or -1."""
+    for i in range(legal.shape[0]):
+        if not _allows(legal[i], actions[i]):
+            return i
+    return -1
+
+
+def check_legal(actions: Actions, legal: Words, who: str = "") -> None:
+    """Validate the actions of a batch.
+
+    Args:
+        actions: int64[B].
+        legal: uint64[B], the legal actions; where they are 0, any action is allowed.
+        who: the player who chose them, for the message.
+
+    Raises:
+        IllegalMoveError: an action is illegal; the message names the first one, its game or the
+            player, and the legal actions.
+    """
+    game = _first_illegal(actions, legal)
+    if game < 0:
+        return
+    action, allowed = actions[game], actions_of(legal[game])
+    if who:
+        raise IllegalMoveError(f"{who} chose action {action}, which is illegal; legal: {allowed}")
+    raise IllegalMoveError(f"action {action} is illegal in game {game}; legal there: {allowed}")
