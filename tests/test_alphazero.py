@@ -17,7 +17,7 @@ from bao_env.engine.masks import is_legal
 from bao_env.engine.position import PLY, movers
 from bao_training import train
 from bao_training.config import ConfigError
-from tests.conftest import Fails, Says
+from tests.conftest import Says
 from tests.training import check_resumed, make, options, weights
 
 TINY = (
@@ -121,14 +121,10 @@ def test_it_learns(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_generations_and_their_curve(tmp_path: Path, says: Says, fails: Fails) -> None:
+def test_generations_are_kept(tmp_path: Path, says: Says) -> None:
     says(f"train --run r --out {tmp_path} {options(TINY + 'keep_every=1000')}")
     kept = sorted(path.stem for path in (tmp_path / "r").glob("*.safetensors"))
     assert kept == ["final", "last", "step-1000", "step-2000"]
-    said = says(f"curve {tmp_path}/r --elo --against random --pairs 10 --threads 1")
-    assert "| step-1000 |" in said
-    assert (tmp_path / "r" / "curve" / "curve.png").read_bytes().startswith(b"\x89PNG")
-    assert "fewer than two generations" in fails(f"curve {tmp_path} --elo")
 
 
 def test_buffer_that_is_too_small_raises() -> None:

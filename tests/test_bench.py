@@ -6,14 +6,13 @@ import json
 
 import pytest
 
-from bao_training.bench import first_step
 from tests.conftest import Says
 from tests.make_golden import pinned
 from tests.training import options
 
 
 def test_bench_measures_and_prints_json(says: Says) -> None:
-    said = says("bench --rounds 1 --seconds 0.01 --batches 8 --threads 1 --json -")
+    said = says("bench engine --rounds 1 --seconds 0.01 --batches 8 --threads 1 --json -")
     report = json.loads(said)
     assert report["signature"] == pinned("zanzibar")["signature"]
     names = [case["name"] for case in report["cases"]]
@@ -44,15 +43,7 @@ def test_training_bench_tells_search_from_network(says: Says) -> None:
 
 
 def test_perft_command(says: Says) -> None:
-    lines = says("perft 4 --divide").splitlines()
+    lines = says("bench perft 4 --divide").splitlines()
     divided = {line.split(": ")[0]: int(line.split(": ")[1]) for line in lines[:4]}
     assert list(divided) == ["A6L", "A6R", "A7L", "A7R"] and sum(divided.values()) == 124
     assert lines[4:] == ["perft(1) = 4", "perft(2) = 14", "perft(3) = 38", "perft(4) = 124"]
-
-
-@pytest.mark.slow
-def test_first_step(monkeypatch: pytest.MonkeyPatch, says: Says) -> None:
-    name = "raw_env()"
-    monkeypatch.setattr(first_step, "CASES", {name: first_step.CASES[name]})
-    row = says("bench first-step").splitlines()[-1].split()
-    assert row[0] == name and float(row[1]) > 0.0 and int(row[2]) > 0

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-import bao_agents
 from bao_agents.arena import blunders
 from bao_agents.arena.blunders import Blunders
 from bao_agents.arena.elo import wilson_interval
@@ -23,15 +20,13 @@ from bao_agents.arena.solved_positions import (
     shipped_won_positions,
 )
 from bao_agents.arena.solving import Solved, solve
-from bao_agents.nets import checkpoint
-from bao_agents.nets.network import NetworkConfig, PolicyNetwork
 from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.solver import Solver
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
 from bao_training.cli import main as bao
 from bao_training.config import ConfigError
-from tests.conftest import Capsys, Fails, Says
+from tests.conftest import Capsys, Says
 from tests.play import Lowest
 from tests.positions import batch_of
 from tests.training import make, metrics, options
@@ -227,35 +222,3 @@ def test_training_logs_it(found: Solved, tmp_path: Path, says: Says) -> None:
         make(settings + "blunder_positions=missing")
     says(f"train --out {tmp_path} --run r {options(logging)}")
     assert 0 <= float(metrics(tmp_path)[-1]["blunders"]) <= 1
-
-
-def test_the_curve_of_a_run(found: Solved, tmp_path: Path, says: Says, fails: Fails) -> None:
-    """A row for each generation, the oldest first, with what the network does alone and with a
-    search, and a picture."""
-    run = tmp_path / "run"
-    paths = [run / f"step-{steps}.safetensors" for steps in (500, 10_000)]
-    for seed, path in enumerate(paths):
-        torch.manual_seed(seed)
-        network = PolicyNetwork(NetworkConfig(kind="afterstate", hidden=(16,)))
-        torch.nn.init.normal_(network.head.weight)
-        info = {"steps": int(path.stem[5:]), "seconds": 1.0}
-        checkpoint.save(path, checkpoint.Checkpoint(network, KUJIFUNZA, info))
-    won = found.known.won
-    won.save(tmp_path / "won.npz")
-    line = f"curve {run} --blunders --threads 1"
-    said = says(f"{line} --won {tmp_path}/won.npz --simulations 4 --against greedy")
-    rows = [row.strip("|").split("|") for row in said.splitlines()[2:]]
-    expected = [
-        [steps]
-        + [
-            f"{100 * won.mistakes(bao_agents.load(name, ruleset=KUJIFUNZA)).mean():.2f}"
-            for name in (str(path), f"search:{path}:4")
-        ]
-        for steps, path in zip(("500", "10,000"), paths, strict=True)
-    ]
-    assert [[cell.strip() for cell in row] for row in rows] == expected
-    assert (run / "blunders.png").read_bytes().startswith(b"\x89PNG")
-
-    for path in paths:
-        checkpoint.save(path, replace(checkpoint.load(path), ruleset=RULESETS["malawi"]))
-    assert "no won positions of rule set malawi" in fails(line)

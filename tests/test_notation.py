@@ -434,9 +434,12 @@ def test_unreadable_transcripts_are_not_written() -> None:
                 "result: South wins: front row empty",
             ],
         ),
-        (f"replay {EXAMPLE}", ["result: unfinished; the header says: North"]),
         (
-            f"explain '{OPENING}' 7L*",
+            f"replay {EXAMPLE} start",
+            ["result: unfinished; the header says: North", f"position: {OPENING}", "legal: A6L ("],
+        ),
+        (
+            "replay start --move 7L*",
             [
                 "1. South puts a seed from the store into A7 (Donkers 2.2)",
                 "2. South lifts 3 seeds from A7 (Donkers 2.4)",
@@ -445,8 +448,8 @@ def test_unreadable_transcripts_are_not_written() -> None:
                 "position: 0,0,0,1,7,3,0,0/",
             ],
         ),
-        (f"explain '{ENDLESS}' A1R", ["the move has not ended: illegal (Donkers 1.5a)"]),
-        (f"show '{TAKASIA}'", ["takasia bars A2", "A6L (A6L*)"]),
+        (f"replay '{ENDLESS}' --move A1R", ["the move has not ended: illegal (Donkers 1.5a)"]),
+        (f"replay '{TAKASIA}'", ["takasia bars A2", "A6L (A6L*)"]),
     ],
 )
 def test_commands_print(line: str, printed: list[str], says: Says) -> None:
@@ -454,7 +457,7 @@ def test_commands_print(line: str, printed: list[str], says: Says) -> None:
     assert all(text in out for text in printed), out
 
 
-@pytest.mark.parametrize("line", [f"show '{TAKASIA}'", f"replay {EXAMPLE}"])
+@pytest.mark.parametrize("line", [f"replay '{TAKASIA}'", f"replay {EXAMPLE}"])
 def test_commands_write_pictures(line: str, tmp_path: Path, says: Says) -> None:
     picture = tmp_path / "board.svg"
     says(f"{line} --svg {picture}")
@@ -464,8 +467,10 @@ def test_commands_write_pictures(line: str, tmp_path: Path, says: Says) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("show nonsense", "fields"),
-        (f"explain '{OPENING}' 5L", "Donkers 2.4b"),
+        ("replay nonsense", "nonsense: No such file"),
+        ("replay 1,2", "fields"),
+        (f"replay start {GAMES[0]} --move 7L", "one position"),
+        (f"replay '{OPENING}' --move 5L", "Donkers 2.4b"),
         (f"replay {DATA}", "Is a directory"),
         (f"replay {os.devnull}", "no game"),
     ],

@@ -47,6 +47,16 @@ def test_any_column(runs: Path, says: Says) -> None:
     assert "| s0" in says("curve a/s0 --metrics mine") and (runs / "a/s0/curves.png").exists()
 
 
+def test_runs_of_other_libraries(runs: Path, says: Says) -> None:
+    """Any CSV file with a column steps is a run."""
+    for seed, last in enumerate((400, 420)):
+        rows = f"steps,elo,name\n1000,{100 + seed},\n2000,{last},\n"
+        (runs / f"ppo-{seed}.csv").write_text(rows)
+    table = says("curve PPO=ppo-*.csv a/s0 --metrics elo score_against_greedy --out both.svg")
+    assert "410 (400 to 420)" in table and "| s0" in table
+    assert "elo" in says("curve ppo-0.csv") and (runs / "curves.png").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

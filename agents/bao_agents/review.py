@@ -1,51 +1,37 @@
-"""Extend ``bao replay`` with ``--review``: find the mistakes of a game, and the better moves."""
+"""Tell the mistakes of a game, and the better moves, in lines of text."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 
-from bao_agents.analysis import PLAYER, Line, Reviewed, review
-from bao_agents.cli import games
-from bao_agents.cli.options import Run
+from bao_agents.analysis import Line, Reviewed, review
 from bao_env.board import Board
 from bao_env.game import SEAT_NAMES
 
-
-def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao replay``: check every move of the games in a file, draw the last one, review all."""
-    replay = games.replay_command(parser)
-    parser.add_argument(
-        "--review", action="store_true", help="analyse every move, and mark the mistakes"
-    )
-    parser.add_argument(
-        "--player", default=PLAYER, help="the player that reviews (%(default)s)", metavar="PLAYER"
-    )
-
-    def run(options: argparse.Namespace) -> None:
-        replay(options)
-        if options.review:
-            for _, board in games.replay_games(options):
-                print()
-                for line in lines(board, options.player):
-                    print(line, flush=True)
-
-    return run
+LEGEND = """\
+Each line has the move, and who stood better before it: South's value, -1 to 1, or a proven winner.
+? and ?? lose at least 0.3 and 0.6. "better" has the better move, its value, and how to go on.
+"wins within 9" is proved, but may be quicker. Opening moves were drawn at random: no judgement."""
 
 
-def lines(board: Board, player: str) -> Iterator[str]:
+def lines(board: Board, player: str, opening_plies: int = 0) -> Iterator[str]:
     """Yield a review of a game: a line for each move, then the number of mistakes.
 
-    A line has the ply, the move, South's expected result before it (-1 to 1) or the proven winner,
-    and what would have been better.
+    Args:
+        board: the game, at its end.
+        player: the player that reviews.
+        opening_plies: the first plies that nobody chose.
     """
     shown, marks = board.copy(), []
     while shown.move_stack:
         shown.pop()
     for found in review(board, player):
-        text = shown.move_text(found.played.action) + found.mark
-        yield f"{found.ply + 1:4} {SEAT_NAMES[found.seat]:5}  {text:10}{_verdict(shown, found)}"
-        marks.append((found.seat, found.mark, found.gives_win_away))
+        chosen = found.ply >= opening_plies
+        text = shown.move_text(found.played.action) + (found.mark if chosen else "")
+        verdict = _verdict(shown, found) if chosen else "opening"
+        yield f"{found.ply + 1:4} {SEAT_NAMES[found.seat]:5}  {text:10}{verdict}"
+        if chosen:
+            marks.append((found.seat, found.mark, found.gives_win_away))
         shown.push(found.played.action)
     for seat, name in enumerate(SEAT_NAMES):
         mistakes, blunders = (sum(one[:2] == (seat, mark) for one in marks) for mark in ("?", "??"))
@@ -55,15 +41,16 @@ def lines(board: Board, player: str) -> Iterator[str]:
 
 def _verdict(board: Board, found: Reviewed) -> str:
     """Return the value of a position in words and, after a mistake, the better move."""
-    score = found.analysis.score if found.seat == 0 else -found.analysis.score
+    south = 1 if found.seat == 0 else -1
     proof, best = found.analysis.proof, found.analysis.lines[0]
-    words = f"{score:+.2f}"
+    words = f"{south * found.analysis.score:+.2f}"
     if proof.winner is not None and proof.plies:
         how = "in" if proof.is_shortest else "within"
         words = f"{SEAT_NAMES[proof.winner]} wins {how} {proof.plies}"
     if found.mark:
         given = "gives the proven win away; " if found.gives_win_away else ""
-        words = f"{words:15} {given}better: {_moves(board, best)}"
+        value = "" if best.proof.winner is not None else f"{south * best.score:+.2f} "
+        words = f"{words:15} {given}better: {value}{_moves(board, best)}"
     return words
 
 

@@ -25,7 +25,7 @@ from typing import Self
 
 from bao_env.engine.action import pack_action, unpack_action
 from bao_env.engine.layout import NORTH, SOUTH, pit_name
-from bao_env.engine.position import Position, validate
+from bao_env.engine.position import Position, opening, validate
 from bao_env.engine.ruleset import Ruleset
 
 _MAX_POSITION_TEXT = 300
@@ -93,7 +93,7 @@ def parse_position(text: str, ruleset: Ruleset, *, finished: bool = False) -> Po
     Letters may be in upper or lower case, and a byte order mark may come first.
 
     Args:
-        text: the position text.
+        text: the position text, or ``start`` for the opening.
         ruleset: the rules.
         finished: whether the game may be over there because a front row is empty.
 
@@ -104,6 +104,8 @@ def parse_position(text: str, ruleset: Ruleset, *, finished: bool = False) -> Po
     """
     if not isinstance(text, str):
         raise TypeError(f"position {text!r:.80}: expected a string, not {type(text).__name__}")
+    if text == "start":
+        return opening(ruleset)
     try:
         position = _read_position(text.removeprefix("\ufeff"))
         validate(position, ruleset, finished=finished)

@@ -16,7 +16,8 @@ A file may hold several games, each with a head. These keys have a meaning, in u
 * ``position``: the start, as a position text;
 * ``first player``: ``South`` or ``North``;
 * ``spelling``: ``donkers`` or ``kibao``;
-* ``winner`` or ``result``: a seat or the name of a player.
+* ``winner`` or ``result``: a seat or the name of a player;
+* ``opening plies``: how many of the first plies nobody chose; ``bao replay`` does not judge them.
 
 Other keys are kept unchanged. A game may stop before the rules end it: a player has resigned.
 

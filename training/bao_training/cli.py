@@ -12,6 +12,7 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,101 +21,48 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "play": {
-        "play": "play in a browser, against anyone",
-        "players": "list the players",
-        "engine": "play as a program, over stdin and stdout",
-        "replay": "check a game move by move, draw or review it",
-        "explain": "print what a move does",
-        "show": "print a position as a board",
-        "solve": "prove who wins a position",
+        "play": ("bao_agents.play.command:command", "play in a browser, against anyone"),
+        "players": ("bao_agents.arena.players:command", "list the players"),
+        "engine": ("bao_agents.engine:command", "play as a program, over stdin and stdout"),
+        "replay": ("bao_agents.replay:command", "show or review games, positions and moves"),
+        "solve": ("bao_agents.search.solver.command:command", "prove who wins a position"),
     },
     "learn": {
-        "train": "train an agent by self-play, or resume",
-        "curve": "draw how a run's generations improve",
-        "dataset": "make a file of exact values",
+        "train": ("bao_training.command:command", "train an agent by self-play, or resume"),
+        "curve": ("bao_training.curve:command", "draw how runs learn"),
+        "dataset": ("bao_training.fit.exact_values:command", "make a file of exact values"),
     },
     "measure": {
-        "match": "play two players against each other",
-        "rate": "rate a player on a ladder of bots, in Elo",
-        "tournament": "play a round robin",
-        "blunders": "count won games given away",
-        "questions": "write questions with exact answers, for language models",
+        "match": ("bao_agents.arena.match:command", "play two players against each other"),
+        "tournament": ("bao_agents.arena.tournament:command", "play a round robin"),
+        "rate": ("bao_agents.arena.rate:command", "rate a player on a ladder of bots, in Elo"),
+        "blunders": ("bao_agents.arena.blunders:command", "count won games given away"),
     },
     "for developers": {
-        "warm-up": "compile everything in advance",
-        "perft": "count the action sequences of a length",
-        "bench": "measure speed; also bench search, train, first-step and peers",
+        "bench engine": ("bao_agents.cli.bench:command", "measure the speed of the environments"),
+        "bench search": ("bao_agents.search.bench:command", "measure the searches"),
+        "bench train": ("bao_training.bench.training:command", "measure the speed of training"),
+        "bench perft": ("bao_agents.cli.perft:command", "count the action sequences of a length"),
+        "warm-up": ("bao_training.warm_up:command", "compile everything in advance"),
     },
 }
-"""What each command does, for ``--help``, in groups."""
+"""The commands in groups: each name, one or two words, with its function, ``module:name``, and what
+it does."""
 
-COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()} | {
-    "bench": "measure the speed of the environments",
-    "bench search": "measure the searches",
-    "bench train": "measure the speed of training",
-    "bench first-step": "measure compiling at first use",
-    "bench peers": "measure other libraries",
-}
-"""What each command does, by name, which may be two words."""
+COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
 
 EXTRAS = {
-    "train": ("torch", {"torch", "safetensors", "tensorboard", "matplotlib"}),
-    "play": ("a web server", {"starlette", "uvicorn", "cachetools"}),
-    "render": ("pygame-ce", {"pygame", "PIL"}),
-    "chat": ("openai", {"openai"}),
+    "train": {"torch", "safetensors", "tensorboard", "matplotlib"},
+    "play": {"starlette", "uvicorn", "cachetools"},
+    "render": {"pygame", "PIL"},
 }
-"""The extras of the package: what users call them, and the packages that they bring."""
+"""The packages that each extra of this package brings."""
 
 
 def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
     """Import the function of a command, together with what the command needs."""
-    match name:
-        case "play":
-            from bao_agents.play.command import command
-        case "train":
-            from bao_training.command import command
-        case "match":
-            from bao_agents.arena.match import command
-        case "rate":
-            from bao_agents.arena.rate import command
-        case "tournament":
-            from bao_agents.arena.tournament import command
-        case "blunders":
-            from bao_agents.arena.blunders import command
-        case "questions":
-            from bao_agents.questions import command
-        case "curve":
-            from bao_training.curve import command
-        case "engine":
-            from bao_agents.engine import command
-        case "players":
-            from bao_agents.arena.players import command
-        case "solve":
-            from bao_agents.search.solver.command import command
-        case "dataset":
-            from bao_training.fit.exact_values import command
-        case "replay":
-            from bao_agents.review import command
-        case "explain":
-            from bao_agents.cli.games import explain_command as command
-        case "show":
-            from bao_agents.cli.games import show_command as command
-        case "perft":
-            from bao_agents.cli.perft import command
-        case "warm-up":
-            from bao_agents.cli.warm_up import command
-        case "bench":
-            from bao_agents.cli.bench import command
-        case "bench search":
-            from bao_agents.search.bench import command
-        case "bench train":
-            from bao_training.bench.training import command
-        case "bench first-step":
-            from bao_training.bench.first_step import command
-        case "bench peers":
-            from bao_training.bench.peers import command
-        case _:
-            raise KeyError(name)
+    module, _, function = COMMANDS[name][0].partition(":")
+    command: Callable[[argparse.ArgumentParser], Run] = getattr(import_module(module), function)
     return command
 
 
@@ -204,7 +152,7 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
         raise ValueError(f"there is no command {name[:80]!r}{meant} bao --help lists all")
     parser = argparse.ArgumentParser(
         prog=f"bao {name}",
-        description=COMMANDS[name][0].upper() + COMMANDS[name][1:] + ".",
+        description=f"{COMMANDS[name][1].capitalize()}.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run = find(name)(parser)
@@ -215,16 +163,16 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
 def _missing(error: ModuleNotFoundError) -> str:
     """Return how to install a missing package; an empty string if no extra has it."""
     package = (error.name or "").partition(".")[0]
-    for extra, (known_as, packages) in EXTRAS.items():
+    for extra, packages in EXTRAS.items():
         if package in packages:
-            return f"this needs {known_as}: pip install 'bao_env[{extra}]'"
+            return f"this needs {package}: pip install 'bao_env[{extra}]'"
     return ""
 
 
 def _overview() -> str:
     """Return the text of ``bao --help``."""
     groups = [
-        "\n".join([f"{title}:", *(f"  {name:10}  {what}" for name, what in rows.items())])
+        "\n".join([f"{title}:", *(f"  {name:12}  {row[1]}" for name, row in rows.items())])
         for title, rows in GROUPS.items()
     ]
     return "\n\n".join(

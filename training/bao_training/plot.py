@@ -1,4 +1,4 @@
-"""Plot runs from their ``metrics.csv``: single runs, or settings over several seeds."""
+"""Plot runs from their CSV files: single runs, or settings over several seeds."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ CURVES = {
 }
 """The columns of ``metrics.csv`` that are drawn by default, with their titles."""
 _PERCENT = ("score_against_", "blunders")
+_AT_MOST = 8
+"""Columns that are drawn by default if a CSV has none of these."""
 X_AXES = {"steps": (1e6, "million steps"), "seconds": (60, "minutes of training")}
 """What the x axis may show: a column, its unit, and its title."""
 
@@ -37,13 +39,15 @@ class Group(NamedTuple):
 
     name: str
     runs: list[Path]
+    """Their folders, or CSV files."""
 
 
 def read_groups(words: Sequence[str]) -> list[Group]:
     """Return the lines of a picture.
 
     Args:
-        words: a run's folder, or ``NAME=PATTERN`` for the mean over the runs that match.
+        words: a run's folder or a CSV file, or ``NAME=PATTERN`` for the mean over the runs that
+            match.
 
     Raises:
         ValueError: a word names no run.
@@ -51,11 +55,11 @@ def read_groups(words: Sequence[str]) -> list[Group]:
     groups = []
     for word in words:
         name, equals, pattern = word.partition("=")
-        if not equals or Path(word).is_dir():
+        if not equals or Path(word).exists():
             name, pattern = "", word
-        runs = [Path(found) for found in sorted(glob(pattern)) if Path(found).is_dir()]
+        runs = [Path(found) for found in sorted(glob(pattern))]
         if not runs:
-            raise ValueError(f"{word!r:.200}: there is no such run; expected its folder")
+            raise ValueError(f"{word!r:.200}: there is no such run; expected its folder or CSV")
         groups += [Group(name, runs)] if name else [Group("", [run]) for run in runs]
     # Folders with the same name are told apart by the part of their paths that differs.
     alone = [str(group.runs[0].resolve()) for group in groups if not group.name]
@@ -66,17 +70,35 @@ def read_groups(words: Sequence[str]) -> list[Group]:
     ]
 
 
+def metrics_file(run: Path) -> Path:
+    """Return the CSV file of a run: ``metrics.csv`` in its folder, or the file itself."""
+    return run / "metrics.csv" if run.is_dir() else run
+
+
 def read_curve(run: Path, x: str, y: str) -> tuple[Float64Array, Float64Array]:
     """Return two columns of a run's metrics, where both are filled; empty without them.
 
     Raises:
-        OSError: the run has no ``metrics.csv``.
+        OSError: the run has no CSV file.
         ValueError: an entry is not a number.
     """
-    with open(run / "metrics.csv", newline="", encoding="utf-8") as rows:
+    with open(metrics_file(run), newline="", encoding="utf-8") as rows:
         found = [(row[x], row[y]) for row in csv.DictReader(rows) if row.get(x) and row.get(y)]
-    points = np.array(found, float).reshape(-1, 2)
+    try:
+        points = np.array(found, float).reshape(-1, 2)
+    except ValueError as error:
+        raise ValueError(f"{metrics_file(run)}, columns {x} and {y}: {error}") from error
     return points[:, 0], points[:, 1]
+
+
+def _default_metrics(runs: Sequence[Path], x: str) -> list[str]:
+    """Return the columns to draw: ours, or the first ones of another library's file."""
+    found = [y for y in CURVES if any(len(read_curve(run, x, y)[0]) for run in runs)]
+    if not found:
+        with open(metrics_file(runs[0]), newline="", encoding="utf-8") as rows:
+            columns = csv.DictReader(rows).fieldnames or []
+        found = [y for y in columns if y not in X_AXES and len(read_curve(runs[0], x, y)[0])]
+    return found[:_AT_MOST]
 
 
 def draw_curves(
@@ -87,7 +109,7 @@ def draw_curves(
     Args:
         groups: the lines.
         file: a PNG, PDF or SVG.
-        metrics: columns of ``metrics.csv``; by default those of :data:`CURVES` that the runs have.
+        metrics: columns of the CSV files; by default those of :data:`CURVES` that the runs have.
         x: the column of the x axis, one of :data:`X_AXES`.
 
     Returns:
@@ -99,10 +121,11 @@ def draw_curves(
     """
     unit, title = X_AXES[x]
     runs = [run for group in groups for run in group.runs]
-    found = [y for y in metrics or CURVES if any(len(read_curve(run, x, y)[0]) for run in runs)]
-    if not found or (metrics and len(found) < len(metrics)):
-        wanted = ", ".join({*metrics} - {*found}) or "metric to draw yet"
-        raise ValueError(f"{runs[0] / 'metrics.csv'} has no {wanted}")
+    found = [y for y in metrics if any(len(read_curve(run, x, y)[0]) for run in runs)]
+    found = found if metrics else _default_metrics(runs, x)
+    if not found or len(found) < len(metrics):
+        wanted = ", ".join({*metrics} - {*found}) or f"metric to draw against {x} yet"
+        raise ValueError(f"{metrics_file(runs[0])} has no {wanted}")
     columns = min(2, len(found))
     lines = -(-len(found) // columns)
     figure = Figure(figsize=(5 * columns, 3.2 * lines), layout="constrained")

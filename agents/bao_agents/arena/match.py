@@ -96,6 +96,7 @@ class Match:
             head |= rules_head(self.ruleset)
             if start.mover == NORTH:
                 head["first player"] = "North"
+            head["opening plies"] = str(np.sum(self.openings.actions[pair] != GAME_OVER))
             if points == 0.5:
                 head["result"] = "draw"
             else:

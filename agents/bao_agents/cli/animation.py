@@ -1,8 +1,8 @@
 """Draw moves as an animated GIF, seed by seed.
 
-``bao replay GAME --gif FILE`` draws a game, and ``bao explain POSITION MOVE --gif FILE`` one move
-with the words of its events. Both show the trace of each move on the drawing of the board, as the
-web board does. They need pygame and Pillow: ``pip install 'bao_env[render]'``.
+``bao replay GAME --gif FILE`` draws a game, and ``bao replay POSITION --move MOVE --gif FILE`` one
+move with the words of its events. Both show the trace of each move on the drawing of the board, as
+the web board does. They need pygame and Pillow: ``pip install 'bao_env[render]'``.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def all_cases(ruleset: Ruleset, batches: Sequence[int], threads: Sequence[int]) 
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao bench``: plies a second of random legal play with exact masks."""
+    """``bao bench engine``: plies a second of random legal play with exact masks."""
     add_options(parser, "ruleset", "json")
     add_rounds(parser, seconds=0.5)
     parser.add_argument("--batches", type=at_least(1), nargs="+", default=BATCHES, metavar="B")

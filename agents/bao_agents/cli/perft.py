@@ -1,4 +1,4 @@
-"""Run ``bao perft``: count the action sequences of a given length."""
+"""Run ``bao bench perft``: count the action sequences of a given length."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bao_env.notation.positions import action_to_move, parse_position
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao perft``: count the action sequences of a given length from a position."""
+    """``bao bench perft``: count the action sequences of a given length from a position."""
     parser.add_argument(
         "depth", type=at_least(1), help="length of the sequences (8 takes well under 1 s)"
     )
