@@ -1,4 +1,4 @@
-"""Write the rules of a rule set as one page of plain words, for people and language models.
+"""Write the rules of a rule set as one page of plain words.
 
 The page is built from the switches of the rule set, so it also fits rule sets that you define.
 ``bao_env/RULES.md`` has the same rules by number, with their sources.

@@ -13,8 +13,6 @@ LIBRARIES = {
     "rllib": ("ray", "ray[rllib]"),
     "open_spiel": ("pyspiel", "open_spiel"),
     "pgx": ("pgx", "pgx jax"),
-    "textarena": ("textarena", "textarena"),
-    "verifiers": ("verifiers", "verifiers"),
 }
 
 

@@ -187,7 +187,7 @@ def test_no_choice_after_the_end() -> None:
         kind.spelling.format(checkpoint="zanzibar", budget=f"2{unit}")
         for kind in KINDS
         for unit in kind.units
-        if kind.name not in ("chat", "pipe", "function") and unit != "s"  # slower than ms
+        if kind.name not in ("pipe", "function") and unit != "s"  # slower than ms
     ],
 )
 def test_players_check_arrays(spec: str) -> None:

@@ -25,7 +25,6 @@ from bao_agents.arena.placement import Part, Session, place
 from bao_agents.arena.tournament import TournamentSettings
 from bao_env.engine.ruleset import RULESETS
 from bao_training.cli import main as bao
-from tests import chat_stub
 from tests.conftest import Capsys, Fails, Says
 
 OPENINGS = 60
@@ -319,23 +318,6 @@ def test_rate_a_bot(ladder_file: Path, tmp_path: Path, says: Says) -> None:
     assert found["games"] == sum(row["games"] for row in found["against"])
     for text in ("small", "numba", found["made_with"]["commit"], "seed 1", "gives won games away"):
         assert text in out
-
-
-@pytest.mark.usefixtures("threads")
-def test_rate_a_language_model(
-    report: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
-) -> None:
-    pytest.importorskip("openai")
-    file = tmp_path / "short.json"
-    file.write_text(make_ladder("short", report, 12).model_dump_json())
-    monkeypatch.setenv("BAO_CHAT_LOG", str(tmp_path / "chat.jsonl"))
-    line = f"rate chat:illegal?retries=0 --ladder {file} --precision 400 --threads 1"
-    with chat_stub.serve() as stub:
-        monkeypatch.setenv("OPENAI_BASE_URL", stub.url)
-        out = says(line)
-    assert "# chat:illegal?retries=0: below" in out
-    answers = re.search(r"answers: (\d+) moves, (\d+) illegal tries, (\d+) forfeits", out)
-    assert answers and 60 < int(answers[1]) == int(answers[2]) == int(answers[3]) <= 72
 
 
 @pytest.mark.usefixtures("threads")

@@ -105,13 +105,6 @@ def _load_solver(request: LoadRequest) -> NamedPlayer:
     return NamedPlayer(request.name, agent)
 
 
-def _load_chat(request: LoadRequest) -> NamedPlayer:
-    from bao_agents.chat import ChatAgent
-
-    agent = ChatAgent(str(request.spec).partition(":")[2], request.ruleset)
-    return NamedPlayer(request.name, agent)
-
-
 def _load_function(request: LoadRequest) -> NamedPlayer:
     name = str(request.spec)
     make = plugins.find(name)
@@ -209,15 +202,6 @@ KINDS = (
         },
         _load_solver,
         ("s", "ms", "n"),
-    ),
-    PlayerKind(
-        "chat",
-        "chat:{model}",
-        {
-            "chat:MODEL": "a language model at the address in OPENAI_BASE_URL",
-            "chat:MODEL?legal=false": "the same without a list of the legal moves",
-        },
-        _load_chat,
     ),
     PlayerKind(
         "pipe",

@@ -57,7 +57,7 @@ from bao_training.train import load_config, make_trainer
 board = bao_env.Board()
 board.move_text("A7L")
 for name in PLAYERS:
-    if not name.startswith(("runs/", "chat:", "pipe:", "package.")):
+    if not name.startswith(("runs/", "pipe:", "package.")):
         bao_agents.load(name).choose(board)
 settings = load_config("quick", ["envs=64", "minibatch=64", "hidden=[8]"])
 make_trainer(*settings).train_update()

@@ -1,0 +1,56 @@
+"""Test the rules as a page of words.
+
+``python -m tests.test_text_rules`` writes the committed pages of tests/data/text_rules.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bao_env.engine.ruleset import CHOICES, RULESETS, Ruleset
+from bao_env.text_rules import rules_page
+from tests.rulesets import EVERY_RULESET
+
+FOLDER = Path(__file__).with_name("data") / "text_rules"
+ZANZIBAR = RULESETS["zanzibar"]
+SWITCHES = [field.name for field in dataclasses.fields(Ruleset) if field.name != "name"]
+OPENINGS: dict[str, dict[str, Any]] = {
+    "opening_front": {"opening_front": (0, 0, 0, 0, 6, 2, 1, 1)},
+    "opening_back": {"opening_back": (2, *(0,) * 7), "opening_store": 20},
+    "opening_store": {"opening_front": (0, 0, 0, 0, 6, 2, 2, 22), "opening_store": 0},
+}
+"""Other openings, since each side must keep its 32 seeds."""
+
+
+def other_rules(switch: str) -> list[Ruleset]:
+    """Return zanzibar with every other value of a switch; a number becomes one more."""
+    value = getattr(ZANZIBAR, switch)
+    if switch in OPENINGS:
+        return [ZANZIBAR.replace(**OPENINGS[switch])]
+    others: list[Any] = [not value] if isinstance(value, bool) else []
+    if isinstance(value, str):
+        others = [word for word in CHOICES[switch] if word != value]
+    elif not others:
+        others = [value + 1]
+    return [ZANZIBAR.replace(**{switch: other}) for other in others]
+
+
+@EVERY_RULESET
+def test_pages_are_the_committed_ones(ruleset: str) -> None:
+    page = (FOLDER / f"{ruleset}.txt").read_text(encoding="ascii")
+    assert f"{rules_page(RULESETS[ruleset])}\n" == page
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_each_value_of_a_switch_changes_the_page(switch: str) -> None:
+    rules = [ZANZIBAR, *other_rules(switch)]
+    assert len({rules_page(ruleset) for ruleset in rules}) == len(rules) > 1
+
+
+if __name__ == "__main__":
+    for name in RULESETS:
+        (FOLDER / f"{name}.txt").write_text(f"{rules_page(RULESETS[name])}\n", encoding="ascii")
