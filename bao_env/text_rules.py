@@ -107,12 +107,14 @@ front hole with two seeds or more are never barred.""",
 
 _NAMES = """
 
-NAMING A MOVE. Name the hole where you start and its neighbour on the ring into which the first \
-seed goes: "A3 towards A4" or "A3 towards A2", "A1 towards A2" or "A1 towards B1"."""
-_NAMES_ENDS = """ For a capture in namua, name the end from which the captured seeds are sown: \
-"A4 from A1" or "A4 from A8"."""
-_NAMES_HOUSE = """ A move ends at your house where you have the choice; to play it, add "play the \
-house": "A4 from A1, play the house"."""
+NAMING A MOVE. Name the hole where you start, then the direction in which the first seed goes as \
+you see it: L to the left, towards lower numbers, or R to the right: "A3L" sows into A2 first, \
+"A3R" into A4. At the end of a row the ring turns: "A1L" sows into B1, "B8R" into A8. North may \
+write A and B for a and b."""
+_NAMES_ENDS = """ When you capture in namua, L means that the captured seeds are sown from hole 1, \
+R from hole 8."""
+_NAMES_HOUSE = """ A move ends at your house where you have the choice; to play it, add ">": \
+"A4L>"."""
 
 
 def rules_page(ruleset: Ruleset) -> str:
