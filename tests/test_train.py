@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import json
 import os
 import random
 import re
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,6 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 
 from bao_agents.cli import files
 from bao_agents.nets import checkpoint
-from bao_agents.nets.checkpoint import CheckpointError
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.rule_files import load_ruleset
 from bao_env.notation.transcript import parse_transcripts, replay
@@ -230,7 +231,7 @@ def test_a_rule_file_and_a_seed(tmp_path: Path, says: Says) -> None:
     saved = checkpoint.load(final)
     assert saved.ruleset == load_ruleset(rules) and saved.info["config"]["seed"] == 7
     assert lines[0].startswith(f"{tmp_path / 'r'}: 1,024 steps in 0.")
-    assert f"  bao rate {final.parent}" in lines
+    assert f"  bao match {final.parent} alphabeta:4" == lines[-1]
     for name in PpoTrainer.OPPONENTS:
         assert any(f"against {name}, 2 games" in line for line in lines)
     assert all(len(line.replace(str(tmp_path), "runs")) <= 80 for line in lines)
@@ -339,7 +340,7 @@ def test_diverged_network_is_not_saved(
 
 def test_folder_in_use(tmp_path: Path, run: Fails) -> None:
     with files.hold(tmp_path / "r"):
-        for words in (NEW, "--resume"):
+        for words in (NEW, f"{NEW} --resume"):
             assert f"{tmp_path / 'r'} is in use by process {os.getpid()} " in run(words)
     assert [path.name for path in (tmp_path / "r").iterdir()] == [".lock"]
 
@@ -391,9 +392,42 @@ def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails
     table.write_bytes(b"update,steps\n1,\xff\n")
     assert f"{table} is not a metrics table" in run("--resume")
     table.write_text("update,steps,entropy\n1,64,0.5\n2")  # cut short in 24
-    assert "resuming with the run's own configuration" in run(f"{NEW} --resume", status=0)
+    assert f"resumed {folder} at step" in run("--resume", status=0)
     assert [row["update"] for row in metrics(tmp_path)] == ["1", *map(str, range(4, 13))]
     assert not list(folder.glob(".*.tmp"))
+
+
+def test_resume_keeps_the_settings_of_the_run(tmp_path: Path, run: Fails) -> None:
+    """Also before the first checkpoint; what differs is named, and what may change does."""
+    note = tmp_path / "r" / "run.json"
+    settings = options(TINY + "evaluate_pairs=1 steps=2048 learning_rate=5e-4")
+    error = run("--resume")
+    assert error == f"error: there is no run {tmp_path / 'r'} to resume; the runs there: none\n"
+    config, method_config = train.load_config(None, settings.replace("--set ", "").split())
+    train.start_run(note.parent, config, method_config)
+    before = json.loads(note.read_text())
+    assert "the runs there: r" in run("--run typo --resume")
+    assert "no checkpoint yet: starting" in run("--resume", status=0)
+    assert json.loads(note.read_text()) == before
+    for wrong in ("--set learning_rate=0.001", "--seed 7", "--ruleset kibao", "--set steps=1024"):
+        error = run(f"--resume {wrong} --set device=cpu")
+        assert "was started with" in error and "a resumed run keeps its settings" in error
+    assert "learning_rate=0.0005, not 0.001;" not in run(f"{settings} --resume", status=0)
+    error = run("quick --resume --set ppo.epochs=3")
+    assert "learning_rate" not in error and "ppo.epochs=" in error and "method=" in error
+    assert json.loads(note.read_text()) == before
+    run("--resume --set steps=3072 --set device=cpu --set keep_every=1024", status=0)
+    changed = json.loads(note.read_text())["config"]
+    assert changed == before["config"] | {"steps": 3072, "device": "cpu", "keep_every": 1024}
+    assert [row["steps"] for row in metrics(tmp_path)] == ["0", "1024", "2048", "3072"]
+
+
+def test_training_in_another_thread(tmp_path: Path) -> None:
+    """Only the main thread handles signals."""
+    settings = (TINY + "evaluate_pairs=1 steps=1024").split()
+    trainer = train.start_run(tmp_path / "r", *train.load_config(None, settings))
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(train.run, trainer, tmp_path / "r").result()
 
 
 def test_a_run_starts_from_a_checkpoint(tmp_path: Path) -> None:
@@ -408,24 +442,14 @@ def test_a_run_starts_from_a_checkpoint(tmp_path: Path) -> None:
         ppo(f"start={path} hidden=[8]")
 
 
-def test_a_run_of_an_earlier_version_is_resumed(tmp_path: Path) -> None:
-    """It is resumed unless it used a setting that no longer exists."""
-    trainer = ppo()
-    trainer.train_update()
-    path = tmp_path / train.LAST
-    for loss in ("clipped", "mine:loss"):
-        trainer.save(path)
-        saved = checkpoint.load(path, arrays=True)
-        saved.info["config"]["ppo"] |= {"loss": loss, "fixed_opponent": ""}
-        arrays = saved.arrays | {
-            f"model.{n}": t.numpy() for n, t in saved.network.state_dict().items()
-        }
-        saved.info["digest"] = digest(saved.info, arrays)
-        checkpoint.save(path, saved)
-        if loss == "clipped":
-            assert weights(train.resume_run(tmp_path)) == weights(trainer)
-    with pytest.raises(CheckpointError, match=r"unknown key 'ppo\.loss'"):
-        train.resume_run(tmp_path)
+def test_the_next_commands_work_as_printed(tmp_path: Path, says: Says) -> None:
+    """In a folder with a space, and for rules that the ladder does not have."""
+    out = tmp_path / "my runs"
+    words = options(TINY + "evaluate_pairs=1 steps=1024")
+    said = says(f"train --out '{out}' --run r --ruleset kujifunza {words}")
+    [command] = [line for line in said.splitlines() if line.startswith("  bao ")]
+    assert "match" in command
+    assert "rule set kujifunza" in says(command.removeprefix("  bao ") + " --pairs 2")
 
 
 def test_custom_rules_travel_inside_the_checkpoint(tmp_path: Path) -> None:

@@ -38,18 +38,22 @@ def _together() -> Iterator[None]:
         raise ProcessLost(f"another process of this run is gone: {error}") from error
 
 
+def has_a_gpu_each() -> bool:
+    """Return whether this machine has a GPU for each of the processes that torchrun started."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= torch.cuda.device_count()
+
+
 @contextmanager
 def process_group() -> Iterator[None]:
     """Join the processes that torchrun has started, if any, and leave them at the end."""
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         yield
         return
-    if torch.cuda.is_available():
+    on_gpus = torch.cuda.is_available() and has_a_gpu_each()
+    if on_gpus:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     # gloo carries objects and flags, NCCL gradients on a GPU.
-    dist.init_process_group(
-        "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=_TIMEOUT
-    )
+    dist.init_process_group("cpu:gloo,cuda:nccl" if on_gpus else "gloo", timeout=_TIMEOUT)
     try:
         yield
     finally:

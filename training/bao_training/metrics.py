@@ -50,7 +50,9 @@ class Metrics:
         write_atomically(self._path, table.getvalue())
         self._file = open(self._path, "a", newline="", encoding="utf-8")  # noqa: SIM115
         self._writer = csv.DictWriter(self._file, columns)
-        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=update + 1)
+        # TensorBoard's steps are environment steps, as in other libraries.
+        steps = int(kept[-1].get("steps") or -1) if kept else -1
+        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=steps + 1)
         self._hook, threading.excepthook = threading.excepthook, _report
 
     def write(self, row: Mapping[str, Any]) -> None:
@@ -65,7 +67,7 @@ class Metrics:
         self._file.flush()
         for name, value in row.items():
             if name != "update":
-                self._board.add_scalar(f"{_group(name)}/{name}", value, row["update"])
+                self._board.add_scalar(f"{_group(name)}/{name}", value, row["steps"])
 
     def close(self) -> None:
         """Flush and close both.

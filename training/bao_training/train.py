@@ -28,10 +28,11 @@ If one of them dies, the others stop, and ``--resume`` continues from the last c
 from __future__ import annotations
 
 import argparse
-import json
 import os
+import shlex
 import signal
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,12 +41,13 @@ from typing import Any
 import torch
 
 from bao_agents import plugins
-from bao_agents.cli.files import HeldError, write_atomically
+from bao_agents.cli.files import HeldError
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
 from bao_agents.nets.network import allow_architecture
 from bao_agents.progress import Progress
 from bao_agents.provenance import current_commit
+from bao_env.engine.ruleset import get_ruleset
 from bao_training import distributed
 from bao_training.alphazero import AlphaZeroTrainer
 from bao_training.config import (
@@ -61,6 +63,7 @@ from bao_training.config import (
 from bao_training.metrics import Metrics, MetricsError
 from bao_training.plot import Group, draw_curves
 from bao_training.ppo import PpoTrainer
+from bao_training.run_settings import read_note, resumed_settings, runs_in, write_note
 from bao_training.td import TdTrainer
 from bao_training.trainer import DivergedError, Trainer
 
@@ -155,40 +158,37 @@ def start_run(folder: Path, config: TrainConfig, method_config: MethodConfig) ->
         ConfigError, CheckpointError: it cannot be started.
         OSError: the folder cannot be written.
     """
-    if (folder / LAST).exists():
-        raise ConfigError(
-            f"{folder} already holds a run: continue it with --resume, or choose another --run"
-        )
     trainer = make_trainer(config, method_config)
     if distributed.rank() == 0:
-        folder.mkdir(parents=True, exist_ok=True)
-        note = {
-            "commit": current_commit(),
-            "torch": torch.__version__,
-            "config": trainer.settings(),
-        }
-        write_atomically(folder / "run.json", json.dumps(note, indent=2) + "\n")
+        write_note(
+            folder,
+            {
+                "commit": current_commit(),
+                "torch": torch.__version__,
+                "bfloat16": trainer.computes_in_bfloat16,
+                "config": trainer.settings(),
+            },
+        )
     return trainer
 
 
-def resume_run(folder: Path) -> Trainer[Any, Any]:
-    """Continue the run in ``folder`` from its last checkpoint.
+def resume_run(folder: Path, given: Mapping[str, Any] | None = None) -> Trainer[Any, Any]:
+    """Continue the run in ``folder`` from its last checkpoint, or from its start if it has none.
+
+    Args:
+        folder: the run's folder, with a note or a checkpoint.
+        given: settings that are given now; see :func:`resumed_settings`.
 
     Raises:
-        CheckpointError: it has no checkpoint that can be resumed.
-        ConfigError: this machine cannot run it.
+        CheckpointError: its checkpoint cannot be resumed.
+        ConfigError: settings are given that it cannot change, or this machine cannot run it.
     """
-    path = folder / LAST
-    saved = checkpoint.load(path, arrays=True)
-    settings = saved.info.get("config")
+    path, note = folder / LAST, read_note(folder) or {}
+    saved = checkpoint.load(path, arrays=True) if path.exists() else None
+    settings = note.get("config") if saved is None else saved.info.get("config")
     if not isinstance(settings, dict):
         raise CheckpointError(f"{path} holds no run: it has no settings")
-    for name, former in FORMER_SETTINGS.items():
-        if isinstance(table := settings.get(name), dict):
-            kept = {
-                key: value for key, value in table.items() if (key, value) not in former.items()
-            }
-            settings = settings | {name: kept}
+    wanted = resumed_settings(folder, settings, given or {})
     try:
         config, method_config = config_from_dict(settings)
     except ConfigError as error:
@@ -196,11 +196,22 @@ def resume_run(folder: Path) -> Trainer[Any, Any]:
             f"{path} belongs to a run that cannot be resumed here: {error}. A run is resumed by "
             "the version of the project that started it; start a new one with another --run"
         ) from error
+    if wanted != settings:
+        config, method_config = config_from_dict(wanted)
     trainer = make_trainer(config, method_config)
-    try:
-        trainer.restore(saved)
-    except CheckpointError as error:
-        raise CheckpointError(f"{path}: {error}") from error
+    if saved is not None:
+        try:
+            trainer.restore(saved)
+        except CheckpointError as error:
+            raise CheckpointError(f"{path}: {error}") from error
+    here = trainer.computes_in_bfloat16
+    if note.get("bfloat16", here) != here:
+        _say(
+            "this machine computes in float32, and the run began in bfloat16, or the other way "
+            "round: from here on it is not bit for bit the run that it would have been"
+        )
+    if distributed.rank() == 0 and wanted != note.get("config"):
+        write_note(folder, note | {"config": trainer.settings()})
     return trainer
 
 
@@ -226,7 +237,10 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
         Progress.write("stopping after this update; repeat to stop at once", file=sys.stderr)
 
     first = distributed.rank() == 0
-    handlers = {s: signal.signal(s, ask_to_stop) for s in (signal.SIGINT, signal.SIGTERM)}
+    # Only the main thread may handle signals.
+    handled = threading.current_thread() is threading.main_thread()
+    signals = [signal.SIGINT, signal.SIGTERM] if handled else []
+    handlers = {number: signal.signal(number, ask_to_stop) for number in signals}
     metrics = Metrics(folder, trainer.columns, trainer.update) if first else None
     bar = Progress(
         total=config.steps,
@@ -303,31 +317,40 @@ def train(args: argparse.Namespace) -> int:
     """
     name = args.run or (args.config.stem if args.config else "default")
     folder = args.out / name
-    goes_on = f"continue with --run {name} --resume"
+    goes_on = f"continue with {_resume_command(args.out, name)}"
     try:
         if len(Path(name).parts) != 1 or not Path(name).name.strip(".") or len(name) > 200:
             raise ConfigError(
                 f"--run {name!r:.200}: expected the name of a folder, of at most 200 characters, "
                 "without slashes; --out says where it lies"
             )
-        resuming = args.resume and (folder / LAST).exists()
         given = read_settings(args.config, args.set)
         if args.ruleset:
             given |= ruleset_settings(args.ruleset)
         if args.seed is not None:
             given["seed"] = args.seed
+        exists = (folder / LAST).exists() or read_note(folder) is not None
+        if exists and not args.resume:
+            raise ConfigError(
+                f"{folder} already holds a run: continue it with --resume, or choose another --run"
+            )
+        if args.resume and not exists and not given:
+            known = ", ".join(runs_in(args.out)) or "none"
+            raise ConfigError(f"there is no run {folder} to resume; the runs there: {known}")
         import_own_code(given)
-        settings = None if resuming else config_from_dict(given)
+        settings = None if exists else config_from_dict(given)
         with distributed.hold(folder):
             for unfinished in folder.glob(".*.tmp"):  # by a write that was killed
                 unfinished.unlink(missing_ok=True)
             if settings is not None:
                 trainer = start_run(folder, *settings)
             else:
-                if args.config or args.set or args.ruleset or args.seed is not None:
-                    _say("resuming with the run's own configuration")
-                trainer = resume_run(folder)
-                _say(f"resumed {folder} at step {trainer.steps:,}")
+                trainer = resume_run(folder, given)
+                _say(
+                    f"resumed {folder} at step {trainer.steps:,}"
+                    if (folder / LAST).exists()
+                    else f"no checkpoint yet: starting {folder} with its own settings"
+                )
             finished = run(trainer, folder)
     except (ConfigError, CheckpointError, HeldError, MetricsError) as error:
         _say(f"error: {error}")
@@ -359,10 +382,15 @@ def train(args: argparse.Namespace) -> int:
 
 def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
     """Describe a finished run: its last scores, its files, and what to type next."""
-    lines = [f"{folder}: {trainer.steps:,} steps in {trainer.seconds / 60:.1f} minutes", ""]
+    lines = [f"{folder}: {trainer.steps:,} steps in {trainer.seconds / 60:.1f} minutes"]
+    if trainer.scores:
+        lines.append("")
     for name, score in trainer.scores.items():
         interval = f"{score.low:.1%} to {score.high:.1%}"
         lines.append(f"  {score.rate:6.1%} ({interval}) against {name}, {score.games} games")
+    run_folder = shlex.quote(str(folder))
+    # The ladder has its own rules; a match takes those of the run.
+    rated = trainer.ruleset == get_ruleset("zanzibar")
     return "\n".join(
         [
             *lines,
@@ -370,10 +398,16 @@ def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
             f"  {folder / 'final.safetensors'}  the player",
             f"  {folder / 'curves.png'}  how it learnt; metrics.csv has the numbers",
             "",
-            f"  bao match {folder} alphabeta:4",
-            f"  bao rate {folder}",
+            f"  bao match {run_folder} alphabeta:4",
+            *([f"  bao rate {run_folder}"] if rated else []),
         ]
     )
+
+
+def _resume_command(out: Path, name: str) -> str:
+    """Return the command that resumes a run."""
+    elsewhere = "" if out == Path("runs") else f" --out {shlex.quote(str(out))}"
+    return f"bao train --run {shlex.quote(name)}{elsewhere} --resume"
 
 
 def _say(text: str) -> None:

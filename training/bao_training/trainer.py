@@ -40,7 +40,7 @@ from bao_training.saved import (
     part,
     set_generator_state,
 )
-from bao_training.worker import GameTotals, Worker
+from bao_training.worker import GameTotals, Worker, has_bfloat16
 
 _BOT_SEED = 1
 _MATCH_SEED = 12345
@@ -118,6 +118,11 @@ class Trainer(ABC, Generic[W, C]):
         self._threads = ThreadPoolExecutor(
             len(self._here), initializer=torch.set_num_threads, initargs=(1,)
         )
+
+    @property
+    def computes_in_bfloat16(self) -> bool:
+        """Whether the network computes in bfloat16, on this machine."""
+        return self.config.bfloat16 and has_bfloat16(self.device)
 
     def make_network(self) -> PolicyNetwork:
         """Make the untrained network."""
@@ -418,10 +423,16 @@ def pick_device(name: str) -> torch.device:
     """Return the device of a configuration; ``auto`` is a GPU if there is one.
 
     Raises:
-        ConfigError: ``name`` is ``cuda``, and there is no GPU.
+        ConfigError: ``name`` is ``cuda``, and there is no GPU; or there are fewer GPUs than
+            processes.
     """
     if name == "cuda" and not torch.cuda.is_available():
         raise ConfigError("device='cuda', but torch sees no CUDA device; use device='cpu'")
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not distributed.has_a_gpu_each():
+        raise ConfigError(
+            f"device={name!r}: more processes than GPUs ({torch.cuda.device_count()}) on this "
+            "machine; give torchrun a smaller --nproc-per-node, or use device='cpu'"
+        )
     return torch.device(name)
