@@ -12,7 +12,6 @@ LIBRARIES = {
     "torchrl": ("torchrl", "torchrl"),
     "rllib": ("ray", "ray[rllib]"),
     "open_spiel": ("pyspiel", "open_spiel"),
-    "pgx": ("pgx", "pgx jax"),
 }
 
 

@@ -16,7 +16,7 @@ import check
 import cleanrl_vector
 import measure
 from bao_agents.arena.elo import Score, score_pairs
-from bao_env import Agent, GreedyAgent, PolicyAgent, RandomAgent
+from bao_env import Agent, BaoVectorEnv, GreedyAgent, PolicyAgent, RandomAgent
 from tests.conftest import Capsys
 
 
@@ -63,7 +63,7 @@ def test_every_library_has_requirements_and_examples() -> None:
     for library in check.LIBRARIES:
         path = check.EXAMPLES / "requirements" / f"{library}.txt"
         lines = path.read_text().splitlines()
-        assert ("torch>=2.6,<2.14" in lines) == (library != "pgx") and "tqdm>=4.66" in lines
+        assert ("torch>=2.6,<2.14" in lines) == (library != "mctx") and "tqdm>=4.66" in lines
 
 
 def test_check_runs_examples(
@@ -111,3 +111,32 @@ def test_plain_ppo_is_reproducible() -> None:
     legal = np.ones((50, 64), np.bool_)
     first, again = (cleanrl_vector.train(300, games=16, rollout=8) for _ in range(2))
     assert (first(boards, legal) == again(boards, legal)).all()
+
+
+def test_step_in_jax_plays_the_games_of_the_vector_environment() -> None:
+    jax = pytest.importorskip("jax")
+    pytest.importorskip("mctx")
+    import mctx_gumbel
+
+    envs = BaoVectorEnv(
+        20, opponent=None, observation=measure.OBSERVATION, autoreset_mode="Disabled"
+    )
+    seen, _ = envs.reset(seed=1)
+    games = mctx_gumbel.Games(envs.positions.view(np.uint32), envs.action_masks())
+    step = jax.jit(mctx_gumbel.step)
+    over = np.zeros(20, np.bool_)
+    while not over.any():
+        actions = envs.sample_legal_actions()
+        seen, rewards, terminated, truncated, _ = envs.step(actions)
+        over = terminated | truncated
+        outcome = step(games, actions)
+        games = outcome.games
+        assert np.array_equal(np.array(games.positions).view(np.uint64), envs.positions)
+        assert np.array_equal(outcome.rewards, rewards)
+        assert np.array_equal(outcome.signs, np.where(over, 0, -1))
+        assert np.array_equal(games.legal[~over], envs.action_masks()[~over])
+        assert not games.legal[over].any()
+        assert np.array_equal(outcome.boards, seen["observation"])
+    again = step(games, actions * 0 + np.argmax(games.legal, axis=1))
+    assert np.array_equal(again.games.positions[over], games.positions[over])
+    assert not again.rewards[over].any() and not again.signs[over].any()

@@ -5,7 +5,6 @@
 ``bao_env.adapters.torchrl``          batches as a TorchRL ``EnvBase``
 ``bao_env.adapters.rllib``            a masked RLModule and the environments under RLlib's names
 ``bao_env.adapters.open_spiel``       the OpenSpiel game ``python_bao``
-``bao_env.adapters.pgx``              a Pgx environment, for training loops that JAX compiles
 ====================================  ====================================================
 
 Tianshou, skrl, AgileRL and CleanRL's pattern use the environments as they are. For self-play all of
