@@ -1,18 +1,14 @@
-"""Test how the examples of other RL libraries are measured and checked."""
+"""Test how the examples of other RL libraries are measured."""
 
 from __future__ import annotations
 
-import re
-import sys
 from contextlib import nullcontext
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import check
 import cleanrl_vector
 import measure
 from bao_agents.arena.elo import Score, score_pairs
@@ -54,56 +50,6 @@ def test_report_fails_unless_greedy_is_beaten(
     row = capsys.readouterr().out
     assert row.startswith(f"| numpy | {version('numpy')} | some route | 61 | 98.0 % (")
     assert f" %) | {wins}.0 % (" in row
-
-
-def test_every_library_has_requirements_and_examples() -> None:
-    assert len(check.LIBRARIES) == 8
-    files = {path.stem for path in check.EXAMPLES.glob("*_*.py") if path.stem != "__init__"}
-    assert files == {name for library in check.LIBRARIES for name in check.examples_of(library)}
-    for library in check.LIBRARIES:
-        path = check.EXAMPLES / "requirements" / f"{library}.txt"
-        lines = path.read_text().splitlines()
-        assert ("torch>=2.6,<2.14" in lines) == (library != "mctx") and "tqdm>=4.66" in lines
-
-
-def test_check_runs_examples(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capsys
-) -> None:
-    """It prints their rows and names those that fail; this test installs nothing."""
-    folder = tmp_path
-    (folder / "fake_good.py").write_text("print('epoch 1'); print('| fake | 1 | good | 2 | 3 |')")
-    (folder / "fake_poor.py").write_text("import sys; sys.exit('this went wrong')")
-    (folder / "fake_mute.py").write_text("print('nothing')")
-    monkeypatch.setattr(check, "ROOT", tmp_path)
-    monkeypatch.setattr(check, "EXAMPLES", folder)
-    monkeypatch.setattr(check, "LIBRARIES", ["fake"])
-    monkeypatch.setattr(check, "prepare", lambda library, folder, fresh: Path(sys.executable))
-    assert check.main(["--all"]) == 1
-    out, err = capfd.readouterr()
-    assert out == check.HEAD + "\n| fake | 1 | good | 2 | 3 |\n"
-    assert "epoch 1" in err and "this went wrong" in err
-    assert "fake_mute printed 0 rows" in err and "failed: fake_mute, fake_poor" in err
-
-
-def test_check_names_failed_installations(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capsys
-) -> None:
-    (tmp_path / "requirements").mkdir()
-    (tmp_path / "requirements" / "fake.txt").write_text("not a requirement !\n")
-    monkeypatch.setattr(check, "EXAMPLES", tmp_path)
-    monkeypatch.setattr(check, "LIBRARIES", ["fake"])
-    monkeypatch.setattr(check, "python_in", lambda folder: Path(sys.executable))
-    assert check.main(["fake", "--venvs", str(tmp_path)]) == 1
-    out, err = capfd.readouterr()
-    assert out == check.HEAD + "\n" and "fake: not installed" in err
-
-
-@pytest.mark.parametrize("words", [[], ["--all", "sb3"], ["keras"]])
-def test_check_says_what_to_give(words: list[str], capsys: Capsys) -> None:
-    with pytest.raises(SystemExit) as end:
-        check.main(words)
-    assert end.value.code == 2
-    assert re.search("unknown library 'keras'|name the libraries", capsys.readouterr().err)
 
 
 def test_plain_ppo_is_reproducible() -> None:
