@@ -170,7 +170,6 @@ RESULT = json.dumps(
         "moves": [30, 40],
         "seconds": [0.25, 0.5],
         "commit": "older",
-        "tallies": [],
     }
 )
 

@@ -19,7 +19,7 @@ from bao_agents.nets.checkpoint_files import title
 from bao_env.board import Board
 from bao_env.bots import Agent
 from bao_env.engine.action import mask_of
-from bao_env.engine.position import Actions, Flags, Words
+from bao_env.engine.position import Actions, Words
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
@@ -61,20 +61,6 @@ class NamedPlayer:
     def seeded(self) -> bool:
         """Whether the play depends on the seed that the player was loaded with."""
         return bool(getattr(self._agent, "seeded", True))
-
-    @property
-    def forfeits(self) -> Flags | None:
-        """Where the agent forfeited the game in its last call, bool[B].
-
-        None if it never does.
-        """
-        found: Flags | None = getattr(self._agent, "forfeits", None)
-        return found
-
-    @property
-    def tally(self) -> dict[str, int]:
-        """Counts of a language model's answers so far; empty for other agents."""
-        return dict(getattr(self._agent, "tally", {}))
 
     def act(self, positions: Words, legal: Words) -> Actions:
         """Choose an action in each position; see :meth:`bao_env.bots.Agent.act`."""

@@ -29,7 +29,7 @@ import numpy as np
 
 from bao_agents import registry
 from bao_agents.arena.elo import wilson_interval
-from bao_agents.arena.games import play_games, tally_of, tally_text
+from bao_agents.arena.games import play_games
 from bao_agents.arena.report import markdown_table
 from bao_agents.arena.sampling import games, random_play
 from bao_agents.arena.scheduler import fingerprint
@@ -219,7 +219,7 @@ def measure(
     Raises:
         ValueError: the player chooses an illegal action, or its games have too few positions.
     """
-    won, counts, before = dict(shared), None, tally_of(player)
+    won, counts = dict(shared), None
     if "own" in args.sources:
         own = solved("own", player, args)
         won["own"], counts = own.known.won, own.counts
@@ -244,7 +244,6 @@ def measure(
             "share": share and share._asdict(),
         },
         "own_games": counts,
-        "answers": tally_of(player, before),
     }
 
 
@@ -287,11 +286,6 @@ def tables(report: dict[str, Any]) -> str:
             markdown_table(away, choices),
             "Games from won positions against perfect play:",
             markdown_table(["player", "games", "won, %", "95 % interval"], perfect),
-            *(
-                f"{result['player']}: {tally_text(result['answers'])}"
-                for result in report["results"]
-                if result["answers"]
-            ),
         ]
     return "\n\n".join(paragraphs)
 

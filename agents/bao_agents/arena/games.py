@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 
@@ -17,17 +16,6 @@ from bao_env.engine.position import PLY, Seats, Words, movers
 MAX_PLIES = 1000
 GAME_OVER = 255
 """Fills the rows of :attr:`MatchGames.actions` after the end of a game."""
-
-
-def tally_of(player: Agent, before: Mapping[str, int] = MappingProxyType({})) -> dict[str, int]:
-    """Return the counts of a language model's answers since ``before``; empty for other players."""
-    tally: Mapping[str, int] = getattr(player, "tally", {})
-    return {what: count - before.get(what, 0) for what, count in tally.items()}
-
-
-def tally_text(tally: Mapping[str, int]) -> str:
-    """Return the counts of a language model's answers in words."""
-    return ", ".join(f"{count:,} {what}" for what, count in tally.items())
 
 
 @dataclass(frozen=True)
@@ -58,8 +46,7 @@ def play_games(
     """Play a batch of games to the end.
 
     Args:
-        players: each gets all of its positions of a ply in one call. If a player has an attribute
-            ``forfeits``, bool[B], it loses the games where that is set after the call.
+        players: each gets all of its positions of a ply in one call.
         positions: uint64[G, 6], the starts; not changed.
         first_seats: int8[G], the seat of the first player in each game.
         engine: the rules.
@@ -89,11 +76,6 @@ def play_games(
                 who = getattr(players[i], "name", ("the first player", "the second player")[i])
                 actions[index] = check_actions(chosen, masks[index], who)
                 moves[i] += len(index)
-                forfeits = getattr(players[i], "forfeits", None)
-                if forfeits is not None:
-                    lost = index[forfeits]
-                    winners[lost] = 1 - movers(positions[lost])
-                    masks[lost] = 0
         row = np.where(masks != 0, actions, GAME_OVER).astype(np.uint8)
         engine.step(positions, actions, masks, winners)
         played.append(row)

@@ -20,14 +20,7 @@ import numpy as np
 
 from bao_agents import registry
 from bao_agents.arena.elo import Score, Sprt, finite, score_pairs
-from bao_agents.arena.games import (
-    GAME_OVER,
-    MAX_PLIES,
-    MatchGames,
-    play_games,
-    tally_of,
-    tally_text,
-)
+from bao_agents.arena.games import GAME_OVER, MAX_PLIES, MatchGames, play_games
 from bao_agents.arena.openings import (
     BALANCE,
     OPENING_PLIES,
@@ -78,8 +71,6 @@ class Match:
     score: Score
     verdict: str | None = None
     """``"H0"`` or ``"H1"``, if a sequential test ended the match."""
-    tallies: tuple[dict[str, int], dict[str, int]] = ({}, {})
-    """Counts of the answers of language models; empty for other players."""
 
     def transcripts(self, names: tuple[str, str]) -> Iterator[str]:
         """Return each game in Donkers' notation, the pairs in order.
@@ -156,7 +147,6 @@ def play_openings(
 ) -> Match:
     """Play a match from given openings; see :func:`play_match`."""
     step = len(openings) if sprt is None else SPRT_PAIRS
-    before = tally_of(first), tally_of(second)
     batches: list[MatchGames] = []
     points = np.empty((0, 2))
     verdict = None
@@ -199,7 +189,6 @@ def play_openings(
         seconds=(sum(g.seconds[0] for g in batches), sum(g.seconds[1] for g in batches)),
         score=score_pairs(points),
         verdict=verdict,
-        tallies=(tally_of(first, before[0]), tally_of(second, before[1])),
     )
 
 
@@ -262,8 +251,6 @@ def result(opponent: str, match: Match) -> dict[str, Any]:
         "mean_plies": float(match.plies.mean()),
         "ms_a_move": own_time,
         "opponent_ms_a_move": other_time,
-        "answers": match.tallies[0],
-        "opponent_answers": match.tallies[1],
     }
 
 
@@ -366,10 +353,6 @@ def _report(
             "and LOS in percent, ms a move;\nsecond lines: 95 % intervals, the opponent's time.\n"
         )
         print(table(rows))
-        for name, match in rows:
-            for who, tally in zip((player, name), match.tallies, strict=True):
-                if tally:
-                    print(f"against {name}, {who}: {tally_text(tally)}")
         for name, match in rows:
             if sprt is not None:
                 decided = {"H0": f"{sprt.elo0:+g} or less", "H1": f"{sprt.elo1:+g} or more"}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -269,8 +268,6 @@ class Result:
     ms_a_move: float
     """The player's time per move on one core: the median over units, because the first one may
     include compilation."""
-    tally: dict[str, int]
-    """Counts of a language model's answers; empty for other players."""
 
 
 def rate_player(
@@ -299,7 +296,6 @@ def rate_player(
     """
     session = Session(ladder, seed, player)
     times: list[float] = []
-    tally: Counter[str] = Counter()
     deadline = time.monotonic() + seconds
     try:
         with LocalPool(processes) as pool, Progress(unit="game", desc=player) as bar:
@@ -316,7 +312,6 @@ def rate_player(
                     for i, record in sorted(records.items()):
                         session.add(parts[i], np.array(record.points))
                         times.append(1000.0 * record.seconds[0] / max(1, record.moves[0]))
-                        tally.update(record.tallies[0])
                 bar.set_postfix_str(str(session.placement()))
         precise = session.placement().margin <= precision
         ended: Ended = "precise" if precise else "no openings left"
@@ -324,4 +319,4 @@ def rate_player(
         ended = "time is up"
     except KeyboardInterrupt:
         ended = "stopped"
-    return Result(session, ended, float(np.median(times)) if times else 0.0, dict(tally))
+    return Result(session, ended, float(np.median(times)) if times else 0.0)

@@ -80,8 +80,6 @@ class Record(BaseModel):
     """Wall-clock time that these took the two players, on one core."""
     commit: str
     """The commit of the code that played."""
-    tallies: list[dict[str, int]] = Field(default_factory=list)
-    """Counts of the answers of language models, by player; empty for others."""
     games: str = Field("", exclude=True)
     """The games as transcripts, if the unit keeps them."""
 
@@ -140,7 +138,6 @@ def play_unit(unit: Unit) -> Record:
         moves=list(match.moves),
         seconds=[round(seconds, 6) for seconds in match.seconds],
         commit=current_commit(),
-        tallies=list(match.tallies),
         games="\n".join(match.transcripts(unit.keep_as)) if unit.keep_as else "",
     )
 

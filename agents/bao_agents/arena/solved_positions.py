@@ -109,8 +109,6 @@ class SolvedPositions:
     def mistakes(self, player: Agent) -> Flags:
         """Return where a player gives a win away, bool[N].
 
-        A forfeit counts as a mistake where a move could have been one.
-
         Raises:
             ValueError: the player chooses an illegal action.
         """
@@ -119,9 +117,7 @@ class SolvedPositions:
         actions = check_actions(
             player.act(self.positions.copy(), self.masks.copy()), self.masks, "the player"
         )
-        kept = is_legal(actions, self.winning)  # in a lost position no action is a mistake
-        forfeits = getattr(player, "forfeits", None)
-        return ~kept if forfeits is None else ~kept | (forfeits & self.choices)
+        return ~is_legal(actions, self.winning)  # in a lost position no action is a mistake
 
     def save(self, path: str | Path) -> None:
         """Write a file that :meth:`load` reads. The same content gives the same bytes.
