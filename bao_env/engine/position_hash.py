@@ -1,0 +1,26 @@
+"""Hash positions, for the tables of searches."""
+
+from __future__ import annotations
+
+from bao_env.engine.bits import U
+from bao_env.engine.compile import jit_inline
+
+# Odd multipliers whose bits look random: 2^64 over the golden ratio (Knuth, "The Art of Computer
+# Programming", volume 3, 6.4), and two primes of xxHash64 (https://xxhash.com).
+_GOLDEN_RATIO = U(0x9E3779B97F4A7C15)
+_XXHASH_PRIME_2 = U(0xC2B2AE3D27D4EB4F)
+_XXHASH_PRIME_3 = U(0x165667B19E3779F9)
+# A product is well mixed in its high bits; these bring them down.
+_HASH_SHIFT_A = U(29)
+_HASH_SHIFT_B = U(32)
+
+
+@jit_inline
+def position_hash(packed):
+    """Return the hash of a position, a :class:`~bao_env.engine.position.Packed`, uint64."""
+    h = (packed.front ^ (packed.front >> _HASH_SHIFT_A)) * _GOLDEN_RATIO
+    h = ((h ^ (h >> _HASH_SHIFT_B)) + packed.back) * _XXHASH_PRIME_2
+    h = ((h ^ (h >> _HASH_SHIFT_A)) + packed.other_front) * _XXHASH_PRIME_3
+    h = ((h ^ (h >> _HASH_SHIFT_B)) + packed.other_back) * _GOLDEN_RATIO
+    h = ((h ^ (h >> _HASH_SHIFT_A)) + packed.meta) * _XXHASH_PRIME_2
+    return h ^ (h >> _HASH_SHIFT_B)
