@@ -13,9 +13,9 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 
-from bao_agents.arena.scheduler import fingerprint
 from bao_agents.base import NamedPlayer
 from bao_agents.cli.options import Run, add_player_options
+from bao_agents.fingerprint import fingerprint
 from bao_agents.pipe import PROTOCOL
 from bao_agents.provenance import current_commit
 from bao_agents.registry import load

@@ -32,7 +32,6 @@ from bao_agents.arena.elo import wilson_interval
 from bao_agents.arena.games import play_games
 from bao_agents.arena.report import markdown_table
 from bao_agents.arena.sampling import games, random_play
-from bao_agents.arena.scheduler import fingerprint
 from bao_agents.arena.solved_positions import SolvedPositions
 from bao_agents.arena.solving import Solved, solve
 from bao_agents.base import NamedPlayer
@@ -45,6 +44,7 @@ from bao_agents.cli.options import (
     write_json,
 )
 from bao_agents.figures import errorbars, look, picture_file, save_figure
+from bao_agents.fingerprint import fingerprint
 from bao_agents.progress import Progress
 from bao_agents.provenance import provenance
 from bao_agents.search.solver.player import SolverAgent

@@ -21,7 +21,6 @@ from bao_agents.arena.elo import expected_score, finite, score_pairs
 from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
 from bao_agents.arena.placement import Result, rate_player
 from bao_agents.arena.report import markdown_table
-from bao_agents.arena.scheduler import fingerprint
 from bao_agents.arena.solved_positions import shipped_won_positions
 from bao_agents.cli.files import write_atomically
 from bao_agents.cli.options import (
@@ -32,6 +31,7 @@ from bao_agents.cli.options import (
     new_file,
     write_json,
 )
+from bao_agents.fingerprint import fingerprint
 from bao_agents.provenance import provenance
 
 BLUNDER_SECONDS = 10.0

@@ -7,9 +7,6 @@ except for players limited by time.
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import inspect
 import os
 import signal
 import socket
@@ -22,7 +19,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -30,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bao_agents import registry
 from bao_agents.arena.match import play_openings
 from bao_agents.arena.openings import MatchOpenings
-from bao_agents.base import NamedPlayer
+from bao_agents.fingerprint import fingerprint
 from bao_agents.pipe import end_all
 from bao_agents.progress import Progress
 from bao_agents.provenance import current_commit
@@ -55,7 +51,7 @@ class Unit:
     keep_as: tuple[str, str] | None = None
     """Keep the games as transcripts, with these player names."""
     known: Mapping[str, str | None] = field(default_factory=dict)
-    """The :func:`fingerprint` that a player of that name must have."""
+    """The :func:`~bao_agents.fingerprint.fingerprint` that a player of that name must have."""
     allow: Sequence[str] = ()
     """Names for :func:`bao_agents.registry.allow_architecture`, in each process."""
 
@@ -82,30 +78,6 @@ class Record(BaseModel):
     """The commit of the code that played."""
     games: str = Field("", exclude=True)
     """The games as transcripts, if the unit keeps them."""
-
-
-def fingerprint(spec: str, player: NamedPlayer) -> str | None:
-    """Return a hash of a player, 16 hex digits; empty for a bot that comes with the project.
-
-    It covers a checkpoint's file, the version that a program gives, or the source file of
-    ``module:function`` and the fingerprint of its agent. None if there is no version or
-    fingerprint: then the program, its weights or the modules it imports could change unnoticed.
-
-    Raises:
-        ValueError: the agent's fingerprint is not a string.
-    """
-    found = registry.parse(spec)
-    if found.path is not None:
-        return hashlib.sha256(found.path.read_bytes()).hexdigest()[:16]
-    if found.kind.name not in ("function", "chat", "pipe"):
-        return ""
-    if player.fingerprint is None:
-        return None
-    source = None
-    if found.kind.name == "function":
-        source = inspect.getsourcefile(importlib.import_module(spec.partition(":")[0]))
-    code = Path(source).read_bytes() if source else b""
-    return hashlib.sha256(code + player.fingerprint.encode()).hexdigest()[:16]
 
 
 def play_unit(unit: Unit) -> Record:

@@ -36,9 +36,10 @@ from bao_agents import registry
 from bao_agents.arena.match import add_openings
 from bao_agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
 from bao_agents.arena.report import Standing, to_dict, write_report
-from bao_agents.arena.scheduler import LocalPool, RayPool, Record, Unit, fingerprint, play_units
+from bao_agents.arena.scheduler import LocalPool, RayPool, Record, Unit, play_units
 from bao_agents.cli.files import hold
 from bao_agents.cli.options import Run, add_options, add_player_options, at_least
+from bao_agents.fingerprint import fingerprint
 from bao_agents.progress import Progress
 from bao_agents.provenance import current_commit, provenance
 from bao_agents.resumable import keep_part, part_file, read_part
