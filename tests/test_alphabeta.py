@@ -18,6 +18,15 @@ from bao_agents.search.alphabeta.transposition import (
     probe,
     store,
 )
+from bao_agents.successors import (
+    ACTION,
+    CAPTURED,
+    MAX_SUCCESSORS,
+    RESULT,
+    SUCCESSOR_WORDS,
+    is_stuck,
+    successors,
+)
 from bao_env import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
@@ -30,15 +39,6 @@ from bao_env.engine.position import (
 )
 from bao_env.engine.ruleset import RULESETS
 from bao_env.engine.starts import startable
-from bao_env.engine.successors import (
-    ACTION,
-    CAPTURED,
-    MAX_SUCCESSORS,
-    RESULT,
-    SUCCESSOR_WORDS,
-    is_stuck,
-    successors,
-)
 from tests.positions import mixed_batch, seeds_of
 from tests.rulesets import every_ruleset
 from tests.searches import minimax

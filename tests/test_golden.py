@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bao_agents.signature import signature
 from bao_env.engine.ruleset import RULESETS
-from bao_env.engine.signature import signature
 from tests import make_golden, reference
 from tests.make_golden import (
     perft_numbers,

@@ -21,6 +21,7 @@ from bao_agents.search.gumbel.search import GumbelSearch
 from bao_agents.search.gumbel.simulation import root_outputs
 from bao_agents.search.gumbel.tree import Tree
 from bao_agents.search.solver.solver import Solver
+from bao_agents.successors import ACTION, RESULT
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
@@ -29,7 +30,6 @@ from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.masks import is_legal
 from bao_env.engine.position import unpack
 from bao_env.engine.sampling import random_states
-from bao_env.engine.successors import ACTION, RESULT
 from tests.networks import EVERY_KIND, make_network
 from tests.positions import batch_of, pack_texts
 from tests.searches import wins_by

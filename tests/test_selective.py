@@ -24,14 +24,14 @@ from bao_agents.search.alphabeta.reductions import (
 )
 from bao_agents.search.alphabeta.transposition import NO_ACTION, PROVEN, WIN_VALUE
 from bao_agents.search.alphabeta.workspace import make_workspace
-from bao_env import RULESETS
-from bao_env.engine.action import actions_of
-from bao_env.engine.position import META, Packed
-from bao_env.engine.successors import (
+from bao_agents.successors import (
     ACTION,
     RESULT,
     successors,
 )
+from bao_env import RULESETS
+from bao_env.engine.action import actions_of
+from bao_env.engine.position import META, Packed
 from tests.networks import EVERY_KIND, make_network
 from tests.positions import batch_of
 from tests.processes import python

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import bao_env
+from bao_agents.signature import signature
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
-from bao_env.engine.signature import signature
 
 
 @cache
@@ -35,7 +35,7 @@ def provenance(ruleset: Ruleset) -> dict[str, Any]:
 
     Returns:
         ``commit``; ``rules_version``; ``engine_signature``
-        (:func:`bao_env.engine.signature.signature`); ``packages``, their versions by name (torch
+        (:func:`bao_agents.signature.signature`); ``packages``, their versions by name (torch
         only if it is loaded).
     """
     packages = ["numba", "numpy", *(["torch"] if "torch" in sys.modules else [])]

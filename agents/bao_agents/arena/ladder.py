@@ -23,10 +23,10 @@ from bao_agents.array_types import Float64Array
 from bao_agents.base import NamedPlayer
 from bao_agents.cli.files import fault
 from bao_agents.nets.checkpoint_files import shipped as shipped_networks
+from bao_agents.signature import signature
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import Ruleset
-from bao_env.engine.signature import signature
 
 LADDERS = Path(__file__).with_name("ladders")
 """Folder of the shipped ladders; they are loaded by name, without the suffix."""
@@ -70,7 +70,7 @@ class Ladder(_Table):
     rules: dict[str, Any]
     """:meth:`Ruleset.to_dict` of the rule set."""
     engine_signature: str
-    """:func:`bao_env.engine.signature.signature` of the engine that rated the anchors."""
+    """:func:`bao_agents.signature.signature` of the engine that rated the anchors."""
     tournament: dict[str, Any]
     """The tournament that rated the anchors: its settings and the versions of the code."""
     openings_seed: int

@@ -23,10 +23,10 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from bao_agents.cli.options import Run, add_options, at_least, write_json
+from bao_agents.signature import signature
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_states
-from bao_env.engine.signature import signature
 from bao_env.envs.aec import raw_env
 from bao_env.envs.vector import BaoVectorEnv
 

@@ -25,12 +25,12 @@ from bao_agents.nets.features import (
 )
 from bao_agents.nets.head import HAS_LOST, HAS_WON, OPPONENT_NEXT, SAME_NEXT
 from bao_agents.nets.legal_actions import list_legal_actions
+from bao_agents.successors import RESULT
 from bao_env.engine.bits import FULL, ONE, ZERO, U
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import META, WORDS, Seats, Words, mover_of, same_mover
 from bao_env.engine.ruleset import KernelRules
-from bao_env.engine.successors import RESULT
 from bao_env.observation.actions import Workspace, write_actions
 from bao_env.observation.board import OBSERVATION_SIZE, observe_compiled, observe_one
 
@@ -130,7 +130,7 @@ def encode_successors(rules, per_action, after, position, successors, first, las
             ``afterstate+replies``; else None.
         position: uint64[5 or more], contiguous.
         successors: uint64[N, 8]; those of the position are ``first`` to ``last`` - 1
-            (:func:`bao_env.engine.successors.successors`). Decided ones are left out. One that
+            (:func:`bao_agents.successors.successors`). Decided ones are left out. One that
             turns out to leave a player without a move gets its result and is also left out.
         first, last: see ``successors``.
         encodings: uint8[R, size], filled from ``k`` on.

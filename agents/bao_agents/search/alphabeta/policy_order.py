@@ -29,11 +29,11 @@ from bao_agents.nets.encoding import (
     finish_encodings,
 )
 from bao_agents.nets.head import action_logit, expected_result
+from bao_agents.successors import ACTION, MAX_SUCCESSORS, RESULT
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import Words
-from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
 
 if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not need it
     from bao_agents.nets.network import PolicyNetwork

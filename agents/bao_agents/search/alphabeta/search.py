@@ -38,14 +38,14 @@ from bao_agents.search.alphabeta.transposition import (
 from bao_agents.search.alphabeta.value_network import evaluate
 from bao_agents.search.alphabeta.workspace import MAX_PLIES
 from bao_agents.search.limits import is_late
+from bao_agents.search.position_hash import position_hash
 from bao_agents.search.uncounted import uncounted
+from bao_agents.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import CHOICE, FREE, INFINITE, simulate
 from bao_env.engine.position import META, mover_of, read_at, same_mover
-from bao_env.engine.position_hash import position_hash
 from bao_env.engine.starts import candidates
-from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
 
 _INFINITY = WIN_VALUE + 1
 

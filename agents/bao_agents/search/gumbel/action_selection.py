@@ -28,9 +28,9 @@ import numpy as np
 
 from bao_agents.array_types import Int32Array
 from bao_agents.search.gumbel.tree import NO_NODE, edges_of
+from bao_agents.successors import RESULT
 from bao_env.engine.bits import ONE, ZERO, U, xorshift
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.successors import RESULT
 
 MAX_CONSIDERED = 16
 """The most root actions that get simulations."""

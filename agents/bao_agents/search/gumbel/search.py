@@ -10,7 +10,7 @@ Each game has its own tree (:mod:`bao_agents.search.gumbel.tree`). On a CPU the 
 (:mod:`bao_agents.nets.compiled`), and the trees grow one after another, which keeps each in the
 cache. With a network on a GPU, or one that cannot be compiled, all trees grow in lock step: a
 simulation walks every tree to a leaf, and the leaves go through the network as one batch. Expanding
-a leaf plays all of its actions (:mod:`bao_env.engine.successors`), so the ends of games are known
+a leaf plays all of its actions (:mod:`bao_agents.successors`), so the ends of games are known
 at once.
 
 A known win is always played, and a known loss only if there is nothing else.
@@ -61,11 +61,11 @@ from bao_agents.search.gumbel.simulation import (
 from bao_agents.search.gumbel.tree import NO_NODE, Tree, make_tree
 from bao_agents.search.limits import NEVER, check_whole, nanoseconds
 from bao_agents.search.uncounted import uncounted
+from bao_agents.successors import MAX_SUCCESSORS
 from bao_env.engine.array_checks import batch_size, check_output
 from bao_env.engine.compile import jit
 from bao_env.engine.position import Words
 from bao_env.engine.ruleset import KernelRules
-from bao_env.engine.successors import MAX_SUCCESSORS
 
 _SEARCHES_CACHED = 3
 """Searches of each game whose leaves the cache has space for."""

@@ -33,11 +33,11 @@ from bao_agents.search.gumbel.tree import (
     prove,
     visit,
 )
+from bao_agents.successors import ACTION, RESULT
 from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import META, Actions, same_mover
 from bao_env.engine.ruleset import KernelRules
-from bao_env.engine.successors import ACTION, RESULT
 
 
 class SearchOutput(NamedTuple):

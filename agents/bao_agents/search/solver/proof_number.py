@@ -31,19 +31,19 @@ import numpy as np
 from bao_agents.array_types import Int16Array, Int64Array
 from bao_agents.search.alphabeta.evaluation import SCALE, Tables, evaluate_by_tables
 from bao_agents.search.limits import is_late
-from bao_env.engine.bits import ONE, ZERO, U, popcount
-from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import legal_mask
-from bao_env.engine.position import META, Words, mover_of, read, read_at, same_mover, write_at
-from bao_env.engine.position_hash import position_hash
-from bao_env.engine.starts import candidates
-from bao_env.engine.successors import (
+from bao_agents.search.position_hash import position_hash
+from bao_agents.successors import (
     MAX_SUCCESSORS,
     RESULT,
     SUCCESSOR_WORDS,
     is_stuck,
     successors,
 )
+from bao_env.engine.bits import ONE, ZERO, U, popcount
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.kernel import legal_mask
+from bao_env.engine.position import META, Words, mover_of, read, read_at, same_mover, write_at
+from bao_env.engine.starts import candidates
 
 WIN = 1
 """The player to move wins."""

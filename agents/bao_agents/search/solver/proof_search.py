@@ -23,15 +23,15 @@ from bao_agents.search.solver.proof_number import (
     Table,
     prove,
 )
-from bao_env.engine.position import Packed, Words, packed_opening, turn_of
-from bao_env.engine.ruleset import Ruleset
-from bao_env.engine.successors import (
+from bao_agents.successors import (
     ACTION,
     MAX_SUCCESSORS,
     RESULT,
     SUCCESSOR_WORDS,
     successors,
 )
+from bao_env.engine.position import Packed, Words, packed_opening, turn_of
+from bao_env.engine.ruleset import Ruleset
 
 _SPEED = 1e6
 """Positions per second that a proof visits, roughly."""
