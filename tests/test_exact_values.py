@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bao_agents.arena import solved_positions
+from bao_agents.arena import exact_values, solved_positions
+from bao_agents.arena.exact_values import DatasetSettings, generate
 from bao_agents.arena.sampling import random_play
 from bao_agents.arena.solved_positions import (
     SolvedPositions,
@@ -16,12 +18,11 @@ from bao_agents.arena.solved_positions import (
     mirrored,
 )
 from bao_agents.search.solver.solver import Solver
-from bao_env import RULESETS
+from bao_env import RULESETS, Board, move_to_action
 from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, movers, unpack
-from bao_training.fit import exact_values
-from bao_training.fit.exact_values import DatasetSettings, generate
+from bao_env.notation.positions import format_position
 from tests.conftest import Fails, Says
 from tests.positions import TAKASIA, board_of, pack_texts
 
@@ -153,14 +154,30 @@ def test_files_that_are_refused(
 
 
 def test_in_a_terminal(tmp_path: Path, says: Says, fails: Fails) -> None:
-    out = tmp_path / "late.npz"
-    printed = says(f"dataset --ruleset zanzibar --count 20 --nodes 3000 {out}")
+    """What is written has the format that its name says; other files are left alone."""
+    out, table = tmp_path / "late.npz", tmp_path / "late.csv"
+    how = "--ruleset zanzibar --sample 20 --nodes 3000 --seed 0"
+    printed = says(f"solve {how} --out {out}")
     assert printed.startswith(f"{out}: ")
     assert "random, mtaji: " in printed and "sha256 " in printed
-    assert SolvedPositions.load(out).positions[:, PLY].min() >= 34
-    assert "plies=(9, 8)" in fails(f"dataset --count 4 {tmp_path}/new.npz --plies 9 8")
+    data = SolvedPositions.load(out)
+    assert data.positions[:, PLY].min() >= 34
+    for _ in range(2):
+        says(f"solve {how} --out {table}")
+    rows = list(csv.DictReader(table.open()))
+    assert len(rows) == len(data)
+    for row, words, value, winning in zip(
+        rows, data.positions, data.values, data.winning, strict=True
+    ):
+        board = Board.from_text(row["position"])
+        assert board.text() == format_position(unpack(words)) and row["value"] == str(value)
+        assert list(map(move_to_action, row["winning"].split())) == actions_of(winning)
+    assert "plies=(9, 8)" in fails(f"solve --sample 4 --out {tmp_path}/new.npz --plies 9 8")
+    assert "ends in .npz or .csv" in fails(f"solve --sample 4 --out {tmp_path}/new.txt")
+    assert "--sample N needs --out FILE" in fails("solve --sample 4")
     assert not list(tmp_path.glob("new*"))
-    (tmp_path / "mine.txt").write_text("precious")
-    error = fails(f"dataset --count 4 {tmp_path}/mine.txt")
-    assert "mine.txt exists and is not a file of exact values: choose another name" in error
-    assert (tmp_path / "mine.txt").read_text() == "precious"
+    for name in ("mine.csv", "mine.npz"):
+        (tmp_path / name).write_text("precious")
+        error = fails(f"solve --sample 4 --out {tmp_path}/{name}")
+        assert f"{name} exists and is not a file of exact values: choose another" in error
+        assert (tmp_path / name).read_text() == "precious"

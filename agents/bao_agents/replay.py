@@ -13,7 +13,7 @@ from gymnasium.error import DependencyNotInstalled
 from bao_agents.analysis import PLAYER
 from bao_agents.cli.files import write_atomically
 from bao_agents.cli.options import Run, add_options, add_player_options, new_file
-from bao_agents.review import LEGEND, lines
+from bao_agents.review_text import LEGEND, lines
 from bao_env.board import Board
 from bao_env.notation.moves import SPELLINGS
 from bao_env.notation.positions import NotationError, action_to_move, format_position

@@ -25,12 +25,14 @@ GROUPS = {
         "players": ("bao_agents.arena.players:command", "list the players"),
         "engine": ("bao_agents.engine:command", "play as a program, over stdin and stdout"),
         "replay": ("bao_agents.replay:command", "show or review games, positions and moves"),
-        "solve": ("bao_agents.search.solver.command:command", "prove who wins a position"),
+        "solve": (
+            "bao_agents.arena.solve:command",
+            "prove who wins, or make a file of exact values",
+        ),
     },
     "learn": {
         "train": ("bao_training.command:command", "train an agent by self-play, or resume"),
         "curve": ("bao_training.curve:command", "draw how runs learn"),
-        "dataset": ("bao_training.fit.exact_values:command", "make a file of exact values"),
     },
     "measure": {
         "match": ("bao_agents.arena.match:command", "play two players against each other"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 import json
@@ -17,15 +18,19 @@ from bao_agents.array_types import Int8Array, Int16Array
 from bao_agents.cli.files import write_atomically
 from bao_agents.search.solver.proof_number import LOSS, WIN
 from bao_env.bots import Agent, check_actions
+from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import BYTE
 from bao_env.engine.masks import is_legal
-from bao_env.engine.position import META, MOVER_IS_NORTH, PLY, WORDS, Flags, Words
+from bao_env.engine.position import META, MOVER_IS_NORTH, PLY, WORDS, Flags, Words, unpack
 from bao_env.engine.ruleset import RULES_VERSION, RULESETS, Ruleset
 from bao_env.game import Stage
+from bao_env.notation.positions import action_to_move, format_position
 
 FORMAT = 2
 """Version of the file format, increased whenever an array changes its meaning."""
+CSV_HEAD = "position,value,plies,winning,losing,source\n"
+"""The first line of :meth:`SolvedPositions.to_csv`."""
 SHIPPED = Path(__file__).with_name("won")
 """Folder of the shipped files. They are loaded by name, without the suffix."""
 _TEST_SHARE = 10
@@ -129,6 +134,23 @@ class SolvedPositions:
         metadata = np.array(json.dumps(self.metadata | header))
         write_atomically(path, archive(self.arrays() | {"metadata": metadata}))
 
+    def to_csv(self) -> str:
+        """Return a row for each position: its text, who wins and how soon, and the moves.
+
+        ``value`` is 1 if the player to move wins, else -1; ``winning`` and ``losing`` are canonical
+        names of moves.
+        """
+        file = io.StringIO(newline="")
+        writer = csv.writer(file, lineterminator="\n")
+        file.write(CSV_HEAD)
+        rows = zip(self.positions, self.values, self.plies, self.source, strict=True)
+        for (words, value, plies, source), won, lost in zip(
+            rows, self.winning, self.losing, strict=True
+        ):
+            moves = (" ".join(map(action_to_move, actions_of(some))) for some in (won, lost))
+            writer.writerow([format_position(unpack(words)), value, plies, *moves, source])
+        return file.getvalue()
+
     @classmethod
     def load(cls, path: str | Path, ruleset: Ruleset | None = None) -> Self:
         """Read and check what :meth:`save` wrote.
@@ -160,7 +182,7 @@ class SolvedPositions:
             names = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.npz")))
             raise ValueError(
                 f"{path} is not a file of solved positions for this use ({error!s:.100}): make one "
-                f"with bao dataset or bao blunders --won, or name one of: {names}"
+                f"with bao solve --sample or bao blunders --won, or name one of: {names}"
             ) from error
         return cls(rules, **arrays, metadata=metadata)
 

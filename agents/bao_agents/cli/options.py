@@ -103,8 +103,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 """The options that several commands have, with the arguments of argparse."""
 
 
-def add_options(parser: argparse.ArgumentParser, *names: str, **defaults: Any) -> None:
-    """Add options of :data:`OPTIONS` to a parser; ``defaults`` replaces some of their defaults."""
+def add_options(parser: argparse._ActionsContainer, *names: str, **defaults: Any) -> None:
+    """Add options of :data:`OPTIONS`; ``defaults`` replaces the defaults of some."""
     for name in (*names, *defaults):
         option = dict(OPTIONS[name])
         option["default"] = defaults.get(name, option.get("default"))

@@ -1,6 +1,6 @@
 """Make a file of positions with their exact values and every winning action, to learn from.
 
-    bao dataset kujifunza.npz --ruleset kujifunza --count 100000
+    bao solve --sample 100000 --out kujifunza.npz --ruleset kujifunza
 
 Half of the positions are from random games, half from games between two searches. The solver proves
 what each action leads to. The file is one of
@@ -9,7 +9,6 @@ what each action leads to. The file is one of
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 from collections import Counter
 from dataclasses import replace
@@ -21,17 +20,18 @@ import numpy as np
 from bao_agents import registry
 from bao_agents.arena.sampling import Sample, check_arguments, games, random_play
 from bao_agents.arena.solved_positions import (
+    CSV_HEAD,
     SolvedPositions,
     is_for_tests,
     without_seats,
 )
 from bao_agents.arena.solving import solve
-from bao_agents.cli.files import hold
-from bao_agents.cli.options import Run, add_options, add_player_options, at_least, new_file
+from bao_agents.cli.files import hold, write_atomically
 from bao_agents.progress import Progress
 from bao_agents.provenance import provenance
 from bao_env.engine.ruleset import Ruleset
 
+SUFFIXES = (".npz", ".csv")
 CHUNK = 500
 """Positions per part. Parts alternate between random games and games between searches."""
 SOURCES = ("random", "search")
@@ -82,7 +82,8 @@ def generate(
     Args:
         settings: which positions to choose.
         count: number of positions to sample. Unsolved and repeated ones are dropped.
-        path: file to write; one that :meth:`SolvedPositions.save` wrote is replaced.
+        path: file to write, a ``.npz`` (:meth:`SolvedPositions.save`) or a ``.csv``
+            (:meth:`SolvedPositions.to_csv`); one that this function wrote is replaced.
         threads: number of threads; the file does not depend on it.
 
     Returns:
@@ -93,13 +94,10 @@ def generate(
         OSError: a file cannot be written.
     """
     # Refuse wrong settings before anything is written.
+    if path.suffix not in SUFFIXES:
+        raise ValueError(f"{path}: expected a name that ends in {' or '.join(SUFFIXES)}")
     if path.exists():
-        try:
-            SolvedPositions.load(path)
-        except ValueError as error:
-            raise ValueError(
-                f"{path} exists and is not a file of exact values: choose another name"
-            ) from error
+        _check_replaceable(path)
     check_arguments(count, OPENING_PLIES, settings.plies)
     for name in settings.players:
         registry.load(name, ruleset=settings.ruleset)
@@ -137,55 +135,24 @@ def generate(
         **provenance(settings.ruleset),
     }
     data = replace(joined[np.sort(new)], metadata=metadata)
-    data.save(path)
+    if path.suffix == ".csv":
+        write_atomically(path, data.to_csv())
+    else:
+        data.save(path)
     return data
 
 
-def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao dataset``: write positions with their exact values, to learn from."""
-    parser.description = (
-        "Write positions with their exact values and best actions, to learn from. Run the "
-        "same command to continue a stopped one, or with a larger --count to add to it."
-    )
-    parser.add_argument("file", type=new_file, metavar="FILE", help="an .npz file")
-    parser.add_argument(
-        "--count", type=at_least(1), default=100_000, help="positions to sample (default: 100000)"
-    )
-    parser.add_argument(
-        "--nodes",
-        type=at_least(1),
-        default=300_000,
-        help="limit of positions that the solver visits per position; unsolved ones are dropped "
-        "(default: 300000)",
-    )
-    parser.add_argument(
-        "--plies",
-        type=at_least(0),
-        nargs=2,
-        metavar=("LOW", "HIGH"),
-        help="range of plies (default: from ten before the stores are spent)",
-    )
-    parser.add_argument(
-        "--players",
-        nargs=2,
-        default=PLAYERS,
-        metavar="PLAYER",
-        help=f"players of the games that are not random (default: {' '.join(PLAYERS)})",
-    )
-    add_options(parser, "threads", ruleset="kujifunza", seed=0)
-    add_player_options(parser)
-    return _run
-
-
-def _run(args: argparse.Namespace) -> None:
-    lowest = max(0, 2 * args.ruleset.opening_store - NAMUA_PLIES)
-    plies = tuple(args.plies or (lowest, 999))
-    settings = DatasetSettings(args.ruleset, args.seed, args.nodes, plies, tuple(args.players))
+def _check_replaceable(path: Path) -> None:
+    """Check that a file holds exact values, so that it may be replaced; raise ValueError if not."""
     try:
-        data = generate(settings, args.count, Path(args.file), args.threads)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("run the same command to continue") from None
-    print(describe(Path(args.file), data))
+        if path.suffix == ".npz":
+            SolvedPositions.load(path)
+        elif not path.read_text(encoding="utf-8").startswith(CSV_HEAD):
+            raise ValueError("it has other columns")
+    except (ValueError, OSError) as error:
+        raise ValueError(
+            f"{path} exists and is not a file of exact values: choose another name"
+        ) from error
 
 
 def describe(path: Path, data: SolvedPositions) -> str:
