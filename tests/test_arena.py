@@ -12,6 +12,7 @@ from bao_agents.arena.elo import Sprt, score_pairs, wilson_interval
 from bao_agents.arena.games import GAME_OVER
 from bao_agents.arena.match import SPRT_PAIRS, play_match, table
 from bao_agents.arena.openings import draw_openings, read_openings
+from bao_agents.faults import PlayerFault
 from bao_agents.search.alphabeta.evaluation import SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.board import Board
@@ -172,6 +173,29 @@ def test_invalid_actions_raise(seat: int, answer: int, message: str) -> None:
     players: list[Agent] = [Wrong(), RandomAgent(0)]
     with pytest.raises(ValueError, match=message):
         play_match(players[seat], players[1 - seat], pairs=5)
+
+
+def test_a_fault_loses_one_game() -> None:
+    """Here in the second position of the first call; the other games go on."""
+
+    class Fails(GreedyAgent):
+        failed = False
+
+        def act(self, positions: np.ndarray, legal: np.ndarray) -> np.ndarray:
+            actions = super().act(positions, legal)
+            if not self.failed:
+                self.failed = True
+                raise PlayerFault("me", "was late", actions[:1].tolist())
+            return actions
+
+    match = play_match(Fails(), GreedyAgent(), pairs=3, seed=2)
+    assert match.faults == (["was late"], [])
+    assert (match.actions[1, 0] == GAME_OVER).all() and match.points[1, 0] == 0.0
+    whole = play_match(GreedyAgent(), GreedyAgent(), pairs=3, seed=2)
+    others = np.ones((3, 2), np.bool_)
+    others[1, 0] = False
+    np.testing.assert_array_equal(match.points[others], whole.points[others])
+    np.testing.assert_array_equal(match.plies[others], whole.plies[others])
 
 
 @every_ruleset("zanzibar", "dutch")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import shlex
 import signal
@@ -52,9 +53,16 @@ HOSTILE = {
         READY + "sys.stdout.buffer.write('ready\\n'.encode('utf-16')); sys.stdout.flush(); line()",
         r"wrote '\\\\xff\\\\xfer\\x00",
     ),
-    "dies": (PLAY + "sys.exit(3)", "has ended with status 3"),
-    "closes": (PLAY + "import os; os.close(1); time.sleep(60)", "has closed its output"),
-    "refuses": (READY + "print('error only kibao', flush=True); line()", "says: only kibao"),
+    "dies": (PLAY + "sys.exit(3)", "crashed: exit status 3"),
+    "closes": (PLAY + "import os; os.close(1); time.sleep(60)", "closed its output"),
+    "refuses": (
+        READY + "print('error only\\x1b[2J kibao', flush=True); line()",
+        r"says: only\\x1b\[2J kibao",
+    ),
+    "forks": (
+        PLAY + "import os; pid = os.fork()\nif not pid: os.setsid(); time.sleep(20)\nsys.exit(0)",
+        "ended: exit status 0|gave no answer",
+    ),
     "stubborn": (
         "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         + PLAY
@@ -93,6 +101,56 @@ def test_hostile_programs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert len(str(error.value)) < 400 and str(error.value).isprintable()
     assert time.monotonic() - begun < 30
     assert (children(), len(os.listdir("/proc/self/fd")), threading.active_count()) == before
+
+
+FRAGILE = (
+    READY
+    + "print('name a\\x1b[2J|<b>\\nready', flush=True)\n"
+    + "for _ in range(3):\n"
+    + "    line(); legal = line().split()[1:]; line()\n"
+    + "    if _ < 2: print('move', legal[0], flush=True)\n"
+    + "sys.exit(3)\n"
+)
+"""A program that plays two moves and crashes at the third."""
+
+
+def test_a_fault_loses_one_game(tmp_path: Path, says: Says) -> None:
+    """The program is started again for the next one, and its name cannot harm terminal or table."""
+    file = tmp_path / "bot.py"
+    file.write_text(FRAGILE)
+    name = r"a\x1b[2J|<b>"
+    out = says(
+        f"match 'pipe:{sys.executable} {file}' random --pairs 2 --json {tmp_path}/match.json"
+    )
+    [found] = json.loads((tmp_path / "match.json").read_text())["results"]
+    faults = found["faults"]
+    assert (
+        found["games"] == 4 and 0 < len(faults) <= found["losses"] and not found["opponent_faults"]
+    )
+    assert set(faults) == {"crashed: exit status 3"}
+    assert f"{name} lost by a fault: {len(faults)} (crashed: exit status 3)" in out
+    assert out.isascii() and "\x1b" not in out
+
+    players = {"bot": f"pipe:{sys.executable} {file}", "random": "random"}
+    settings = TournamentSettings(players=players, ruleset=ZANZIBAR, pairs=2)
+    standing = run(settings, tmp_path / "out", 1, False)
+    assert standing.faults == {"bot": faults, "random": []}
+
+
+def test_silence_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It does not wait for the time limit; a program that has said anything is not reported."""
+    monkeypatch.setattr(pipe, "QUIET_SECONDS", 0.3)
+    file = tmp_path / "bot.py"
+    for says_something, count in (("", 1), ("print('info', flush=True); ", 0)):
+        file.write_text(f"import time; {says_something}time.sleep(1.5)\n{PLAY}")
+        agent = PipeAgent(f"{sys.executable} {file}", ZANZIBAR)
+        agent.close()
+        assert (
+            capsys.readouterr().err.count(f'waiting for "ready" from pipe:{sys.executable}')
+            == count
+        )
 
 
 @pytest.mark.parametrize(

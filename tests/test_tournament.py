@@ -169,6 +169,7 @@ RESULT = json.dumps(
         "plies": [[30, 40]] * 5,
         "moves": [30, 40],
         "seconds": [0.25, 0.5],
+        "faults": [[], ["crashed: exit status 1"]],
         "commit": "older",
     }
 )
@@ -227,6 +228,7 @@ def test_tables() -> None:
             ("c", "a"): np.array([[0, 0], [1, 0]]),
         },
         milliseconds={"a": 0.1234, "b": 12.34, "c": 1.0},
+        faults={"a": [], "b": ["crashed: exit status 1", "late"], "c": []},
         mean_plies=40.0,
     )
     players = {"a": "random", "b": "greedy", "c": "mcts:2"}
@@ -234,6 +236,7 @@ def test_tables() -> None:
     text = " ".join(markdown(to_dict(standing, described, anchor="b")).split())
     assert "8 games in pairs" in text
     assert re.search(r"\| a \| \+\d+ \| [^|]+ \| 81\.2% \| 8 \| 0\.123 \|", text)
+    assert "b lost by a fault: 2 (crashed: exit status 1)" in text
     assert "| b | +0 | | 12.5% | 4 | 12.3 |" in text and "| 2 c | 25.0 | | |" in text
 
 

@@ -7,6 +7,7 @@ how the player is named and made. :mod:`bao_agents.registry` lists the kinds.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,6 +62,11 @@ class NamedPlayer:
     def seeded(self) -> bool:
         """Whether the play depends on the seed that the player was loaded with."""
         return bool(getattr(self._agent, "seeded", True))
+
+    def processor_seconds(self) -> float:
+        """Return the processor time used so far, of this process or of the player's program."""
+        clock: Callable[[], float] = getattr(self._agent, "processor_seconds", time.process_time)
+        return clock()
 
     def act(self, positions: Words, legal: Words) -> Actions:
         """Choose an action in each position; see :meth:`bao_env.bots.Agent.act`."""

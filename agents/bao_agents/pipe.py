@@ -13,15 +13,18 @@ import re
 import shlex
 import signal
 import subprocess
+import sys
 import threading
 import time
 import weakref
 from collections import deque
 from contextlib import suppress
+from multiprocessing.connection import wait
 from typing import IO, Any, NoReturn
 
 import numpy as np
 
+from bao_agents.faults import PlayerFault
 from bao_env.engine.action import actions_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.position import Actions, Words, unpack
@@ -29,10 +32,14 @@ from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.notation.positions import format_position
 
 PROTOCOL = 1
+_PROCESS_CLOCK = 2
+"""With a process's number, names the clock of its processor time (Linux, posix-timers.h)."""
 MOVE_SECONDS = 60.0
 """Default time limit per move."""
 START_SECONDS = 300.0
 """Time within which a program must be ready: ours may have to compile first."""
+QUIET_SECONDS = 5.0
+"""Seconds after which a program that has written nothing is reported."""
 MAX_LINE = 4096
 """Longest line of a program, in bytes."""
 _PATIENCE = 0.5
@@ -41,6 +48,7 @@ _SLICE = 0.1
 """Seconds between two checks for Ctrl-C, which does not interrupt a longer wait on Windows."""
 _WAITING = 16
 """Chunks of output that may wait to be read; after that the program has to wait."""
+_HINT = "does it flush every line that it writes, and read without waiting for more input?"
 
 
 def split_limit(words: str) -> tuple[float, str]:
@@ -61,7 +69,8 @@ def split_limit(words: str) -> tuple[float, str]:
 class PipeAgent:
     """Play what a program answers. It runs until the agent is closed or no longer referenced.
 
-    After an error or Ctrl-C the program is stopped, and started again for the next move.
+    After a fault or Ctrl-C the program is stopped, and started again for the next move. It also
+    stops if this process is killed.
 
     Args:
         command: the program and its arguments, split as a shell does; no shell runs it.
@@ -90,6 +99,7 @@ class PipeAgent:
         self.name = f"pipe:{command}"
         self.fingerprint: str | None = None
         self._seconds = seconds
+        self._used = 0.0
         self._lock = threading.Lock()
         self._program: _Program | None = None
         self._program = self._start()
@@ -101,19 +111,31 @@ class PipeAgent:
         """Choose actions, one position after the other; see :meth:`bao_env.bots.Agent.act`.
 
         Raises:
-            ValueError: the program gave no legal action in time; the message says what it did.
+            PlayerFault: the program gave no legal action in time; the message says what it did.
+            ValueError: it cannot be started again.
         """
         positions, legal = as_batch(positions, legal)
         actions = np.zeros(len(legal), np.int64)
         with self._lock:
             try:
-                program = self._program = self._program or self._start()
                 for i in np.flatnonzero(legal):
+                    program = self._program = self._program or self._start()
+                    before = program.processor_seconds()
                     actions[i] = self._choose(program, positions[i], actions_of(legal[i]))
-            except BaseException:  # an answer may be on its way
+                    self._used += max(0.0, program.processor_seconds() - before)
+            except BaseException as error:  # an answer may be on its way
                 self.close()
+                if isinstance(error, PlayerFault):
+                    error.actions = actions[:i].tolist()
                 raise
         return actions
+
+    def processor_seconds(self) -> float:
+        """Return the processor time that the program's moves have taken so far.
+
+        On other systems than Linux it is the time that passed.
+        """
+        return self._used
 
     def close(self) -> None:
         """End the program."""
@@ -124,6 +146,14 @@ class PipeAgent:
     def _start(self) -> _Program:
         command, ruleset, seed, threads, _ = self._arguments
         program = _Program(command)
+        try:
+            self._prepare(program, ruleset, seed, threads)
+        except PlayerFault as fault:  # this one may never play
+            raise ValueError(str(fault)) from None
+        return program
+
+    def _prepare(self, program: _Program, ruleset: Ruleset, seed: int, threads: int | None) -> None:
+        """Tell the program the rules, and wait until it is ready."""
         named = RULESETS.get(ruleset.name) == ruleset
         program.send(
             f"bao {PROTOCOL}",
@@ -133,11 +163,11 @@ class PipeAgent:
             "isready",
         )
         while True:
-            word, rest = program.read(START_SECONDS)
+            word, rest = program.read(START_SECONDS, waiting_for="ready")
             if word == "ready":
-                return program
+                return
             if word == "name":
-                self.name = "".join(c for c in rest if c.isprintable())[:40] or self.name
+                self.name = _printable(rest)[:40] or self.name
             elif word == "version":
                 self.fingerprint = rest
             else:
@@ -166,7 +196,7 @@ class _Program:
     """
 
     def __init__(self, command: str) -> None:
-        self._name = f"player pipe:{command:.80}"
+        self._name = f"pipe:{command:.80}"
         try:
             # Windows splits the words itself.
             words = command if os.name == "nt" else shlex.split(command)
@@ -181,23 +211,35 @@ class _Program:
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
         except (OSError, ValueError) as error:
-            raise ValueError(f"{self._name} cannot be started: {error}") from error
+            raise ValueError(f"player {self._name} cannot be started: {error}") from error
         assert self._process.stdout is not None
         self._output: queue.Queue[list[bytes]] = queue.Queue(_WAITING)
         self._lines: deque[bytes] = deque()
         self._last = ""
+        self._silent = True
+        stop, stopping = os.pipe()
         reader = threading.Thread(
-            target=_pass_on, args=(self._process.stdout, self._output), daemon=True
+            target=_pass_on, args=(self._process.stdout, stop, self._output), daemon=True
         )
         reader.start()
-        self.end = weakref.finalize(self, _end, self._process, self._output, reader)
-        _RUNNING.add(self)
+        watcher = _watch(self._process.pid)
+        pipes = stop, stopping
+        self.end = weakref.finalize(self, _end, self._process, watcher, self._output, reader, pipes)
+
+    def processor_seconds(self) -> float:
+        """Return the program's processor time, 0 if it has ended; the clock's without Linux."""
+        if sys.platform != "linux":
+            return time.perf_counter()
+        try:
+            return time.clock_gettime((~self._process.pid << 3) | _PROCESS_CLOCK)
+        except OSError:  # it has ended
+            return 0.0
 
     def send(self, *lines: str) -> None:
         """Write lines.
 
         Raises:
-            ValueError: the program has ended, or wrote something unasked.
+            PlayerFault: the program has ended, or wrote something unasked.
         """
         with suppress(queue.Empty):
             while True:
@@ -212,27 +254,32 @@ class _Program:
         except OSError:
             self._fail_ended()
 
-    def read(self, seconds: float) -> tuple[str, str]:
+    def read(self, seconds: float, *, waiting_for: str = "") -> tuple[str, str]:
         """Return the first word and the rest of the next line that is not an info line.
 
+        Args:
+            seconds: the time limit.
+            waiting_for: say so on stderr if the program has written nothing for a while.
+
         Raises:
-            ValueError: the program is too late, has ended, writes too long a line, or reports an
+            PlayerFault: the program is too late, has ended, writes too long a line, or reports an
                 error.
         """
-        deadline = time.monotonic() + seconds
+        begun = time.monotonic()
         while True:
-            left = deadline - time.monotonic()
+            left = begun + seconds - time.monotonic()
             if left <= 0:
-                self.fail(
-                    f"gave no answer within {seconds:g} s: does it flush every line that it writes?"
-                )
+                self.fail(f"gave no answer within {seconds:g} s: {_HINT}")
+            if waiting_for and self._silent and seconds - left > QUIET_SECONDS:
+                print(f'waiting for "{waiting_for}" from {self._name}: {_HINT}', file=sys.stderr)
+                waiting_for = ""
             if not self._lines:
                 with suppress(queue.Empty):
                     self._take(self._output.get(timeout=min(left, _SLICE)))
                 continue
             word, rest = self._next()
             if word == "error":
-                self.fail(f"says: {rest[:300]}")
+                self.fail(f"says: {_printable(rest)[:300]}")
             if word != "info":
                 return word, rest
 
@@ -243,6 +290,7 @@ class _Program:
 
     def _next(self) -> tuple[str, str]:
         line = self._lines.popleft()
+        self._silent = False
         self._last = line.decode("utf-8", "backslashreplace").strip()
         if len(line) > MAX_LINE:
             self.fail(f"wrote a line of more than {MAX_LINE} bytes: {self._quoted()}")
@@ -253,35 +301,58 @@ class _Program:
         return ascii(self._last[:60]) + ("..." if len(self._last) > 60 else "")
 
     def fail_unexpected(self, expected: str) -> NoReturn:
-        """Stop the program because of its last line."""
+        """Stop the program because of its last line; see :meth:`fail`."""
         self.fail(f"wrote {self._quoted()}: expected {expected}")
 
     def _fail_ended(self) -> NoReturn:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
         status = self._process.returncode
-        self.fail("has closed its output" if status is None else f"has ended with status {status}")
+        how = "crashed" if status else "ended"
+        self.fail("closed its output" if status is None else f"{how}: exit status {status}")
 
     def fail(self, what: str) -> NoReturn:
-        """Stop the program, and raise ValueError with what it did."""
+        """Stop the program, and raise PlayerFault with what it did."""
         self.end()
-        raise ValueError(f"{self._name} {what}")
+        raise PlayerFault(self._name, what)
 
 
-_RUNNING: weakref.WeakSet[_Program] = weakref.WeakSet()
+def _printable(text: str) -> str:
+    """Return a text with its control characters as escapes."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def end_all() -> None:
-    """Stop all running programs, before this process exits without cleaning up."""
-    for program in list(_RUNNING):
-        program.end()
+def _watch(program: int) -> subprocess.Popen[bytes] | None:
+    """Start a shell that kills a program and its children a second after the end of this process.
+
+    It waits for the end of its input, which comes however this process ends. PR_SET_PDEATHSIG would
+    also come when only the thread ends that has started the program. None on Windows, where a
+    program sees the end of its input and nothing else.
+    """
+    if os.name == "nt":
+        return None
+    return subprocess.Popen(
+        ["/bin/sh", "-c", f"read _; sleep 1; kill -s KILL -- -{program}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
-def _pass_on(stream: IO[bytes], output: queue.Queue[list[bytes]]) -> None:
-    """Pass on the lines of a program in chunks; an empty chunk ends them."""
+def _pass_on(stream: IO[bytes], stop: int, output: queue.Queue[list[bytes]]) -> None:
+    """Pass on the lines of a program in chunks; an empty chunk ends them.
+
+    It stops if ``stop`` can be read: a child of the program may hold the stream open for longer.
+    """
     rest = b""
     # Lines written together come in one chunk, so that a second answer is not taken for the next.
-    while len(rest) <= MAX_LINE and (chunk := os.read(stream.fileno(), 1 << 16)):
+    while len(rest) <= MAX_LINE:
+        if os.name != "nt" and stop in wait([stream.fileno(), stop]):
+            return
+        chunk = os.read(stream.fileno(), 1 << 16)
+        if not chunk:
+            break
         *lines, rest = (rest + chunk).split(b"\n")
         if lines:
             output.put(lines)
@@ -291,9 +362,28 @@ def _pass_on(stream: IO[bytes], output: queue.Queue[list[bytes]]) -> None:
 
 
 def _end(
-    process: subprocess.Popen[bytes], output: queue.Queue[list[bytes]], reader: threading.Thread
+    process: subprocess.Popen[bytes],
+    watcher: subprocess.Popen[bytes] | None,
+    output: queue.Queue[list[bytes]],
+    reader: threading.Thread,
+    pipes: tuple[int, int],
 ) -> None:
-    """Stop a program: ask it to quit, terminate it, kill it. Then close its pipes."""
+    """Stop a program: ask it to quit, terminate it, kill it. Then kill its children, and close all.
+
+    Args:
+        process: the program.
+        watcher: its watcher.
+        output: what it has written.
+        reader: the thread that fills ``output``.
+        pipes: the two ends of the pipe that stops the thread.
+    """
+
+    def send(name: str) -> None:
+        with suppress(OSError):
+            if hasattr(os, "killpg"):  # together with its children
+                os.killpg(process.pid, getattr(signal, name))
+            else:
+                process.kill()
 
     def ended() -> bool:
         deadline = time.monotonic() + _PATIENCE
@@ -310,15 +400,18 @@ def _end(
     for name in ("SIGTERM", "SIGKILL"):
         if ended():
             break
-        with suppress(OSError):
-            if hasattr(os, "killpg"):  # together with its children
-                os.killpg(process.pid, getattr(signal, name))
-            else:
-                process.kill()
+        send(name)
     process.wait()
+    send("SIGKILL")  # its children
+    stop, stopping = pipes
+    os.close(stopping)
     deadline = time.monotonic() + _PATIENCE
     while reader.is_alive() and time.monotonic() < deadline:
         with suppress(queue.Empty):
             output.get(timeout=0.02)
-    if not reader.is_alive():  # else a child of the program still holds the pipe
+    if not reader.is_alive():  # on Windows a child of the program may still hold the pipe
         process.stdout.close()
+        os.close(stop)
+    if watcher is not None:
+        watcher.kill()
+        watcher.communicate()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bao_agents.array_types import Int64Array, Uint8Array
+from bao_agents.faults import PlayerFault
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import PLY, Seats, Words, movers
+from bao_env.engine.position import PLY, Actions, Seats, Words, movers
 
 MAX_PLIES = 1000
 GAME_OVER = 255
@@ -31,7 +32,45 @@ class MatchGames:
     moves: tuple[int, int]
     """Actions that the first and the second player chose."""
     seconds: tuple[float, float]
-    """Wall-clock time that these took the two players, over all games."""
+    """Processor time that these took the two players, over all games."""
+    faults: tuple[list[str], list[str]]
+    """For each player, the causes of the faults by which it lost games, one for each game."""
+
+
+def faults_text(causes: Sequence[str]) -> str:
+    """Return how many games a player lost by faults, and the first cause."""
+    return f"lost by a fault: {len(causes)} ({causes[0]})"
+
+
+def choose(player: Agent, positions: Words, masks: Words, name: str) -> tuple[Actions, list[str]]:
+    """Ask a player for actions, again after each :class:`~bao_agents.faults.PlayerFault`.
+
+    Args:
+        player: the player.
+        positions: uint64[B, 6]; not changed.
+        masks: uint64[B], the legal actions.
+        name: what errors call the player.
+
+    Returns:
+        int64[B], the actions, -1 where the player failed; and the causes, in order.
+
+    Raises:
+        ValueError: an action is illegal.
+    """
+    actions = np.full(len(masks), -1, np.int64)
+    causes: list[str] = []
+    begin = 0
+    while begin < len(masks):
+        left = masks[begin:]
+        try:
+            chosen = check_actions(player.act(positions[begin:], left), left, name)
+        except PlayerFault as fault:
+            causes.append(fault.cause)
+            before = np.array(fault.actions, np.int64)
+            chosen = check_actions(before, left[: len(before)], name)
+        actions[begin : begin + len(chosen)] = chosen
+        begin += len(chosen) + 1
+    return actions, causes
 
 
 def play_games(
@@ -43,10 +82,11 @@ def play_games(
     max_plies: int = MAX_PLIES,
     progress: Callable[[int], None] = lambda ended: None,
 ) -> MatchGames:
-    """Play a batch of games to the end.
+    """Play a batch of games to the end. A fault of a player loses one game.
 
     Args:
-        players: each gets all of its positions of a ply in one call.
+        players: each gets all of its positions of a ply in one call. Its method
+            ``processor_seconds``, if it has one, returns the time that it has used so far.
         positions: uint64[G, 6], the starts; not changed.
         first_seats: int8[G], the seat of the first player in each game.
         engine: the rules.
@@ -66,16 +106,22 @@ def play_games(
     actions = np.zeros(size, np.int64)
     played = []
     moves, seconds = [0, 0], [0.0, 0.0]
+    faults: tuple[list[str], list[str]] = [], []
     while len(running):
         first_moves = movers(positions[running]) == first_seats[running]
         for i, index in enumerate((running[first_moves], running[~first_moves])):
             if len(index):
-                start = time.perf_counter()
-                chosen = players[i].act(positions[index], masks[index])
-                seconds[i] += time.perf_counter() - start
                 who = getattr(players[i], "name", ("the first player", "the second player")[i])
-                actions[index] = check_actions(chosen, masks[index], who)
-                moves[i] += len(index)
+                clock = getattr(players[i], "processor_seconds", time.process_time)
+                start = clock()
+                chosen, causes = choose(players[i], positions[index], masks[index], who)
+                seconds[i] += clock() - start
+                moves[i] += len(index) - len(causes)
+                faults[i].extend(causes)
+                lost = index[chosen < 0]
+                winners[lost] = 1 - movers(positions[lost])
+                masks[lost] = 0
+                actions[index] = chosen
         row = np.where(masks != 0, actions, GAME_OVER).astype(np.uint8)
         engine.step(positions, actions, masks, winners)
         played.append(row)
@@ -89,4 +135,5 @@ def play_games(
         plies=positions[:, PLY].astype(np.int64),
         moves=(moves[0], moves[1]),
         seconds=(seconds[0], seconds[1]),
+        faults=faults,
     )

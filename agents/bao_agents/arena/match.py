@@ -20,7 +20,7 @@ import numpy as np
 
 from bao_agents import registry
 from bao_agents.arena.elo import Score, Sprt, finite, score_pairs
-from bao_agents.arena.games import GAME_OVER, MAX_PLIES, MatchGames, play_games
+from bao_agents.arena.games import GAME_OVER, MAX_PLIES, MatchGames, faults_text, play_games
 from bao_agents.arena.openings import (
     BALANCE,
     OPENING_PLIES,
@@ -67,7 +67,9 @@ class Match:
     moves: tuple[int, int]
     """Actions that the first and the second player chose."""
     seconds: tuple[float, float]
-    """Wall-clock time that these took the two players."""
+    """Processor time that these took the two players."""
+    faults: tuple[list[str], list[str]]
+    """For each player, the causes of the faults by which it lost games, one for each game."""
     score: Score
     verdict: str | None = None
     """``"H0"`` or ``"H1"``, if a sequential test ended the match."""
@@ -169,6 +171,7 @@ def play_openings(
             if verdict is not None:
                 break
     shape = len(points), 2
+    faults = [[cause for games in batches for cause in games.faults[i]] for i in range(2)]
     longest = max(games.actions.shape[1] for games in batches)
     return Match(
         ruleset=engine.ruleset,
@@ -187,6 +190,7 @@ def play_openings(
         ).reshape(*shape, longest),
         moves=(sum(g.moves[0] for g in batches), sum(g.moves[1] for g in batches)),
         seconds=(sum(g.seconds[0] for g in batches), sum(g.seconds[1] for g in batches)),
+        faults=(faults[0], faults[1]),
         score=score_pairs(points),
         verdict=verdict,
     )
@@ -210,7 +214,7 @@ def ruleset_of(player: str) -> Ruleset | None:
 
 
 def milliseconds(match: Match) -> tuple[float, float]:
-    """Return both players' wall-clock milliseconds per move; a search uses all cores."""
+    """Return both players' processor milliseconds per move."""
     times = [1000 * match.seconds[i] / max(1, match.moves[i]) for i in range(2)]
     return times[0], times[1]
 
@@ -251,6 +255,8 @@ def result(opponent: str, match: Match) -> dict[str, Any]:
         "mean_plies": float(match.plies.mean()),
         "ms_a_move": own_time,
         "opponent_ms_a_move": other_time,
+        "faults": match.faults[0],
+        "opponent_faults": match.faults[1],
     }
 
 
@@ -350,9 +356,14 @@ def _report(
         print(
             f"{player}, rule set {ruleset.name}: up to {args.pairs} {source}, each from both "
             f"seats, seed {args.seed}. Score "
-            "and LOS in percent, ms a move;\nsecond lines: 95 % intervals, the opponent's time.\n"
+            "and LOS in percent, processor ms a move;\nsecond lines: 95 % intervals, the "
+            "opponent's time.\n"
         )
         print(table(rows))
+        for name, match in rows:
+            for who, causes in zip((player, name), match.faults, strict=True):
+                if causes:
+                    print(f"against {name}, {who} {faults_text(causes)}")
         for name, match in rows:
             if sprt is not None:
                 decided = {"H0": f"{sprt.elo0:+g} or less", "H1": f"{sprt.elo1:+g} or more"}

@@ -268,6 +268,8 @@ class Result:
     ms_a_move: float
     """The player's time per move on one core: the median over units, because the first one may
     include compilation."""
+    faults: list[str]
+    """The causes of the faults by which the player lost games, one for each game."""
 
 
 def rate_player(
@@ -296,6 +298,7 @@ def rate_player(
     """
     session = Session(ladder, seed, player)
     times: list[float] = []
+    faults: list[str] = []
     deadline = time.monotonic() + seconds
     try:
         with LocalPool(processes) as pool, Progress(unit="game", desc=player) as bar:
@@ -312,6 +315,7 @@ def rate_player(
                     for i, record in sorted(records.items()):
                         session.add(parts[i], np.array(record.points))
                         times.append(1000.0 * record.seconds[0] / max(1, record.moves[0]))
+                        faults += record.faults[0]
                 bar.set_postfix_str(str(session.placement()))
         precise = session.placement().margin <= precision
         ended: Ended = "precise" if precise else "no openings left"
@@ -319,4 +323,4 @@ def rate_player(
         ended = "time is up"
     except KeyboardInterrupt:
         ended = "stopped"
-    return Result(session, ended, float(np.median(times)) if times else 0.0)
+    return Result(session, ended, float(np.median(times)) if times else 0.0, faults)

@@ -18,6 +18,7 @@ from typing import Any
 from bao_agents import registry
 from bao_agents.arena.blunders import Blunders
 from bao_agents.arena.elo import expected_score, finite, score_pairs
+from bao_agents.arena.games import faults_text
 from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
 from bao_agents.arena.placement import Result, rate_player
 from bao_agents.arena.report import markdown_table
@@ -72,6 +73,7 @@ def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
         "seed": result.session.seed,
         "ended": result.ended,
         "ms_a_move": result.ms_a_move,
+        "faults": result.faults,
         "against": rows,
         "made_with": provenance(ladder.ruleset),
         "ladder_made_with": made_with,
@@ -130,6 +132,7 @@ def card(report: dict[str, Any], command: str) -> str:
         f"seats, seed {report['seed']}; ended: {report['ended']}",
         "player": f"{report['ms_a_move']:.3f} ms a move on one core"
         + (f"; fingerprint {report['fingerprint']}" if report["fingerprint"] else ""),
+        **({"faults": faults_text(report["faults"])} if report["faults"] else {}),
         "commit": made_with["commit"],
         "versions": packages,
         "command": f"`{command}`",

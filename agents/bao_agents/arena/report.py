@@ -12,6 +12,7 @@ import numpy as np
 import tabulate
 
 from bao_agents.arena.elo import score_pairs
+from bao_agents.arena.games import faults_text
 from bao_agents.arena.ratings import cycles, rate
 from bao_agents.array_types import Float64Array
 from bao_agents.cli.files import write_atomically
@@ -30,7 +31,9 @@ class Standing:
     results: Mapping[tuple[str, str], Float64Array]
     """For each pairing float64[pairs, 2], the points of its first player in each game."""
     milliseconds: Mapping[str, float]
-    """Average time per move of each player, measured on one core while the others were busy."""
+    """Average processor time per move of each player."""
+    faults: Mapping[str, Sequence[str]]
+    """For each player, the causes of the faults by which it lost games, one for each game."""
     mean_plies: float
     """Average length of a game."""
     commits: Sequence[str] = ()
@@ -57,6 +60,7 @@ def to_dict(
             "score": float(ratings.score[i]),
             "games": int(ratings.games[i]),
             "ms_a_move": standing.milliseconds[name],
+            "faults": list(standing.faults[name]),
         }
         for i, name in enumerate(ratings.names)
     ]
@@ -129,6 +133,9 @@ def markdown(report: Mapping[str, Any]) -> str:
     if report["cycles"]:
         cycle_texts = [" beats ".join([*cycle, cycle[0]]) for cycle in report["cycles"]]
         paragraphs.append(f"Cycles: {'; '.join(cycle_texts)}.")
+    paragraphs += [
+        f"{row['player']} {faults_text(row['faults'])}" for row in players if row["faults"]
+    ]
     return "\n\n".join(paragraphs) + "\n"
 
 

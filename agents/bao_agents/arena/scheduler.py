@@ -12,13 +12,12 @@ import signal
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -27,14 +26,10 @@ from bao_agents import registry
 from bao_agents.arena.match import play_openings
 from bao_agents.arena.openings import MatchOpenings
 from bao_agents.fingerprint import fingerprint
-from bao_agents.pipe import end_all
 from bao_agents.progress import Progress
 from bao_agents.provenance import current_commit
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
-
-_PATIENCE = 2.0
-"""Seconds that worker processes get to end the programs that play for them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +68,9 @@ class Record(BaseModel):
     moves: Annotated[list[_Count], _Two]
     """Actions that the first and the second player chose."""
     seconds: Annotated[list[Annotated[float, Field(ge=0)]], _Two]
-    """Wall-clock time that these took the two players, on one core."""
+    """Processor time that these took the two players."""
+    faults: Annotated[list[list[str]], _Two]
+    """For each player, the causes of the faults by which it lost games, one for each game."""
     commit: str
     """The commit of the code that played."""
     games: str = Field("", exclude=True)
@@ -109,6 +106,7 @@ def play_unit(unit: Unit) -> Record:
         plies=match.plies.tolist(),
         moves=list(match.moves),
         seconds=[round(seconds, 6) for seconds in match.seconds],
+        faults=list(match.faults),
         commit=current_commit(),
         games="\n".join(match.transcripts(unit.keep_as)) if unit.keep_as else "",
     )
@@ -150,7 +148,6 @@ def _start_worker(parent: Connection) -> None:
     def end_with_parent() -> None:
         with suppress(EOFError, OSError):
             parent.recv()
-        end_all()
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
@@ -175,12 +172,7 @@ class LocalPool(ProcessPoolExecutor):
 
     def __exit__(self, *exception: object) -> None:
         self._sender.close()
-        processes = list((self._processes or {}).values())
-        running = {process.sentinel for process in processes}
-        deadline = time.monotonic() + _PATIENCE
-        while running and (left := deadline - time.monotonic()) > 0:
-            running -= {*wait(list(running), left)}
-        for process in processes:
+        for process in list((self._processes or {}).values()):
             process.terminate()
         self.shutdown(wait=False, cancel_futures=True)
 

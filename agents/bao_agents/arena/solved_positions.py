@@ -14,10 +14,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from bao_agents.arena.games import choose
 from bao_agents.array_types import Int8Array, Int16Array
 from bao_agents.cli.files import write_atomically
 from bao_agents.search.solver.proof_number import LOSS, WIN
-from bao_env.bots import Agent, check_actions
+from bao_env.bots import Agent
 from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import BYTE
@@ -114,15 +115,16 @@ class SolvedPositions:
     def mistakes(self, player: Agent) -> Flags:
         """Return where a player gives a win away, bool[N].
 
+        A :class:`~bao_agents.faults.PlayerFault` counts as a mistake where an action could be one.
+
         Raises:
             ValueError: the player chooses an illegal action.
         """
         if not len(self):
             return np.zeros(0, np.bool_)
-        actions = check_actions(
-            player.act(self.positions.copy(), self.masks.copy()), self.masks, "the player"
-        )
-        return ~is_legal(actions, self.winning)  # in a lost position no action is a mistake
+        actions, _ = choose(player, self.positions.copy(), self.masks.copy(), "the player")
+        kept = is_legal(actions, self.winning)  # in a lost position no action is a mistake
+        return np.where(actions < 0, self.choices, ~kept)
 
     def save(self, path: str | Path) -> None:
         """Write a file that :meth:`load` reads. The same content gives the same bytes.

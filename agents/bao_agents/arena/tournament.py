@@ -192,6 +192,7 @@ def standing(settings: TournamentSettings, results: Mapping[Part, Record]) -> St
     """Return the results so far; their order does not matter."""
     moves = dict.fromkeys(settings.players, 0)
     seconds = dict.fromkeys(settings.players, 0.0)
+    faults: dict[str, list[str]] = {name: [] for name in settings.players}
     points: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
     plies: list[list[int]] = []
     for part in sorted(results):
@@ -201,9 +202,11 @@ def standing(settings: TournamentSettings, results: Mapping[Part, Record]) -> St
         for i, name in enumerate(names):
             moves[name] += record.moves[i]
             seconds[name] += record.seconds[i]
+            faults[name] += record.faults[i]
     return Standing(
         results={names: np.array(of_first) for names, of_first in points.items()},
         milliseconds={name: 1000 * seconds[name] / max(1, moves[name]) for name in moves},
+        faults=faults,
         mean_plies=float(np.mean(plies)) if plies else 0.0,
         commits=sorted({record.commit for record in results.values()}),
     )
