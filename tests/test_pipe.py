@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import shlex
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -228,6 +230,71 @@ def test_tournament_on_two_processes_and_continued(tmp_path: Path) -> None:
     assert again.milliseconds == standing.milliseconds
 
 
+def engine(player: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*shlex.split(OURS), player], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+ASK = "bao 1\nruleset zanzibar\nisready\nposition " + Board().text() + "\nlegal 20 22 24 26\ngo\n"
+
+
+def test_our_engine_hears_while_it_thinks() -> None:
+    with engine("alphabeta:4000ms") as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(ASK)
+        process.stdin.flush()
+        while process.stdout.readline() != "ready\n":
+            pass
+        time.sleep(0.5)
+        process.stdin.write("isready\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "ready\n"
+        process.stdin.write("quit\n")
+        process.stdin.flush()
+        begun = time.monotonic()
+        assert process.stdout.read() == "" and time.monotonic() - begun < 2.0
+        assert process.wait() == 0
+
+
+def test_our_engine_answers_what_a_file_asks() -> None:
+    with engine("greedy") as process:
+        out, _ = process.communicate(ASK, timeout=60)
+        assert re.search(r"ready\nmove \d+\n$", out) and process.returncode == 0
+    with engine("greedy") as process:
+        out, _ = process.communicate("ruleset " + '{"house":' * 100_000, timeout=60)
+        assert out == "error ruleset: expected a JSON object of switches, not a nested one\n"
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGKILL"])
+def test_programs_end_with_their_host(name: str, tmp_path: Path) -> None:
+    """Even a stubborn one, which ignores SIGTERM and the end of its input."""
+    file = tmp_path / "stubborn.py"
+    file.write_text(HOSTILE["stubborn"][0])
+    program = f"""
+import time
+from bao_agents.pipe import PipeAgent
+from bao_env.engine.ruleset import RULESETS
+agent = PipeAgent({f"{sys.executable} {file}"!r}, RULESETS["zanzibar"])
+print(agent._program._process.pid, flush=True)
+time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        os.kill(pid, 0)
+        process.send_signal(getattr(signal, name))
+    wait_for_end(pid)
+
+
+def wait_for_end(pid: int) -> None:
+    """Wait until a process has ended."""
+    with pytest.raises(ProcessLookupError):
+        for _ in range(100):
+            os.kill(pid, 0)
+            time.sleep(0.1)
+
+
 @pytest.mark.parametrize("command", ["match", "tournament"])
 def test_ctrl_c(command: str, tmp_path: Path) -> None:
     """It takes two seconds and also stops the program, even a stubborn one."""
@@ -248,5 +315,4 @@ def test_ctrl_c(command: str, tmp_path: Path) -> None:
     _, error = process.communicate(timeout=20)
     assert time.monotonic() - begun < 8 and "stopped" in error and process.returncode == 130
     for pid in (tmp_path / "pid").read_text().split():
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(pid), 0)
+        wait_for_end(int(pid))

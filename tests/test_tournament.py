@@ -20,7 +20,7 @@ import pytest
 from bao_agents.arena import scheduler, tournament
 from bao_agents.arena.match import play_match
 from bao_agents.arena.openings import draw_openings
-from bao_agents.arena.report import Standing, markdown, to_dict
+from bao_agents.arena.report import Standing, markdown, markdown_table, to_dict
 from bao_agents.arena.tournament import PART_PAIRS, Part, TournamentSettings, kept
 from bao_agents.provenance import provenance
 from bao_agents.registry import load
@@ -228,7 +228,7 @@ def test_tables() -> None:
             ("c", "a"): np.array([[0, 0], [1, 0]]),
         },
         milliseconds={"a": 0.1234, "b": 12.34, "c": 1.0},
-        faults={"a": [], "b": ["crashed: exit status 1", "late"], "c": []},
+        faults={"a": [], "b": ["says: <b>", "late"], "c": []},
         mean_plies=40.0,
     )
     players = {"a": "random", "b": "greedy", "c": "mcts:2"}
@@ -236,7 +236,8 @@ def test_tables() -> None:
     text = " ".join(markdown(to_dict(standing, described, anchor="b")).split())
     assert "8 games in pairs" in text
     assert re.search(r"\| a \| \+\d+ \| [^|]+ \| 81\.2% \| 8 \| 0\.123 \|", text)
-    assert "b lost by a fault: 2 (crashed: exit status 1)" in text
+    assert "b lost by a fault: 2 (says: &lt;b>)" in text
+    assert "| a\\|&lt;b> |" in markdown_table(["x"], [["a|<b>"]])
     assert "| b | +0 | | 12.5% | 4 | 12.3 |" in text and "| 2 c | 25.0 | | |" in text
 
 

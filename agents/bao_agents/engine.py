@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import queue
 import sys
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterator
 
 from bao_agents.base import NamedPlayer
 from bao_agents.cli.options import Run, add_player_options
@@ -21,6 +24,9 @@ from bao_agents.provenance import current_commit
 from bao_agents.registry import load
 from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset, get_ruleset
+
+_MAX_ERROR = 1000
+"""Most characters of an error's line."""
 
 
 class Engine:
@@ -40,29 +46,44 @@ class Engine:
         self._player: NamedPlayer | None = None
         self._position = ""
         self._legal: list[int] = []
+        self._thinking = False
 
-    def serve(self, lines: Iterable[str]) -> None:
-        """Answer lines until ``quit``; unknown ones are skipped.
+    def serve(self, lines: Iterator[str]) -> None:
+        """Answer lines until they end; unknown ones are skipped.
+
+        A thread reads them. It answers ``isready`` itself while this one thinks, and ends the
+        process at ``quit``.
 
         Raises:
             ValueError: a line cannot be answered, and the host has been told why.
         """
-        for line in lines:
-            word, _, rest = line.strip().partition(" ")
-            if word == "quit":
-                return
+        asked: queue.Queue[tuple[str, str] | None] = queue.Queue()
+
+        def read() -> None:
+            for line in lines:
+                word, _, rest = line.strip().partition(" ")
+                if word == "quit":
+                    os._exit(0)  # a search would end only later
+                elif word == "isready" and self._thinking:
+                    self._write("ready")
+                else:
+                    self._thinking |= word == "go"
+                    asked.put((word, rest.strip()))
+            asked.put(None)
+
+        threading.Thread(target=read, daemon=True).start()
+        while line := asked.get():
             try:
-                self._answer(word, rest.strip())
+                self._answer(*line)
             except (ValueError, ImportError) as error:
-                self._write("error " + " ".join(str(error).split()))
+                self._write("error " + " ".join(str(error).split())[:_MAX_ERROR])
                 raise
 
     def _answer(self, word: str, rest: str) -> None:
         if word == "bao" and rest != str(PROTOCOL):
             raise ValueError(f"bao {rest[:20]}: expected version {PROTOCOL} of the protocol")
         elif word == "ruleset":
-            rules = json.loads(rest) if rest.startswith("{") else None
-            self._ruleset = Ruleset.from_dict(rules) if rules else get_ruleset(rest)
+            self._ruleset = _read_rules(rest)
         elif word == "seed":
             self._seed = int(rest)
         elif word == "threads":
@@ -74,12 +95,15 @@ class Engine:
         elif word == "legal":
             self._legal = [int(action) for action in rest.split()]
         elif word == "go":
-            self._write(f"move {self._choose()}")
+            action = self._choose()
+            self._thinking = False
+            self._write(f"move {action}")
 
     def _load(self) -> NamedPlayer:
         return load(self._spec, ruleset=self._ruleset, seed=self._seed, threads=self._threads)
 
     def _get_ready(self) -> None:
+        self._write("info loading")  # the host then knows that its lines arrive
         player = self._load()
         player.choose(Board(self._ruleset))  # compiles what it needs before a clock runs
         self._player = self._load()  # without the first one's random draws
@@ -100,6 +124,32 @@ class Engine:
         return self._player.choose(board)
 
 
+def _read_rules(text: str) -> Ruleset:
+    """Return a rule set by its name, or from a JSON object of its switches.
+
+    Raises:
+        ValueError: there is no such rule set.
+    """
+    if not text.startswith("{"):
+        return get_ruleset(text)
+    try:
+        return Ruleset.from_dict(json.loads(text))
+    except RecursionError:
+        raise ValueError("ruleset: expected a JSON object of switches, not a nested one") from None
+
+
+def _read_lines(file: int) -> Iterator[str]:
+    """Yield the lines of a file descriptor.
+
+    A thread that waits for ``sys.stdin`` holds its lock, and Python cannot exit.
+    """
+    rest = b""
+    while chunk := os.read(file, 1 << 16):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (line.decode("utf-8", "backslashreplace") for line in lines)
+    yield rest.decode("utf-8", "backslashreplace")
+
+
 def command(parser: argparse.ArgumentParser) -> Run:
     """``bao engine``: play as a program that reads positions and writes moves."""
     parser.add_argument("player", metavar="PLAYER", help="a checkpoint's path or name, or a bot")
@@ -109,7 +159,13 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 def _run(args: argparse.Namespace) -> None:
     out, sys.stdout = sys.stdout, sys.stderr  # what a player prints is not an answer
+    lock = threading.Lock()
+
+    def write(line: str) -> None:
+        with lock:
+            print(line, file=out, flush=True)
+
     try:
-        Engine(args.player, lambda line: print(line, file=out, flush=True)).serve(sys.stdin)
+        Engine(args.player, write).serve(_read_lines(sys.stdin.fileno()))
     finally:
         sys.stdout = out

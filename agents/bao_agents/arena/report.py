@@ -134,9 +134,14 @@ def markdown(report: Mapping[str, Any]) -> str:
         cycle_texts = [" beats ".join([*cycle, cycle[0]]) for cycle in report["cycles"]]
         paragraphs.append(f"Cycles: {'; '.join(cycle_texts)}.")
     paragraphs += [
-        f"{row['player']} {faults_text(row['faults'])}" for row in players if row["faults"]
+        escaped(f"{row['player']} {faults_text(row['faults'])}") for row in players if row["faults"]
     ]
     return "\n\n".join(paragraphs) + "\n"
+
+
+def escaped(text: object) -> str:
+    """Return a text for Markdown, in which a player's name can neither end a cell nor add HTML."""
+    return str(text).replace("|", r"\|").replace("<", "&lt;")
 
 
 def markdown_table(
@@ -151,6 +156,8 @@ def markdown_table(
         texts: number of columns, from the first, that are aligned to the left; the others are
             aligned to the right.
     """
+    if style == "pipe":
+        rows = [[escaped(cell) for cell in row] for row in rows]
     align = ["left"] * texts + ["right"] * (len(head) - texts)
     return tabulate.tabulate(rows, head, tablefmt=style, colalign=align, disable_numparse=True)
 
