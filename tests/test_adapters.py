@@ -10,7 +10,6 @@ import pytest
 LIBRARIES = {
     "sb3": ("stable_baselines3", "sb3-contrib"),
     "torchrl": ("torchrl", "torchrl"),
-    "rllib": ("ray", "ray[rllib]"),
     "open_spiel": ("pyspiel", "open_spiel"),
 }
 

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import importlib
+import time
 from contextlib import nullcontext
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file
 
-import cleanrl_vector
+import bao_agents.arena
 import measure
 from bao_agents.arena.elo import Score, score_pairs
 from bao_env import Agent, BaoVectorEnv, GreedyAgent, PolicyAgent, RandomAgent
 from tests.conftest import Capsys
 
 
-def test_masked_argmax() -> None:
-    scores = np.array([[3.0, 2.0, 1.0], [-9.0, -8.0, -7.0]])
-    legal = np.array([[False, True, True], [True, True, False]])
-    assert measure.masked_argmax(scores, legal).tolist() == [1, 1]
+def test_best_player_takes_the_legal_action_of_the_highest_score() -> None:
+    envs = BaoVectorEnv(9, opponent=None, opening_plies=(0, 8))
+    envs.reset(seed=1)
+    scores = np.random.default_rng(1).random((9, 64)) - 5
+    best = np.where(envs.action_masks(), scores, -9).argmax(axis=1)
+    player = measure.best_player(lambda boards: scores)
+    assert np.array_equal(player.act(envs.positions, envs.legal), best)
 
 
 def test_score_against_a_bot() -> None:
@@ -44,19 +51,81 @@ def test_report_fails_unless_greedy_is_beaten(
         points = np.arange(100) % 50 < (wins / 2 if isinstance(bot, GreedyAgent) else 49)
         return score_pairs(points.astype(float).reshape(2, 50).T)
 
+    calls: list[Any] = []
+
+    def player(**arguments: Any) -> Agent:
+        calls.append(arguments)
+        return RandomAgent()
+
     monkeypatch.setattr(measure, "score_against", score)
+    monkeypatch.setattr(time, "process_time", iter([3.0, 64.4]).__next__)
     with nullcontext() if passes else pytest.raises(SystemExit, match="did not clearly beat"):
-        measure.report("numpy", "some route", 61.4, lambda boards, masks: masks.argmax(axis=1))
+        measure.report("numpy", "some route", lambda: calls.append("train"), player)
+    assert calls == ["train", {"ruleset": "zanzibar", "seed": measure.SEED}]
     row = capsys.readouterr().out
     assert row.startswith(f"| numpy | {version('numpy')} | some route | 61 | 98.0 % (")
     assert f" %) | {wins}.0 % (" in row
 
 
-def test_plain_ppo_is_reproducible() -> None:
-    boards = np.random.default_rng(0).random((50, measure.INPUTS)).astype(np.float32)
-    legal = np.ones((50, 64), np.bool_)
-    first, again = (cleanrl_vector.train(300, games=16, rollout=8) for _ in range(2))
-    assert (first(boards, legal) == again(boards, legal)).all()
+@pytest.fixture
+def page(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A page that saves into a folder of the test; skipped if its library is missing."""
+    library, name = request.param
+    pytest.importorskip(library)
+    module = importlib.import_module(name)
+    monkeypatch.setattr(module, "FILE", tmp_path / module.FILE.name)
+    return module
+
+
+PAGES = {
+    "td": ("torch", {"updates": 1, "games": 16}),
+    "cleanrl_vector": ("torch", {"steps": 128, "games": 16, "rollout": 8}),
+    "sb3_vector": ("sb3_contrib", {"steps": 128, "games": 16, "rollout": 8}),
+    "torchrl_vector": ("torchrl", {"total": 128, "games": 16, "frames": 128}),
+    "rllib_vector": ("ray.rllib", {"updates": 1, "games": 16, "steps": 512}),
+}
+
+
+@pytest.mark.parametrize(
+    ("page", "sizes"),
+    [((library, name), sizes) for name, (library, sizes) in PAGES.items()],
+    indirect=["page"],
+    ids=PAGES,
+)
+def test_pages_save_a_player_for_the_commands(page: Any, sizes: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=r"cannot be loaded: FileNotFoundError"):
+        bao_agents.load(f"{page.__name__}:player")
+    page.train(**sizes)
+    envs = BaoVectorEnv(9, opponent=None, opening_plies=(0, 8), ruleset="dutch")
+    envs.reset(seed=1)
+    player, again = (bao_agents.load(f"{page.__name__}:player", ruleset="dutch") for _ in range(2))
+    actions = player.act(envs.positions, envs.legal)
+    assert envs.action_masks()[np.arange(9), actions].all()
+    assert np.array_equal(actions, again.act(envs.positions, envs.legal))
+    page.train(**sizes)
+    same = bao_agents.load(f"{page.__name__}:player", ruleset="dutch")
+    assert np.array_equal(actions, same.act(envs.positions, envs.legal))
+
+
+@pytest.mark.parametrize("page", [("torch", "cleanrl_vector")], indirect=True)
+def test_ppo_continues_where_it_stopped(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "COPY_EVERY", 256)
+
+    def saved(steps: int) -> Any:
+        page.train(steps, games=16, rollout=8)
+        return load_file(page.FILE)
+
+    first = saved(512)
+    assert first["steps"] == 512 and first["optimizer.0.step"] == 4 * 4
+    assert saved(512).keys() == first.keys()  # nothing is left to do
+    second = saved(1024)
+    assert second["steps"] == 1024 and second["optimizer.0.step"] == 8 * 4
+    pools = {key for key in second if key.startswith("pool.")}
+    assert {key.split(".")[1] for key in pools} == {"0", "1", "2", "3"}
+    for key, tensor in first.items():
+        if key.startswith("pool."):
+            assert second[key].equal(tensor)
+    assert not second["generator"].equal(first["generator"])
 
 
 def test_step_in_jax_plays_the_games_of_the_vector_environment() -> None:

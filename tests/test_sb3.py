@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 
 pytest.importorskip("sb3_contrib")
 
-import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import VecNormalize
 
-from bao_env import BaoVectorEnv, Board, OpponentPool
+from bao_env import BaoVectorEnv, OpponentPool
 from bao_env.adapters import sb3
 
 
@@ -83,103 +78,32 @@ def test_options_and_invalid_arguments() -> None:
         envs.env_method("step")
 
 
-def test_self_play_continues_from_a_saved_model(tmp_path: Path) -> None:
-    def games(pool: OpponentPool) -> Any:
-        return sb3.SB3VecEnv(8, opponent=pool, observation="captures")
+def test_pictures() -> None:
+    pytest.importorskip("pygame")
+    envs = sb3.SB3VecEnv(3, render_mode="rgb_array")
+    envs.reset()
+    images, boards = np.array(envs.get_images()), envs.envs.render()
+    assert boards is not None and np.array_equal(images, boards)
+    height, width = images.shape[1:3]
+    assert envs.render().shape == (2 * height, 2 * width, 3)  # in a grid
+    assert sb3.SB3VecEnv(3).get_images() == [None] * 3
+
+
+def test_past_policies_join_the_pool() -> None:
+    """The example trains, again, exactly as before."""
+    import sb3_vector
 
     def train() -> tuple[Any, OpponentPool]:
         pool = OpponentPool("greedy", size=3, seed=1)
-        model = maskable_ppo(games(pool), batch_size=128, n_epochs=2)
-        return model.learn(640, callback=sb3.SelfPlayCallback(every=128)), pool
+        envs = sb3.SB3VecEnv(8, opponent=pool, observation="replies", flat=True)
+        model = maskable_ppo(envs, "MlpPolicy", batch_size=128, n_epochs=2)
+        return model.learn(640, callback=sb3_vector.SelfPlayCallback(pool, every=128)), pool
 
     (model, pool), (again, _) = train(), train()
-    assert len(pool.members) == 3 and pool.members[0] is not pool.members[1]
+    assert len(pool.members) == 3
     for key, value in model.policy.state_dict().items():
         assert value.equal(again.policy.state_dict()[key])
-
     plain = BaoVectorEnv(50, opponent=None)
     plain.reset(seed=1)
-
-    def answers(pool: OpponentPool) -> Any:
-        torch.manual_seed(3)
-        return [member.act(plain.positions, plain.legal) for member in pool.members]
-
-    before = answers(pool)
-    assert not np.array_equal(before[1], before[2])
-    model.save(tmp_path / "model")
-    fresh = OpponentPool("random")
-    loaded = MaskablePPO.load(tmp_path / "model", env=games(fresh))
-    callback = sb3.SelfPlayCallback(every=128)
-    callback.init_callback(loaded)
-    assert np.array_equal(answers(fresh), before) and fresh.size == 3
-    loaded.learn(256, callback=callback, reset_num_timesteps=False)
-    assert loaded.num_timesteps == 896 and len(fresh.members) == 3
-    assert loaded.predict(loaded.env.reset())[0].shape == (8,)
-
-
-def test_self_play_without_a_new_member_warns() -> None:
-    pool = OpponentPool()
-    model = maskable_ppo(sb3.SB3VecEnv(4, opponent=pool), n_steps=32, batch_size=64)
-    with pytest.warns(UserWarning, match=r"in 128 steps no copy .* num_envs = 128 steps") as caught:
-        model.learn(100, callback=sb3.SelfPlayCallback(every=64))
-    assert len(caught) == 1 and len(pool.members) == 1
-    with warnings.catch_warnings(action="error"):
-        model.learn(200, callback=sb3.SelfPlayCallback(every=64))
-    assert len(pool.members) == 2
-
-
-@pytest.mark.parametrize(
-    ("observation", "options"),
-    [
-        ("board", {}),
-        ("captures", {}),
-        ("replies", {"flat": True}),
-        ("planes", {"dtype": np.uint8}),
-        ("planes+replies", {"flat": True}),
-    ],
-)
-def test_saved_model_is_a_player(observation: str, options: dict[str, Any], tmp_path: Path) -> None:
-    file = tmp_path / "bao.zip"
-    pool = OpponentPool()
-    envs = sb3.SB3VecEnv(6, opponent=pool, observation=observation, ruleset="dutch", **options)
-    box = observation != "planes+replies" and "flat" in options
-    model = maskable_ppo(envs, "MlpPolicy" if box else "MultiInputPolicy")
-    model.learn(192, callback=sb3.SelfPlayCallback(every=96))
-    assert len(pool.members) == 2  # of the start, and after 96 steps
-    model.save(file)
-    player = sb3.player(file, ruleset="dutch")
-    seen = envs.reset()
-    masks = np.stack(envs.env_method("action_masks"))
-    expected, _ = model.predict(seen, action_masks=masks, deterministic=True)
-    for one in (player, sb3.player(model, ruleset="dutch")):
-        assert np.array_equal(one.act(envs.envs.positions, envs.envs.legal), expected)
-    with pytest.raises(FileNotFoundError, match="there is no model at none"):
-        sb3.player("none.zip")
-    assert masks[np.arange(6), expected].all()
-
-
-def test_player_of_an_observation_without_a_name(tmp_path: Path) -> None:
-    class Ones:
-        space = gymnasium.spaces.Box(0, 9, (52,), np.float32)
-
-        def fill(self, positions: Any, legal: Any, viewers: Any, arrays: Any) -> None:
-            arrays[:] = 1
-
-    model = maskable_ppo(sb3.SB3VecEnv(2, observation=Ones()))
-    model.save(tmp_path / "bao.zip")
-    with pytest.raises(ValueError, match="pass observation="):
-        sb3.player(tmp_path / "bao.zip")
-    own = sb3.player(tmp_path / "bao.zip", observation=Ones())
-    words = Board().words[None]
-    assert own.act(words, np.array([1 << 22], np.uint64)) == 22
-
-
-def test_invalid_self_play_raises() -> None:
-    callback = sb3.SelfPlayCallback
-    with pytest.raises(ValueError, match="every=0"):
-        callback(every=0)
-    with pytest.raises(ValueError, match="opponent=OpponentPool"):
-        maskable_ppo(sb3.SB3VecEnv(2)).learn(32, callback=callback())
-    envs = sb3.SB3VecEnv(2, opponent=OpponentPool(), flat=True)
-    with pytest.raises(ValueError, match="norm_obs=False"):
-        maskable_ppo(VecNormalize(envs), "MlpPolicy").learn(32, callback=callback())
+    first, second = (m.act(plain.positions, plain.legal) for m in pool.members[1:])
+    assert not np.array_equal(first, second)

@@ -10,13 +10,11 @@ import pytest
 pytest.importorskip("torchrl")
 
 import torch
-from tensordict.nn import TensorDictModule
 from torchrl.envs import ActionMask, TransformedEnv
 from torchrl.envs.utils import check_env_specs
-from torchrl.modules import MaskedCategorical, ProbabilisticActor
 
 from bao_env import BaoVectorEnv, GreedyAgent, OpponentPool
-from bao_env.adapters.torchrl import BaoTorchEnv, player
+from bao_env.adapters.torchrl import BaoTorchEnv
 from bao_env.bots import Opponent
 from bao_env.observation import OBSERVATIONS
 from bao_env.observation.observer import get_observer
@@ -24,6 +22,7 @@ from bao_env.observation.observer import get_observer
 
 def make(size: int, **arguments: Any) -> Any:
     """Return the environment, after TorchRL's own check."""
+    torch.manual_seed(1)  # the check and the rollouts act randomly
     checked, env = (TransformedEnv(BaoTorchEnv(size, **arguments), ActionMask()) for _ in range(2))
     check_env_specs(checked)
     return env
@@ -69,23 +68,11 @@ def test_plays_a_pool_on_every_observation(observation: str) -> None:
         assert steps["observation"].shape == (3, 10, *shape)
 
 
-@pytest.mark.parametrize("observation", ["board", "planes"])
-def test_actor_is_a_player(observation: str) -> None:
-    torch.manual_seed(1)
-    size = get_observer(observation).space.shape or ()
-    layers = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(int(np.prod(size)), 64))
-    actor = ProbabilisticActor(
-        TensorDictModule(layers, in_keys=["observation"], out_keys=["logits"]),
-        in_keys={"logits": "logits", "mask": "action_mask"},
-        distribution_class=MaskedCategorical,
-    )
-    envs = BaoVectorEnv(20, observation=observation, opening_plies=4, opponent=None)
-    seen, _ = envs.reset(seed=1)
-    with torch.no_grad():
-        scores = layers(torch.from_numpy(seen["observation"])).numpy()
-    expected = np.where(envs.action_masks(), scores, -np.inf).argmax(axis=1)
-    agent = player(actor, observation)
-    assert np.array_equal(agent.act(envs.positions, envs.legal), expected)
-    legal = envs.legal.copy()
-    legal[3] = 0  # a game that is over
-    assert np.array_equal(np.delete(agent.act(envs.positions, legal), 3), np.delete(expected, 3))
+def test_observations_have_the_type_of_their_spec() -> None:
+    env = make(3, observation="planes", dtype=np.uint8, seed=1)
+    steps = env.rollout(10, break_when_any_done=False)
+    assert steps["observation"].dtype == env.observation_spec["observation"].dtype == torch.uint8
+    assert steps["observation"].max() > 8
+    for option in ({"flat": True}, {"autoreset_mode": "NextStep"}):
+        with pytest.raises(TypeError, match="multiple values"):
+            BaoTorchEnv(3, **option)

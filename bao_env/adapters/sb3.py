@@ -1,41 +1,24 @@
-"""Run thousands of games as a Stable-Baselines3 ``VecEnv``, also against past policies.
+"""Run thousands of games as a Stable-Baselines3 ``VecEnv``.
 
 .. code-block:: python
 
     from sb3_contrib import MaskablePPO
-    from bao_env import OpponentPool
-    from bao_env.adapters.sb3 import SB3VecEnv, SelfPlayCallback, player
+    from bao_env.adapters.sb3 import SB3VecEnv
 
-    envs = SB3VecEnv(128, opponent=OpponentPool("greedy"), observation="replies")
-    model = MaskablePPO(
-        "MultiInputPolicy", envs,
-        n_steps=64, batch_size=1024, n_epochs=4, learning_rate=1e-3, ent_coef=0.01,
-    )
-    model.learn(1_000_000, callback=SelfPlayCallback())
-    model.save("bao.zip")
-
-    player("bao.zip")  # with act(positions, legal), for matches and as an opponent
+    envs = SB3VecEnv(128, opponent="greedy", observation="replies")
+    model = MaskablePPO("MultiInputPolicy", envs, n_steps=64, batch_size=1024)
+    model.learn(1_000_000)
 
 The default ``n_steps=2048`` is meant for few games: with 128 it makes rollouts of 262,144 steps.
 
-Commands accept the name of a function that makes the player. With this in ``mine.py``,
-``bao rate mine:mine --path FOLDER_OF_MINE`` rates it::
-
-    from bao_env.adapters.sb3 import player
-
-    def mine(ruleset, seed):
-        return player("bao.zip", ruleset=ruleset)
+``training/examples/sb3_vector.py`` trains against past policies, and makes a player of the model.
 """
 
 from __future__ import annotations
 
-import io
-import os
 import time
-import warnings
 from collections.abc import Iterable
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,18 +27,10 @@ from gymnasium.vector import AutoresetMode
 
 from bao_env.bots import Opponent
 from bao_env.engine.position import Flags
-from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.vector import BaoVectorEnv, Observation
-from bao_env.observation.observer import OBSERVATIONS, Observer, get_observer, masked_space
-from bao_env.self_play import OpponentPool, PolicyAgent
-
-if TYPE_CHECKING:
-    from sb3_contrib import MaskablePPO
 
 try:
-    from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.monitor import Monitor
-    from stable_baselines3.common.policies import BasePolicy
     from stable_baselines3.common.vec_env import VecEnv
 except ModuleNotFoundError as error:
     error.add_note("bao_env.adapters.sb3 needs Stable-Baselines3: pip install sb3-contrib")
@@ -75,7 +50,7 @@ class SB3VecEnv(VecEnv):
     Args:
         num_envs: number of games, B.
         opponent: as :class:`bao_env.BaoVectorEnv` takes it; for self-play an
-            :class:`bao_env.self_play.OpponentPool`, with a :class:`SelfPlayCallback`.
+            :class:`bao_env.self_play.OpponentPool`.
         options: other arguments of :class:`bao_env.BaoVectorEnv`, except ``autoreset_mode``.
 
     Raises:
@@ -156,6 +131,15 @@ class SB3VecEnv(VecEnv):
         """Close the games."""
         self.envs.close()
 
+    def get_images(self) -> list[npt.NDArray[np.uint8] | None]:
+        """Return a picture of each game, uint8[H, W, 3]; None unless ``render_mode="rgb_array"``.
+
+        Raises:
+            DependencyNotInstalled: pygame is missing.
+        """
+        images = self.envs.render() if self.render_mode == "rgb_array" else None
+        return list(images or [None] * self.num_envs)
+
     def has_attr(self, attr_name: str) -> bool:
         """Return whether the games have an attribute or method of that name."""
         return hasattr(self.envs, attr_name)
@@ -190,166 +174,3 @@ class SB3VecEnv(VecEnv):
     def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
         """Return whether the class is ``Monitor``; the games already give its infos."""
         return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]
-
-
-class SelfPlayCallback(BaseCallback):
-    """Fill the :class:`~bao_env.self_play.OpponentPool` that the model trains against.
-
-    Before each rollout of ``n_steps * num_envs`` steps, the callback draws an opponent from the
-    pool. If ``every`` steps have passed, it also adds a copy of the policy. So rollouts must be
-    shorter than the training; a warning says if no copy has joined by its end. Running games
-    continue against the new opponent. Returns are those against the pool, so they stay near 0;
-    sb3-contrib's ``MaskableEvalCallback`` with a ``SB3VecEnv(64, opponent="greedy", ...)`` shows
-    the progress.
-
-    ``model.save()`` also saves the pool. If you continue to train a loaded model with a new
-    callback, the model's pool replaces a pool that nothing has been added to.
-
-    Args:
-        every: steps of training after which a copy of the policy joins the pool. The policy must be
-            one of sb3-contrib's maskable ones.
-
-    Raises:
-        ValueError: ``every`` is not positive, or (from ``learn``) the games are not all played
-            against one ``OpponentPool`` in this process, or ``VecNormalize`` changes observations.
-    """
-
-    model: Any
-
-    def __init__(self, every: int = 50_000) -> None:
-        if every < 1:
-            raise ValueError(f"every={every}: expected at least 1 step")
-        super().__init__()
-        self.every = every
-        self._added_at = 0
-        """The step of the last addition."""
-
-    def _init_callback(self) -> None:
-        pools = self.training_env.get_attr("opponent")
-        self._pool: OpponentPool = pools[0]
-        same = all(pool is self._pool for pool in pools)
-        if not same or not isinstance(self._pool, OpponentPool):
-            raise ValueError(
-                "SelfPlayCallback: expected games against one OpponentPool; make them with "
-                "opponent=OpponentPool(), in this process"
-            )
-        normalize = self.model.get_vec_normalize_env()
-        if normalize is not None and normalize.norm_obs:
-            raise ValueError(
-                "SelfPlayCallback: the pool sees observations as they are; use "
-                "VecNormalize(..., norm_obs=False)"
-            )
-        saved = getattr(self.model, "opponent_pool", None)
-        if saved is not None and len(self._pool.members) == 1:
-            self._pool.restore(saved)
-        self.model.opponent_pool = self._pool
-        self._started_at = self._added_at = self.model.num_timesteps
-
-    def _on_rollout_start(self) -> None:
-        if self.model.num_timesteps >= self._added_at + self.every:
-            self._added_at = self.model.num_timesteps
-            observer = self.training_env.get_attr("observer")[0]
-            self._pool.add(PolicyAgent(FrozenPolicy.of(self.model.policy), observation=observer))
-        self._pool.draw()
-
-    def _on_step(self) -> bool:
-        return True
-
-    def _on_training_end(self) -> None:
-        if self._added_at == self._started_at:
-            rollout = self.model.n_steps * self.training_env.num_envs
-            warnings.warn(
-                f"SelfPlayCallback: in {self.model.num_timesteps - self._started_at:,} steps no "
-                f"copy of the policy joined the pool. One joins every {self.every:,} steps, but "
-                f"only between rollouts, which have n_steps * num_envs = {rollout:,} steps: "
-                "decrease n_steps or every, or train for longer",
-                stacklevel=2,
-            )
-
-
-class FrozenPolicy:
-    """A copy of a maskable policy that draws actions by their probabilities.
-
-    Args:
-        kind: the policy's class.
-        saved: the bytes that its ``save`` wrote.
-        device: the device that it runs on.
-    """
-
-    def __init__(self, kind: type[BasePolicy], saved: bytes, device: Any = "auto") -> None:
-        self._saved = kind, saved
-        self._policy: Any = kind.load(io.BytesIO(saved), device=device)
-
-    @classmethod
-    def of(cls, policy: BasePolicy) -> FrozenPolicy:
-        """Copy a policy."""
-        file = io.BytesIO()
-        policy.save(file)
-        return cls(type(policy), file.getvalue(), policy.device)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._saved
-
-    def __call__(self, observations: Any, masks: Flags) -> npt.NDArray[Any]:
-        """See :data:`bao_env.self_play.Choose`."""
-        return _predict(self._policy, observations, masks, deterministic=False)
-
-
-def _predict(
-    policy: Any, observations: Any, masks: Flags, *, deterministic: bool
-) -> npt.NDArray[Any]:
-    """Return the actions of a maskable policy or model, int64[B]."""
-    space = policy.observation_space
-    if isinstance(space, spaces.Dict) and "action_mask" in space.spaces:
-        observations = {"observation": observations, "action_mask": masks.astype(np.int8)}
-    actions, _ = policy.predict(observations, action_masks=masks, deterministic=deterministic)
-    chosen: npt.NDArray[Any] = actions
-    return chosen
-
-
-def player(
-    model: MaskablePPO | str | os.PathLike[str],
-    *,
-    ruleset: str | Ruleset = "zanzibar",
-    observation: str | Observer | None = None,
-) -> PolicyAgent:
-    """Make a player of a ``MaskablePPO``; it plays the most probable action.
-
-    Loading a model of Stable-Baselines3 can run code that is in the file: load only files that you
-    trust.
-
-    Args:
-        model: the model, or the file that ``model.save`` wrote.
-        ruleset: the rules that the model was trained under, a :class:`bao_env.Ruleset` or its name.
-        observation: the observation that it reads, if that is an object. Observations with a name
-            are recognised by their space.
-
-    Raises:
-        FileNotFoundError: the file does not exist.
-        ValueError: no built-in observation has the model's space.
-    """
-    from sb3_contrib import MaskablePPO
-
-    if isinstance(model, str | os.PathLike):
-        if not os.path.isfile(model) and not os.path.isfile(f"{os.fspath(model)}.zip"):
-            raise FileNotFoundError(f"there is no model at {os.fspath(model)}")
-        model = MaskablePPO.load(os.fspath(model), device="cpu")
-    if observation is None:
-        observation = _observer_of(model.observation_space, ruleset)
-    return PolicyAgent(partial(_predict, model, deterministic=True), observation, ruleset)
-
-
-def _observer_of(space: spaces.Space[Any], ruleset: str | Ruleset) -> Observer:
-    """Return the named observer whose observations a model reads.
-
-    Raises:
-        ValueError: there is none.
-    """
-    for name in OBSERVATIONS:
-        for dtype in (np.float32, np.uint8):
-            observer = get_observer(name, ruleset, dtype)
-            if space in (observer.space, masked_space(observer.space)):
-                return observer
-    raise ValueError(
-        f"the model reads {space}, which matches no built-in observation: pass observation="
-    )

@@ -1,10 +1,13 @@
 """Run thousands of games as a batched TorchRL environment.
 
-from torchrl.envs import ActionMask, TransformedEnv
-from bao_env.adapters.torchrl import BaoTorchEnv
+    from torchrl.envs import ActionMask, TransformedEnv
+    from bao_env.adapters.torchrl import BaoTorchEnv
 
-env = TransformedEnv(BaoTorchEnv(64, opponent="greedy"), ActionMask())
-env.rollout(100, break_when_any_done=False)
+    env = TransformedEnv(BaoTorchEnv(64, opponent="greedy"), ActionMask())
+    env.rollout(100, break_when_any_done=False)
+
+``training/examples/torchrl_vector.py`` trains against past policies, and makes a player of the
+actor.
 """
 
 from __future__ import annotations
@@ -12,23 +15,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from bao_env.bots import Opponent
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.position import Flags
-from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.vector import BaoVectorEnv, Observation
-from bao_env.observation.observer import Observer
-from bao_env.self_play import PolicyAgent
 
 try:
     import torch
     from tensordict import TensorDict, TensorDictBase
     from torchrl.data import Binary, Bounded, Categorical, Composite
     from torchrl.envs import EnvBase
-    from torchrl.envs.utils import ExplorationType, set_exploration_type
 except ModuleNotFoundError as error:
     error.add_note("bao_env.adapters.torchrl needs TorchRL: pip install torchrl 'torch<2.14'")
     raise
@@ -37,10 +34,10 @@ except ModuleNotFoundError as error:
 class BaoTorchEnv(EnvBase):
     """:class:`bao_env.BaoVectorEnv` as a TorchRL environment of batch size [B], on the CPU.
 
-    Keys: ``"observation"`` float32[B, 52], or as ``observation=`` says; ``"action_mask"`` bool[B,
-    64], ``"seat"`` int64[B, 1], ``"action"`` int64[B], ``"reward"`` float32[B, 1]; ``"done"``,
-    ``"terminated"`` and ``"truncated"`` bool[B, 1]. TorchRL's collectors, and
-    ``rollout(break_when_any_done=False)``, restart ended games.
+    Keys: ``"observation"`` float32[B, 52], or as ``observation=`` and ``dtype=`` say;
+    ``"action_mask"`` bool[B, 64], ``"seat"`` int64[B, 1], ``"action"`` int64[B], ``"reward"``
+    float32[B, 1]; ``"done"``, ``"terminated"`` and ``"truncated"`` bool[B, 1]. TorchRL's
+    collectors, and ``rollout(break_when_any_done=False)``, restart ended games.
 
     In self-play (``opponent=None``) the value of the next observation is usually the other
     player's. TorchRL's advantage estimators do not know that. They are right only against an
@@ -50,10 +47,11 @@ class BaoTorchEnv(EnvBase):
         num_envs: number of games, B.
         opponent: as :class:`bao_env.BaoVectorEnv` takes it.
         seed: the seed of the first reset; ``set_seed`` sets another.
-        options: other arguments of :class:`bao_env.BaoVectorEnv`, except ``autoreset_mode``,
-            ``dtype`` and ``flat``.
+        options: other arguments of :class:`bao_env.BaoVectorEnv`, except ``autoreset_mode``
+            and ``flat``.
 
     Raises:
+        TypeError: ``options`` has an argument that it must not have.
         ValueError: an argument is wrong, or (from ``step``) an action is illegal.
     """
 
@@ -67,14 +65,20 @@ class BaoTorchEnv(EnvBase):
         **options: Any,
     ) -> None:
         super().__init__(device="cpu", batch_size=[num_envs])
-        self.envs = BaoVectorEnv(num_envs, opponent=opponent, autoreset_mode="Disabled", **options)
+        self.envs = BaoVectorEnv(
+            num_envs, opponent=opponent, autoreset_mode="Disabled", flat=False, **options
+        )
         self._next_seed = seed
-        space = self.envs.single_observation_space["observation"]  # type: ignore[index]
+        space = self.envs.observer.space
         if not isinstance(space, Box):
             raise ValueError("observation: expected one that is a single array")
+        low, high = (
+            torch.tensor(np.broadcast_to(bound, (num_envs, *space.shape)))
+            for bound in (space.low, space.high)
+        )
         shape = (num_envs, 1)
         self.observation_spec = Composite(
-            observation=Bounded(0, 8, (num_envs, *space.shape), dtype=torch.float32),
+            observation=Bounded(low, high, dtype=low.dtype),
             action_mask=Binary(NUM_ACTIONS, shape=(num_envs, NUM_ACTIONS), dtype=torch.bool),
             seat=Bounded(0, 1, shape, dtype=torch.int64),
             shape=self.batch_size,
@@ -116,35 +120,3 @@ class BaoTorchEnv(EnvBase):
 
     def _set_seed(self, seed: int | None) -> None:
         self._next_seed = seed
-
-
-def player(
-    policy: Any, observation: str | Observer = "board", ruleset: str | Ruleset = "zanzibar"
-) -> PolicyAgent:
-    """Make a player of a policy; it plays the most probable action.
-
-    Commands such as ``bao rate mine:mine`` call a function in ``mine.py``::
-
-        def mine(ruleset, seed):
-            actor = make_actor()  # as in training
-            actor.load_state_dict(torch.load("bao.pt"))
-            return player(actor, "replies", ruleset)
-
-    Args:
-        policy: the actor, a module on the CPU that reads ``"observation"`` and ``"action_mask"``
-            and writes ``"action"``.
-        observation: the observation that it reads, as :class:`BaoTorchEnv` takes it.
-        ruleset: the rules that it was trained under, a :class:`bao_env.Ruleset` or its name.
-
-    Raises:
-        ValueError: the observation or the rule set is unknown.
-    """
-
-    def choose(observations: Any, masks: Flags) -> npt.NDArray[Any]:
-        arrays = {"observation": observations, "action_mask": masks}
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
-            chosen: npt.NDArray[Any] = policy(TensorDict(tensors, [len(masks)]))["action"].numpy()
-        return chosen
-
-    return PolicyAgent(choose, observation, ruleset)

@@ -1,6 +1,13 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["bao_env", "mctx==0.0.71", "jax==0.10.2", "optax==0.2.8", "safetensors"]
+# [tool.uv.sources]
+# bao_env = { path = "../..", editable = true }
+# ///
 """Train with Gumbel AlphaZero in JAX with mctx, in self-play; mctx searches with the real rules.
 
-    python training/examples/mctx_gumbel.py
+    uv run training/examples/mctx_gumbel.py
+    bao rate mctx_gumbel:player --path training/examples
 
 The rules are not written in JAX. :func:`step` calls the compiled engine through
 ``jax.pure_callback``, once for a whole batch, so the games are always on the CPU. It is a pure
@@ -9,7 +16,7 @@ function that works inside ``jit`` and ``scan``, and training is one compiled fu
 
 from __future__ import annotations
 
-import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -18,18 +25,20 @@ import mctx
 import numpy as np
 import numpy.typing as npt
 import optax
+from safetensors.numpy import load_file, save_file
 
 import bao_env
 from bao_env import NUM_ACTIONS
 from bao_env.engine.position import NO_WINNER, PLY, movers
 from bao_env.observation.observer import get_observer, make_observations
-from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
+from measure import INPUTS, OBSERVATION, SEED, best_player, report
 
 GAMES, ROLLOUT, UPDATES, SIMULATIONS = 128, 32, 96, 16
 EPOCHS, MINIBATCHES, HIDDEN = 2, 4, 128
 LAMBDA, LEARNING_RATE = 0.95, 1e-3
 OPENINGS, MAX_PLIES = 4096, 500
 """Openings that games begin with, and plies after which they are cut short."""
+FILE = Path(__file__).with_suffix(".safetensors")
 
 
 class Games(NamedTuple):
@@ -129,9 +138,10 @@ def make_layers(key: Any, outputs: int) -> Any:
 
 
 def apply(layers: Any, boards: Any) -> Any:
-    """Return the outputs of three layers, [..., outputs]."""
+    """Return the outputs of three layers, [..., outputs], in JAX or in numpy."""
     for weights, biases in layers[:-1]:
-        boards = jax.nn.relu(boards @ weights + biases)
+        boards = boards @ weights + biases
+        boards = boards * (boards > 0)
     weights, biases = layers[-1]
     return boards @ weights + biases
 
@@ -153,7 +163,7 @@ def loss_of(params: Any, steps: Steps, returns: Any) -> Any:
     return policy_loss + jnp.square(value(params, steps.boards) - returns).mean()
 
 
-def train(key: Any, openings: tuple[Games, Any]) -> Any:
+def learn(key: Any, openings: tuple[Games, Any]) -> Any:
     """Return trained parameters; the network plays both sides of every game, with search."""
     rate = optax.linear_schedule(LEARNING_RATE, 0.0, UPDATES * EPOCHS * MINIBATCHES)
     optimizer = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(rate, eps=1e-5))
@@ -238,18 +248,21 @@ def train(key: Any, openings: tuple[Games, Any]) -> Any:
     return params
 
 
-def main() -> None:
-    """Train for a few minutes, then play without search."""
-    start = time.process_time()
-    params = jax.block_until_ready(jax.jit(train)(jax.random.key(SEED), draw_openings()))
-    seconds = time.process_time() - start
-    logits = jax.jit(lambda boards: apply(params["actor"], boards))
+def train() -> None:
+    """Train for a few minutes, and save the policy's layers."""
+    params = jax.jit(learn)(jax.random.key(SEED), draw_openings())
+    names = [f"{layer}.{part}" for layer in range(3) for part in ("weights", "biases")]
+    save_file(
+        dict(zip(names, map(np.asarray, jax.tree.leaves(params["actor"])), strict=True)), FILE
+    )
 
-    def choose(boards: np.ndarray, legal: np.ndarray) -> np.ndarray:
-        return masked_argmax(np.asarray(logits(boards)), legal)
 
-    report("mctx", "Gumbel AlphaZero, self-play, `jax.pure_callback`", seconds, choose)
+def player(ruleset: str | bao_env.Ruleset, seed: int) -> bao_env.PolicyAgent:
+    """Return the saved policy as a player, without search."""
+    saved = load_file(FILE)
+    layers = [(saved[f"{i}.weights"], saved[f"{i}.biases"]) for i in range(3)]
+    return best_player(lambda boards: apply(layers, boards), ruleset)
 
 
 if __name__ == "__main__":
-    main()
+    report("mctx", "Gumbel AlphaZero, self-play, `jax.pure_callback`", train, player)

@@ -1,8 +1,13 @@
-"""Measure the player of an example: games against random and greedy, and a row of the table."""
+"""Train, measure and compare: what the pages of this folder share.
+
+A page finds this file in its own folder, so copy both.
+"""
 
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -14,7 +19,6 @@ import bao_env
 from bao_agents.arena import play_match
 from bao_agents.arena.elo import Score
 from bao_env.observation import get_observer
-from bao_env.self_play import Choose
 
 OBSERVATION: str = "replies"
 """The observation that the networks of the examples read."""
@@ -24,11 +28,17 @@ PAIRS = 200
 SEED = 1
 """Seed of the openings and of the random player; the examples also train with it."""
 
+Scores = Callable[[npt.NDArray[np.float32]], npt.NDArray[Any]]
+"""A function of observations, float32[B, INPUTS], that returns a score of each action, [B, 64]."""
 
-def masked_argmax(scores: npt.NDArray[Any], legal: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Return the legal action with the highest score in each row of ``scores`` and ``legal``, both
-    [B, 64], as int64[B]."""
-    return np.where(legal, scores, -np.inf).argmax(axis=1)
+
+def best_player(scores: Scores, ruleset: str | bao_env.Ruleset = "zanzibar") -> bao_env.PolicyAgent:
+    """Return a player that takes the legal action with the highest score."""
+
+    def choose(boards: Any, legal: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        return np.where(legal, scores(boards), -np.inf).argmax(axis=1)
+
+    return bao_env.PolicyAgent(choose, OBSERVATION, ruleset)
 
 
 def score_against(bot: bao_env.Agent, player: bao_env.Agent) -> Score:
@@ -43,20 +53,28 @@ def table_row(library: str, route: str, seconds: float, random: Score, greedy: S
     return " | ".join(["", *cells, *(rate.replace("%", " %") for rate in rates), ""]).strip()
 
 
-def report(library: str, route: str, seconds: float, player: bao_env.Agent | Choose) -> None:
-    """Measure a trained player and print its row; exit with status 1 unless it beats greedy.
+def report(
+    library: str,
+    route: str,
+    train: Callable[[], object],
+    player: Callable[..., bao_env.Agent],
+) -> None:
+    """Train, measure the saved player and print its row; exit with status 1 unless it beats greedy.
 
     It beats greedy if the lower end of the 95 % interval of its win rate is above a half.
 
     Args:
         library: the name of the library's distribution.
         route: the algorithm and the interface, in a few words.
-        seconds: processor time of the training.
-        player: an agent, or a function of the observations :data:`OBSERVATION` and their masks.
+        train: trains and saves; the row has its processor time.
+        player: the page's function that commands call as ``PAGE:player``.
     """
-    agent = bao_env.PolicyAgent(player, OBSERVATION) if callable(player) else player
-    random = score_against(bao_env.RandomAgent(SEED), agent)
-    greedy = score_against(bao_env.GreedyAgent(), agent)
+    start = time.process_time()
+    train()
+    seconds = time.process_time() - start
+    trained = player(ruleset="zanzibar", seed=SEED)
+    random = score_against(bao_env.RandomAgent(SEED), trained)
+    greedy = score_against(bao_env.GreedyAgent(), trained)
     print(table_row(library, route, seconds, random, greedy), flush=True)
     if greedy.low <= 0.5:
         sys.exit(

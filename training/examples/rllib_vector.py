@@ -1,41 +1,90 @@
-"""Train RLlib's PPO on batches of games, through ``bao_env.adapters.rllib``.
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["bao_env", "ray[rllib]==2.60.0", "torch>=2.6,<2.14", "safetensors"]
+# [tool.uv.sources]
+# bao_env = { path = "../..", editable = true }
+# ///
+"""Train RLlib's PPO against greedy on batches of games; a module masks illegal actions.
 
-python training/examples/rllib_vector.py
-python training/examples/rllib_vector.py --address HOST:6379  # on a Ray cluster
+uv run training/examples/rllib_vector.py
+bao rate rllib_vector:player --path training/examples
 
-``ray start --head`` on one machine and ``ray start --address=HOST:6379`` on the others make a
-cluster. Every machine, with bao_env and RLlib installed, then plays a part of the games.
+On a Ray cluster, ``RAY_ADDRESS=HOST:6379 python ...`` plays a part of the games on every machine;
+each needs bao_env and RLlib. ``ray start --head`` on one machine and ``ray start
+--address=HOST:6379`` on the others make a cluster.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
+import os
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import ray
 import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
+from ray.rllib.utils.torch_utils import FLOAT_MIN
+from ray.tune.registry import register_env
+from safetensors.torch import load_file, save_file
+from torch import nn
 from tqdm import trange
 
-from bao_env.adapters.rllib import against
-from bao_env.self_play import Choose
-from measure import OBSERVATION, SEED, masked_argmax, report
+from bao_env import NUM_ACTIONS, BaoVectorEnv, PolicyAgent, Ruleset
+from measure import INPUTS, OBSERVATION, SEED, best_player, report
 
-UPDATES = 128
-"""Updates of 4,096 steps each."""
+GAMES, UPDATES, STEPS = 128, 128, 4096
+"""Games at once, updates, and steps of each update."""
+HIDDEN = 128
+FILE = Path(__file__).with_suffix(".safetensors")
 
 
-def settings() -> PPOConfig:
-    """Return the settings of PPO, with the learner in this process."""
+class MaskedModule(TorchRLModule, ValueFunctionAPI):
+    """A network with a policy and a value that gives illegal actions probability 0."""
+
+    def setup(self) -> None:
+        """See RLlib's ``RLModule``."""
+        self.body = nn.Sequential(
+            *(nn.Linear(INPUTS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU())
+        )
+        self.policy, self.value = nn.Linear(HIDDEN, NUM_ACTIONS), nn.Linear(HIDDEN, 1)
+
+    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        seen = batch[Columns.OBS]
+        features = self.body(seen["observation"])
+        logits = self.policy(features).masked_fill(seen["action_mask"] < 0.5, FLOAT_MIN)
+        return {Columns.EMBEDDINGS: features, Columns.ACTION_DIST_INPUTS: logits}
+
+    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Any:
+        """Return the expected return, [B]; see RLlib's ``ValueFunctionAPI``."""
+        if embeddings is None:
+            embeddings = self.body(batch[Columns.OBS]["observation"])
+        return self.value(embeddings).squeeze(-1)
+
+
+def settings(runners: int, games: int, steps: int) -> PPOConfig:
+    """Return the settings of PPO, with the learner in this process.
+
+    Args:
+        runners: processes that play games; 0 for this process.
+        games: games at once in each.
+        steps: steps of each update.
+    """
     return (
         PPOConfig()
-        .env_runners(num_env_runners=0)
+        .environment("bao", env_config={"opponent": "greedy", "observation": OBSERVATION})
+        .env_runners(
+            num_env_runners=runners,
+            num_envs_per_env_runner=games,
+            gym_env_vectorize_mode="vector_entry_point",
+        )
+        .rl_module(rl_module_spec=RLModuleSpec(module_class=MaskedModule))
         .learners(num_learners=0)
         .training(
-            train_batch_size_per_learner=4096,
+            train_batch_size_per_learner=steps,
             minibatch_size=512,
             num_epochs=4,
             lr=1e-3,
@@ -48,42 +97,35 @@ def settings() -> PPOConfig:
     )
 
 
-def player(module: Any) -> Choose:
-    """Return a player that takes a trained module's most probable actions."""
-
-    def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
-        seen = {
-            "observation": torch.from_numpy(observations),
-            "action_mask": torch.from_numpy(masks),
-        }
-        with torch.no_grad():
-            output = module.forward_inference({Columns.OBS: seen})
-        return masked_argmax(output[Columns.ACTION_DIST_INPUTS].numpy(), masks)
-
-    return choose
-
-
-def main() -> None:
-    """Train for a few minutes, then play."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--address", default="local", help="of a Ray cluster; default: none")
-    address = parser.parse_args().address
+def train(updates: int = UPDATES, games: int = GAMES, steps: int = STEPS) -> None:
+    """Train for a few minutes, and save the network."""
     torch.set_num_threads(1)  # so small a network gains nothing from more
+    address = os.environ.get("RAY_ADDRESS", "local")
     ray.init(address, logging_level="ERROR", log_to_driver=False)
+    register_env("bao", lambda config: BaoVectorEnv(**config, autoreset_mode="NextStep"))
     runners = 0 if address == "local" else sum(node["Alive"] for node in ray.nodes())
-    games = 128 // max(1, runners)
-    config = against(settings(), "greedy", games=games, observation=OBSERVATION)
-    config = config.env_runners(num_env_runners=runners)
-    algorithm = config.build_algo()
-    start = time.process_time()
-    for _ in trange(UPDATES, unit="update"):
+    algorithm = settings(runners, games // max(1, runners), steps).build_algo()
+    for _ in trange(updates, unit="update"):
         algorithm.train()
-    seconds = time.process_time() - start
-    choose = player(algorithm.get_module())
+    save_file(algorithm.get_module().state_dict(), FILE)
     algorithm.stop()
     ray.shutdown()
-    report("ray", "PPO, against greedy, batches, `bao_env.adapters.rllib.against`", seconds, choose)
+
+
+def player(ruleset: str | Ruleset, seed: int) -> PolicyAgent:
+    """Return the saved network as a player."""
+    envs = BaoVectorEnv(1, observation=OBSERVATION)
+    module = MaskedModule(
+        observation_space=envs.single_observation_space, action_space=envs.single_action_space
+    )
+    module.load_state_dict(load_file(FILE))
+
+    def logits(boards: Any) -> Any:
+        with torch.no_grad():
+            return module.policy(module.body(torch.from_numpy(boards))).numpy()
+
+    return best_player(logits, ruleset)
 
 
 if __name__ == "__main__":
-    main()
+    report("ray", "PPO, against greedy, `gymnasium.vector`", train, player)

@@ -1,31 +1,92 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["bao_env", "sb3-contrib==2.9.2", "torch>=2.6,<2.14", "rich"]
+# [tool.uv.sources]
+# bao_env = { path = "../..", editable = true }
+# ///
 """Train SB3-contrib's MaskablePPO in self-play on batches of games, with ``bao_env.adapters.sb3``.
 
-python training/examples/sb3_vector.py
+uv run training/examples/sb3_vector.py
+bao rate sb3_vector:player --path training/examples
 """
 
 from __future__ import annotations
 
-import time
+import io
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from sb3_contrib import MaskablePPO
+from stable_baselines3.common.callbacks import BaseCallback
 
-from bao_env import OpponentPool
-from bao_env.adapters.sb3 import SB3VecEnv, SelfPlayCallback, player
+from bao_env import OpponentPool, PolicyAgent, Ruleset
+from bao_env.adapters.sb3 import SB3VecEnv
 from measure import OBSERVATION, SEED, report
 
-STEPS = 1_000_000
+STEPS, GAMES, ROLLOUT = 1_000_000, 128, 64
+"""Total steps, games at once, and steps in each game between two updates."""
+COPY_EVERY = 50_000
+"""Steps after which a copy of the policy joins the pool of opponents."""
+FILE = Path(__file__).with_suffix(".zip")
 
 
-def main() -> None:
-    """Train for a minute or two, then play."""
+class SelfPlayCallback(BaseCallback):
+    """Fill the pool that the model trains against, and draw the next opponent.
+
+    Both happen between rollouts, which have ``n_steps * num_envs`` steps, so keep them much shorter
+    than the training. Running games continue against the new opponent. Returns are those against
+    the pool, so they stay near 0.
+
+    Args:
+        pool: the opponent of the games. It sees observations as they are, so ``VecNormalize`` needs
+            ``norm_obs=False``.
+        every: steps of training after which a copy of the policy joins the pool.
+    """
+
+    model: Any
+
+    def __init__(self, pool: OpponentPool, every: int = COPY_EVERY) -> None:
+        super().__init__()
+        self.pool, self.every, self.added_at = pool, every, 0
+
+    def _on_training_start(self) -> None:
+        self.added_at = self.num_timesteps
+
+    def _on_rollout_start(self) -> None:
+        if self.num_timesteps >= self.added_at + self.every:
+            self.added_at = self.num_timesteps
+            file = io.BytesIO()  # not deepcopy: the policy holds tensors with gradients
+            self.model.policy.save(file)
+            file.seek(0)
+            copy = type(self.model.policy).load(file, device="cpu")
+            self.pool.add(agent(copy, deterministic=False))
+        self.pool.draw()
+
+    def _on_step(self) -> bool:
+        return True
+
+
+def agent(policy: Any, *, deterministic: bool, ruleset: str | Ruleset = "zanzibar") -> PolicyAgent:
+    """Return an agent that draws from a maskable policy, or takes its most probable action."""
+
+    def choose(boards: np.ndarray, legal: np.ndarray) -> np.ndarray:
+        return policy.predict(boards, action_masks=legal, deterministic=deterministic)[0]
+
+    return PolicyAgent(choose, OBSERVATION, ruleset)
+
+
+def train(steps: int = STEPS, games: int = GAMES, rollout: int = ROLLOUT) -> None:
+    """Train for a minute or two, and save the model."""
     torch.set_num_threads(1)  # so small a network gains nothing from more
-    envs = SB3VecEnv(128, opponent=OpponentPool("greedy", seed=SEED), observation=OBSERVATION)
+    pool = OpponentPool("greedy", seed=SEED)
+    envs = SB3VecEnv(games, opponent=pool, observation=OBSERVATION, flat=True)
     model = MaskablePPO(
-        "MultiInputPolicy",
+        "MlpPolicy",
         envs,
         learning_rate=1e-3,
-        n_steps=64,
+        n_steps=rollout,
         batch_size=1024,
         n_epochs=4,
         ent_coef=0.01,
@@ -33,14 +94,14 @@ def main() -> None:
         seed=SEED,
         device="cpu",
     )
-    start = time.process_time()
-    model.learn(STEPS, callback=SelfPlayCallback(every=50_000), progress_bar=True)
-    seconds = time.process_time() - start
-    model.save("bao.zip")
-    report(
-        "sb3-contrib", "MaskablePPO, self-play, `bao_env.adapters.sb3`", seconds, player("bao.zip")
-    )
+    model.learn(steps, callback=SelfPlayCallback(pool), progress_bar=True)
+    model.save(FILE)
+
+
+def player(ruleset: str | Ruleset, seed: int) -> PolicyAgent:
+    """Return the saved model as a player. Loading it can run code that is in the file."""
+    return agent(MaskablePPO.load(FILE, device="cpu"), deterministic=True, ruleset=ruleset)
 
 
 if __name__ == "__main__":
-    main()
+    report("sb3-contrib", "MaskablePPO, self-play, `bao_env.adapters.sb3`", train, player)

@@ -1,16 +1,24 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["bao_env", "torch>=2.6,<2.14", "safetensors"]
+# [tool.uv.sources]
+# bao_env = { path = "../..", editable = true }
+# ///
 """Train with TD(lambda) on afterstates in a page of plain torch, as in TD-Gammon: try this first.
 
-python training/examples/td.py
+uv run training/examples/td.py
+bao rate td:player --path training/examples
 """
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 from tqdm import trange
 
@@ -21,6 +29,15 @@ from measure import INPUTS, OBSERVATION, SEED, report
 
 UPDATES, ROLLOUT, GAMES, MINIBATCH = 60, 32, 512, 1024
 LAMBDA, NOISE, EXPLORATION, LEARNING_RATE = 0.7, 0.05, 0.05, 1e-3
+FILE = Path(__file__).with_suffix(".safetensors")
+
+
+def make_network() -> nn.Module:
+    """Return a small network that values boards [B, INPUTS] for the player who moves next."""
+    return nn.Sequential(
+        *(nn.Linear(INPUTS, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU()),
+        *(nn.Linear(128, 1), nn.Tanh()),
+    )
 
 
 def action_values(network: nn.Module, after: Afterstates) -> npt.NDArray[np.float32]:
@@ -34,10 +51,10 @@ def action_values(network: nn.Module, after: Afterstates) -> npt.NDArray[np.floa
 class ValuePlayer:
     """Take the action of the highest value."""
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, ruleset: str | bao_env.Ruleset) -> None:
         self.network = network
-        self.engine = bao_env.Engine()
-        self.observer = get_observer(OBSERVATION)
+        self.engine = bao_env.Engine(ruleset)
+        self.observer = get_observer(OBSERVATION, ruleset)
 
     def act(
         self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
@@ -54,28 +71,25 @@ def best_of(
     return np.array([low + values[low:high].argmax() for low, high in pairwise(indptr)], np.int64)
 
 
-def train() -> nn.Module:
-    """Learn by self-play, and return the network."""
+def train(updates: int = UPDATES, games: int = GAMES) -> None:
+    """Learn by self-play, and save the network."""
     torch.set_num_threads(1)  # so small a network gains nothing from more
     torch.manual_seed(SEED)
     rng = np.random.default_rng(SEED)
-    network = nn.Sequential(
-        *(nn.Linear(INPUTS, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU()),
-        *(nn.Linear(128, 1), nn.Tanh()),
-    )
+    network = make_network()
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE)
     envs = bao_env.BaoVectorEnv(
-        GAMES,
+        games,
         opponent=None,
         observation=OBSERVATION,
         opening_plies=(0, 20),
         autoreset_mode="SameStep",
     )
     envs.reset(seed=SEED)
-    for _ in trange(UPDATES, unit="update"):
-        boards = np.empty((ROLLOUT, GAMES, INPUTS), np.float32)
-        rewards, signs, best = np.empty((3, ROLLOUT + 1, GAMES), np.float32)
-        done = np.empty((ROLLOUT, GAMES), np.bool_)
+    for _ in trange(updates, unit="update"):
+        boards = np.empty((ROLLOUT, games, INPUTS), np.float32)
+        rewards, signs, best = np.empty((3, ROLLOUT + 1, games), np.float32)
+        done = np.empty((ROLLOUT, games), np.bool_)
         for t in range(ROLLOUT + 1):
             after = envs.afterstates()
             values = action_values(network, after)
@@ -88,7 +102,7 @@ def train() -> nn.Module:
             boards[t], signs[t] = after.observations[chosen], after.signs[chosen]
             _, rewards[t], terminated, truncated, _ = envs.step(after.actions[chosen])
             done[t] = terminated | truncated
-        returns = np.empty((ROLLOUT, GAMES), np.float32)  # for the player who acts
+        returns = np.empty((ROLLOUT, games), np.float32)  # for the player who acts
         following = best[ROLLOUT]
         for t in reversed(range(ROLLOUT)):
             returns[t] = np.where(done[t], rewards[t], signs[t] * following)
@@ -100,11 +114,15 @@ def train() -> nn.Module:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-    return network
+    save_file(network.state_dict(), FILE)
+
+
+def player(ruleset: str | bao_env.Ruleset, seed: int) -> ValuePlayer:
+    """Return the saved network as a player."""
+    network = make_network()
+    network.load_state_dict(load_file(FILE))
+    return ValuePlayer(network, ruleset)
 
 
 if __name__ == "__main__":
-    start = time.process_time()
-    player = ValuePlayer(train())
-    seconds = time.process_time() - start
-    report("torch", "TD(lambda), `envs.afterstates()`", seconds, player)
+    report("torch", "TD(lambda), `envs.afterstates()`", train, player)

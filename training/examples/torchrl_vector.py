@@ -1,15 +1,23 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["bao_env", "torchrl==0.14.1", "torch>=2.6,<2.14", "safetensors"]
+# [tool.uv.sources]
+# bao_env = { path = "../..", editable = true }
+# ///
 """Train TorchRL's PPO in self-play on batches of games, through ``bao_env.adapters.torchrl``.
 
-python training/examples/torchrl_vector.py
+uv run training/examples/torchrl_vector.py
+bao rate torchrl_vector:player --path training/examples
 """
 
 from __future__ import annotations
 
 import copy
-import time
+from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from tensordict.nn import TensorDictModule
 from torchrl.collectors import Collector
 from torchrl.modules import MLP, MaskedCategorical, ProbabilisticActor, ValueOperator
@@ -17,17 +25,23 @@ from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 from tqdm import tqdm
 
-from bao_env import OpponentPool, PolicyAgent
+from bao_env import NUM_ACTIONS, OpponentPool, PolicyAgent, Ruleset
 from bao_env.adapters.torchrl import BaoTorchEnv
-from measure import INPUTS, OBSERVATION, SEED, masked_argmax, report
+from measure import INPUTS, OBSERVATION, SEED, best_player, report
 
 GAMES, FRAMES, TOTAL = 128, 8192, 1_000_000
 EPOCHS, MINIBATCH = 4, 1024
 COPY_EVERY = 5
 """Batches after which a copy of the network joins the pool of opponents."""
+FILE = Path(__file__).with_suffix(".safetensors")
 
 
-def player(logits: torch.nn.Module) -> PolicyAgent:
+def network(outputs: int) -> MLP:
+    """Return a small network that reads boards [B, INPUTS]."""
+    return MLP(INPUTS, outputs, num_cells=[128, 128], activation_class=torch.nn.ReLU)
+
+
+def past_self(logits: torch.nn.Module) -> PolicyAgent:
     """Return a copy of the network as an opponent."""
     frozen = copy.deepcopy(logits)
 
@@ -39,14 +53,13 @@ def player(logits: torch.nn.Module) -> PolicyAgent:
     return PolicyAgent(choose, OBSERVATION)
 
 
-def main() -> None:
-    """Train for a minute or two, then play."""
+def train(total: int = TOTAL, games: int = GAMES, frames: int = FRAMES) -> None:
+    """Train for a minute or two, and save the network."""
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(SEED)
     pool = OpponentPool("greedy", seed=SEED)
-    env = BaoTorchEnv(GAMES, opponent=pool, observation=OBSERVATION, seed=SEED)
-    shape = {"in_features": INPUTS, "num_cells": [128, 128], "activation_class": torch.nn.ReLU}
-    logits, critic = MLP(out_features=64, **shape), MLP(out_features=1, **shape)
+    env = BaoTorchEnv(games, opponent=pool, observation=OBSERVATION, seed=SEED)
+    logits = network(NUM_ACTIONS)
     actor = ProbabilisticActor(
         TensorDictModule(logits, in_keys=["observation"], out_keys=["logits"]),
         spec=env.action_spec,
@@ -54,14 +67,13 @@ def main() -> None:
         distribution_class=MaskedCategorical,
         return_log_prob=True,
     )
-    value = ValueOperator(critic, in_keys=["observation"])
+    value = ValueOperator(network(1), in_keys=["observation"])
     advantages = GAE(gamma=0.99, lmbda=0.95, value_network=value)
     loss_of = ClipPPOLoss(actor, value, entropy_coeff=0.01, normalize_advantage=True)
     optimizer = torch.optim.Adam(loss_of.parameters(), 1e-3)
-    collector = Collector(env, actor, frames_per_batch=FRAMES, total_frames=TOTAL)
+    collector = Collector(env, actor, frames_per_batch=frames, total_frames=total)
 
-    start = time.process_time()
-    with tqdm(total=TOTAL, unit="step", unit_scale=True) as bar:
+    with tqdm(total=total, unit="step", unit_scale=True) as bar:
         for number, batch in enumerate(collector, 1):
             with torch.no_grad():
                 advantages(batch)
@@ -75,18 +87,19 @@ def main() -> None:
                     torch.nn.utils.clip_grad_norm_(loss_of.parameters(), 0.5)
                     optimizer.step()
             if number % COPY_EVERY == 0:
-                pool.add(player(logits))
+                pool.add(past_self(logits))
             pool.draw()
             bar.update(batch.numel())
-    seconds = time.process_time() - start
     collector.shutdown()
+    save_file(logits.state_dict(), FILE)
 
-    def choose(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
-        with torch.no_grad():
-            return masked_argmax(logits(torch.from_numpy(observations)).numpy(), masks)
 
-    report("torchrl", "PPO, self-play, batches through `bao_env.adapters.torchrl`", seconds, choose)
+def player(ruleset: str | Ruleset, seed: int) -> PolicyAgent:
+    """Return the saved network as a player."""
+    logits = network(NUM_ACTIONS)
+    logits.load_state_dict(load_file(FILE))
+    return best_player(lambda boards: logits(torch.from_numpy(boards)).detach().numpy(), ruleset)
 
 
 if __name__ == "__main__":
-    main()
+    report("torchrl", "PPO, self-play, `bao_env.adapters.torchrl`", train, player)
