@@ -15,8 +15,9 @@ from safetensors.torch import load_file
 
 import bao_agents.arena
 import measure
+import minimax
 from bao_agents.arena.elo import Score, score_pairs
-from bao_env import Agent, BaoVectorEnv, GreedyAgent, PolicyAgent, RandomAgent
+from bao_env import Agent, BaoVectorEnv, Board, GreedyAgent, PolicyAgent, RandomAgent
 from tests.conftest import Capsys
 
 
@@ -126,6 +127,31 @@ def test_ppo_continues_where_it_stopped(page: Any, monkeypatch: pytest.MonkeyPat
         if key.startswith("pool."):
             assert second[key].equal(tensor)
     assert not second["generator"].equal(first["generator"])
+
+
+def test_minimax_beats_greedy() -> None:
+    score = bao_agents.arena.play_match(
+        bao_agents.load("minimax:player"), GreedyAgent(), pairs=20, seed=1
+    ).score
+    assert score.low > 0.5
+
+
+def test_minimax_values_two_moves() -> None:
+    def lead_after(*actions: int) -> int:
+        board = Board()
+        for action in actions:
+            board.push(action)
+        return minimax.lead(board)
+
+    board, replies = Board(), {}
+    for action in board.legal_actions:
+        board.push(action)
+        replies[action] = min(lead_after(action, reply) for reply in board.legal_actions)
+        board.pop()
+    assert len(set(replies.values())) > 1
+    assert minimax.value(board, 2) == max(replies.values())
+    assert minimax.Minimax("zanzibar").choose(board) == max(replies, key=replies.__getitem__)
+    assert board == Board()
 
 
 def test_step_in_jax_plays_the_games_of_the_vector_environment() -> None:
