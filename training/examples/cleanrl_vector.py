@@ -6,8 +6,8 @@
 # ///
 """Train with masked PPO in one file, in CleanRL's style, in self-play on the vector environment.
 
-uv run training/examples/cleanrl_vector.py
-bao rate cleanrl_vector:player --path training/examples
+    uv run training/examples/cleanrl_vector.py
+    bao rate cleanrl_vector:player --path training/examples
 
 It saves its state now and then. If you stop it, the same command continues, with new games. To
 train for longer, increase ``STEPS``; to begin again, delete the file.

@@ -6,8 +6,8 @@
 # ///
 """Train RLlib's PPO against greedy on batches of games; a module masks illegal actions.
 
-uv run training/examples/rllib_vector.py
-bao rate rllib_vector:player --path training/examples
+    uv run training/examples/rllib_vector.py
+    bao rate rllib_vector:player --path training/examples
 
 On a Ray cluster, ``RAY_ADDRESS=HOST:6379 python ...`` plays a part of the games on every machine;
 each needs bao_env and RLlib. ``ray start --head`` on one machine and ``ray start

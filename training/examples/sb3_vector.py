@@ -6,8 +6,10 @@
 # ///
 """Train SB3-contrib's MaskablePPO in self-play on batches of games, with ``bao_env.adapters.sb3``.
 
-uv run training/examples/sb3_vector.py
-bao rate sb3_vector:player --path training/examples
+    uv run training/examples/sb3_vector.py
+    bao rate sb3_vector:player --path training/examples
+
+The first command saves the model beside this file, the second plays with it.
 """
 
 from __future__ import annotations

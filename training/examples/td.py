@@ -6,8 +6,10 @@
 # ///
 """Train with TD(lambda) on afterstates in a page of plain torch, as in TD-Gammon: try this first.
 
-uv run training/examples/td.py
-bao rate td:player --path training/examples
+    uv run training/examples/td.py
+    bao rate td:player --path training/examples
+
+The first command saves the model beside this file, the second plays with it.
 """
 
 from __future__ import annotations

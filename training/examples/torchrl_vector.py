@@ -6,8 +6,10 @@
 # ///
 """Train TorchRL's PPO in self-play on batches of games, through ``bao_env.adapters.torchrl``.
 
-uv run training/examples/torchrl_vector.py
-bao rate torchrl_vector:player --path training/examples
+    uv run training/examples/torchrl_vector.py
+    bao rate torchrl_vector:player --path training/examples
+
+The first command saves the model beside this file, the second plays with it.
 """
 
 from __future__ import annotations
