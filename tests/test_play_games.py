@@ -1,4 +1,4 @@
-"""Test the server of the board: games, hints, the evaluation bar and watching."""
+"""Test the server of the board: games, hints and the evaluation bar."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.rule_texts import rule_text
 from bao_agents.play.seated_game import Game, event_values
-from bao_agents.play.watch import Watch
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.moves import SPELLINGS
@@ -233,35 +232,3 @@ def test_evaluation_of_an_open_game(client: TestClient) -> None:
     assert game("hints", evaluator="alphabeta")["win"] is None
     assert points(0) == 0 and points(32_000) == 1 and points(-31_990) == -1
     assert points(200) == pytest.approx(0.462, abs=1e-3)
-
-
-# --- watching -----------------------------------------------------------------------------------
-
-
-def test_watching() -> None:
-    """The first two boards share an opening, with the seats swapped."""
-    roster = Roster()
-    watch = Watch(RULESETS["zanzibar"], ("greedy", "random"), 4, seed=5)
-    first, second = watch.state()["boards"][:2]
-    assert first["seats"] == second["seats"][::-1] == ("greedy", "random")
-    assert first["counts"] == second["counts"]
-    steps = 0
-    while watch.state()["running"]:
-        turns = watch.turns()
-        watch.advance(turns, [roster.act(turn.player, turn.board) for turn in turns])
-        with pytest.raises(Refused, match="continued meanwhile"):
-            watch.advance(turns, [0] * len(turns))
-        steps += 1
-    last = watch.state()
-    assert steps > 5 and all(board["over"] for board in last["boards"])
-    won = sum(board["seats"][board["winner"]] == "greedy" for board in last["boards"])
-    assert last["score"] == [won, 4 - won]
-
-
-def test_watching_invalid_arguments(client: TestClient) -> None:
-    bots = ["greedy", "greedy"]
-    made = ask(client, "/api/watches", players=bots, boards=3)
-    assert len(ask(client, f"/api/watches/{made['id']}/step")["state"]["boards"]) == 3
-    for boards in (13, 0, True):
-        ask(client, "/api/watches", 400, players=bots, boards=boards)
-    ask(client, "/api/watches", 400, players=["human", "greedy"], boards=2)

@@ -104,11 +104,9 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def test_person_does_not_wait_for_bots(bot: Thinking) -> None:
-    """While the bots of watches and games think, a person plays, undoes and starts games."""
+    """While the bots of games think, a person plays, undoes and starts games."""
     with serve() as (_, http), ThreadPoolExecutor(6) as pool:
-        watches = [ask(http, "/api/watches", players=["mine"] * 2, boards=2) for _ in "abc"]
-        asked = [pool.submit(ask, http, f"/api/watches/{made['id']}/step") for made in watches]
-        asked += [pool.submit(ask, http, f"{start_slow(http)}/bot", ply=0) for _ in "abc"]
+        asked = [pool.submit(ask, http, f"{start_slow(http)}/bot", ply=0) for _ in range(6)]
         until(lambda: bot.asked)
         game, state = start(http)
         for ply in range(3):

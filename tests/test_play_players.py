@@ -154,7 +154,7 @@ def test_setup_lists_players_and_budgets(client: TestClient) -> None:
             with pytest.raises(Refused, match=f"expected a budget from {low} to {high}"):
                 roster.check(f"{before}{budget}{after}", rules)
     assert {"random", "greedy", "alphabeta", "alphabeta-ms", "mcts", "network:kibao"} < values
-    first = setup["first_bots"] + setup["first_seats"]
+    first = setup["first_seats"]
     assert [roster.check(name, RULESETS["zanzibar"]) for name in first] == first
     offered = {choice["value"]: choice["rulesets"] for choice in setup["players"]}
     assert offered["network:kibao"] == ["kibao"] and len(offered["guided-ms"]) > 1

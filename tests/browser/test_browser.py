@@ -402,25 +402,6 @@ def test_the_example_game_is_told(open_page: Open, shoot: Shoot) -> None:
     shoot(page, "study")
 
 
-def test_watching(open_page: Open, shoot: Shoot) -> None:
-    page = open_page()
-    page.click("#tab-watch")
-    page.select_option("#watch-0", "greedy")
-    page.select_option("#watch-1", "random")
-    page.fill("#watch-boards", "6")
-    page.evaluate("document.getElementById('watch-speed').value = 10")
-    page.click("#watch-form [type=submit]")
-    see(page, "#watch-boards-area figure").to_have_count(6)
-    until(page, "/ply 1\\d/.test(document.getElementById('watch').innerText)")
-    page.click("#watch-pause")
-    shoot(page, "watch")
-    page.click("#watch-pause")
-    see(page, "#watch-score").to_contain_text("All games are over")
-    found = re.match(r"greedy (\d) : (\d) random", page.inner_text("#watch-score"))
-    assert found and int(found[1]) + int(found[2]) == 6
-    see(page, "figure.over").to_have_count(6)
-
-
 def test_two_bots_play_and_can_be_stopped(open_page: Open) -> None:
     page = open_page()
     page.select_option("#seat-0", "alphabeta")

@@ -26,7 +26,6 @@ from bao_agents.play.roster import HUMAN, Roster
 from bao_agents.play.rule_texts import ruleset_text
 from bao_agents.play.seated_game import Game
 from bao_agents.play.sessions import Sessions
-from bao_agents.play.watch import MAX_BOARDS, Watch
 from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import unpack
@@ -36,13 +35,12 @@ from bao_env.notation.positions import format_position
 EXAMPLE = Path(__file__).with_name("donkers-example.txt")
 """Donkers' example game, as a transcript."""
 MAX_GAMES = 200
-MAX_WATCHES = 20
 BOT_TIMEOUT = 120.0
 """Seconds after which the server gives up on a bot's move, a hint or an evaluation.
 
 Few take long, but the first of its kind compiles for up to a minute on a slow machine."""
-FIRST_BOTS = ("greedy", "alphabeta:4")
-"""The players first offered for watching; the first of them also against a person."""
+FIRST_BOT = "greedy"
+"""The player first offered against a person."""
 PUZZLE_PLIES = 9
 """The longest win in a puzzle, in plies; one-ply wins are not used."""
 PUZZLE_BOT = "solver:300ms"
@@ -51,7 +49,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 Data = dict[str, Any]
 Players = Annotated[list[str], Field(min_length=2, max_length=2)]
-"""The names of the players South and North, or of two bots."""
+"""The names of the players South and North."""
 T = TypeVar("T")
 
 
@@ -61,7 +59,6 @@ class Tables:
 
     roster: Roster
     games: Sessions[Game] = field(default_factory=lambda: Sessions(MAX_GAMES))
-    watches: Sessions[Watch] = field(default_factory=lambda: Sessions(MAX_WATCHES))
     _computing: Computing = field(default_factory=Computing)
 
     async def compute(self, work: Callable[[], T]) -> T:
@@ -83,9 +80,7 @@ class Tables:
             "players": self.roster.choices(),
             "levels": self.roster.levels(),
             "evaluators": analysis.evaluators(self.roster),
-            "first_seats": (HUMAN, next(iter(self.roster.further), FIRST_BOTS[0])),
-            "first_bots": FIRST_BOTS,
-            "max_boards": MAX_BOARDS,
+            "first_seats": (HUMAN, next(iter(self.roster.further), FIRST_BOT)),
         }
 
     @check_types
@@ -170,13 +165,6 @@ class Tables:
             raise Refused(f"ply {ply}: expected 0 or more")
         return analysis.review(board, ply)
 
-    @check_types
-    def new_watch(self, players: Players, boards: int, ruleset: str = "zanzibar") -> Data:
-        """Start games between two players; return their name and state."""
-        rules, seed = self._ruleset(ruleset), secrets.randbelow(1 << 30)
-        watch = Watch(rules, self._checked(players, rules), boards, seed)
-        return {"id": self.watches.add(watch), "state": watch.state()}
-
     def _checked(self, players: list[str], rules: Ruleset) -> tuple[str, str]:
         first, second = (self.roster.check(player, rules) for player in players)
         return first, second
@@ -189,7 +177,7 @@ class Tables:
 
 
 Handler = Callable[[Tables, Data], Awaitable[Data]]
-"""A function that answers a request from its values, which may name a game or watch."""
+"""A function that answers a request from its values, which may name a game."""
 
 
 def quick(function: Callable[..., Data]) -> Handler:
@@ -215,25 +203,16 @@ def of_game(method: Callable[..., Data]) -> Handler:
     return quick(lambda tables, /, name, **values: tables.games.call(method, name, **values))
 
 
-def played_by_bots(kind: type[Game] | type[Watch]) -> Handler:
-    """Let bots play a ply of a game, or of each board of a watch.
+async def bot(tables: Tables, values: Data) -> Data:
+    """Let a bot play a ply of a game.
 
-    Nothing changes until all have answered: a bot that fails, or takes longer than BOT_TIMEOUT,
-    leaves everything as it was.
+    A bot that fails, or takes longer than BOT_TIMEOUT, leaves the game as it was.
     """
-
-    async def answer(tables: Tables, values: Data) -> Data:
-        sessions: Sessions[Any] = tables.games if kind is Game else tables.watches
-        name = values.pop("name")
-        turns = await run_in_threadpool(partial(sessions.call, kind.turns, name, **values))
-        actions = [
-            await tables.compute(partial(tables.roster.act, turn.player, turn.board))
-            for turn in turns
-        ]
-        advance = partial(sessions.call, kind.advance, name, turns=turns, actions=actions)
-        return await asyncio.shield(run_in_threadpool(advance))
-
-    return answer
+    name = values.pop("name")
+    board, player = await run_in_threadpool(partial(tables.games.call, Game.turn, name, **values))
+    action = await tables.compute(partial(tables.roster.act, player, board))
+    advance = partial(tables.games.call, Game.advance, name, board=board, action=action)
+    return await asyncio.shield(run_in_threadpool(advance))
 
 
 GAME = "/api/games/{name}"
@@ -249,12 +228,10 @@ POSTS: dict[str, Handler] = {
     f"{GAME}/choice": of_game(Game.choice),
     f"{GAME}/why": of_game(Game.why_not),
     f"{GAME}/transcript": of_game(Game.transcript),
-    f"{GAME}/bot": played_by_bots(Game),
+    f"{GAME}/bot": bot,
     f"{GAME}/hints": computed(Tables.hints),
     f"{GAME}/evaluation": computed(Tables.evaluation),
     f"{GAME}/review": computed(Tables.review),
-    "/api/watches": computed(Tables.new_watch),
-    "/api/watches/{name}/step": played_by_bots(Watch),
 }
 """Paths that take a JSON object, with their handlers."""
 GETS: dict[str, Handler] = {

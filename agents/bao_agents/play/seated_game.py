@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import takewhile
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -32,13 +31,6 @@ _TOLD = {
 Data = dict[str, Any]
 Pit = Annotated[int, Field(ge=0, le=15)]
 Direction = Annotated[int, Field(ge=0, le=1)]
-
-
-class Turn(NamedTuple):
-    """A board, and the player who is to move on it."""
-
-    board: Board
-    player: str
 
 
 def event_values(event: Event) -> Data:
@@ -194,7 +186,7 @@ class Game:
             raise Refused(f"the game is at ply {self.ply}, not {ply}: look again", 409)
 
     @check_types
-    def turns(self, ply: int) -> list[Turn]:
+    def turn(self, ply: int) -> tuple[Board, str]:
         """Return the board at ``ply`` and the bot that is to move on it.
 
         Raises:
@@ -207,17 +199,17 @@ class Game:
             raise Refused("the game is over")
         if player == HUMAN:
             raise Refused(f"{SEAT_NAMES[board.turn]} is played by a person")
-        return [Turn(board, player)]
+        return board, player
 
-    def advance(self, turns: list[Turn], actions: Sequence[int]) -> Data:
-        """Play the action of a bot on the board that :meth:`turns` returned.
+    def advance(self, board: Board, action: int) -> Data:
+        """Play the action of a bot on the board that :meth:`turn` returned.
 
         Raises:
             Refused: the board has changed since.
         """
-        if turns[0].board != self.board():
+        if board != self.board():
             raise Refused("the game has continued without this bot: look again", 409)
-        return self.play(actions[0], self.ply)
+        return self.play(action, self.ply)
 
     @check_types
     def go_to(self, ply: int) -> Data:

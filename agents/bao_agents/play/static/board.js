@@ -23,9 +23,9 @@ function make(name, attributes = {}, parent = null, markup = "") {
 const key = (seat, pit) => `${seat}:${pit ?? "store"}`;
 
 export class Board {
-  // One board inside `container`. With `actions` each pit gets a button: `pit(place, how)` is called
-  // for a click in it, `sow(place, side)` for one on an arrow.
-  constructor(container, parts, actions = null) {
+  // The board inside `container`: `actions.pit(place, how)` is called for a click in a pit,
+  // `actions.sow(place, side)` for one on an arrow.
+  constructor(container, parts, actions) {
     this.parts = parts;
     this.container = container;
     this.actions = actions;
@@ -53,7 +53,7 @@ export class Board {
       entry.number = make("text", { x: place.label[0], y: place.label[1] + 4.3 }, entry.label);
       this.places.set(key(place.seat, place.pit), entry);
       if (place.pit === null) this.addName(entry);
-      else if (actions) this.addButton(entry);
+      else this.addButton(entry);
     }
   }
 

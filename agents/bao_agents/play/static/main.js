@@ -8,7 +8,6 @@ import { SetUp } from "./setup.js";
 import { Study } from "./study.js";
 import { Table } from "./table.js";
 import { rulesetWords, t, useLanguage, withTerms } from "./texts.js";
-import { Watch } from "./watch.js";
 
 const $ = (id) => document.getElementById(id);
 const MAX_ADDRESS = 60000; // the server takes 64 KiB
@@ -34,13 +33,6 @@ function useTheme(theme) {
   else delete document.documentElement.dataset.theme;
 }
 
-function showTab(name) {
-  for (const tab of ["play", "watch"]) {
-    $(tab).hidden = tab !== name;
-    $(`tab-${tab}`).setAttribute("aria-pressed", String(tab === name));
-  }
-}
-
 function download(name, text) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
@@ -62,7 +54,7 @@ function listenToKeys(table, study) {
     " ": () => (table.busy ? table.skip() : study.story && study.step(1)),
   };
   addEventListener("keydown", (event) => {
-    const busy = event.altKey || event.ctrlKey || event.metaKey || !table.state || $("play").hidden;
+    const busy = event.altKey || event.ctrlKey || event.metaKey || !table.state;
     if (busy || document.querySelector("dialog[open]")) return;
     if (event.target.closest("input, select, textarea")) return;
     if (event.key === " " && event.target.closest("button, summary")) return;
@@ -95,12 +87,11 @@ class Page {
       if (what === "position") this.learn.changed();
     };
     this.players = [0, 1].map((i) => {
-      const player = new PlayerInput($(`seat-${i}`), $(`budget-${i}`), setup, true);
+      const player = new PlayerInput($(`seat-${i}`), $(`budget-${i}`), setup);
       player.spec = setup.first_seats[i];
       return player;
     });
     for (const rules of setup.rulesets) $("ruleset").add(new Option(rules.name, rules.name));
-    this.watch = new Watch(setup);
     this.listen();
     this.translate();
     listenToKeys(this.table, this.study);
@@ -142,18 +133,8 @@ class Page {
       this.translate();
     });
     $("spelling").addEventListener("change", () => this.showLegend());
-    $("tab-play").addEventListener("click", () => {
-      showTab("play");
-      this.learn.close();
-    });
-    $("tab-learn").addEventListener("click", () => {
-      showTab("play");
-      this.learn.open();
-    });
-    $("tab-watch").addEventListener("click", () => {
-      this.table.stop();
-      showTab("watch");
-    });
+    $("tab-play").addEventListener("click", () => this.learn.close());
+    $("tab-learn").addEventListener("click", () => this.learn.open());
     let resizing = 0;
     addEventListener("resize", () => {
       clearTimeout(resizing);
@@ -174,7 +155,6 @@ class Page {
       return item;
     }));
     this.showLegend();
-    this.watch.translate();
     if (this.table.state && !this.table.busy) this.table.show();
     this.study.translate();
     this.learn.translate();

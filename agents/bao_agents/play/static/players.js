@@ -18,11 +18,10 @@ export function specWords(setup, spec, ruleset) {
 
 // A list and the number beside it, from and to the name of a player.
 export class PlayerInput {
-  constructor(select, input, setup, people) {
+  constructor(select, input, setup) {
     this.select = select;
     this.input = input;
     this.setup = setup;
-    this.people = people;
     this.ruleset = setup.rulesets[0].name;
     select.addEventListener("change", () => this.showBudget(false));
     this.translate();
@@ -44,7 +43,7 @@ export class PlayerInput {
     more.label = t("more_players");
     const able = this.setup.players.filter((choice) => choice.rulesets.includes(this.ruleset));
     more.append(...able.map((choice) => new Option(playerWords(choice), choice.value)));
-    this.select.replaceChildren(...(this.people ? [new Option(t("person"), "human")] : []), levels, more);
+    this.select.replaceChildren(new Option(t("person"), "human"), levels, more);
     if (chosen) this.select.value = chosen;
     if (this.select.selectedIndex < 0) this.select.selectedIndex = 1;
     this.showBudget(true);
