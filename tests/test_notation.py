@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bao_agents
-from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import opening, packed_opening, to_words, unpack
 from bao_env.engine.ruleset import RULESETS
 from bao_env.game import legal_actions
@@ -28,13 +27,10 @@ from bao_env.notation import (
 )
 from bao_env.notation.moves import SPELLINGS, format_move, read_move, why_illegal
 from bao_env.notation.transcript import (
-    MAX_TEXT,
     Transcript,
-    Turn,
     format_transcript,
     parse_transcripts,
     replay,
-    transcribe,
 )
 from tests.conftest import Fails, Says
 from tests.positions import (
@@ -43,7 +39,6 @@ from tests.positions import (
     MAKES_TAKASIA,
     OPENING,
     TAKASIA,
-    played,
     random_games,
     some_positions,
 )
@@ -298,128 +293,6 @@ def test_the_rule_that_forbids_a_move(ruleset: str, seed: int) -> None:
     assert len(cited) >= 4, cited
 
 
-# --- transcripts ------------------------------------------------------------------------------
-
-
-def test_comments_of_the_example_game() -> None:
-    game = read_one(EXAMPLE.read_text(encoding="ascii"))
-    assert game.comments == {12: "END IN THE HOUSE", 23: "(b7L in Voogt!)", 26: "A resigns"}
-    assert game.get("TAKASIA") == "yes" and game.stated_winner() == NORTH
-
-
-@pytest.mark.parametrize("path", GAMES, ids=lambda path: path.stem)
-def test_recorded_games_replay_and_come_out_again(path: Path) -> None:
-    text = path.read_text(encoding="ascii")
-    game = read_one(text, str(path))
-    played = replay(game)
-    again = transcribe(played.start, played.actions, played.ruleset, head=game.head)
-    assert format_transcript(again) == text
-    assert again == game
-    # Four end in a win; in the others a player resigned with a move still to make.
-    assert (played.outcome is None) == (path.stem in ("voogt-3", "voogt-4", "voogt-6"))
-    in_kibao = transcribe(played.start, played.actions, played.ruleset, spelling="kibao")
-    read = read_one(format_transcript(in_kibao))
-    assert replay(read).actions == played.actions
-    assert not set("LR") & {sign for turn in read.turns for sign in turn.text}
-
-
-def test_several_games_in_one_file() -> None:
-    text = "\n".join(path.read_text() for path in GAMES)
-    games = parse_transcripts(text, "all")
-    assert [game.head for game in games] == [read_one(path.read_text()).head for path in GAMES]
-    lines = text.split("\n")
-    assert all(lines[game.turns[0].line - 1].startswith("1: ") for game in games)
-
-
-def test_the_winner_may_be_named_by_player() -> None:
-    for seat, *values in (SOUTH, "Omar", "South wins"), (NORTH, "north", "N"), (None, "nobody", ""):
-        for value in values:
-            head = {"South": "Omar", "north": "Shamte", "Result": str(value)}
-            assert Transcript(head).stated_winner() == seat
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "complaint"),
-    [
-        ("south Omar", 1, "expected a header line"),
-        ("a: 1\nA: 2", 2, "twice"),
-        ("1: 7L* 5R", 1, "expected a move line"),
-        ("1: 7L* 5R;\n3: 6R* 6R*;", 2, "move number 3; expected 2"),
-        ("99999: 7L*;", 1, "expected a move line"),
-        ("1: 7L* 5R 6L;", 1, "3 moves"),
-        ("1: ;", 1, "0 moves"),
-        ("1: -;", 1, "no move after"),
-        ("1: 7L*;\n2: 6R* 6R*;", 2, "lacks North's part"),
-        ("1: 7L* 5R;\n\n2: 6R* 6R;", 3, "one star"),
-        ("1: 7L* 5R;\n2: - 6R*;", 2, "not a move"),
-        ("1: - 7L*;", 1, "South is to move"),
-        ("first player: North\n1: 7L* 5R;", 2, "North is to move"),
-        ("1: 7L*/5R;", 1, "nothing can follow"),
-        ("south: \u00d6mar", 1, "not printable ASCII"),
-        ("1: 7L* 5R; \x00", 1, "not printable ASCII"),
-        ("ruleset: chess\n1: 7L*;", None, "unknown rule set 'chess'"),
-        ("spelling: runes\n1: 7L*;", None, "unknown spelling"),
-        ("first player: East\n1: 7L*;", None, "expected South or North"),
-        (f"first player: North\nposition: {OPENING}\n1: 7L*;", None, "not the mover"),
-        ("position: 1,2\n1: 7L*;", None, "fields"),
-        ("x" * (MAX_TEXT + 1), None, "too long"),
-    ],
-)
-def test_invalid_transcripts_raise(text: str, line: int | None, complaint: str) -> None:
-    with pytest.raises(NotationError, match=re.escape(complaint)) as caught:
-        for game in parse_transcripts(text, "game.txt"):
-            replay(game)
-    assert caught.value.file == "game.txt"
-    assert caught.value.line == line
-    assert str(caught.value).startswith("game.txt, " if line else "game.txt")
-
-
-def test_an_error_says_everything() -> None:
-    game = GAMES[0].read_text().replace("9: 6R* 5R*;", "9: 6R* 5R;")
-    with pytest.raises(NotationError) as caught:
-        replay(read_one(game, "omar.txt"))
-    assert str(caught.value) == (
-        "omar.txt, line 16, move 9, '5R': the move is a takasa that bars no hole: one star "
-        "(Donkers part 5); legal: 5L* 5R*"
-    )
-    assert replay(read_one(game), strict=False).outcome is not None
-
-
-def test_the_head_must_agree_with_the_end() -> None:
-    text = GAMES[0].read_text()
-    with pytest.raises(NotationError, match="another winner"):
-        replay(read_one(text.replace("winner: South", "winner: North")))
-    with pytest.raises(NotationError, match="the game is over: South wins"):
-        replay(read_one(text.replace("18: 4R;", "18: 4R 5L;")))
-
-
-def test_dutch_turns_are_joined_and_closed() -> None:
-    text = played("dutch", 1).transcript()
-    joined = next(token for token in text.split() if "/" in token).rstrip(";")
-    alone = joined.partition("/")[0]
-    for wrong, complaint in (
-        (alone, "still waits for its side; '/' joins it to the turn before"),
-        (joined + "/3L", "nothing can follow the '/'"),
-    ):
-        with pytest.raises(NotationError, match=re.escape(complaint)):
-            replay(read_one(text.replace(joined, wrong, 1)))
-
-
-def test_unreadable_transcripts_are_not_written() -> None:
-    turns = (Turn("7L*", SOUTH, 1), Turn("5R", NORTH, 1))
-    assert format_transcript(Transcript({"a": "b"}, turns, {1: "c"})) == "a: b\n1: 7L* 5R; c\n"
-    for game in (
-        Transcript({"a": "b\nc: d"}, turns),
-        Transcript({"a:": "b"}, turns),
-        Transcript({}, turns, {1: "one\ntwo"}),
-        Transcript({}, turns, {7: "no such move"}),
-        Transcript({}, (Turn("7L* 5R", SOUTH, 1),)),
-        Transcript({}, turns[::-1]),
-    ):
-        with pytest.raises(NotationError):
-            format_transcript(game)
-
-
 # --- the command line -------------------------------------------------------------------------
 
 
@@ -483,7 +356,7 @@ def test_commands_print_errors(line: str, message: str, fails: Fails) -> None:
 def test_invalid_bytes_in_a_file(tmp_path: Path, fails: Fails) -> None:
     file = tmp_path / "game.txt"
     file.write_bytes(b"a: b\nc: \xff\n")
-    assert "line 2: the byte 0xff is not ASCII" in fails(f"replay {file}")
+    assert "line 2: the byte 0xff is not UTF-8" in fails(f"replay {file}")
 
 
 def test_a_byte_order_mark_is_skipped(tmp_path: Path, says: Says) -> None:

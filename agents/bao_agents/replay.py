@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import codecs
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from bao_agents.review_text import LEGEND, lines
 from bao_env.board import Board
 from bao_env.notation.moves import SPELLINGS
 from bao_env.notation.positions import NotationError, action_to_move, format_position
-from bao_env.notation.transcript import MAX_TEXT, Transcript, parse_transcripts, replay
+from bao_env.notation.transcript import Transcript, parse_transcripts, replay
 from bao_env.trace import EventKind
 
 _EXAMPLES = """\
@@ -88,15 +88,16 @@ def _is_position(word: str) -> bool:
 
 
 def _read(file: str) -> list[Transcript]:
-    """Read the games of a file; raise NotationError if it is too long, not ASCII or empty."""
-    with Path(file).open("rb") as stream:
-        data = stream.read(MAX_TEXT + 1).removeprefix(codecs.BOM_UTF8)
+    """Read the games of a file; raise NotationError if it is not UTF-8, or has no games."""
+    data = Path(file).read_bytes()
     try:
-        text = data.decode("ascii")
+        text = data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise NotationError(
-            f"the byte 0x{data[error.start]:02x} is not ASCII", file=file, line=line
+            f"the byte 0x{data[error.start]:02x} is not UTF-8: save the file as UTF-8",
+            file=file,
+            line=line,
         ) from None
     games = parse_transcripts(text, file)
     if not games:
@@ -128,7 +129,8 @@ def _show_games(file: str, options: argparse.Namespace) -> Board:
         if options.review:
             opening = game.get("opening plies") or ""
             print(f"\n{LEGEND}")
-            for line in lines(board, options.player, int(opening) if opening.isdigit() else 0):
+            plies = int(opening) if re.fullmatch("[0-9]{1,4}", opening) else 0
+            for line in lines(board, options.player, plies):
                 print(line, flush=True)
     return board
 

@@ -9,14 +9,17 @@ A game is a head of ``Key: value`` lines and one line for every two turns::
     2: 6R* 6R*; anything after the semicolon is a comment
     3: 7R*;
 
-A file may hold several games, each with a head. These keys have a meaning, in upper or lower case:
+A game without moves has the line ``0: ;`` instead, also with a comment. A file is UTF-8 text and
+may hold any number of games. A new game begins with a header line after the moves, with move number
+0 or 1, or after an empty line with a key that the head already has. These keys have a meaning, in
+upper or lower case:
 
 * ``ruleset``: a name;
 * ``rules``: for your own rules, the switches that differ from zanzibar's, as a JSON object;
 * ``position``: the start, as a position text;
 * ``first player``: ``South`` or ``North``;
 * ``spelling``: ``donkers`` or ``kibao``;
-* ``winner`` or ``result``: a seat or the name of a player;
+* ``winner`` or ``result``: a seat or the name of a player; see :meth:`Transcript.stated_winner`;
 * ``opening plies``: how many of the first plies nobody chose; ``bao replay`` does not judge them.
 
 Other keys are kept unchanged. A game may stop before the rules end it: a player has resigned.
@@ -31,6 +34,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -41,11 +45,20 @@ from bao_env.game import SEAT_NAMES, Outcome, begin, play
 from bao_env.notation.moves import SPELLINGS, check_spelling, format_move, read_move
 from bao_env.notation.positions import NotationError, hole_name, parse_position, quoted
 
-MAX_TEXT = 1 << 20
-"""The most characters in a file."""
-_HEAD_LINE = re.compile(r"([A-Za-z][A-Za-z0-9 _-]*):(.*)")
+MAX_GAME = 1 << 20
+"""The most characters in a game; a file may have more."""
+_HEAD_LINE = re.compile(r"([^\W\d_][\w -]*):(.*)")
 _MOVE_LINE = re.compile(r"([0-9]{1,4}):([^;]*);(.*)")
 _NOBODY = "-"
+_MOVE = r"[ABab]?[1-8][LR<>]?[>+]?\*{0,2}"
+_TURN = rf"{_MOVE}(?:/{_MOVE})*"
+_LOST_BREAK = re.compile(
+    rf"(?![0-9]{{1,4}}:[1-8];)[0-9]{{1,4}}: *(?:{_NOBODY} +)?{_TURN}(?: +{_TURN})? *;"
+    "|(?<![0-9])0: *;"
+)
+"""A move line inside a value or a comment; ``3:2;`` without a space may be a score."""
+_UNWRITABLE = {"Cc": "control character", "Cs": "surrogate", "Zl": "line break", "Zp": "line break"}
+"""The categories of characters that a line cannot hold."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +94,21 @@ class Transcript:
         return next(same, None)
 
     def stated_winner(self) -> int | None:
-        """Return the seat that ``winner`` or ``result`` names, by seat or by player; else None."""
+        """Return the seat that ``winner`` or ``result`` names, or None.
+
+        The name of a seat always means the seat. Otherwise the letter of a seat or the name of a
+        player counts, if it fits one seat alone. ``wins`` may follow.
+        """
         stated = (self.get("winner") or self.get("result") or "").casefold()
-        stated = stated.removesuffix("wins").strip()
-        for seat, name in enumerate(SEAT_NAMES):
-            player = (self.get(name) or name).casefold()
-            if stated in (name.casefold(), name[0].casefold(), player):
-                return seat
+        for value in (stated, re.sub(r"\s+wins$", "", stated)):
+            fits = set()
+            for seat, name in enumerate(SEAT_NAMES):
+                if value == name.casefold():
+                    return seat
+                if value and value in (name[0].casefold(), (self.get(name) or "").casefold()):
+                    fits.add(seat)
+            if fits:
+                return fits.pop() if len(fits) == 1 else None
         return None
 
 
@@ -112,77 +133,121 @@ def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
     """Read the games of a transcript without playing them; :func:`replay` plays them.
 
     Args:
-        text: plain ASCII of at most MAX_TEXT characters; a byte order mark may come first.
+        text: any number of games of at most MAX_GAME characters each; a byte order mark may come
+            first.
         file: its name, for messages.
 
     Raises:
         NotationError: the text is not a sequence of games; the error names the line.
     """
-    text = text.removeprefix("\ufeff")
-    if len(text) > MAX_TEXT:
-        raise NotationError(f"too long: at most {MAX_TEXT} characters", file=file)
     games: list[Transcript] = []
     head: dict[str, tuple[str, str]] = {}  # keys and values by the key in lower case
     turns: list[Turn] = []
     comments: dict[int, str] = {}
+    size = 0
+    after_blank = ended = False
 
     def close() -> None:
-        if head or turns:
-            games.append(Transcript(dict(head.values()), tuple(turns), dict(comments), file))
+        nonlocal size, ended
+        games.append(Transcript(dict(head.values()), tuple(turns), dict(comments), file))
         head.clear()
         turns.clear()
         comments.clear()
+        size, ended = 0, False
 
-    for line_number, line in enumerate(text.split("\n"), start=1):
+    for line_number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
         try:
             line = line.removesuffix("\r").replace("\t", " ")
-            if not (line.isascii() and line.isprintable()):
-                raise NotationError("a character is not printable ASCII", token=line)
+            check_line(line)
             line = line.strip()
             if not line:
+                after_blank = True
                 continue
-            if not line[0].isdigit():
-                if turns:
+            if line[0].isdigit():
+                number, moves, comment = _read_move_line(line)
+                if ended or (turns and number < 2):
                     close()
-                _read_head_line(line, head)
-                continue
-            new_turns, comment = _read_move_line(line, line_number, turns)
+                turns += _read_moves(number, moves, line_number, turns)
+                if comment:
+                    comments[number] = comment
+                ended = number == 0
+            else:
+                key, value = _read_head_line(line)
+                if ended or turns or (after_blank and key.casefold() in head):
+                    close()
+                if key.casefold() in head:
+                    raise NotationError(f"the header has {quoted(key)} twice")
+                head[key.casefold()] = key, value
+            after_blank = False
+            size += len(line) + 1
+            if size > MAX_GAME:
+                raise NotationError(f"too long: a game has at most {MAX_GAME} characters")
         except NotationError as error:
             raise error.located(file, line_number, None) from None
-        turns += new_turns
-        if comment:
-            comments[turns[-1].number] = comment
-    close()
+    if ended or head or turns:
+        close()
     return games
 
 
-def _read_head_line(line: str, head: dict[str, tuple[str, str]]) -> None:
-    """Add a header line to ``head``: key and value, by the key in lower case."""
+def check_line(text: str) -> None:
+    """Validate that a line can hold a text, such as a player's name.
+
+    Raises:
+        NotationError: it has a line break, a control character or half a surrogate pair.
+    """
+    if text.isprintable():  # almost always, and much faster
+        return
+    for character in text:
+        if kind := _UNWRITABLE.get(unicodedata.category(character)):
+            raise NotationError(
+                f"a {kind}, {quoted(character)}; expected one line of text", token=text
+            )
+
+
+def _check_value(text: str) -> str:
+    """Return a header's value or a comment without the spaces around it.
+
+    Raises:
+        NotationError: it contains a move line, because the text has lost its line breaks.
+    """
+    if found := _LOST_BREAK.search(text):
+        raise NotationError(
+            f"contains the move line {quoted(found[0])}; expected a line break before it",
+            token=text,
+        )
+    return text.strip()
+
+
+def _read_head_line(line: str) -> tuple[str, str]:
+    """Return the key and the value of a header line."""
     found = _HEAD_LINE.fullmatch(line)
     if found is None:
         raise NotationError(
             "expected a header line 'Key: value' or a move line '1: 7L* 5R;'", token=line
         )
-    key, value = found[1].strip(), found[2].strip()
-    if key.casefold() in head:
-        raise NotationError(f"the header has {quoted(key)} twice")
-    head[key.casefold()] = key, value
+    return found[1].strip(), _check_value(found[2])
 
 
-def _read_move_line(line: str, line_number: int, before: Sequence[Turn]) -> tuple[list[Turn], str]:
-    """Return the turns and the comment of a line that follows the turns ``before``."""
+def _read_move_line(line: str) -> tuple[int, str, str]:
+    """Return the number, the moves and the comment of a move line."""
     found = _MOVE_LINE.fullmatch(line)
     if found is None:
         raise NotationError(
             "expected a move line: number, colon, one or two moves, semicolon", token=line
         )
-    number = int(found[1])
+    return int(found[1]), found[2], _check_value(found[3])
+
+
+def _read_moves(number: int, moves: str, line_number: int, before: Sequence[Turn]) -> list[Turn]:
+    """Return the turns of a move line that follows the turns ``before``; none for number 0."""
     due = before[-1].number + 1 if before else 1
+    tokens = moves.split()
+    if number == 0 and not tokens and not before:
+        return []
     if number != due:
         raise NotationError(f"move number {number}; expected {due}")
     if before and before[-1].seat == SOUTH:
         raise NotationError(f"move {due - 1} lacks North's part, but the game continues")
-    tokens = found[2].split()
     if not 1 <= len(tokens) <= 2:
         raise NotationError(f"{len(tokens)} moves; expected South's and North's", number=number)
     turns = [
@@ -192,7 +257,7 @@ def _read_move_line(line: str, line_number: int, before: Sequence[Turn]) -> tupl
     ]
     if not turns:
         raise NotationError("no move after '-'", number=number)
-    return turns, found[3].strip()
+    return turns
 
 
 def replay(
@@ -355,22 +420,25 @@ def transcribe(
 def format_transcript(transcript: Transcript) -> str:
     """Return the text of a game, two turns per line; :func:`parse_transcripts` reads it.
 
+    The texts of several games can be joined, with or without empty lines between them.
+
     Raises:
-        NotationError: reading the text would not give the same game, for example because a comment
-            has a line break or the turns do not alternate.
+        NotationError: reading the text would not give the same game, for example because a header
+            value or a comment has a line break, or the turns do not alternate.
     """
-    lines = [f"{key}: {value}".rstrip() for key, value in transcript.head.items()]
-    numbered: dict[int, list[str]] = {}
+    parts = [f"{key}: {value}" for key, value in transcript.head.items()]
+    numbered: dict[int, list[str]] = {} if transcript.turns else {0: []}
     for turn in transcript.turns:
         moves = numbered.setdefault(turn.number, [_NOBODY] if turn.seat == NORTH else [])
         moves.append(turn.text)
     for number, moves in numbered.items():
-        comment = transcript.comments.get(number, "")
-        lines.append(f"{number}: {' '.join(moves)}; {comment}".rstrip())
-    text = "".join(f"{line}\n" for line in lines)
-    if text and parse_transcripts(text) != [transcript]:
+        parts.append(f"{number}: {' '.join(moves)}; {transcript.comments.get(number, '')}")
+    for line in parts:
+        check_line(line)
+    text = "".join(f"{line.rstrip()}\n" for line in parts)
+    if parse_transcripts(text) != [transcript]:
         raise NotationError(
-            "this game would not read back the same: header lines and comments must each fit one "
-            "line, and turns must alternate"
+            "this game would not read back the same: keys must be words, header values and "
+            "comments must not begin or end with a space, and turns must alternate"
         )
     return text

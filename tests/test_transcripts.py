@@ -1,0 +1,313 @@
+"""Test transcripts, games as text: what is written is read back, and damaged texts are refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bao_agents
+from bao_env.board import Board
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.notation import NotationError
+from bao_env.notation.transcript import (
+    MAX_GAME,
+    Transcript,
+    Turn,
+    format_transcript,
+    parse_transcripts,
+    replay,
+    transcribe,
+)
+from tests.conftest import Fails, Says
+from tests.positions import OPENING, played
+
+GAMES = sorted((Path(__file__).parent / "data" / "games").glob("*.txt"))
+EXAMPLE = Path(bao_agents.__file__).parent / "play" / "donkers-example.txt"
+
+
+def read_one(text: str, file: str = "") -> Transcript:
+    """Return the only game of a transcript."""
+    [game] = parse_transcripts(text, file)
+    return game
+
+
+# --- what is written is read back -------------------------------------------------------------
+
+NAMES = [
+    "Z\u00fcrich",
+    "Ba\u0175o",
+    "\u092e\u0939\u093e",
+    "\u5341",
+    "\U0001f330",
+    "a\u200db",
+    "O'Neil: 2;",
+]
+LOST = r"contains the move line|expected a header line"
+texts = st.one_of(
+    st.sampled_from(NAMES),
+    st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=20),
+).filter(lambda text: text == text.strip() and not re.search("[0-9]:", text))
+"""Values and comments that a transcript holds."""
+heads = st.dictionaries(
+    st.sampled_from(["south", "North", "winner", "opening plies", "x-1", "Stra\u00dfe"]),
+    st.just("") | texts,
+)
+moves = st.sampled_from(["7L*", "5R>", "b7R", "A4R**", "8", "5R/3L", "6<*", "8>+"])
+
+
+@st.composite
+def transcripts(draw: st.DrawFn) -> Transcript:
+    """Draw a transcript that can be written, with any moves."""
+    first = draw(st.integers(0, 1))
+    seats = [(first + turn) % 2 for turn in range(draw(st.integers(0, 6)))]
+    turns = tuple(
+        Turn(draw(moves), seat, 1 + (first + index) // 2) for index, seat in enumerate(seats)
+    )
+    numbers = st.sampled_from([turn.number for turn in turns] or [0])
+    return Transcript(draw(heads), turns, draw(st.dictionaries(numbers, texts)))
+
+
+@settings(deadline=None)
+@given(st.lists(transcripts(), max_size=4), st.sampled_from(["", "\n", "\n\n", "\r\n"]))
+def test_games_come_back_alone_and_joined(games: list[Transcript], between: str) -> None:
+    written = [format_transcript(game) for game in games]
+    assert [read_one(text) for text in written] == games
+    assert parse_transcripts(between.join(written)) == games
+    assert parse_transcripts(between.join(written).encode().decode("utf-8-sig")) == games
+
+
+@settings(deadline=None)
+@given(
+    transcripts(),
+    st.sampled_from(["\n", "\r", "\t", "\0", "\x1b", "\x85", "\u2028", "\u2029", "\ud800"])
+    | st.characters(categories=["Cc", "Cs"]),
+    st.booleans(),
+)
+def test_what_no_line_holds_is_not_written(game: Transcript, wrong: str, in_head: bool) -> None:
+    number = game.turns[-1].number if game.turns else 0
+    head, comments = ({"south": f"a{wrong}b"}, {}) if in_head else ({}, {number: f"a{wrong}b"})
+    with pytest.raises(NotationError, match="expected one line of text"):
+        format_transcript(Transcript(head, game.turns, comments))
+
+
+@settings(deadline=None)
+@given(transcripts().filter(lambda game: game.turns and game.head), st.data())
+def test_text_that_lost_line_breaks_is_refused(game: Transcript, data: st.DataObject) -> None:
+    """Not one line before the last move line may join the next."""
+    lines = format_transcript(game).splitlines()
+    lost = data.draw(st.integers(len(game.head) - 1, len(lines) - 2))
+    lines[lost : lost + 2] = [lines[lost] + data.draw(st.sampled_from(["", " "])) + lines[lost + 1]]
+    with pytest.raises(NotationError, match=LOST):
+        parse_transcripts("\n".join(lines))
+    with pytest.raises(NotationError, match=LOST):
+        parse_transcripts(" ".join(format_transcript(game).splitlines()))
+
+
+@pytest.mark.parametrize("path", GAMES, ids=lambda path: path.stem)
+def test_a_recorded_game_on_one_line_is_refused(path: Path) -> None:
+    text = path.read_text(encoding="ascii")
+    for lost in ("", " "):
+        with pytest.raises(NotationError, match="contains the move line"):
+            parse_transcripts(text.replace("\n", lost))
+        with pytest.raises(NotationError, match="contains the move line"):
+            parse_transcripts(text[text.index("1: ") :].replace("\n", lost))
+
+
+def test_games_without_moves() -> None:
+    """Also as they were written before: a header alone, with an empty line before the next."""
+    text = Board().transcript()
+    forfeit = format_transcript(Transcript({"south": "A", "north": "B", "winner": "North"}))
+    for between in ("", "\n"):
+        read = parse_transcripts(between.join([text, text, forfeit, text]))
+        assert [Board.from_transcript(game) for game in read] == [Board()] * 4
+        assert read[2].stated_winner() == NORTH
+    head = "south: A\nnorth: B\nwinner: North\n"
+    assert len(parse_transcripts(f"{head}\n{head}\n{head}1: 7L*;\n")) == 3
+
+
+def test_a_file_has_no_bound_but_a_game_does() -> None:
+    head = f"note: {'x' * 2000}\n"
+    text = f"{head}1: 7L* 5R;\n" * (MAX_GAME // 1000)
+    assert len(parse_transcripts(text)) == MAX_GAME // 1000
+    long = "".join(f"a{index}: {'x' * 2000}\n" for index in range(MAX_GAME // 2000))
+    for game in (long, f"x: {'x' * MAX_GAME}"):
+        with pytest.raises(NotationError, match="a game has at most"):
+            parse_transcripts(f"{text}\n\n{game}")
+
+
+def test_commands_read_large_files_in_utf_8(tmp_path: Path, says: Says, fails: Fails) -> None:
+    file = tmp_path / "games.txt"
+    text = f"south: Z\u00fcrich\nnorth: Ba\u0175o\nnote: {'x' * (MAX_GAME // 2)}\n1: 7L* 5R;\n"
+    file.write_text(text * 3, encoding="utf-8")
+    assert says(f"replay {file}").count("Z\u00fcrich - Ba\u0175o: 2 moves, all legal") == 3
+    file.write_bytes(text.encode("utf-16"))
+    assert "line 1: the byte 0xff is not UTF-8: save the file as UTF-8" in fails(f"replay {file}")
+    file.write_bytes(text.encode("latin-1", "replace"))
+    assert "line 1: the byte 0xfc is not UTF-8" in fails(f"replay {file}")
+
+
+# --- winners ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("south", "north", "stated", "winner"),
+    [
+        ("Omar", "Shamte", "Omar", SOUTH),
+        ("Omar", "Shamte", "shamte  wins", NORTH),
+        ("Omar", "Shamte", "S", SOUTH),
+        ("Omar", "Shamte", "n wins", NORTH),
+        ("Omar", "Shamte", "nobody", None),
+        ("Omar", "Shamte", "", None),
+        ("", "", "", None),
+        ("Omar", "Omar", "Omar", None),
+        ("Omar", "Omar", "South", SOUTH),
+        ("North", "South", "North", NORTH),
+        ("North", "South", "South wins", SOUTH),
+        ("North", "North", "north", NORTH),
+        ("N", "M", "M", NORTH),
+        ("N", "M", "N", None),
+        ("S", "N", "S", SOUTH),
+        ("Goodwins", "Good", "Goodwins", SOUTH),
+        ("Goodwins", "Good", "Good wins", NORTH),
+        ("Good wins", "Good", "Good wins", SOUTH),
+        ("Z\u00dcRICH", "Ba\u0175o", "z\u00fcrich", SOUTH),
+    ],
+)
+def test_the_stated_winner(south: str, north: str, stated: str, winner: int | None) -> None:
+    for key in ("winner", "Result"):
+        game = Transcript({"South": south, "north": north, key: stated})
+        assert game.stated_winner() == winner
+
+
+player_names = st.sampled_from(["South", "north", "S", "n", "A", "wins", "South wins", "\u0175"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(player_names, player_names, st.integers(0, 3))
+def test_our_own_games_are_read_back(south: str, north: str, seed: int) -> None:
+    """Whatever the players are called, the winner that a board writes is the one that is read."""
+    board = played("kujifunza", seed)
+    text = board.transcript({"south": south, "north": north})
+    assert Board.from_transcript(text) == board
+
+
+# --- transcripts ------------------------------------------------------------------------------
+
+
+def test_comments_of_the_example_game() -> None:
+    game = read_one(EXAMPLE.read_text(encoding="ascii"))
+    assert game.comments == {12: "END IN THE HOUSE", 23: "(b7L in Voogt!)", 26: "A resigns"}
+    assert game.get("TAKASIA") == "yes" and game.stated_winner() == NORTH
+
+
+@pytest.mark.parametrize("path", GAMES, ids=lambda path: path.stem)
+def test_recorded_games_replay_and_come_out_again(path: Path) -> None:
+    text = path.read_text(encoding="ascii")
+    game = read_one(text, str(path))
+    played = replay(game)
+    again = transcribe(played.start, played.actions, played.ruleset, head=game.head)
+    assert format_transcript(again) == text
+    assert again == game
+    # Four end in a win; in the others a player resigned with a move still to make.
+    assert (played.outcome is None) == (path.stem in ("voogt-3", "voogt-4", "voogt-6"))
+    in_kibao = transcribe(played.start, played.actions, played.ruleset, spelling="kibao")
+    read = read_one(format_transcript(in_kibao))
+    assert replay(read).actions == played.actions
+    assert not set("LR") & {sign for turn in read.turns for sign in turn.text}
+
+
+def test_several_games_in_one_file() -> None:
+    text = "\n".join(path.read_text() for path in GAMES)
+    games = parse_transcripts(text, "all")
+    assert [game.head for game in games] == [read_one(path.read_text()).head for path in GAMES]
+    lines = text.split("\n")
+    assert all(lines[game.turns[0].line - 1].startswith("1: ") for game in games)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "complaint"),
+    [
+        ("south Omar", 1, "expected a header line"),
+        ("a: 1\nA: 2", 2, "twice"),
+        ("1: 7L* 5R", 1, "expected a move line"),
+        ("1: 7L* 5R;\n3: 6R* 6R*;", 2, "move number 3; expected 2"),
+        ("99999: 7L*;", 1, "expected a move line"),
+        ("1: 7L* 5R 6L;", 1, "3 moves"),
+        ("1: ;", 1, "0 moves"),
+        ("1: -;", 1, "no move after"),
+        ("1: 7L*;\n2: 6R* 6R*;", 2, "lacks North's part"),
+        ("1: 7L* 5R;\n\n2: 6R* 6R;", 3, "one star"),
+        ("1: 7L* 5R;\n2: - 6R*;", 2, "not a move"),
+        ("1: - 7L*;", 1, "South is to move"),
+        ("first player: North\n1: 7L* 5R;", 2, "North is to move"),
+        ("1: 7L*/5R;", 1, "nothing can follow"),
+        ("1: 7L* 5R; \x00", 1, "a control character, '\\x00'"),
+        ("south: A\rnorth: B", 1, "a control character, '\\r'"),
+        ("south: A\x85", 1, "a control character"),
+        ("0: 7L*;", 1, "move number 0; expected 1"),
+        ("0: ;\n2: 7L*;", 2, "move number 2; expected 1"),
+        ("ruleset: chess\n1: 7L*;", None, "unknown rule set 'chess'"),
+        ("spelling: runes\n1: 7L*;", None, "unknown spelling"),
+        ("first player: East\n1: 7L*;", None, "expected South or North"),
+        (f"first player: North\nposition: {OPENING}\n1: 7L*;", None, "not the mover"),
+        ("position: 1,2\n1: 7L*;", None, "fields"),
+        ("x: " + "x" * MAX_GAME, 1, "too long"),
+    ],
+)
+def test_invalid_transcripts_raise(text: str, line: int | None, complaint: str) -> None:
+    with pytest.raises(NotationError, match=re.escape(complaint)) as caught:
+        for game in parse_transcripts(text, "game.txt"):
+            replay(game)
+    assert caught.value.file == "game.txt"
+    assert caught.value.line == line
+    assert str(caught.value).startswith("game.txt, " if line else "game.txt")
+
+
+def test_an_error_says_everything() -> None:
+    game = GAMES[0].read_text().replace("9: 6R* 5R*;", "9: 6R* 5R;")
+    with pytest.raises(NotationError) as caught:
+        replay(read_one(game, "omar.txt"))
+    assert str(caught.value) == (
+        "omar.txt, line 16, move 9, '5R': the move is a takasa that bars no hole: one star "
+        "(Donkers part 5); legal: 5L* 5R*"
+    )
+    assert replay(read_one(game), strict=False).outcome is not None
+
+
+def test_the_head_must_agree_with_the_end() -> None:
+    text = GAMES[0].read_text()
+    with pytest.raises(NotationError, match="another winner"):
+        replay(read_one(text.replace("winner: South", "winner: North")))
+    with pytest.raises(NotationError, match="the game is over: South wins"):
+        replay(read_one(text.replace("18: 4R;", "18: 4R 5L;")))
+
+
+def test_dutch_turns_are_joined_and_closed() -> None:
+    text = played("dutch", 1).transcript()
+    joined = next(token for token in text.split() if "/" in token).rstrip(";")
+    alone = joined.partition("/")[0]
+    for wrong, complaint in (
+        (alone, "still waits for its side; '/' joins it to the turn before"),
+        (joined + "/3L", "nothing can follow the '/'"),
+    ):
+        with pytest.raises(NotationError, match=re.escape(complaint)):
+            replay(read_one(text.replace(joined, wrong, 1)))
+
+
+def test_unreadable_transcripts_are_not_written() -> None:
+    turns = (Turn("7L*", SOUTH, 1), Turn("5R", NORTH, 1))
+    assert format_transcript(Transcript({"a": "b"}, turns, {1: "c"})) == "a: b\n1: 7L* 5R; c\n"
+    for game in (
+        Transcript({"a": "b\nc: d"}, turns),
+        Transcript({"a:": "b"}, turns),
+        Transcript({}, turns, {1: "one\ntwo"}),
+        Transcript({}, turns, {7: "no such move"}),
+        Transcript({}, (Turn("7L* 5R", SOUTH, 1),)),
+        Transcript({}, turns[::-1]),
+    ):
+        with pytest.raises(NotationError):
+            format_transcript(game)
