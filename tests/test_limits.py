@@ -181,7 +181,7 @@ def test_ctrl_c_stops_the_engine(call: str) -> None:
     program = """
 from bao_env.engine.batch import Engine
 from bao_env.engine.sampling import random_states
-from bao_env.engine.perft import perft
+from bao_agents.cli.perft import perft
 engine = Engine()
 for short in (True, False):  # the first call may compile
     if not short:

@@ -1,4 +1,8 @@
-"""Run ``bao bench perft``: count the action sequences of a given length."""
+"""Count the action sequences of a given length, the usual test of a move generator.
+
+``perft(depth)`` is the number of ways to play exactly ``depth`` actions from a position. As in
+chess programming, a game that ends earlier does not count.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,74 @@ import argparse
 import sys
 import time
 
+import numpy as np
+
 from bao_agents.cli.options import Run, add_options, at_least
-from bao_env.engine.perft import divide, perft
-from bao_env.engine.position import pack, packed_opening
+from bao_env.engine.action import actions_of
+from bao_env.engine.bits import ONE, ZERO, popcount, trailing_zeros
+from bao_env.engine.compile import jit
+from bao_env.engine.kernel import advance, legal_mask, play
+from bao_env.engine.position import WORDS, Words, pack, packed_opening
+from bao_env.engine.ruleset import KernelRules
 from bao_env.notation.positions import action_to_move, parse_position
+
+_COMPILED_DEPTH = 7
+"""The depth that compiled code searches between two checks for Ctrl-C: milliseconds."""
+
+
+@jit
+def _perft(rules, stack, legal, depth):
+    """Count the leaves below stack[0].
+
+    ``stack``, uint64[depth, 6], and ``legal``, uint64[depth], are scratch.
+    """
+    leaves = ZERO  # uint64, like popcount()
+    level = 0
+    legal[0] = legal_mask(rules, stack[0])
+    while level >= 0:
+        if level == depth - 1:
+            leaves += popcount(legal[level])
+            level -= 1
+            continue
+        if legal[level] == ZERO:
+            level -= 1
+            continue
+        action = trailing_zeros(legal[level])
+        legal[level] &= legal[level] - ONE
+        for word in range(WORDS):
+            stack[level + 1, word] = stack[level, word]
+        following, winner, stuck = advance(rules, stack[level + 1], action)
+        if winner < 0:
+            level += 1
+            legal[level] = following
+    return leaves
+
+
+def perft(rules: KernelRules, words: Words, depth: int) -> int:
+    """Return the number of action sequences of length ``depth`` from a position, uint64[6].
+
+    Raises:
+        ValueError: ``depth`` is negative.
+    """
+    if depth < 0:
+        raise ValueError(f"depth {depth}: expected 0 or more")
+    if depth == 0:
+        return 1
+    if depth > _COMPILED_DEPTH:
+        return sum(divide(rules, words, depth).values())
+    stack = np.zeros((depth, WORDS), np.uint64)
+    stack[0] = words
+    return int(_perft(rules, stack, np.zeros(depth, np.uint64), depth))
+
+
+def divide(rules: KernelRules, words: Words, depth: int) -> dict[int, int]:
+    """Return :func:`perft` by first action."""
+    split = {}
+    for action in actions_of(legal_mask(rules, words)):
+        after = words.copy()
+        over = play(rules, after, np.uint64(action)) != 0
+        split[action] = int(depth == 1) if over else perft(rules, after, depth - 1)
+    return split
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
